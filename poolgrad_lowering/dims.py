@@ -1,0 +1,84 @@
+"""Tensor dimensions as exact products of integers and named symbols.
+
+A `Dim` is `coefficient · symbol · symbol …`: enough to prove that `[16·N, 25]` is `[N, 16, 5, 5]` seen as
+rows, and no more. Sums and roundings stay opaque symbols: two of them are equal only where their names are.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_FACTOR = re.compile(r"[A-Za-z_]\w*|\d+")
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A dimension: an integer factor times named symbols (sorted, repeated for powers)."""
+
+    coefficient: int
+    symbols: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Dim:
+        """Read a `dim_param`: `N`, `16*N`, `a*b`; any other expression is one opaque symbol."""
+        factors = [factor.strip() for factor in text.split("*")]
+        if not all(_FACTOR.fullmatch(factor) for factor in factors):
+            return cls(1, (text,))
+        numbers = [int(factor) for factor in factors if factor.isdigit()]
+        return cls(math.prod(numbers), tuple(sorted(factor for factor in factors if not factor.isdigit())))
+
+    @property
+    def static(self) -> int | None:
+        """The integer value, or None where a symbol is in it."""
+        return self.coefficient if not self.symbols or self.coefficient == 0 else None
+
+    def __mul__(self, other: Dim) -> Dim:
+        return Dim(self.coefficient * other.coefficient, tuple(sorted(self.symbols + other.symbols)))
+
+    def divided_by(self, other: Dim) -> Dim | None:
+        """The exact quotient, or None where it is not a product again."""
+        if other.coefficient == 0 or self.coefficient % other.coefficient:
+            return None
+        symbols = list(self.symbols)
+        for symbol in other.symbols:
+            if symbol not in symbols:
+                return None
+            symbols.remove(symbol)
+        return Dim(self.coefficient // other.coefficient, tuple(symbols))
+
+    def __str__(self) -> str:
+        factors = [str(self.coefficient)] if self.coefficient != 1 or not self.symbols else []
+        return "*".join([*factors, *self.symbols])
+
+
+Shape = tuple[Dim, ...]
+
+
+def size(dims: Iterable[Dim]) -> Dim:
+    """The number of elements of a shape."""
+    total = Dim(1)
+    for dim in dims:
+        total = total * dim
+    return total
+
+
+def differ(left: Shape, right: Shape) -> bool:
+    """Whether two shapes can be proven unequal: other rank, or an axis with two different integers."""
+    if len(left) != len(right):
+        return True
+    return any(
+        a.static is not None and b.static is not None and a.static != b.static for a, b in zip(left, right, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A shape that is text when somebody reads it: `[2, N, 7]`, or `unknown`."""
+
+    shape: Shape | None
+
+    def __str__(self) -> str:
+        return "unknown" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"

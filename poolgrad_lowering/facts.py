@@ -1,0 +1,217 @@
+"""What can be known of a value from the graph alone: element type, shape, constants, zeros.
+
+Every fact is computed once per value and kept. Facts are proofs: `None` means "not known", never "no". Shapes
+are derived from the operators that move data around, then taken from what the model declares, and, where both
+are silent, from ONNX's own shape inference, run once on a copy without weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from poolgrad_lowering.attributes import attribute, integer
+from poolgrad_lowering.dims import Dim, Shape
+from poolgrad_lowering.index import ModelIndex, Node, Value
+from poolgrad_lowering.inference import inferred_types
+from poolgrad_lowering.integer_rules import INTEGER_RULES
+from poolgrad_lowering.shape_rules import SHAPE_RULES, is_opaque, opaque
+
+T = TypeVar("T")
+
+VIEW_OPS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
+"""Operators whose output has the input's elements in the same row-major order."""
+
+_PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
+    ("value_int", np.int64),
+    ("value_ints", np.int64),
+    ("value_float", np.float32),
+    ("value_floats", np.float32),
+)
+_MAX_CONSTANT = 1 << 16
+_MAX_DEPTH = 200
+
+
+class Facts:
+    """The facts of one model's values."""
+
+    def __init__(self, index: ModelIndex) -> None:
+        self._index = index
+        self._memo: dict[tuple[str, Value], Any] = {}
+        self._depth = 0
+
+    def shape(self, value: Value) -> Shape | None:
+        """The value's shape, or None where its rank is not known. Unnamed sizes are symbols of their own."""
+        return self._once("shape", value, self._shape)
+
+    def declared_shape(self, value: Value) -> Shape | None:
+        """The shape that the model itself states for the value, or None."""
+        declared = value.scope.declared.get(value.name)
+        return None if declared is None else _read_shape(value, declared.type)
+
+    def element_type(self, value: Value) -> int | None:
+        """The value's `TensorProto.DataType`, or None."""
+        return self._once("element_type", value, self._element_type)
+
+    def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
+        """The value of a small constant: an initializer that no caller can override, or a Constant node."""
+        return self._once("constant", value, self._constant)
+
+    def integers(self, value: Value) -> Shape | None:
+        """The elements of an integer scalar or vector, symbolic where they are sizes of something."""
+        return self._once("integers", value, self._integers)
+
+    def is_zero(self, value: Value) -> bool:
+        """Whether every element is proven to be +0.0 (all bits clear)."""
+        return bool(self._once("zero", value, self._is_zero))
+
+    def _once(self, fact: str, value: Value, compute: Callable[[Value], T]) -> T | None:
+        """Compute a fact the first time it is asked for; a question inside its own answer (a cycle) is unknown."""
+        key = (fact, value)
+        if key in self._memo:
+            return self._memo[key]  # type: ignore[no-any-return]
+        if self._depth >= _MAX_DEPTH:
+            return None
+        self._memo[key] = None
+        self._depth += 1
+        try:
+            result = compute(value)
+        finally:
+            self._depth -= 1
+        self._memo[key] = result
+        return result
+
+    # -- element types
+
+    def _element_type(self, value: Value) -> int | None:
+        tensor = value.scope.initializers.get(value.name)
+        if tensor is not None:
+            return tensor.data_type
+        declared = value.scope.declared.get(value.name)
+        if declared is not None and declared.type.tensor_type.elem_type:
+            return declared.type.tensor_type.elem_type
+        node = value.producer
+        if node is not None:
+            if node.is_a("Cast"):
+                return integer(node, "to")
+            if node.is_a("MaxPool") and list(node.proto.output).index(value.name) == 1:
+                return int(TensorProto.INT64)
+            source = node.input(0)
+            if source is not None and node.is_a("MaxPool", "ScatterElements", "Relu", "Neg", "Slice", "Pad", *VIEW_OPS):
+                return self.element_type(source)
+        inferred = self._inferred.get(value)
+        return inferred.tensor_type.elem_type or None if inferred is not None else None
+
+    # -- shapes
+
+    def _shape(self, value: Value) -> Shape | None:
+        tensor = value.scope.initializers.get(value.name)
+        if tensor is not None:
+            return tuple(Dim(size) for size in tensor.dims)
+        node = value.producer
+        derived = self._derived_shape(value, node) if node is not None else None
+        declared = self.declared_shape(value)
+        if derived is None and declared is None:
+            inferred = self._inferred.get(value)
+            return _read_shape(value, inferred) if inferred is not None else None
+        if derived is None or declared is None or len(derived) != len(declared):
+            return declared if derived is None else derived
+        return tuple(d if is_opaque(s) else s for s, d in zip(derived, declared, strict=True))
+
+    @cached_property
+    def _inferred(self) -> dict[Value, onnx.TypeProto]:
+        return inferred_types(self._index)
+
+    def _derived_shape(self, value: Value, node: Node) -> Shape | None:
+        domain, op_type = node.op
+        rule = SHAPE_RULES.get(op_type) if domain == "" else None
+        return rule(self, node, value) if rule is not None else None
+
+    # -- constants and integers
+
+    @staticmethod
+    def _constant(value: Value) -> np.ndarray[Any, Any] | None:
+        tensor = value.scope.initializers.get(value.name)
+        if tensor is not None:
+            return _array(tensor) if value.name not in value.scope.inputs else None
+        node = value.producer
+        if node is None or not node.is_a("Constant"):
+            return None
+        for name, dtype in _PLAIN_CONSTANTS:
+            stored = attribute(node, name)
+            if stored is not None:
+                return np.asarray(stored, dtype)
+        stored = attribute(node, "value")
+        return _array(stored) if isinstance(stored, TensorProto) else None
+
+    def _integers(self, value: Value) -> Shape | None:
+        constant = self.constant(value)
+        if constant is not None:
+            if constant.ndim > 1 or constant.dtype.kind not in "iu":
+                return None
+            return tuple(Dim(int(number)) for number in constant.reshape(-1))
+        node = value.producer
+        if node is None or node.op[0]:
+            return None
+        rule = INTEGER_RULES.get(node.op[1])
+        return rule(self, node) if rule is not None else None
+
+    # -- zeros
+
+    def _is_zero(self, value: Value) -> bool:
+        tensor = value.scope.initializers.get(value.name)
+        if tensor is not None:
+            return value.name not in value.scope.inputs and _all_bits_clear(tensor)
+        node = value.producer
+        if node is None:
+            return False
+        if node.is_a("Constant"):
+            constant = self.constant(value)
+            return constant is not None and _bits_clear(constant)
+        if node.is_a("ConstantOfShape"):
+            stored = attribute(node, "value")
+            return stored is None or (isinstance(stored, TensorProto) and _all_bits_clear(stored))
+        source = node.input(0)
+        moves_data = node.is_a("Cast", "CastLike", "Expand", "Transpose", "Tile", "Slice", *VIEW_OPS)
+        return moves_data and source is not None and self.is_zero(source)
+
+
+def _array(tensor: TensorProto) -> np.ndarray[Any, Any] | None:
+    """A small tensor's value; None where it is large, external or malformed."""
+    if tensor.data_location == TensorProto.EXTERNAL or math.prod(tensor.dims) > _MAX_CONSTANT:
+        return None
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _all_bits_clear(tensor: TensorProto) -> bool:
+    """Whether the tensor's stored bytes are all zero, read in place and without its external data."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return False
+    if tensor.raw_data:
+        return tensor.raw_data.count(0) == len(tensor.raw_data)
+    array = _array(tensor)
+    return array is not None and _bits_clear(array)
+
+
+def _bits_clear(array: np.ndarray[Any, Any]) -> bool:
+    return not np.any(np.atleast_1d(array).view(np.uint8))
+
+
+def _read_shape(value: Value, declared: onnx.TypeProto) -> Shape | None:
+    if not declared.tensor_type.HasField("shape"):
+        return None
+    return tuple(
+        Dim(dim.dim_value)
+        if dim.HasField("dim_value")
+        else (Dim.parse(dim.dim_param) if dim.dim_param else opaque(value, axis))
+        for axis, dim in enumerate(declared.tensor_type.shape.dim)
+    )

@@ -1,0 +1,212 @@
+"""The graph index: who makes and who reads each value, per scope, over the live protobuf.
+
+A scope is the main graph, a subgraph held by a node's attribute (If, Loop, Scan and any other), or a model
+function. Subgraphs see the values of the scopes around them. The index is built in one pass, linear in the
+size of the model; it reads no tensor data and never opens external data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import onnx
+
+GraphLike = onnx.GraphProto | onnx.FunctionProto
+
+
+def canonical_domain(domain: str) -> str:
+    """The ONNX domain with its two spellings of the default one made equal."""
+    return "" if domain == "ai.onnx" else domain
+
+
+@dataclass(eq=False)
+class Scope:
+    """One name space of values: a graph or a function, with its place in the model.
+
+    `path` is for people: `main`, `main/if_3.then_branch`, `function npu.Foo`.
+    """
+
+    proto: GraphLike
+    path: str
+    parent: Scope | None
+    opsets: dict[str, int]
+    inputs: frozenset[str] = frozenset()
+    outputs: frozenset[str] = frozenset()
+    initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
+    declared: dict[str, onnx.ValueInfoProto] = field(default_factory=dict)
+    producers: dict[str, int] = field(default_factory=dict)
+    uses: dict[str, list[Use]] = field(default_factory=dict)
+    by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+    def defines(self, name: str) -> bool:
+        """Whether the value is made in this scope, not captured from around it."""
+        return name in self.producers or name in self.initializers or name in self.inputs
+
+    def resolve(self, name: str) -> Value | None:
+        """The value that `name` means here, or None for the empty name and for names that nobody makes."""
+        scope: Scope | None = self
+        while name and scope is not None:
+            if scope.defines(name):
+                return Value(scope, name)
+            scope = scope.parent
+        return None
+
+    def node(self, position: int) -> Node:
+        """The node at a position of the scope's node list."""
+        return Node(self, position, self.proto.node[position])
+
+    @property
+    def opset(self) -> int:
+        """The version of the default domain that this scope's nodes are written in; 0 where it is not imported."""
+        return self.opsets.get("", 0)
+
+
+class Use(NamedTuple):
+    """One reading of a value: by a node of some scope (its own, or a subgraph that captured it)."""
+
+    scope: Scope
+    position: int
+
+
+class Value(NamedTuple):
+    """A value, by the scope that defines it and its name there."""
+
+    scope: Scope
+    name: str
+
+    @property
+    def producer(self) -> Node | None:
+        """The node that makes it; None for inputs and initializers."""
+        position = self.scope.producers.get(self.name)
+        return None if position is None else self.scope.node(position)
+
+    @property
+    def uses(self) -> list[Use]:
+        """Every reading by a node, captures included; graph outputs are not among them."""
+        return self.scope.uses.get(self.name, [])
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the value leaves its scope."""
+        return self.name in self.scope.outputs
+
+
+class Node(NamedTuple):
+    """A node and its place."""
+
+    scope: Scope
+    position: int
+    proto: onnx.NodeProto
+
+    @property
+    def op(self) -> tuple[str, str]:
+        """Domain (canonical) and op type."""
+        return canonical_domain(self.proto.domain), self.proto.op_type
+
+    @property
+    def label(self) -> str:
+        """The node's name, or its first output where it has none: never empty for a valid node."""
+        return self.proto.name or next((name for name in self.proto.output if name), "")
+
+    def is_a(self, *op_types: str) -> bool:
+        """Whether it is one of these operators of the default domain."""
+        domain, op_type = self.op
+        return domain == "" and op_type in op_types
+
+    def input(self, position: int) -> Value | None:
+        """The value at an input, or None where it is absent."""
+        names = self.proto.input
+        return self.scope.resolve(names[position]) if position < len(names) else None
+
+    def output(self, position: int) -> Value | None:
+        """The value at an output, or None where it is absent."""
+        names = self.proto.output
+        return Value(self.scope, names[position]) if position < len(names) and names[position] else None
+
+
+class ModelIndex:
+    """All scopes of a model. The model must not change while the index is in use."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.model = model
+        self.scopes: list[Scope] = []
+        opsets = _opsets(model.opset_import)
+        self._add_graph(model.graph, "main", None, opsets)
+        for function in model.functions:
+            self._add_function(function)
+        for scope in self.scopes:
+            self._record_uses(scope)
+
+    @property
+    def opset(self) -> int:
+        """The model's version of the default domain; 0 where it is not imported."""
+        return self.scopes[0].opset
+
+    def _add_graph(self, graph: onnx.GraphProto, path: str, parent: Scope | None, opsets: dict[str, int]) -> None:
+        scope = Scope(
+            graph,
+            path,
+            parent,
+            opsets,
+            inputs=frozenset(value.name for value in graph.input),
+            outputs=frozenset(value.name for value in graph.output),
+            initializers={tensor.name: tensor for tensor in graph.initializer},
+        )
+        for sparse in graph.sparse_initializer:
+            scope.inputs |= {sparse.values.name}
+        for values in (graph.value_info, graph.output, graph.input):
+            scope.declared.update((value.name, value) for value in values)
+        self._add_nodes(scope)
+
+    def _add_function(self, function: onnx.FunctionProto) -> None:
+        scope = Scope(
+            function,
+            f"function {function.domain}.{function.name}",
+            None,
+            _opsets(function.opset_import),
+            inputs=frozenset(function.input),
+            outputs=frozenset(function.output),
+        )
+        scope.declared.update((value.name, value) for value in function.value_info)
+        self._add_nodes(scope)
+
+    def _add_nodes(self, scope: Scope) -> None:
+        self.scopes.append(scope)
+        for position, node in enumerate(scope.proto.node):
+            for name in node.output:
+                if name:
+                    scope.producers[name] = position
+            scope.by_op.setdefault((canonical_domain(node.domain), node.op_type), []).append(position)
+            for name, graph in _subgraphs(node):
+                label = node.name or (node.output[0] if node.output else node.op_type)
+                self._add_graph(graph, f"{scope.path}/{label}.{name}", scope, scope.opsets)
+
+    def _record_uses(self, scope: Scope) -> None:
+        for position, node in enumerate(scope.proto.node):
+            for name in node.input:
+                self._record(scope, name, Use(scope, position))
+        for name in scope.outputs:
+            value = scope.resolve(name)
+            if value is not None and value.scope is not scope:
+                value.scope.uses.setdefault(name, []).append(Use(scope, -1))
+
+    @staticmethod
+    def _record(scope: Scope, name: str, use: Use) -> None:
+        value = scope.resolve(name)
+        if value is not None:
+            value.scope.uses.setdefault(name, []).append(use)
+
+
+def _opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    return {canonical_domain(entry.domain): entry.version for entry in imports}
+
+
+def _subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.name, attribute.g
+        elif attribute.type == onnx.AttributeProto.GRAPHS:
+            for number, graph in enumerate(attribute.graphs):
+                yield f"{attribute.name}[{number}]", graph

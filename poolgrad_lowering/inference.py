@@ -1,0 +1,46 @@
+"""ONNX's own shape inference as the last source of types, run on a copy of the model without its weights."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import onnx
+
+from poolgrad_lowering.index import ModelIndex, Value
+
+logger = logging.getLogger(__name__)
+
+_KEPT_ELEMENTS = 1 << 10  # shapes, axes and the like; weights are larger
+
+
+def inferred_types(index: ModelIndex) -> dict[Value, onnx.TypeProto]:
+    """The types that `onnx.shape_inference` finds for the values of the main graph.
+
+    A model that inference cannot work on yields nothing: facts stay unknown, which is always safe.
+    """
+    try:
+        inferred = onnx.shape_inference.infer_shapes(_without_weights(index.model), data_prop=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        logger.info("shape inference failed, undeclared shapes stay unknown: %s", error)
+        return {}
+    main = index.scopes[0]
+    return {Value(main, value.name): value.type for value in inferred.graph.value_info}
+
+
+def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    graph = onnx.GraphProto(name=model.graph.name)
+    graph.node.extend(model.graph.node)
+    graph.input.extend(model.graph.input)
+    graph.output.extend(model.graph.output)
+    graph.value_info.extend(model.graph.value_info)
+    for tensor in model.graph.initializer:
+        if math.prod(tensor.dims) <= _KEPT_ELEMENTS and tensor.data_location != onnx.TensorProto.EXTERNAL:
+            graph.initializer.append(tensor)
+        else:
+            graph.initializer.append(
+                onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=list(tensor.dims))
+            )
+    return onnx.ModelProto(
+        ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions, graph=graph
+    )

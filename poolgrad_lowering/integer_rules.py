@@ -1,0 +1,108 @@
+"""How the elements of an integer tensor follow from the operator that makes it: the arithmetic of shapes.
+
+All rules keep to scalars and vectors, flattened: nothing of higher rank is ever a shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnx import TensorProto
+
+from poolgrad_lowering.attributes import integer, integers
+from poolgrad_lowering.dims import Shape, size
+from poolgrad_lowering.index import Node
+from poolgrad_lowering.shape_rules import (
+    Known,
+    dims_taken,
+    input_integers,
+    input_shape,
+    slice_bounds,
+    static_integers,
+)
+
+_INTEGER_TYPES = (TensorProto.INT32, TensorProto.INT64)
+
+
+def _int_pass(known: Known, node: Node) -> Shape | None:
+    return input_integers(known, node, 0)
+
+
+def _int_reshape(known: Known, node: Node) -> Shape | None:
+    target = input_integers(known, node, 1)
+    return input_integers(known, node, 0) if target is not None and len(target) <= 1 else None
+
+
+def _int_unsqueeze(known: Known, node: Node) -> Shape | None:
+    return input_integers(known, node, 0) if input_shape(known, node, 0) == () else None
+
+
+def _int_cast(known: Known, node: Node) -> Shape | None:
+    return input_integers(known, node, 0) if integer(node, "to") in _INTEGER_TYPES else None
+
+
+def _int_shape(known: Known, node: Node) -> Shape | None:
+    return dims_taken(known, node)
+
+
+def _int_gather(known: Known, node: Node) -> Shape | None:
+    data, positions = input_integers(known, node, 0), static_integers(known, node, 1)
+    if (
+        integer(node, "axis") != 0
+        or data is None
+        or positions is None
+        or any(not -len(data) <= position < len(data) for position in positions)
+    ):
+        return None
+    return tuple(data[position] for position in positions)
+
+
+def _int_slice(known: Known, node: Node) -> Shape | None:
+    data, bounds = input_integers(known, node, 0), slice_bounds(known, node, 1)
+    if data is None or bounds is None or len(bounds) != 1:
+        return None
+    start, end = bounds[0]
+    return data[start:end]
+
+
+def _int_concat(known: Known, node: Node) -> Shape | None:
+    if integer(node, "axis") != 0:
+        return None
+    parts = [input_integers(known, node, position) for position in range(len(node.proto.input))]
+    if any(part is None for part in parts):
+        return None
+    return tuple(dim for part in parts if part is not None for dim in part)
+
+
+def _int_multiply(known: Known, node: Node) -> Shape | None:
+    left, right = input_integers(known, node, 0), input_integers(known, node, 1)
+    if left is None or right is None or (1 not in (len(left), len(right)) and len(left) != len(right)):
+        return None
+    count = max(len(left), len(right))
+    return tuple(a * b for a, b in zip(left * (count // len(left)), right * (count // len(right)), strict=True))
+
+
+def _int_product(known: Known, node: Node) -> Shape | None:
+    data = input_integers(known, node, 0)
+    whole = len(node.proto.input) == 1 and integers(node, "axes") in (None, [0])
+    return (size(data),) if data is not None and whole else None
+
+
+def _int_size(known: Known, node: Node) -> Shape | None:
+    shape = input_shape(known, node, 0)
+    return None if shape is None else (size(shape),)
+
+
+INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
+    **dict.fromkeys(("Identity", "Squeeze"), _int_pass),
+    "Cast": _int_cast,
+    "Concat": _int_concat,
+    "Gather": _int_gather,
+    "Mul": _int_multiply,
+    "ReduceProd": _int_product,
+    "Reshape": _int_reshape,
+    "Shape": _int_shape,
+    "Size": _int_size,
+    "Slice": _int_slice,
+    "Unsqueeze": _int_unsqueeze,
+}

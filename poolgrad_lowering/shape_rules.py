@@ -1,0 +1,246 @@
+"""How the shape of a value follows from the operator that makes it: one rule per operator that moves data.
+
+Rules ask their questions through `Known`; they know nothing of memory or order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from poolgrad_lowering.attributes import integer, integers
+from poolgrad_lowering.dims import Dim, Shape, size
+from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.pool import PoolAttributes, pooled_sizes
+
+
+class Known(Protocol):
+    """The facts that rules may ask for."""
+
+    def shape(self, value: Value) -> Shape | None:
+        """The value's shape, or None where its rank is not known."""
+
+    def declared_shape(self, value: Value) -> Shape | None:
+        """The shape that the model itself states for the value, or None."""
+
+    def integers(self, value: Value) -> Shape | None:
+        """The elements of an integer scalar or vector, or None."""
+
+    def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
+        """The value of a small constant, or None."""
+
+
+def input_shape(known: Known, node: Node, position: int) -> Shape | None:
+    """The shape of a node's input, or None."""
+    source = node.input(position)
+    return None if source is None else known.shape(source)
+
+
+def input_integers(known: Known, node: Node, position: int) -> Shape | None:
+    """The elements of a node's integer input, or None."""
+    source = node.input(position)
+    return None if source is None else known.integers(source)
+
+
+def static_integers(known: Known, node: Node, position: int) -> list[int] | None:
+    """The elements of a node's integer input where all of them are numbers, or None."""
+    dims = input_integers(known, node, position)
+    if dims is None:
+        return None
+    numbers = [dim.static for dim in dims]
+    return None if None in numbers else [number for number in numbers if number is not None]
+
+
+def opaque(value: Value, axis: int) -> Dim:
+    """The symbol of a size that nothing names: equal only to itself."""
+    return Dim(1, (f"?{value.scope.path}:{value.name}[{axis}]",))
+
+
+def is_opaque(dim: Dim) -> bool:
+    """Whether a symbol in it is not one of the model's own."""
+    return any(symbol.startswith("?") for symbol in dim.symbols)
+
+
+def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
+    """The `axes` of a Squeeze or Unsqueeze, from attribute or input, made non-negative."""
+    axes = integers(node, "axes") or static_integers(known, node, 1)
+    if axes is None or any(not -rank <= axis < rank for axis in axes):
+        return None
+    return [axis % rank for axis in axes]
+
+
+def _same(known: Known, node: Node, _: Value) -> Shape | None:
+    return input_shape(known, node, 0)
+
+
+def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
+    source, target = input_shape(known, node, 0), input_integers(known, node, 1)
+    if target is None:
+        return None
+    dims = list(target)
+    if not integer(node, "allowzero"):
+        for axis, dim in enumerate(dims):
+            if dim.static == 0:
+                dims[axis] = source[axis] if source is not None and axis < len(source) else opaque(value, axis)
+    free = [axis for axis, dim in enumerate(dims) if dim.static is not None and dim.static < 0]
+    if len(free) > 1:
+        return None
+    for axis in free:
+        others = size(dim for other, dim in enumerate(dims) if other != axis)
+        quotient = size(source).divided_by(others) if source is not None else None
+        dims[axis] = quotient if quotient is not None else opaque(value, axis)
+    return tuple(dims)
+
+
+def _flatten(known: Known, node: Node, _: Value) -> Shape | None:
+    source, axis = input_shape(known, node, 0), integer(node, "axis")
+    if source is None or axis is None:
+        return None
+    axis = axis + len(source) if axis < 0 else axis
+    return (size(source[:axis]), size(source[axis:]))
+
+
+def _squeeze(known: Known, node: Node, _: Value) -> Shape | None:
+    source = input_shape(known, node, 0)
+    if source is None:
+        return None
+    if len(node.proto.input) < 2 and not integers(node, "axes"):
+        return (
+            tuple(dim for dim in source if dim.static != 1) if all(dim.static is not None for dim in source) else None
+        )
+    axes = _axes(known, node, len(source))
+    return None if axes is None else tuple(dim for axis, dim in enumerate(source) if axis not in axes)
+
+
+def _unsqueeze(known: Known, node: Node, _: Value) -> Shape | None:
+    source = input_shape(known, node, 0)
+    given = integers(node, "axes") or static_integers(known, node, 1)
+    if source is None or given is None:
+        return None
+    axes = _axes(known, node, len(source) + len(given))
+    if axes is None or len(set(axes)) != len(axes):
+        return None
+    dims = iter(source)
+    return tuple(Dim(1) if axis in axes else next(dims) for axis in range(len(source) + len(axes)))
+
+
+def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
+    source = input_shape(known, node, 0)
+    pool = PoolAttributes.read(node)
+    if source is None or pool is None or len(source) != len(pool.kernel) + 2:
+        return None
+    # The Indices have the pooled output's shape, which is often the only one that is declared.
+    pooled = node.output(0)
+    declared = known.declared_shape(pooled) if pooled is not None else None
+    if declared is not None and len(declared) == len(source):
+        return declared
+    sizes = pooled_sizes(pool, source[2:])
+    return source[:2] + tuple(
+        dim if dim is not None else opaque(node.output(0) or value, axis) for axis, dim in enumerate(sizes, start=2)
+    )
+
+
+def _slice(known: Known, node: Node, value: Value) -> Shape | None:
+    source = input_shape(known, node, 0)
+    bounds = slice_bounds(known, node, len(source)) if source is not None else None
+    if source is None or bounds is None:
+        return None
+    dims = list(source)
+    for axis, (start, end) in bounds.items():
+        extent = source[axis].static
+        if start == 0 and end == 1:
+            dims[axis] = Dim(1)
+        elif extent is not None:
+            dims[axis] = Dim(len(range(extent)[start:end]))
+        else:
+            dims[axis] = opaque(value, axis)
+    return tuple(dims)
+
+
+def _broadcast(known: Known, node: Node, _: Value) -> Shape | None:
+    left, right = input_shape(known, node, 0), input_shape(known, node, 1)
+    if left is None or right is None:
+        return None
+    rank = max(len(left), len(right))
+    ones = (Dim(1),)
+    pairs = zip(ones * (rank - len(left)) + left, ones * (rank - len(right)) + right, strict=True)
+    dims = [b if a == Dim(1) else a for a, b in pairs if a in (b, Dim(1)) or b == Dim(1)]
+    return tuple(dims) if len(dims) == rank else None
+
+
+def _expand(known: Known, node: Node, _: Value) -> Shape | None:
+    source, target = input_shape(known, node, 0), input_integers(known, node, 1)
+    if source is None or target is None or len(source) > len(target) or any(dim != Dim(1) for dim in source):
+        return None
+    return target
+
+
+def _constant_of_shape(known: Known, node: Node, _: Value) -> Shape | None:
+    return input_integers(known, node, 0)
+
+
+def _constant_shape(known: Known, _: Node, value: Value) -> Shape | None:
+    constant = known.constant(value)
+    return None if constant is None else tuple(Dim(extent) for extent in constant.shape)
+
+
+def dims_taken(known: Known, node: Node) -> Shape | None:
+    """The sizes that a Shape node takes from its input: all of them, or those from `start` to `end`."""
+    shape = input_shape(known, node, 0)
+    if shape is None:
+        return None
+    return shape[integer(node, "start") or 0 : integer(node, "end")]
+
+
+def _shape_shape(known: Known, node: Node, _: Value) -> Shape | None:
+    dims = dims_taken(known, node)
+    return None if dims is None else (Dim(len(dims)),)
+
+
+def _gather(known: Known, node: Node, _: Value) -> Shape | None:
+    data, positions = input_shape(known, node, 0), input_shape(known, node, 1)
+    if data is None or positions is None or integer(node, "axis") != 0:
+        return None
+    return positions + data[1:]
+
+
+SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
+    **dict.fromkeys(("Cast", "CastLike", "Identity", "Neg", "Relu", "ScatterElements"), _same),
+    **dict.fromkeys(("Mod", "Mul", "Sub"), _broadcast),
+    "Constant": _constant_shape,
+    "ConstantOfShape": _constant_of_shape,
+    "Expand": _expand,
+    "Flatten": _flatten,
+    "Gather": _gather,
+    "MaxPool": _max_pool,
+    "Reshape": _reshape,
+    "Shape": _shape_shape,
+    "Slice": _slice,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+}
+
+
+def slice_bounds(known: Known, node: Node, rank: int) -> dict[int, tuple[int, int]] | None:
+    """A Slice's constant bounds per axis, `axis → (start, end)`; None where they are not known or steps are not 1.
+
+    Bounds are as Python's slices read them (negative from the end).
+    """
+    if node.scope.opset < 10:
+        starts, ends = integers(node, "starts"), integers(node, "ends")
+        axes = integers(node, "axes")
+    else:
+        starts, ends = static_integers(known, node, 1), static_integers(known, node, 2)
+        axes = static_integers(known, node, 3) if node.input(3) is not None else None
+        if node.input(4) is not None and any(step != 1 for step in static_integers(known, node, 4) or [0]):
+            return None
+        if axes is None and node.input(3) is not None:
+            return None
+    if starts is None or ends is None or len(starts) != len(ends):
+        return None
+    axes = list(range(len(starts))) if axes is None else axes
+    if len(axes) != len(starts) or any(not -rank <= axis < rank for axis in axes):
+        return None
+    return {axis % rank: bounds for axis, bounds in zip(axes, zip(starts, ends, strict=True), strict=True)}
