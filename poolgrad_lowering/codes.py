@@ -1,0 +1,113 @@
+"""Why an anchor is not lowered: one table of codes, shared by checks, reports, tests and docs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Code(Enum):
+    """A condition under which the compiler declines; `DESCRIPTIONS` says what each means for a user."""
+
+    ARITY = "arity"
+    ATTRIBUTE_MISMATCH = "attribute-mismatch"
+    AUTO_PAD_SYMBOLIC = "auto-pad-symbolic"
+    BASE_NOT_ZERO = "base-not-zero"
+    CANVAS = "canvas"
+    DIALECT_CONFLICT = "dialect-conflict"
+    DTYPE = "dtype"
+    DTYPE_MIX = "dtype-mix"
+    DX_SHAPE = "dx-shape"
+    EMPTY_WINDOW = "empty-window"
+    FUNCTION_DTYPE = "function-dtype"
+    GRAD_SHAPE = "grad-shape"
+    INDICES_ALTERED = "indices-altered"
+    INDICES_NUMBERING = "indices-numbering"
+    INDICES_SOURCE = "indices-source"
+    OPSET = "opset"
+    OTHER_CONSUMER = "other-consumer"
+    OUTPUT_SIZE = "output-size"
+    PLANE_BASE = "plane-base"
+    PLANE_SIZE = "plane-size"
+    POOL_ATTRIBUTES = "pool-attributes"
+    REDUCTION = "reduction"
+    ROWS = "rows"
+    SPATIAL_RANK = "spatial-rank"
+    STORAGE_ORDER = "storage-order"
+    SYMBOLIC_CANVAS = "symbolic-canvas"
+    SYMBOLIC_CEIL = "symbolic-ceil"
+    TARGET = "target"
+    UNKNOWN_DTYPE = "unknown-dtype"
+    UNKNOWN_SHAPE = "unknown-shape"
+    WINDOW_IN_PADDING = "window-in-padding"
+
+
+DESCRIPTIONS: dict[Code, str] = {
+    Code.ARITY: "The node has not the inputs of the form it is named after (TensorFlow's three-input MaxPoolGrad, "
+    "say).",
+    Code.ATTRIBUTE_MISMATCH: "The gradient's own attributes contradict those of the pool its Indices come from.",
+    Code.AUTO_PAD_SYMBOLIC: "auto_pad SAME_* with a stride above 1 on an axis of symbolic size: the pads are not "
+    "known.",
+    Code.BASE_NOT_ZERO: "The scatter does not add onto zeros, or onto a tensor that cannot be seen to be all +0.0 "
+    "(external data is never opened).",
+    Code.CANVAS: "The scatter's rows are longer or shorter than one plane of the pooled input.",
+    Code.DIALECT_CONFLICT: "The model already imports another version of domain npu, or defines a function of a "
+    "dialect "
+    "operator's name itself.",
+    Code.DTYPE: "The pooled input is not float32, float16 or bfloat16 (Ascend has no such kernel), or the target's "
+    "operator does not take it.",
+    Code.DTYPE_MIX: "The gradient is computed in another element type than the pooled input, without the casts that "
+    "would make it the pool's.",
+    Code.DX_SHAPE: "The result does not have the pooled input's shape, or cannot be proven to have it.",
+    Code.EMPTY_WINDOW: "A window of the pool touches no element of its input, so that its index means nothing.",
+    Code.FUNCTION_DTYPE: "Below opset 15 one function body serves one element type; this gradient has another than the "
+    "model's first one.",
+    Code.GRAD_SHAPE: "The incoming gradient does not have the pooled shape.",
+    Code.INDICES_ALTERED: "Something between the pool's Indices and their use changed their values or order.",
+    Code.INDICES_NUMBERING: "The indices count in another numbering than their use needs (whole tensor against one "
+    "plane).",
+    Code.INDICES_SOURCE: "The indices do not come from a MaxPool (a graph input, a constant, labels, another "
+    "operator).",
+    Code.OPSET: "The model's opset is older than the operators that the lowering needs.",
+    Code.OTHER_CONSUMER: "An inner value of the gradient is read elsewhere in a way that the lowered node cannot "
+    "serve.",
+    Code.OUTPUT_SIZE: "The pool's output size is not the one that the target computes for these windows.",
+    Code.PLANE_BASE: "What is subtracted from the Indices (or divided out) is not proven to be each plane's first "
+    "index.",
+    Code.PLANE_SIZE: "A plane has more elements than the target's operator can number.",
+    Code.POOL_ATTRIBUTES: "The MaxPool's attributes are missing, malformed or out of ONNX's range.",
+    Code.REDUCTION: "The scatter overwrites or reduces otherwise instead of adding.",
+    Code.ROWS: "The scatter's rows are not the (n, c) planes of the pooled input.",
+    Code.SPATIAL_RANK: "The pool has no spatial axis, or four and more: Ascend has one to three.",
+    Code.STORAGE_ORDER: "The pool numbers its Indices column-major (storage_order=1).",
+    Code.SYMBOLIC_CANVAS: "The windows need a padded canvas, and its size is not known where a spatial size is "
+    "symbolic.",
+    Code.SYMBOLIC_CEIL: "ceil_mode with unequal pads on an axis of symbolic size: the output size cannot be proven.",
+    Code.TARGET: "The target has no Ascend operator for this gradient.",
+    Code.UNKNOWN_DTYPE: "The pooled input's element type is not known.",
+    Code.UNKNOWN_SHAPE: "A shape that the proof needs is not known.",
+    Code.WINDOW_IN_PADDING: "With ceil_mode the last window starts in the padding, where runtimes disagree and Indices "
+    "are meaningless.",
+}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The reason one anchor stays as it is: a code, and a sentence that names the node or value at fault.
+
+    The sentence is a format string and its values, put together only when somebody reads it.
+    """
+
+    code: Code
+    template: str
+    values: tuple[object, ...]
+
+    @property
+    def reason(self) -> str:
+        """The sentence."""
+        return self.template.format(*self.values)
+
+
+def refuse(code: Code, template: str, *values: object) -> Refusal:
+    """A refusal whose reason is `template.format(*values)`, formatted when it is read."""
+    return Refusal(code, template, values)

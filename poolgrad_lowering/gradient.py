@@ -1,0 +1,58 @@
+"""The one record that every form of a pool gradient is brought to, and the contract of a pattern.
+
+A pattern knows how one producer spells the gradient; everything after it works from this record alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from poolgrad_lowering.codes import Refusal
+from poolgrad_lowering.dims import Shape
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.pool import PoolAttributes
+from poolgrad_lowering.provenance import Numbering
+
+
+@dataclass(frozen=True)
+class AdaptiveWindows:
+    """Window `o` of an axis spans ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1 (PyTorch's adaptive pooling)."""
+
+
+@dataclass(frozen=True)
+class PoolGradient:
+    """A proven gradient of a max pool: `dx = 0; dx[n, c].flat[index[n, c, o]] += grad[n, c, o]`.
+
+    * `x`: the pooled input, (N, C, spatial…), `element_type` its `TensorProto.DataType`
+    * `grad`: the incoming gradient; its elements in row-major order are those of the pooled output, its shape is
+      the pooled shape unless `grad_is_flat`
+    * `argmax`: the recorded indices in the pooled shape, counted as `numbering` says
+    * `dx`: the value that the lowered node takes over; its shape is x's unless `dx_shape` names another one with the
+      same elements in row-major order
+    * `windows`: the MaxPool's attributes, or that the windows are adaptive
+    * `x_shape`, `pooled_shape`: the shapes of x and of the pooled output, (N, C, spatial…), symbols kept
+    """
+
+    x: Value
+    grad: Value
+    argmax: Value
+    dx: Value
+    numbering: Numbering
+    element_type: int
+    windows: PoolAttributes | AdaptiveWindows
+    x_shape: Shape
+    pooled_shape: Shape
+    grad_is_flat: bool = False
+    dx_shape: Shape | None = None
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One form: its name, the operators (domain, op type) that can be its anchor, and how a candidate is judged."""
+
+    name: str
+    anchors: tuple[tuple[str, str], ...]
+    summary: str
+    match: Callable[[Facts, Node], PoolGradient | Refusal]

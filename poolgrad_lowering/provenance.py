@@ -1,0 +1,155 @@
+"""Where a tensor of indices comes from: which MaxPool recorded it, and in which numbering it counts.
+
+ONNX's MaxPool numbers its Indices over the whole tensor, row-major. Producers that need the position inside one
+(n, c) plane subtract each plane's first index or take the remainder by the plane's size; both are proven here
+from the graph. Only operators that keep values and row-major order may stand in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from onnx import TensorProto
+
+from poolgrad_lowering.attributes import integer
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.dims import size
+from poolgrad_lowering.facts import VIEW_OPS, Facts
+from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.pool import PoolAttributes
+from poolgrad_lowering.shape_rules import slice_bounds
+
+_MAX_CHAIN = 64
+
+
+class Numbering(Enum):
+    """What an index counts."""
+
+    TENSOR = "tensor"  # flat position in the whole (N, C, spatial…) tensor
+    PLANE = "plane"  # flat position in one (n, c) plane
+
+
+@dataclass(frozen=True)
+class Indices:
+    """Indices recorded by a MaxPool, as some tensor holds them.
+
+    `numbering` is what that tensor counts. `argmax` is the last tensor on the way to it that still has the pooled
+    shape, and `argmax_numbering` what that one counts.
+    """
+
+    pool: Node
+    numbering: Numbering
+    argmax: Value
+    argmax_numbering: Numbering
+
+
+def indices(facts: Facts, value: Value) -> Indices | Refusal:
+    """Trace a tensor of indices back to the MaxPool that recorded it.
+
+    The elements of `value` are then those of the pool's Indices in the same row-major order; its shape may be
+    another.
+    """
+    return _trace(facts, value, _MAX_CHAIN)
+
+
+def _trace(facts: Facts, value: Value, steps: int) -> Indices | Refusal:
+    node = value.producer
+    if node is None or steps == 0:
+        return _no_source(value)
+    if node.is_a("MaxPool"):
+        recorded = value == node.output(1)
+        return Indices(node, Numbering.TENSOR, value, Numbering.TENSOR) if recorded else _no_source(value)
+    source = node.input(0)
+    if source is None:
+        return _no_source(value)
+    found = _trace(facts, source, steps - 1)
+    if isinstance(found, Refusal):
+        return found
+    if node.is_a(*VIEW_OPS):
+        return _reached(facts, found, value)
+    if node.is_a("Cast"):
+        return _through_cast(facts, node, found, value)
+    if node.is_a("Sub", "Mod"):
+        return _to_plane(facts, node, found, value)
+    return refuse(
+        Code.INDICES_ALTERED,
+        "{} '{}' changes the Indices of MaxPool '{}'",
+        node.proto.op_type,
+        node.label,
+        found.pool.label,
+    )
+
+
+def _no_source(value: Value) -> Refusal:
+    return refuse(Code.INDICES_SOURCE, "indices come from '{}', which is not the Indices of a MaxPool", value.name)
+
+
+def _reached(facts: Facts, found: Indices, value: Value) -> Indices:
+    """The indices at `value`, which is the better argmax where it still has the pooled shape."""
+    shape = facts.shape(value)
+    if shape is not None and shape == facts.shape(found.argmax):
+        return replace(found, argmax=value, argmax_numbering=found.numbering)
+    return found
+
+
+def _through_cast(facts: Facts, node: Node, found: Indices, value: Value) -> Indices | Refusal:
+    target = integer(node, "to")
+    narrowed = target == TensorProto.INT32 and found.numbering is Numbering.PLANE
+    if target == TensorProto.INT64 or narrowed:
+        return _reached(facts, found, value)
+    return refuse(
+        Code.INDICES_ALTERED, "Cast '{}' may cut the Indices of MaxPool '{}' short", node.label, found.pool.label
+    )
+
+
+def _to_plane(facts: Facts, node: Node, found: Indices, value: Value) -> Indices | Refusal:
+    """`Indices − first index of the plane`, or `Indices mod plane size`."""
+    operand = node.input(1)
+    proof = _is_plane_base if node.is_a("Sub") else _is_plane_size
+    if found.numbering is Numbering.TENSOR and operand is not None and proof(facts, operand, found, node):
+        return _reached(facts, replace(found, numbering=Numbering.PLANE), value)
+    return refuse(
+        Code.PLANE_BASE,
+        "{} '{}' is not proven to make the Indices of MaxPool '{}' plane-local",
+        node.proto.op_type,
+        node.label,
+        found.pool.label,
+    )
+
+
+def _is_plane_base(facts: Facts, base: Value, found: Indices, node: Node) -> bool:
+    """Whether `base` is `(n·C + c)·plane`, shaped (N, C, 1, …): the sliced Indices of a 1×1 pool of x's shape.
+
+    The 1×1 pool with stride 1 numbers every element of its input; element [n, c, 0, …] is the plane's first.
+    """
+    x = found.pool.input(0)
+    slice_node = base.producer
+    minuend = node.input(0)
+    if x is None or minuend is None or slice_node is None or not slice_node.is_a("Slice"):
+        return False
+    sliced = slice_node.input(0)
+    companion = sliced.producer if sliced is not None else None
+    if companion is None or not companion.is_a("MaxPool") or sliced != companion.output(1):
+        return False
+    x_shape, companion_input = facts.shape(x), companion.input(0)
+    if x_shape is None or companion_input is None or facts.shape(companion_input) != x_shape:
+        return False
+    rank = len(x_shape)
+    bounds = slice_bounds(facts, slice_node, rank)
+    unflattened = facts.shape(minuend) == facts.shape(found.argmax)
+    return unflattened and _counts_every_element(companion) and bounds == dict.fromkeys(range(2, rank), (0, 1))
+
+
+def _counts_every_element(node: Node) -> bool:
+    pool = PoolAttributes.read(node)
+    if pool is None or pool.storage_order:
+        return False
+    padding = pool.begins + pool.ends if pool.auto_pad == "NOTSET" else ()
+    return set(pool.kernel) == {1} and set(pool.strides) == {1} and not any(padding)
+
+
+def _is_plane_size(facts: Facts, divisor: Value, found: Indices, _: Node) -> bool:
+    x = found.pool.input(0)
+    x_shape, sizes = facts.shape(x) if x is not None else None, facts.integers(divisor)
+    return x_shape is not None and sizes is not None and len(sizes) == 1 and sizes[0] == size(x_shape[2:])

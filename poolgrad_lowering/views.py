@@ -1,0 +1,159 @@
+"""Views around a gradient: the same elements in row-major order under other shapes, and the casts of half types.
+
+A producer computes the scatter on rows and, for half types, in float32. The lowered node takes the incoming gradient
+before those views and casts, and gives the result after them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from poolgrad_lowering.attributes import integer
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.dims import Shape, Shown
+from poolgrad_lowering.facts import VIEW_OPS, Facts
+from poolgrad_lowering.forward import ForwardPool
+from poolgrad_lowering.index import Node, Value
+
+_MAX_CHAIN = 64
+
+
+@dataclass(frozen=True)
+class View:
+    """A value and the shape it is proven to have."""
+
+    value: Value
+    shape: Shape | None
+
+
+def find_source(facts: Facts, updates: Value, forward: ForwardPool) -> View | Refusal:
+    """The incoming gradient behind the updates of a scatter: in x's element type, in the pooled shape if there is one.
+
+    Where no view has the pooled shape, the one nearest to the scatter that has x's element type is taken.
+    """
+    nearest: View | None = None
+    value: Value | None = updates
+    for _ in range(_MAX_CHAIN):
+        if value is None:
+            break
+        shape = facts.shape(value)
+        if facts.element_type(value) == forward.element_type:
+            nearest = nearest or View(value, shape)
+            if shape == forward.pooled_shape:
+                return View(value, shape)
+        node = value.producer
+        if node is None or not (node.is_a(*VIEW_OPS) or _widens(facts, node, forward)):
+            break
+        value = node.input(0)
+    return nearest or refuse(
+        Code.DTYPE_MIX,
+        "'{}' is {}, the pooled input '{}' {}",
+        updates.name,
+        _name(facts.element_type(updates)),
+        forward.x.name,
+        _name(forward.element_type),
+    )
+
+
+def _widens(facts: Facts, node: Node, forward: ForwardPool) -> bool:
+    """Whether it is the cast from x's half type to float32: exact, so the gradient may be taken before it."""
+    source = node.input(0)
+    return (
+        node.is_a("Cast")
+        and source is not None
+        and facts.element_type(source) == forward.element_type
+        and forward.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+        and integer(node, "to") == TensorProto.FLOAT
+    )
+
+
+def find_result(facts: Facts, scattered: Value, forward: ForwardPool) -> View | Refusal:
+    """The value downstream of a scatter that the lowered node takes over.
+
+    It is the first one in x's element type and shape (or the shape of what x itself is a view of), reached through
+    views and the cast back, each the only reader of the one before. Where the scatter's rows are read as they are by
+    something that is no view, the rows themselves are the result.
+    """
+    shapes = _shapes_of_x(facts, forward)
+    value = scattered
+    for _ in range(_MAX_CHAIN):
+        shape, element_type = facts.shape(value), facts.element_type(value)
+        if element_type == forward.element_type and shape in shapes:
+            return View(value, shape)
+        reader = _only_reader(value)
+        if reader is None or not (reader.is_a(*VIEW_OPS) or _narrows(facts, reader, forward)):
+            break
+        following = reader.output(0)
+        if following is None:
+            break
+        value = following
+    return _rows(facts, scattered, value, forward)
+
+
+def _rows(facts: Facts, scattered: Value, last: Value, forward: ForwardPool) -> View | Refusal:
+    """The scatter's rows as the result, where somebody reads them as they are or several views share them."""
+    if facts.element_type(scattered) != forward.element_type:
+        return refuse(
+            Code.OTHER_CONSUMER if len(last.uses) > 1 or last.is_output else Code.DTYPE_MIX,
+            "'{}' is not brought back to {} {} by one chain of views and a Cast",
+            last.name,
+            _name(forward.element_type),
+            Shown(forward.x_shape),
+        )
+    shape, shapes = facts.shape(scattered), _shapes_of_x(facts, forward)
+    readers = [use.scope.node(use.position) for use in scattered.uses if use.position >= 0]
+    served = any(not reader.is_a(*VIEW_OPS) or _output_shape(facts, reader) in shapes for reader in readers)
+    if shape is None or sum(dim.static is None for dim in shape) > 1 or scattered.is_output or not served:
+        return refuse(
+            Code.DX_SHAPE,
+            "'{}' has shape {}, the pooled input {}",
+            last.name,
+            Shown(facts.shape(last)),
+            Shown(forward.x_shape),
+        )
+    return View(scattered, shape)
+
+
+def _output_shape(facts: Facts, node: Node) -> Shape | None:
+    output = node.output(0)
+    return None if output is None else facts.shape(output)
+
+
+def _shapes_of_x(facts: Facts, forward: ForwardPool) -> set[Shape]:
+    """x's shape, and those of the values that x is a view of (a 1-D or unbatched pool is written on an Unsqueeze)."""
+    shapes = {forward.x_shape}
+    value = forward.x
+    for _ in range(_MAX_CHAIN):
+        node = value.producer
+        source = node.input(0) if node is not None and node.is_a("Unsqueeze", "Squeeze", "Identity") else None
+        if source is None:
+            break
+        shape = facts.shape(source)
+        if shape is not None:
+            shapes.add(shape)
+        value = source
+    return shapes
+
+
+def _narrows(facts: Facts, node: Node, forward: ForwardPool) -> bool:
+    """Whether it is the cast of the float32 sums back to x's half type."""
+    source = node.input(0)
+    return (
+        node.is_a("Cast")
+        and source is not None
+        and facts.element_type(source) == TensorProto.FLOAT
+        and integer(node, "to") == forward.element_type
+    )
+
+
+def _only_reader(value: Value) -> Node | None:
+    uses = value.uses
+    if value.is_output or len(uses) != 1 or uses[0].scope is not value.scope or uses[0].position < 0:
+        return None
+    return value.scope.node(uses[0].position)
+
+
+def _name(element_type: int | None) -> str:
+    return TensorProto.DataType.Name(element_type).lower() if element_type else "of unknown type"
