@@ -1,0 +1,28 @@
+"""The dialect: Ascend's max-pool gradient operators as ONNX custom ops of domain `npu`.
+
+What an op is (`OPS`), its schema and its body in standard ONNX. Knows nothing of training graphs, patterns, targets
+or runtimes.
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.dialect.functions import NoFunctionBodyError, function_body
+from poolgrad_lowering.dialect.inference import DialectError
+from poolgrad_lowering.dialect.ops import ASCEND_TYPES, DOMAIN, OPS, TYPES, VERSION, Attribute, Op, Operand
+from poolgrad_lowering.dialect.schemas import registered_schemas, schema
+
+__all__ = [
+    "ASCEND_TYPES",
+    "DOMAIN",
+    "OPS",
+    "TYPES",
+    "VERSION",
+    "Attribute",
+    "DialectError",
+    "NoFunctionBodyError",
+    "Op",
+    "Operand",
+    "function_body",
+    "registered_schemas",
+    "schema",
+]
