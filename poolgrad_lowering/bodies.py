@@ -1,0 +1,58 @@
+"""The function bodies and opset imports that a lowered model has to carry, and what stands in their way."""
+
+from __future__ import annotations
+
+import onnx
+from onnx import FunctionProto, TensorProto
+
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.dialect import DOMAIN, VERSION, NoFunctionBodyError, function_body
+from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.judge import Site
+
+_ONE_BODY_FOR_ALL_TYPES = 15
+"""From this opset on CastLike lets one body serve every element type."""
+
+
+class Bodies:
+    """The bodies that a model will have: those it brings, and those that its sites need."""
+
+    def __init__(self, index: ModelIndex) -> None:
+        self._index = index
+        self._present = {f.name: f for f in index.model.functions if f.domain == DOMAIN}
+        self._element_types: dict[str, int] = {}
+        self.added: dict[str, FunctionProto] = {}
+
+    def require(self, site: Site) -> Refusal | None:
+        """Make the body that a site needs part of the model, or say why that cannot be."""
+        for scope in (site.anchor.scope, self._index.scopes[0]):
+            version = scope.opsets.get(DOMAIN, VERSION)
+            if version != VERSION:
+                return refuse(
+                    Code.DIALECT_CONFLICT, "the model imports domain {} in version {}, not {}", DOMAIN, version, VERSION
+                )
+        op, element_type = site.plan.op, site.gradient.element_type
+        try:
+            body = function_body(op, self._index.opset, element_type)
+        except NoFunctionBodyError as error:
+            return refuse(Code.OPSET, "{}", error)
+        if op in self._present and self._present[op] != body:
+            return refuse(Code.DIALECT_CONFLICT, "the model has a function {}.{} of its own", DOMAIN, op)
+        first = self._element_types.setdefault(op, element_type)
+        if self._index.opset < _ONE_BODY_FOR_ALL_TYPES and first != element_type:
+            return refuse(
+                Code.FUNCTION_DTYPE,
+                "the body of {} at opset {} is made for {}, which an earlier gradient has",
+                op,
+                self._index.opset,
+                TensorProto.DataType.Name(first).lower(),
+            )
+        if op not in self._present:
+            self.added[op] = body
+        return None
+
+
+def import_dialect(scope: onnx.ModelProto | FunctionProto) -> None:
+    """Add the dialect's opset import where it is not yet there."""
+    if all(entry.domain != DOMAIN for entry in scope.opset_import):
+        scope.opset_import.add(domain=DOMAIN, version=VERSION)

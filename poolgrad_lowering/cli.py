@@ -1,0 +1,156 @@
+"""The command `poolgrad`: files in, files and reports out. Everything it knows comes from the library's tables.
+
+Exit codes: 0 done, 1 `--strict` and something was refused, 2 bad input or usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import poolgrad_lowering
+from poolgrad_lowering.errors import PoolgradError
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.report import AnchorReport, Report
+
+DONE, REFUSED, BAD_INPUT = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.INFO if options.verbose else logging.WARNING, format="%(name)s: %(message)s")
+    try:
+        code: int = options.run(options)
+    except PoolgradError as error:
+        print(f"poolgrad: error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except BrokenPipeError:
+        return DONE
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="poolgrad", description="Lower max-pooling gradients in ONNX training graphs to Ascend NPU operators."
+    )
+    parser.add_argument("--version", action="version", version=f"poolgrad {poolgrad_lowering.__version__}")
+    parser.add_argument("-v", "--verbose", action="store_true", help="log what happens to standard error")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    lower = commands.add_parser("lower", help="lower a model and write the result")
+    lower.add_argument("model", type=Path, metavar="IN.onnx")
+    lower.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx")
+    lower.add_argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON")
+    lower.add_argument("--strict", action="store_true", help="exit 1 and write no model if an anchor was refused")
+    _add_target(lower)
+    lower.set_defaults(run=_lower)
+
+    inspect = commands.add_parser("inspect", help="say what would be lowered, what not and why; change nothing")
+    inspect.add_argument("model", type=Path, metavar="IN.onnx")
+    inspect.add_argument("--json", action="store_true", help="print the report as JSON")
+    _add_target(inspect)
+    inspect.set_defaults(run=_inspect)
+
+    commands.add_parser("patterns", help="list the forms that are recognised").set_defaults(run=_patterns)
+    commands.add_parser("targets", help="list products, SoC names and operators").set_defaults(run=_targets)
+    return parser
+
+
+def _add_target(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--target", metavar="T", help="product or SoC name (default: atlas-a2; see `poolgrad targets`)")
+
+
+def _lower(options: argparse.Namespace) -> int:
+    from poolgrad_lowering.files import lower_file, write_bytes  # noqa: PLC0415 - `--help` must not load onnx
+
+    report = lower_file(options.model, options.output, target=_target(options), strict=options.strict)
+    if options.report is not None:
+        write_bytes(options.report, report.to_json().encode())
+    _print_report(report)
+    if options.strict and report.refused:
+        print(f"poolgrad: strict: {len(report.refused)} anchors refused, no model written", file=sys.stderr)
+        return REFUSED
+    print(f"wrote {options.output}")
+    return DONE
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from poolgrad_lowering.files import inspect_file  # noqa: PLC0415 - as above
+
+    report = inspect_file(options.model, target=_target(options))
+    if options.json:
+        print(report.to_json(), end="")
+    else:
+        _print_report(report)
+    return DONE
+
+
+def _patterns(_: argparse.Namespace) -> int:
+    from poolgrad_lowering.patterns import all_patterns  # noqa: PLC0415 - as above
+
+    rows = [(p.name, ", ".join(op_type for _, op_type in p.anchors), p.summary) for p in all_patterns()]
+    _print_table(("pattern", "anchor", "form"), rows)
+    return DONE
+
+
+def _targets(_: argparse.Namespace) -> int:
+    from poolgrad_lowering.targets import DEFAULT_TARGET, TARGETS  # noqa: PLC0415 - as above
+
+    rows = [
+        (
+            target.name + (" (default)" if target.name == DEFAULT_TARGET else ""),
+            target.title,
+            ", ".join(target.operators) or "none: every gradient is refused",
+            ", ".join(target.socs),
+        )
+        for target in TARGETS.values()
+    ]
+    _print_table(("target", "product", "operators", "SoC names"), rows)
+    return DONE
+
+
+def _target(options: argparse.Namespace) -> str:
+    from poolgrad_lowering.targets import DEFAULT_TARGET  # noqa: PLC0415 - as above
+
+    return DEFAULT_TARGET if options.target is None else str(options.target)
+
+
+def _print_report(report: Report) -> None:
+    if report.anchors:
+        _print_table(("anchor", "status", "what"), [_row(anchor) for anchor in report.anchors])
+    print(
+        f"target {report.target}: {len(report.anchors)} anchors, {len(report.lowered)} lowered, "
+        f"{len(report.refused)} refused; nodes {report.nodes_before} → {report.nodes_after}, "
+        f"bytes {report.bytes_before} → {report.bytes_after}; {report.seconds:.3f} s"
+    )
+
+
+def _row(anchor: AnchorReport) -> tuple[str, str, str]:
+    place = anchor.name if anchor.scope == "main" else f"{anchor.name} ({anchor.scope})"
+    if anchor.status == "lowered":
+        attributes = anchor.attributes or {}
+        shown = " ".join(f"{name}={_compact(value)}" for name, value in attributes.items())
+        return place, anchor.status, f"{anchor.op} {shown}".rstrip()
+    return place, anchor.status, f"{anchor.code}: {anchor.reason}"
+
+
+def _compact(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Left-aligned columns; the last one is not padded."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        print("  ".join([*padded[:-1], row[-1]]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Models as files: read whole or not at all, written whole or not at all. External data is never opened."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
+
+from poolgrad_lowering.errors import FileError, InvalidModelError
+from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.report import Report
+from poolgrad_lowering.targets import DEFAULT_TARGET, find_target
+
+PathLike = str | os.PathLike[str]
+
+
+def lower_file(
+    source: PathLike, destination: PathLike, *, target: str = DEFAULT_TARGET, strict: bool = False
+) -> Report:
+    """Lower the model in `source` and write it to `destination`, which may be the same file.
+
+    Without sites the bytes of the source are written as they are. With `strict`, nothing is written if an anchor was
+    refused. Raises `FileError`, `InvalidModelError` and `UnknownTargetError`; the destination then is what it was.
+    """
+    found = find_target(target)
+    source, destination = Path(source), Path(destination)
+    data = read_bytes(source)
+    model = parse_model(data, source)
+    _require_reachable_data(model, source, destination)
+    report = lower_in_place(model, found)
+    if strict and report.refused:
+        return report
+    write_bytes(destination, model.SerializeToString() if report.lowered else data)
+    return report
+
+
+def inspect_file(source: PathLike, *, target: str = DEFAULT_TARGET) -> Report:
+    """What `lower_file` would do. Raises as it does; writes nothing."""
+    found = find_target(target)
+    return lower_in_place(parse_model(read_bytes(Path(source)), Path(source)), found)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file's bytes. Raises `FileError`."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
+
+
+def parse_model(data: bytes, path: Path) -> ModelProto:
+    """The model in some bytes read from `path`. Raises `InvalidModelError`."""
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        raise InvalidModelError(f"'{path}' is not an ONNX model: it does not parse as ModelProto") from error
+    if not model.HasField("graph") or not model.opset_import:
+        raise InvalidModelError(
+            f"'{path}' is not an ONNX model: it has no graph or imports no operator set. "
+            "Give a file that an ONNX exporter wrote (binary .onnx)."
+        )
+    return model
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file whole: beside the target, synced, then renamed. Raises `FileError`."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.chmod(_mode_for(path))
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise FileError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
+def _mode_for(path: Path) -> int:
+    """The permissions of the file that is replaced, or those a new file gets."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def _require_reachable_data(model: ModelProto, source: Path, destination: Path) -> None:
+    """External data is referenced relative to the model's folder, so the output must stay in it."""
+    if source.resolve().parent == destination.resolve().parent:
+        return
+    if any(tensor.data_location == TensorProto.EXTERNAL for tensor in _tensors(model.graph)):
+        raise FileError(
+            f"'{source}' keeps tensors in external files, which are named relative to its folder: "
+            f"write the output into '{source.resolve().parent}', not '{destination.resolve().parent}'"
+        )
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        yield from _held_tensors(node)
+
+
+def _held_tensors(node: NodeProto) -> Iterator[TensorProto]:
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.TENSOR:
+            yield attribute.t
+        elif attribute.type == AttributeProto.GRAPH:
+            yield from _tensors(attribute.g)

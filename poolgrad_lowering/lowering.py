@@ -1,0 +1,95 @@
+"""The compiler's front: a model in, a lowered model and its report out."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from onnx import ModelProto
+
+from poolgrad_lowering.bodies import Bodies
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.judge import Declined, Site, judge
+from poolgrad_lowering.report import AnchorReport, Report
+from poolgrad_lowering.rewrite import rewrite
+from poolgrad_lowering.targets import DEFAULT_TARGET, Target, find_target
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LoweringResult:
+    """A lowered model and what was done with each of its anchors."""
+
+    model: ModelProto
+    report: Report
+
+
+def lower(model: ModelProto, *, target: str = DEFAULT_TARGET) -> LoweringResult:
+    """Lower every max-pool gradient of a model that the target can run.
+
+    `target` is a product or SoC name (`poolgrad targets` lists them). The argument is not modified; without sites the
+    result's model serialises to the same bytes. Raises `UnknownTargetError`.
+    """
+    found = find_target(target)
+    lowered = ModelProto()
+    lowered.CopyFrom(model)
+    return LoweringResult(lowered, lower_in_place(lowered, found))
+
+
+def inspect(model: ModelProto, *, target: str = DEFAULT_TARGET) -> Report:
+    """What `lower` would do with a model. Raises `UnknownTargetError`."""
+    return lower(model, target=target).report
+
+
+def lower_in_place(model: ModelProto, target: Target) -> Report:
+    """As `lower`, on the model itself."""
+    started = time.perf_counter()
+    bytes_before = model.ByteSize()
+    index = ModelIndex(model)
+    facts = Facts(index)
+    bodies = Bodies(index)
+    verdicts = [_with_body(verdict, bodies) for verdict in judge(index, facts, target)]
+    anchors = tuple(_describe(verdict) for verdict in verdicts)
+    sites = [verdict for verdict in verdicts if isinstance(verdict, Site)]
+    nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
+    nodes_added = rewrite(index, facts, sites, bodies) if sites else 0
+    report = Report(
+        target=target.name,
+        anchors=anchors,
+        nodes_before=nodes_before,
+        nodes_after=nodes_before + nodes_added,
+        bytes_before=bytes_before,
+        bytes_after=model.ByteSize(),
+        seconds=time.perf_counter() - started,
+    )
+    logger.info("lowered %d of %d anchors for %s", len(report.lowered), len(anchors), target.name)
+    return report
+
+
+def _with_body(verdict: Site | Declined, bodies: Bodies) -> Site | Declined:
+    if isinstance(verdict, Declined):
+        return verdict
+    refusal = bodies.require(verdict)
+    return verdict if refusal is None else Declined(verdict.anchor, verdict.pattern, refusal)
+
+
+def _describe(verdict: Site | Declined) -> AnchorReport:
+    anchor = verdict.anchor
+    domain, op_type = anchor.op
+    common: dict[str, Any] = {"name": anchor.label, "op_type": op_type, "domain": domain, "scope": anchor.scope.path}
+    if isinstance(verdict, Site):
+        return AnchorReport(
+            **common,
+            status="lowered",
+            pattern=verdict.pattern,
+            op=verdict.plan.op,
+            attributes=dict(verdict.plan.attributes),
+        )
+    refusal = verdict.refusal
+    return AnchorReport(
+        **common, status="refused", pattern=verdict.pattern, code=refusal.code.value, reason=refusal.reason
+    )

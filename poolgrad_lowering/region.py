@@ -1,0 +1,103 @@
+"""The region of a site: what dies when its result is computed another way, and what other readers keep.
+
+The view is a directed graph of nodes, made with networkx. A node dies where all its outputs have lost their last
+reader, so no path leaves the region and comes back: it is convex by construction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import networkx as nx
+
+from poolgrad_lowering.index import Node, Use, Value
+
+# What a dead reader leaves behind is removed only where running it had no effect but its outputs.
+_RANDOM = (
+    "Bernoulli",
+    "Dropout",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+)
+_EFFECTS = frozenset((*_RANDOM, "If", "Loop", "Scan"))
+
+
+class Readers:
+    """How many readers each value has left, while sites are taken out one after the other."""
+
+    def __init__(self, added: Iterable[Value]) -> None:
+        self._lost: Counter[Value] = Counter()
+        self._added = Counter(added)
+
+    def lose(self, value: Value) -> None:
+        """One reading of the value is gone."""
+        self._lost[value] += 1
+
+    def left(self, value: Value) -> int:
+        """Readings by nodes that stay or were added, and by the scope's outputs."""
+        return len(value.uses) + value.is_output + self._added[value] - self._lost[value]
+
+
+@dataclass
+class Region:
+    """What dies with a site: its nodes as a graph (edges from maker to reader), its initializers, its frontier.
+
+    `frontier` are the values that the dying nodes read and that live on.
+    """
+
+    graph: nx.DiGraph[Use] = field(default_factory=nx.DiGraph)
+    initializers: set[Value] = field(default_factory=set)
+    frontier: set[Value] = field(default_factory=set)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The dying nodes in the order of the model."""
+        return [
+            use.scope.node(use.position) for use in sorted(self.graph.nodes, key=lambda u: (u.scope.path, u.position))
+        ]
+
+
+def dying_region(root: Node, readers: Readers) -> Region:
+    """Take the root out, and with it everything that nobody reads any more."""
+    region, pending = Region(), [root]
+    while pending:
+        node = pending.pop()
+        place = Use(node.scope, node.position)
+        region.graph.add_node(place)
+        for position in range(len(node.proto.input)):
+            value = node.input(position)
+            if value is None:
+                continue
+            readers.lose(value)
+            maker = value.producer
+            if _lives(value, maker, readers):
+                region.frontier.add(value)
+            elif maker is None:
+                region.initializers.add(value)
+            else:
+                region.graph.add_edge(Use(maker.scope, maker.position), place)
+                pending.append(maker)
+    region.frontier -= region.initializers
+    region.frontier = {value for value in region.frontier if not _died(value, region)}
+    return region
+
+
+def _lives(value: Value, maker: Node | None, readers: Readers) -> bool:
+    if readers.left(value):
+        return True
+    if maker is None:
+        return value.name not in value.scope.initializers or value.name in value.scope.inputs
+    if maker.op[0] or maker.op[1] in _EFFECTS:
+        return True
+    outputs = (maker.output(position) for position in range(len(maker.proto.output)))
+    return any(output is not None and output != value and readers.left(output) for output in outputs)
+
+
+def _died(value: Value, region: Region) -> bool:
+    maker = value.producer
+    return maker is not None and Use(maker.scope, maker.position) in region.graph

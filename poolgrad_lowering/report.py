@@ -1,0 +1,89 @@
+"""What was done with every anchor, as data: the JSON report's schema, and nothing of how it came about.
+
+Schema version 1 is documented in `docs/report.md`; fields are added, never renamed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class AnchorReport:
+    """One anchor: a node that could be a pool gradient.
+
+    `status` is "lowered" or "refused". Lowered anchors have `op` and `attributes` (those of the dialect node), refused
+    ones `code` and `reason`. `pattern` is the form that recognised it, None where none did.
+    """
+
+    name: str
+    op_type: str
+    domain: str
+    scope: str
+    status: str
+    pattern: str | None = None
+    op: str | None = None
+    attributes: dict[str, Any] | None = None
+    code: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """All anchors in the order of the model, and the sums.
+
+    Nodes are those of all graphs and functions but the bodies that the lowering adds; bytes are of the serialised
+    model, seconds of wall time.
+    """
+
+    target: str
+    anchors: tuple[AnchorReport, ...]
+    nodes_before: int
+    nodes_after: int
+    bytes_before: int
+    bytes_after: int
+    seconds: float
+    refused_by_code: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        counts = Counter(anchor.code for anchor in self.refused if anchor.code)
+        object.__setattr__(self, "refused_by_code", dict(sorted(counts.items())))
+
+    @property
+    def lowered(self) -> tuple[AnchorReport, ...]:
+        """The anchors that were lowered."""
+        return tuple(anchor for anchor in self.anchors if anchor.status == "lowered")
+
+    @property
+    def refused(self) -> tuple[AnchorReport, ...]:
+        """The anchors that stay as they are."""
+        return tuple(anchor for anchor in self.anchors if anchor.status == "refused")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data: `schema_version`, `target`, `anchors`, `summary`."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "target": self.target,
+            "anchors": [asdict(anchor) for anchor in self.anchors],
+            "summary": {
+                "anchors": len(self.anchors),
+                "lowered": len(self.lowered),
+                "refused": len(self.refused),
+                "refused_by_code": self.refused_by_code,
+                "nodes_before": self.nodes_before,
+                "nodes_after": self.nodes_after,
+                "bytes_before": self.bytes_before,
+                "bytes_after": self.bytes_after,
+                "bytes_saved": self.bytes_before - self.bytes_after,
+                "seconds": self.seconds,
+            },
+        }
+
+    def to_json(self) -> str:
+        """The report as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"

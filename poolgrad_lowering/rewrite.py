@@ -1,0 +1,113 @@
+"""The rewrite: puts the dialect's nodes where the gradients were, and takes out what only those used.
+
+Works in place on the model that was indexed. Every node, initializer and value_info outside the sites keeps its
+bytes and its order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, MutableSequence, Sequence
+from typing import Any
+
+import onnx
+from onnx import NodeProto
+
+from poolgrad_lowering.bodies import Bodies, import_dialect
+from poolgrad_lowering.emit import emit, record_replaced
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.index import ModelIndex, Node, Scope, Value
+from poolgrad_lowering.judge import Site
+from poolgrad_lowering.region import Readers, Region, dying_region
+
+
+def rewrite(index: ModelIndex, facts: Facts, sites: Sequence[Site], bodies: Bodies) -> int:
+    """Replace every site. The index is void afterwards.
+
+    Returns by how many nodes the model grew (function bodies not counted).
+    """
+    taken = _names(index)
+    replacements = [emit(facts, site.gradient, site.plan, site.pattern, taken) for site in sites]
+    readers = Readers(
+        value
+        for site, nodes in zip(sites, replacements, strict=True)
+        for node in nodes
+        for name in node.input
+        if (value := site.gradient.dx.scope.resolve(name)) is not None
+    )
+    edits: defaultdict[Scope, _Edit] = defaultdict(_Edit)
+    for site, nodes in zip(sites, replacements, strict=True):
+        root = _maker(site.gradient.dx)
+        region = dying_region(root, readers)
+        record_replaced(nodes, [node.label for node in region.nodes])
+        edits[root.scope].inserted[root.position] = nodes
+        _collect(region, edits)
+    _apply(index, edits, bodies)
+    return sum(edit.growth for edit in edits.values())
+
+
+class _Edit:
+    """What changes in one scope: nodes to insert before a position, positions and initializers to take out."""
+
+    def __init__(self) -> None:
+        self.inserted: dict[int, list[NodeProto]] = {}
+        self.removed: set[int] = set()
+        self.initializers: set[str] = set()
+
+    @property
+    def growth(self) -> int:
+        """By how many nodes the scope grows."""
+        return sum(map(len, self.inserted.values())) - len(self.removed)
+
+
+def _collect(region: Region, edits: defaultdict[Scope, _Edit]) -> None:
+    for node in region.nodes:
+        edits[node.scope].removed.add(node.position)
+    for value in region.initializers:
+        edits[value.scope].initializers.add(value.name)
+
+
+def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None:
+    for scope, edit in edits.items():
+        proto = scope.proto
+        kept = {name for nodes in edit.inserted.values() for node in nodes for name in node.output}
+        gone = {name for position in edit.removed for name in proto.node[position].output} - kept
+        _edit_nodes(proto, edit)
+        _drop(proto.value_info, gone | edit.initializers)
+        if isinstance(proto, onnx.GraphProto):
+            _drop(proto.initializer, edit.initializers)
+        elif edit.inserted:
+            import_dialect(proto)
+    if edits:
+        import_dialect(index.model)
+        index.model.functions.extend(bodies.added.values())
+
+
+def _edit_nodes(proto: onnx.GraphProto | onnx.FunctionProto, edit: _Edit) -> None:
+    """From the end, so that positions before stay right."""
+    for position in sorted(edit.removed | edit.inserted.keys(), reverse=True):
+        if position in edit.removed:
+            del proto.node[position]
+        for node in reversed(edit.inserted.get(position, ())):
+            proto.node.insert(position, node)
+
+
+def _drop(entries: MutableSequence[Any], names: Collection[str]) -> None:
+    for position in reversed([number for number, entry in enumerate(entries) if entry.name in names]):
+        del entries[position]
+
+
+def _maker(value: Value) -> Node:
+    maker = value.producer
+    if maker is None:
+        raise AssertionError(f"the result '{value.name}' of a gradient has no maker")
+    return maker
+
+
+def _names(index: ModelIndex) -> set[str]:
+    """Every value and node name of the model, so that new ones are new."""
+    names: set[str] = set()
+    for scope in index.scopes:
+        names.update(scope.producers, scope.initializers, scope.inputs)
+        names.update(node.name for node in scope.proto.node)
+    return names
