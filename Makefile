@@ -1,0 +1,60 @@
+# Everything a developer runs. `make help` lists the targets; each makes the environment that it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= $(shell nproc)
+
+NATIVE := CMakeLists.txt $(shell find runtime -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h' -o -name '*.map')
+PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long test-torch check format sanitize docs bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(VENV)/.ready ## lower real training graphs and run one through the execution provider
+	$(BIN)/python models/demo.py
+
+test: $(VENV)/.ready ## the default test suite
+	$(BIN)/pytest
+
+test-long: $(VENV)/.ready ## the tests that take minutes
+	$(BIN)/pytest -m long
+
+test-torch: $(VENV)/.ready ## the default suite with PyTorch as a further oracle (a large download)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 onnxscript
+	$(BIN)/pytest
+
+check: $(VENV)/.checked ## lint, formatting, types; warnings of the C++ compiler are errors in every build
+	$(BIN)/ruff check $(wildcard $(PYTHON_SOURCES))
+	$(BIN)/ruff format --check $(wildcard $(PYTHON_SOURCES))
+	$(BIN)/clang-format --dry-run --Werror $(filter %.cpp %.h,$(NATIVE))
+	rm -rf build/typing && mkdir -p build/typing && cp -r poolgrad_lowering build/typing
+	cp -r patterns runtime build/typing/poolgrad_lowering
+	cd build/typing && ../../$(BIN)/mypy --config-file ../../pyproject.toml -p poolgrad_lowering
+
+format: $(VENV)/.checked ## bring all sources into their format
+	$(BIN)/ruff check --fix-only --quiet $(wildcard $(PYTHON_SOURCES))
+	$(BIN)/ruff format --quiet $(wildcard $(PYTHON_SOURCES))
+	$(BIN)/clang-format -i $(filter %.cpp %.h,$(NATIVE))
+
+docs: $(VENV)/.ready ## write the pages that are generated from the code's tables
+	$(BIN)/python docs/generate.py
+
+clean: ## remove environments and builds
+	rm -rf build $(VENV) .envs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# venv without its pip: Debian packs ensurepip apart from python3, and the system's pip can fill it.
+$(BIN)/python:
+	$(PYTHON) -m venv --without-pip $(VENV)
+	$(PYTHON) -m pip --python $(BIN)/python install --quiet --upgrade pip
+
+$(VENV)/.ready: pyproject.toml $(NATIVE) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ort]' --group test
+	touch $@
+
+$(VENV)/.checked: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group check
+	touch $@
