@@ -1,0 +1,50 @@
+"""What the builders share: writing a built graph, its tensors and its row of the manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+from catalogue import BUILT, Array
+
+SEED = 20240607
+"""Of every weight and every feed."""
+
+
+def save(
+    producer: Literal["torch", "ort"],
+    name: str,
+    model: onnx.ModelProto,
+    arrays: Mapping[str, Array],
+    *,
+    site_arrays: Mapping[str, Array] | None = None,
+    **row: Any,
+) -> None:
+    """Write `<producer>/<name>.onnx`, `.npz`, `.sites.npz` where given, and the manifest's row of that file."""
+    stem = BUILT / producer / name
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, stem.with_suffix(".onnx"))
+    np.savez_compressed(stem.with_suffix(".npz"), **dict(arrays))  # type: ignore[arg-type]
+    if site_arrays:
+        np.savez_compressed(stem.with_suffix(".sites.npz"), **dict(site_arrays))  # type: ignore[arg-type]
+    _record(
+        {
+            "name": f"{producer}/{name}",
+            "producer": producer,
+            "file": f"{producer}/{name}.onnx",
+            "opset": next(entry.version for entry in model.opset_import if not entry.domain),
+            **row,
+        }
+    )
+
+
+def _record(row: dict[str, Any]) -> None:
+    """Put the row in the place of the one of its name, or at its place in the order of names."""
+    manifest = BUILT / "manifest.json"
+    rows = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else []
+    rows = [other for other in rows if other["name"] != row["name"]] + [row]
+    rows.sort(key=lambda other: other["name"])
+    manifest.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

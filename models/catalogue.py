@@ -1,0 +1,82 @@
+"""The built training graphs in `built/`: what each file is, what it was fed and what came out.
+
+Reads `built/manifest.json` and the `.npz` files beside the graphs. Needs numpy only; knows nothing of how the
+files were made, nor of the compiler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+BUILT = Path(__file__).parent / "built"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One built graph.
+
+    `sites` counts the pool gradients by form ("F1": MaxPoolGrad, "F4": ScatterElements with addition) that a
+    compiler must find. `refused` counts, by what they are, nodes that look like one and must be left alone.
+    """
+
+    name: str
+    producer: Literal["torch", "ort"]
+    file: Path
+    opset: int
+    sites: Mapping[str, int]
+    refused: Mapping[str, int]
+    remarks: str
+
+    @property
+    def site_count(self) -> int:
+        """How many pool gradients the graph has."""
+        return sum(self.sites.values())
+
+    def feeds(self) -> dict[str, Array]:
+        """Return the inputs by name."""
+        return _with_prefix(self.file.with_suffix(".npz"), "in:")
+
+    def expected(self) -> dict[str, Array]:
+        """Return the outputs that the producer's own runtime gave for `feeds`, by name."""
+        return _with_prefix(self.file.with_suffix(".npz"), "out:")
+
+    def site_tensors(self) -> list[dict[str, Array]]:
+        """Return X, dY, Indices and dX of each MaxPoolGrad in graph order; empty where none were recorded."""
+        path = self.file.with_suffix(".sites.npz")
+        if not path.exists():
+            return []
+        return [_with_prefix(path, f"{k}:") for k in range(self.site_count)]
+
+
+def entries(producer: Literal["torch", "ort"] | None = None) -> list[Entry]:
+    """Return the built graphs in the order of the manifest, those of one producer if it is named."""
+    rows = json.loads((BUILT / "manifest.json").read_text(encoding="utf-8"))
+    found = [Entry(**{**row, "file": BUILT / row["file"]}) for row in rows]
+    return [entry for entry in found if producer in (None, entry.producer)]
+
+
+def entry(name: str) -> Entry:
+    """Return the built graph of that name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    for candidate in entries():
+        if candidate.name == name:
+            return candidate
+    raise KeyError(f"no built graph is named {name!r}; see {BUILT / 'manifest.json'}")
+
+
+def _with_prefix(path: Path, prefix: str) -> dict[str, Array]:
+    """Read the arrays of an npz file whose key starts with `prefix`, keyed by the rest."""
+    with np.load(path, allow_pickle=False) as archive:
+        return {key.removeprefix(prefix): archive[key] for key in archive.files if key.startswith(prefix)}

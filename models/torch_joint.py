@@ -1,0 +1,129 @@
+"""Builds joint forward and backward graphs with torch's exporter: loss and parameter gradients as outputs.
+
+For every row of `torch_nets.NETS`, or for the rows named on the command line, writes the graph, its feeds, and what
+eager torch computes for them. See README.md for the environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import onnx
+import torch
+from building import SEED, save
+from catalogue import Array
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+from torch.export.experimental import _export_forward_backward
+from torch_decompositions import NEEDED
+from torch_nets import NETS, Net
+
+
+class Loss(nn.Module):
+    """A network and its loss as one module, which is what a joint export starts from."""
+
+    def __init__(self, net: Net) -> None:
+        super().__init__()
+        self.body = net.build()
+        self.loss = net.loss
+
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        """Return the scalar loss of the input x against the target t."""
+        return self.loss(self.body(x), t)
+
+
+class Joint(nn.Module):
+    """A joint program as a module: the exporter drops outputs of a program that are gradients."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        super().__init__()
+        self.graph = program.graph_module
+        for name in program.graph_signature.parameters:
+            self.register_buffer(name.replace(".", "_"), program.state_dict[name].detach())
+
+    def forward(self, x: Tensor, t: Tensor) -> tuple[Tensor, ...]:
+        """Return the loss and the gradient of every parameter."""
+        return tuple(self.graph(*self._buffers.values(), x, t))
+
+
+def feeds(net: Net) -> tuple[Tensor, Tensor]:
+    """Return a random input of normal values, and labels or a target like the output."""
+    x = torch.randn(net.input_shape, dtype=net.dtype)
+    if net.loss is nn.functional.cross_entropy:
+        return x, torch.arange(net.input_shape[0]) % net.classes
+    return x, torch.randn(net.build().to(net.dtype)(x).shape, dtype=net.dtype)
+
+
+def export(net: Net) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """Return the joint graph and its npz contents: `in:<input>`, and `out:<output>` as eager torch has it."""
+    torch.manual_seed(SEED)
+    x, t = feeds(net)
+    module = Loss(net).to(net.dtype)
+    batch = {0: torch.export.Dim("batch")} if net.dynamic_batch else None
+    forward = torch.export.export(module, (x, t), dynamic_shapes={"x": batch, "t": batch})
+    joint = _export_forward_backward(forward).run_decompositions({**NEEDED, **net.decompositions})
+    program = torch.onnx.export(
+        Joint(joint),
+        (x, t),
+        dynamic_shapes={"x": batch, "t": batch},
+        dynamo=True,
+        opset_version=net.opset,
+        optimize=net.optimize,
+        verbose=False,
+    )
+    assert program is not None
+    model = without_stack_traces(program.model_proto)
+
+    loss = module(x, t)
+    gradients = torch.autograd.grad(loss, list(module.parameters()))
+    arrays = {"in:x": x.numpy(), "in:t": t.numpy()}
+    for value, result in zip(model.graph.output, (loss, *gradients), strict=True):
+        arrays[f"out:{value.name}"] = result.detach().numpy()
+    return model, arrays
+
+
+def without_stack_traces(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without the metadata in which the exporter records paths of the machine it ran on."""
+    for node in model.graph.node:
+        del node.metadata_props[:]
+    return model
+
+
+def additions(model: onnx.ModelProto) -> int:
+    """Return how many nodes scatter with addition: the exporter writes one per pool gradient, and no other."""
+    return sum(
+        attribute.s == b"add"
+        for node in model.graph.node
+        if node.op_type == "ScatterElements"
+        for attribute in node.attribute
+    )
+
+
+def build(name: str) -> None:
+    """Export one row and write it.
+
+    Raises:
+        ValueError: the exporter wrote another number of pool gradients than the row has pools.
+    """
+    net = NETS[name]
+    model, arrays = export(net)
+    if net.pools and additions(model) != net.pools:
+        raise ValueError(f"{name}: {additions(model)} scatters with addition, {net.pools} pools")
+    refused = dict(net.refused)
+    if net.loss is nn.functional.cross_entropy:
+        refused["one-hot scatter of the loss"] = 1
+    sites = {"F4": net.pools} if net.pools else {}
+    save("torch", name, model, arrays, sites=sites, refused=refused, remarks=net.remarks)
+
+
+def main() -> None:
+    """Build the rows named on the command line, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *NETS], help="rows of NETS; all if none is named")
+    for name in parser.parse_args().names or NETS:
+        build(name)
+        print(name)
+
+
+if __name__ == "__main__":
+    main()

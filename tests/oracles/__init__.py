@@ -1,0 +1,21 @@
+"""What results are held against: definitions written with numpy, onnx's reference evaluator, onnxruntime's CPU.
+
+Nothing here may import the compiler or the runtime that it judges.
+"""
+
+from __future__ import annotations
+
+from oracles.bits import assert_same_bits
+from oracles.gradient import pool_gradient
+from oracles.pooling import max_pool, max_pool_indices, same_pads
+from oracles.running import run_ort, run_reference
+
+__all__ = [
+    "assert_same_bits",
+    "max_pool",
+    "max_pool_indices",
+    "pool_gradient",
+    "run_ort",
+    "run_reference",
+    "same_pads",
+]

@@ -1,0 +1,8 @@
+"""Graphs that are, or only look like, max-pool gradients, built by code: the near misses of every pattern."""
+
+from __future__ import annotations
+
+from lookalikes.row import Expectation, Lookalike, Window
+from lookalikes.table import LOOKALIKES
+
+__all__ = ["LOOKALIKES", "Expectation", "Lookalike", "Window"]

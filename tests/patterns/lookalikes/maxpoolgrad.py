@@ -1,0 +1,24 @@
+"""Look-alikes of onnxruntime-training's form, `MaxPoolGrad(dY, Indices)` in the default domain."""
+
+from __future__ import annotations
+
+_WINDOW = "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]"
+
+
+def gradient(
+    *,
+    inputs: str = "float[2,3,9,12] x, float[2,3,5,6] dy",
+    outputs: str = "float[2,3,5,6] y, float[2,3,9,12] dx",
+    pool: str = _WINDOW,
+    attributes: str = f"<{_WINDOW}>",
+    indices: str = "i",
+    between: str = "",
+) -> str:
+    """Return the text of a forward pool with attributes `pool`, nodes `between`, and MaxPoolGrad with
+    `attributes` on the value `indices`."""
+    return f"""<ir_version: 8, opset_import: ["" : 17]>
+        g ({inputs}) => ({outputs}) {{
+            y, i = MaxPool <{pool}> (x)
+            {between}
+            dx = MaxPoolGrad {attributes} (dy, {indices})
+        }}"""
