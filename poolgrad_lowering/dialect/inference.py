@@ -96,8 +96,9 @@ class _Node:
 
 
 def _type_name(tensor: TypeProto.Tensor | None) -> str | None:
-    known = tensor is not None and tensor.elem_type != TensorProto.UNDEFINED
-    return TensorProto.DataType.Name(tensor.elem_type) if known else None
+    if tensor is None or tensor.elem_type == TensorProto.UNDEFINED:
+        return None
+    return TensorProto.DataType.Name(tensor.elem_type)
 
 
 def _shape(tensor: TypeProto.Tensor | None) -> Shape | None:

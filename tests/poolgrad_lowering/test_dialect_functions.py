@@ -1,0 +1,273 @@
+"""The function bodies give the bits of the definition, in onnx's reference evaluator and in onnxruntime."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.inliner
+import pytest
+from dialect_models import (
+    OP_RANKS,
+    expected_y,
+    gradient_model,
+    gradient_node,
+    random_feeds,
+    shapes_of,
+    with_body,
+)
+from onnx import TensorProto, helper, parser
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from oracles import assert_same_bits, run_ort, run_reference
+
+from poolgrad_lowering.dialect import OPS, NoFunctionBodyError, function_body
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dialect_models import Array
+
+OPSETS = range(9, onnx.defs.onnx_opset_version() + 1)
+DTYPES: dict[int, Any] = {
+    TensorProto.FLOAT: np.float32,
+    TensorProto.FLOAT16: np.float16,
+    TensorProto.BFLOAT16: ml_dtypes.bfloat16,
+}
+INDEX_DTYPES = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
+GENERATIONS = [9, 11, 13, 15, 16, 18]
+"""One opset of each spelling, and those where an operator of a spelling changed its form."""
+
+X_SHAPES = {3: (2, 3, 11), 4: (2, 3, 4, 5), 5: (2, 3, 3, 4, 5)}
+GRAD_SHAPES = {3: (2, 3, 17), 4: (2, 3, 3, 4), 5: (2, 3, 4, 5, 6)}
+
+EXTREMES: dict[str, tuple[list[float], list[int]]] = {
+    "all to one index": ([1e8, 1.0, -1e8, 1.0, 3.0], [2, 2, 2, 2, 2]),
+    "negative zeros": ([-0.0, -0.0, -0.0, 0.0, -0.0], [0, 0, 1, 1, 3]),
+    "nan and infinities": ([np.nan, np.inf, -np.inf, np.inf, 1.0], [0, 1, 2, 2, 3]),
+    "finite after an overflow of float16": ([60000.0, 60000.0, -60000.0, 1.0, 2.0], [3, 3, 3, 0, 1]),
+    "both ends of the plane": ([1.0, 2.0, 3.0, 4.0, 5.0], [3, 0, 3, 0, 3]),
+}
+
+
+def element_types(opset: int) -> list[int]:
+    """The types of x that have a body at this opset."""
+    return [t for t in DTYPES if t != TensorProto.BFLOAT16 or opset >= 13]
+
+
+@functools.cache
+def newest_ort_opset() -> int:
+    """The newest opset that the installed onnxruntime loads."""
+    pytest.importorskip("onnxruntime")
+    for opset in reversed(OPSETS):
+        model = parser.parse_model(
+            f'<ir_version: 8, opset_import: ["": {opset}]> g (float[1] x) => (float[1] y) {{ y = Neg(x) }}'
+        )
+        try:
+            run_ort(model, {"x": np.zeros(1, np.float32)})
+        except Exception:  # whatever it says, this opset is too new
+            continue
+        return opset
+    raise AssertionError("onnxruntime loads no opset")
+
+
+def reference_has_bfloat16() -> bool:
+    return bool(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16) == np.dtype(ml_dtypes.bfloat16))
+
+
+def assert_computes_definition(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> None:
+    """Hold both evaluators, as far as each knows the model's opset and type, against the definition."""
+    bfloat16 = feeds["x"].dtype == ml_dtypes.bfloat16
+    expected = expected_y(feeds)
+    if bfloat16:
+        feeds = {name: value.astype(np.float32) if name != "argmax" else value for name, value in feeds.items()}
+        expected = expected.astype(np.float32)
+    if not bfloat16 or reference_has_bfloat16():
+        assert_same_bits(run_reference(model, feeds)["y"], expected)
+    if model.opset_import[0].version <= newest_ort_opset():
+        assert_same_bits(run_ort(model, feeds)["y"], expected)
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize(("op", "rank"), OP_RANKS)
+def test_every_op_rank_and_type(op: str, rank: int, opset: int) -> None:
+    for element_type in element_types(opset):
+        for index_type, index_dtype in INDEX_DTYPES.items():
+            model = gradient_model(op, opset, element_type, index_type, rank)
+            onnx.checker.check_model(model, full_check=True)
+            feeds = random_feeds(X_SHAPES[rank], GRAD_SHAPES[rank], DTYPES[element_type], index_dtype, seed=opset)
+            assert_computes_definition(model, feeds)
+
+
+@pytest.mark.parametrize("case", EXTREMES)
+@pytest.mark.parametrize(("opset", "element_type"), [(o, t) for o in GENERATIONS for t in element_types(o)])
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_extreme_values(opset: int, element_type: int, case: str) -> None:
+    terms, indices = EXTREMES[case]
+    feeds = {
+        "x": np.zeros((1, 1, 4), DTYPES[element_type]),
+        "grad": np.array(terms).astype(DTYPES[element_type]).reshape(1, 1, 5),
+        "argmax": np.array(indices, np.int64).reshape(1, 1, 5),
+    }
+    assert_computes_definition(gradient_model("AdaptiveMaxPool3DGrad", opset, element_type, rank=3), feeds)
+
+
+@pytest.mark.parametrize(
+    ("x_shape", "grad_shape"),
+    [
+        ((0, 3, 4, 5), (0, 3, 2, 2)),
+        ((2, 0, 4, 5), (2, 0, 2, 2)),
+        ((2, 3, 0, 5), (2, 3, 0, 2)),
+        ((2, 3, 4, 5), (2, 3, 0, 2)),
+        ((2, 3, 4, 5), (2, 3, 2, 0)),
+    ],
+)
+@pytest.mark.parametrize("opset", GENERATIONS)
+def test_empty_tensors(opset: int, x_shape: tuple[int, ...], grad_shape: tuple[int, ...]) -> None:
+    # onnxruntime alone: the Flatten of onnx's reference evaluator cannot make zero planes of a tensor.
+    pytest.importorskip("onnxruntime")
+    for element_type in (TensorProto.FLOAT, TensorProto.FLOAT16):
+        feeds = random_feeds(x_shape, grad_shape, DTYPES[element_type])
+        model = gradient_model("MaxPool3DGradWithArgmax", opset, element_type)
+        assert_same_bits(run_ort(model, feeds)["y"], np.zeros(x_shape, DTYPES[element_type]))
+
+
+@pytest.mark.parametrize("opset", GENERATIONS)
+def test_one_session_serves_many_shapes(opset: int) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = gradient_model("MaxPool3DGradWithArgmax", opset)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    shapes = [((2, 3, 4, 5), (2, 3, 3, 4)), ((1, 1, 1, 1), (1, 1, 1, 1)), ((3, 1, 6, 2), (3, 1, 9, 9))]
+    for x_shape, grad_shape in [*shapes, *reversed(shapes)]:
+        feeds = random_feeds(x_shape, grad_shape)
+        assert_same_bits(session.run(["y"], feeds)[0], expected_y(feeds))
+
+
+@pytest.mark.parametrize("opset", GENERATIONS)
+@pytest.mark.parametrize("condition", [True, False])
+def test_two_sites_one_in_a_branch(opset: int, condition: bool) -> None:
+    pytest.importorskip("onnxruntime")
+    x_shape, grad_shape = shapes_of(4)
+    inner = gradient_node("AdaptiveMaxPool3DGrad")
+    inner.output[0] = "inner_y"
+    branch = helper.make_graph([inner], "site_branch", [], [_float("inner_y", x_shape)])
+    copy = helper.make_node("Identity", ["x"], ["copied"])
+    other = helper.make_graph([copy], "copy_branch", [], [_float("copied", x_shape)])
+    outer = gradient_node("AdaptiveMaxPool3DGrad")
+    outer.output[0] = "outer_y"
+    graph = helper.make_graph(
+        [
+            outer,
+            helper.make_node("If", ["condition"], ["chosen"], then_branch=branch, else_branch=other),
+            helper.make_node("Sub", ["outer_y", "chosen"], ["y"]),
+        ],
+        "two_sites",
+        [
+            _float("x", x_shape),
+            _float("grad", grad_shape),
+            helper.make_tensor_value_info("argmax", TensorProto.INT64, grad_shape),
+            helper.make_tensor_value_info("condition", TensorProto.BOOL, []),
+        ],
+        [_float("y", x_shape)],
+    )
+    model = with_body(graph, "AdaptiveMaxPool3DGrad", opset)
+    onnx.checker.check_model(model, full_check=True)
+    feeds = random_feeds((2, 3, 4, 5), (2, 3, 3, 4))
+    chosen = expected_y(feeds) if condition else feeds["x"]
+    actual = run_ort(model, {**feeds, "condition": np.array(condition)})["y"]
+    assert_same_bits(actual, expected_y(feeds) - chosen)
+
+
+class ScatterElements(OpRun):
+    """ScatterElements that refuses what ONNX leaves undefined: duplicate indices without a reduction."""
+
+    op_domain = ""
+
+    def _run(
+        self, data: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str | None = None
+    ) -> tuple[Array]:
+        assert axis == 1
+        assert reduction in (None, "none")
+        assert all(len(set(row)) == len(row) for row in indices.tolist()), "duplicate indices"
+        result = data.copy()
+        np.put_along_axis(result, indices, updates, axis)
+        return (result,)
+
+
+def test_sorted_sums_scatter_to_distinct_indices() -> None:
+    model = gradient_model("AdaptiveMaxPool3DGrad", 12)
+    feeds = random_feeds((2, 3, 4, 5), (2, 3, 7, 9))
+    evaluator = ReferenceEvaluator(onnx.inliner.inline_local_functions(model), new_ops=[ScatterElements])
+    results: Any = evaluator.run(["y"], feeds)
+    assert_same_bits(results[0], expected_y(feeds))
+
+
+@pytest.mark.parametrize("opset", [12, 17])
+def test_gradients_of_torch(opset: int) -> None:
+    pytest.importorskip("onnxruntime")
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(opset)
+    x = torch.tensor(rng.standard_normal((2, 3, 9, 10)).astype(np.float32), requires_grad=True)
+    y, indices = torch.nn.functional.max_pool2d(x, 3, 2, 1, return_indices=True)
+    grad = torch.tensor(rng.standard_normal(tuple(y.shape)).astype(np.float32))
+    y.backward(grad)
+    feeds = {"x": x.detach().numpy(), "grad": grad.numpy(), "argmax": indices.numpy()}
+    model = gradient_model("MaxPoolGradWithArgmaxV3", opset)
+    assert_same_bits(run_ort(model, feeds)["y"], x.grad.numpy())
+
+
+@pytest.mark.parametrize("opset", [11, 16])
+def test_index_behind_the_plane_stops_the_run(opset: int) -> None:
+    pytest.importorskip("onnxruntime")
+    feeds = random_feeds((1, 2, 4, 5), (1, 2, 3, 4))
+    feeds["argmax"][0, 0, 0, 0] = 20
+    with pytest.raises(Exception, match=r"(?i)ind(ex|ices)"):
+        run_ort(gradient_model("AdaptiveMaxPool3DGrad", opset), feeds)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("opset", GENERATIONS)
+def test_body_declares_the_table(op: str, opset: int) -> None:
+    body = function_body(op, opset, TensorProto.FLOAT)
+    described = OPS[op]
+    assert (body.domain, body.name) == ("npu", op)
+    assert [(o.domain, o.version) for o in body.opset_import] == [("", opset)]
+    assert list(body.input) == [operand.name for operand in described.inputs]
+    assert list(body.output) == [operand.name for operand in described.outputs]
+    assert list(body.attribute) == [a.name for a in described.attributes if a.required]
+    defaults: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in body.attribute_proto}
+    assert defaults == {a.name: _stored(a.default) for a in described.attributes if not a.required}
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_body_is_deterministic_and_of_any_type_from_opset_15(op: str) -> None:
+    for opset in (15, 16, 21):
+        bodies = {function_body(op, opset, t).SerializeToString(deterministic=True) for t in DTYPES for _ in range(2)}
+        assert len(bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("opset", "element_type", "advice"),
+    [
+        (8, TensorProto.FLOAT, "opset 9 or newer"),
+        (12, TensorProto.BFLOAT16, "opset 13 or newer"),
+        (17, TensorProto.DOUBLE, "expected one of FLOAT, FLOAT16, BFLOAT16"),
+    ],
+)
+def test_no_body(opset: int, element_type: int, advice: str) -> None:
+    with pytest.raises(NoFunctionBodyError, match=advice):
+        function_body("AdaptiveMaxPool3DGrad", opset, element_type)
+
+
+def _float(name: str, shape: list[str]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def _stored(default: int | str | tuple[int, ...] | None) -> Any:
+    """A default of the table as protobuf stores it."""
+    if isinstance(default, str):
+        return default.encode()
+    return list(default) if isinstance(default, tuple) else default
