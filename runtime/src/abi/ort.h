@@ -1,0 +1,301 @@
+// The part of onnxruntime's C ABI that the execution provider uses, as of API version 24 (onnxruntime 1.24).
+// onnxruntime's tables are append-only: a member keeps its slot in every later release, so what is declared
+// here fits all of them, and the official headers, which no Python package ships, are not needed to build.
+//
+// Names are onnxruntime's; the namespace keeps them apart from the official headers, against which
+// abi/ort_check.cpp compares the slots where these are at hand. Members that are not used are gaps.
+#ifndef POOLGRAD_ABI_ORT_H_
+#define POOLGRAD_ABI_ORT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poolgrad::ort {
+
+constexpr std::uint32_t kApiVersion = 24;
+
+// Slots [From, To) of a table, which hold members that are not used.
+template <std::size_t From, std::size_t To>
+struct Gap {
+  void* slots[To - From];
+};
+
+struct OrtStatus;
+struct OrtLogger;
+struct OrtSessionOptions;
+struct OrtKeyValuePairs;
+struct OrtHardwareDevice;
+struct OrtEpDevice;
+struct OrtEpGraphSupportInfo;
+struct OrtGraph;
+struct OrtNode;
+struct OrtOpAttr;
+struct OrtValue;
+struct OrtValueInfo;
+struct OrtTypeInfo;
+struct OrtTensorTypeAndShapeInfo;
+struct OrtKernelInfo;
+struct OrtKernelContext;
+struct OrtKernelDef;
+struct OrtKernelDefBuilder;
+struct OrtKernelRegistry;
+struct OrtDataTransferImpl;
+
+enum OrtErrorCode : int {
+  ORT_FAIL = 1,
+  ORT_INVALID_ARGUMENT = 2,
+};
+
+enum OrtLoggingLevel : int {
+  ORT_LOGGING_LEVEL_INFO = 1,
+  ORT_LOGGING_LEVEL_WARNING = 2,
+};
+
+enum OrtHardwareDeviceType : int {
+  OrtHardwareDeviceType_CPU = 0,
+  OrtHardwareDeviceType_NPU = 2,
+};
+
+enum OrtOpAttrType : int {
+  ORT_OP_ATTR_INT = 1,
+  ORT_OP_ATTR_INTS = 2,
+  ORT_OP_ATTR_STRING = 5,
+};
+
+enum ONNXTensorElementDataType : int {
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED = 0,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT = 1,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32 = 6,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 = 7,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16 = 10,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16 = 16,
+};
+
+struct OrtEpApi;
+
+struct OrtApi {
+  OrtStatus* (*CreateStatus)(OrtErrorCode code, const char* message);
+  OrtErrorCode (*GetErrorCode)(const OrtStatus* status);
+  const char* (*GetErrorMessage)(const OrtStatus* status);
+  Gap<3, 51> gap_3;
+  OrtStatus* (*GetTensorMutableData)(OrtValue* value, void** out);
+  Gap<52, 55> gap_52;
+  OrtStatus* (*CastTypeInfoToTensorInfo)(const OrtTypeInfo* type_info, const OrtTensorTypeAndShapeInfo** out);
+  Gap<56, 60> gap_56;
+  OrtStatus* (*GetTensorElementType)(const OrtTensorTypeAndShapeInfo* info, ONNXTensorElementDataType* out);
+  OrtStatus* (*GetDimensionsCount)(const OrtTensorTypeAndShapeInfo* info, std::size_t* out);
+  OrtStatus* (*GetDimensions)(const OrtTensorTypeAndShapeInfo* info, std::int64_t* dims, std::size_t count);
+  Gap<63, 65> gap_63;
+  OrtStatus* (*GetTensorTypeAndShape)(const OrtValue* value, OrtTensorTypeAndShapeInfo** out);
+  Gap<66, 86> gap_66;
+  OrtStatus* (*KernelInfoGetAttribute_int64)(const OrtKernelInfo* info, const char* name, std::int64_t* out);
+  OrtStatus* (*KernelInfoGetAttribute_string)(const OrtKernelInfo* info, const char* name, char* out,
+                                              std::size_t* size);
+  Gap<88, 90> gap_88;
+  OrtStatus* (*KernelContext_GetInput)(const OrtKernelContext* context, std::size_t index, const OrtValue** out);
+  OrtStatus* (*KernelContext_GetOutput)(OrtKernelContext* context, std::size_t index, const std::int64_t* dims,
+                                        std::size_t rank, OrtValue** out);
+  Gap<92, 93> gap_92;
+  void (*ReleaseStatus)(OrtStatus* status);
+  Gap<94, 99> gap_94;
+  void (*ReleaseTensorTypeAndShapeInfo)(OrtTensorTypeAndShapeInfo* info);
+  Gap<100, 163> gap_100;
+  OrtStatus* (*KernelInfoGetAttributeArray_int64)(const OrtKernelInfo* info, const char* name, std::int64_t* out,
+                                                  std::size_t* size);
+  Gap<164, 244> gap_164;
+  OrtStatus* (*KernelInfo_GetNodeName)(const OrtKernelInfo* info, char* out, std::size_t* size);
+  Gap<245, 247> gap_245;
+  OrtStatus* (*Logger_LogMessage)(const OrtLogger* logger, OrtLoggingLevel level, const char* message, const char* file,
+                                  int line, const char* function);
+  Gap<248, 272> gap_248;
+  OrtStatus* (*ReadOpAttr)(const OrtOpAttr* attribute, OrtOpAttrType type, void* data, std::size_t bytes,
+                           std::size_t* out_bytes);
+  Gap<273, 290> gap_273;
+  OrtStatus* (*GetValueInfoTypeInfo)(const OrtValueInfo* value_info, const OrtTypeInfo** out);
+  Gap<291, 295> gap_291;
+  void (*CreateKeyValuePairs)(OrtKeyValuePairs** out);
+  void (*AddKeyValuePair)(OrtKeyValuePairs* pairs, const char* key, const char* value);
+  Gap<297, 298> gap_297;
+  void (*GetKeyValuePairs)(const OrtKeyValuePairs* pairs, const char* const** keys, const char* const** values,
+                           std::size_t* count);
+  Gap<299, 300> gap_299;
+  void (*ReleaseKeyValuePairs)(OrtKeyValuePairs* pairs);
+  Gap<301, 307> gap_301;
+  OrtHardwareDeviceType (*HardwareDevice_Type)(const OrtHardwareDevice* device);
+  std::uint32_t (*HardwareDevice_VendorId)(const OrtHardwareDevice* device);
+  Gap<309, 317> gap_309;
+  const OrtEpApi* (*GetEpApi)();
+  Gap<318, 344> gap_318;
+  OrtStatus* (*Graph_GetNumNodes)(const OrtGraph* graph, std::size_t* count);
+  OrtStatus* (*Graph_GetNodes)(const OrtGraph* graph, const OrtNode** nodes, std::size_t count);
+  Gap<346, 349> gap_346;
+  OrtStatus* (*Node_GetName)(const OrtNode* node, const char** out);
+  OrtStatus* (*Node_GetOperatorType)(const OrtNode* node, const char** out);
+  Gap<351, 353> gap_351;
+  OrtStatus* (*Node_GetNumInputs)(const OrtNode* node, std::size_t* out);
+  OrtStatus* (*Node_GetInputs)(const OrtNode* node, const OrtValueInfo** inputs, std::size_t count);
+  Gap<355, 361> gap_355;
+  OrtStatus* (*Node_GetAttributeByName)(const OrtNode* node, const char* name, const OrtOpAttr** out);
+  Gap<362, 379> gap_362;
+  OrtStatus* (*GetSessionOptionsConfigEntries)(const OrtSessionOptions* options, OrtKeyValuePairs** out);
+  Gap<380, 393> gap_380;
+  OrtStatus* (*KernelInfo_GetOperatorType)(const OrtKernelInfo* info, char* out, std::size_t* size);
+};
+
+struct OrtEpFactory;
+struct OrtKernelImpl;
+using OrtKernelCreateFunc = OrtStatus* (*)(void* state, const OrtKernelInfo* info, OrtKernelImpl** out);
+
+struct OrtEpApi {
+  OrtStatus* (*CreateEpDevice)(OrtEpFactory* factory, const OrtHardwareDevice* hardware_device,
+                               const OrtKeyValuePairs* metadata, const OrtKeyValuePairs* options, OrtEpDevice** out);
+  Gap<1, 3> gap_1;
+  OrtStatus* (*EpGraphSupportInfo_AddSingleNode)(OrtEpGraphSupportInfo* support, const OrtNode* node);
+  Gap<4, 16> gap_4;
+  OrtStatus* (*CreateHardwareDevice)(OrtHardwareDeviceType type, std::uint32_t vendor_id, std::uint32_t device_id,
+                                     const char* vendor_name, const OrtKeyValuePairs* metadata,
+                                     OrtHardwareDevice** out);
+  void (*ReleaseHardwareDevice)(OrtHardwareDevice* device);
+  OrtStatus* (*CreateKernelRegistry)(OrtKernelRegistry** out);
+  void (*ReleaseKernelRegistry)(OrtKernelRegistry* registry);
+  OrtStatus* (*KernelRegistry_AddKernel)(OrtKernelRegistry* registry, const OrtKernelDef* kernel_def,
+                                         OrtKernelCreateFunc create, void* state);
+  OrtStatus* (*CreateKernelDefBuilder)(OrtKernelDefBuilder** out);
+  void (*ReleaseKernelDefBuilder)(OrtKernelDefBuilder* builder);
+  OrtStatus* (*KernelDefBuilder_SetOperatorType)(OrtKernelDefBuilder* builder, const char* op_type);
+  OrtStatus* (*KernelDefBuilder_SetDomain)(OrtKernelDefBuilder* builder, const char* domain);
+  OrtStatus* (*KernelDefBuilder_SetSinceVersion)(OrtKernelDefBuilder* builder, int first, int last);
+  OrtStatus* (*KernelDefBuilder_SetExecutionProvider)(OrtKernelDefBuilder* builder, const char* ep_name);
+  Gap<27, 32> gap_27;
+  OrtStatus* (*KernelDefBuilder_Build)(OrtKernelDefBuilder* builder, OrtKernelDef** out);
+  void (*ReleaseKernelDef)(OrtKernelDef* kernel_def);
+  Gap<34, 41> gap_34;
+  OrtStatus* (*EpGraphSupportInfo_LookUpKernel)(OrtEpGraphSupportInfo* support, const OrtNode* node,
+                                                const OrtKernelDef** out);
+};
+
+struct OrtApiBase {
+  const OrtApi* (*GetApi)(std::uint32_t version);
+  const char* (*GetVersionString)();
+};
+
+// The structures below are filled by the provider. They are as long as API 24 has them: onnxruntime reads
+// up to the version written in the first member. Null means "not implemented" where that is allowed.
+struct OrtEp {
+  std::uint32_t ort_version_supported;
+  const char* (*GetName)(const OrtEp* self);
+  OrtStatus* (*GetCapability)(OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* support);
+  Gap<3, 13> gap_3;
+  OrtStatus* (*GetKernelRegistry)(OrtEp* self, const OrtKernelRegistry** out);
+  Gap<14, 15> gap_14;
+};
+
+struct OrtEpFactory {
+  std::uint32_t ort_version_supported;
+  const char* (*GetName)(const OrtEpFactory* self);
+  const char* (*GetVendor)(const OrtEpFactory* self);
+  OrtStatus* (*GetSupportedDevices)(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
+                                    std::size_t device_count, OrtEpDevice** ep_devices, std::size_t max_ep_devices,
+                                    std::size_t* ep_device_count);
+  OrtStatus* (*CreateEp)(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
+                         const OrtKeyValuePairs* const* metadata, std::size_t device_count,
+                         const OrtSessionOptions* session_options, const OrtLogger* logger, OrtEp** out);
+  void (*ReleaseEp)(OrtEpFactory* self, OrtEp* ep);
+  std::uint32_t (*GetVendorId)(const OrtEpFactory* self);
+  const char* (*GetVersion)(const OrtEpFactory* self);
+  Gap<8, 11> gap_8;
+  OrtStatus* (*CreateDataTransfer)(OrtEpFactory* self, OrtDataTransferImpl** out);
+  bool (*IsStreamAware)(const OrtEpFactory* self);
+  Gap<13, 18> gap_13;
+};
+
+struct OrtKernelImpl {
+  std::uint32_t ort_version_supported;
+  std::uint32_t flags;
+  OrtStatus* (*Compute)(OrtKernelImpl* self, OrtKernelContext* context);
+  void (*Release)(OrtKernelImpl* self);
+  Gap<3, 5> gap_3;
+};
+
+// X(table, member, slot): where onnxruntime has each member; slot n lies at byte 8n.
+#define POOLGRAD_ORT_SLOTS(X)                            \
+  X(OrtApiBase, GetApi, 0)                               \
+  X(OrtApiBase, GetVersionString, 1)                     \
+  X(OrtApi, CreateStatus, 0)                             \
+  X(OrtApi, GetErrorCode, 1)                             \
+  X(OrtApi, GetErrorMessage, 2)                          \
+  X(OrtApi, GetTensorMutableData, 51)                    \
+  X(OrtApi, CastTypeInfoToTensorInfo, 55)                \
+  X(OrtApi, GetTensorElementType, 60)                    \
+  X(OrtApi, GetDimensionsCount, 61)                      \
+  X(OrtApi, GetDimensions, 62)                           \
+  X(OrtApi, GetTensorTypeAndShape, 65)                   \
+  X(OrtApi, KernelInfoGetAttribute_int64, 86)            \
+  X(OrtApi, KernelInfoGetAttribute_string, 87)           \
+  X(OrtApi, KernelContext_GetInput, 90)                  \
+  X(OrtApi, KernelContext_GetOutput, 91)                 \
+  X(OrtApi, ReleaseStatus, 93)                           \
+  X(OrtApi, ReleaseTensorTypeAndShapeInfo, 99)           \
+  X(OrtApi, KernelInfoGetAttributeArray_int64, 163)      \
+  X(OrtApi, KernelInfo_GetNodeName, 244)                 \
+  X(OrtApi, Logger_LogMessage, 247)                      \
+  X(OrtApi, ReadOpAttr, 272)                             \
+  X(OrtApi, GetValueInfoTypeInfo, 290)                   \
+  X(OrtApi, CreateKeyValuePairs, 295)                    \
+  X(OrtApi, AddKeyValuePair, 296)                        \
+  X(OrtApi, GetKeyValuePairs, 298)                       \
+  X(OrtApi, ReleaseKeyValuePairs, 300)                   \
+  X(OrtApi, HardwareDevice_Type, 307)                    \
+  X(OrtApi, HardwareDevice_VendorId, 308)                \
+  X(OrtApi, GetEpApi, 317)                               \
+  X(OrtApi, Graph_GetNumNodes, 344)                      \
+  X(OrtApi, Graph_GetNodes, 345)                         \
+  X(OrtApi, Node_GetName, 349)                           \
+  X(OrtApi, Node_GetOperatorType, 350)                   \
+  X(OrtApi, Node_GetNumInputs, 353)                      \
+  X(OrtApi, Node_GetInputs, 354)                         \
+  X(OrtApi, Node_GetAttributeByName, 361)                \
+  X(OrtApi, GetSessionOptionsConfigEntries, 379)         \
+  X(OrtApi, KernelInfo_GetOperatorType, 393)             \
+  X(OrtEpApi, CreateEpDevice, 0)                         \
+  X(OrtEpApi, EpGraphSupportInfo_AddSingleNode, 3)       \
+  X(OrtEpApi, CreateHardwareDevice, 16)                  \
+  X(OrtEpApi, ReleaseHardwareDevice, 17)                 \
+  X(OrtEpApi, CreateKernelRegistry, 18)                  \
+  X(OrtEpApi, ReleaseKernelRegistry, 19)                 \
+  X(OrtEpApi, KernelRegistry_AddKernel, 20)              \
+  X(OrtEpApi, CreateKernelDefBuilder, 21)                \
+  X(OrtEpApi, ReleaseKernelDefBuilder, 22)               \
+  X(OrtEpApi, KernelDefBuilder_SetOperatorType, 23)      \
+  X(OrtEpApi, KernelDefBuilder_SetDomain, 24)            \
+  X(OrtEpApi, KernelDefBuilder_SetSinceVersion, 25)      \
+  X(OrtEpApi, KernelDefBuilder_SetExecutionProvider, 26) \
+  X(OrtEpApi, KernelDefBuilder_Build, 32)                \
+  X(OrtEpApi, ReleaseKernelDef, 33)                      \
+  X(OrtEpApi, EpGraphSupportInfo_LookUpKernel, 41)       \
+  X(OrtEp, GetName, 1)                                   \
+  X(OrtEp, GetCapability, 2)                             \
+  X(OrtEp, GetKernelRegistry, 13)                        \
+  X(OrtEpFactory, GetName, 1)                            \
+  X(OrtEpFactory, GetVendor, 2)                          \
+  X(OrtEpFactory, GetSupportedDevices, 3)                \
+  X(OrtEpFactory, CreateEp, 4)                           \
+  X(OrtEpFactory, ReleaseEp, 5)                          \
+  X(OrtEpFactory, GetVendorId, 6)                        \
+  X(OrtEpFactory, GetVersion, 7)                         \
+  X(OrtEpFactory, CreateDataTransfer, 11)                \
+  X(OrtEpFactory, IsStreamAware, 12)                     \
+  X(OrtKernelImpl, Compute, 1)                           \
+  X(OrtKernelImpl, Release, 2)
+
+#define POOLGRAD_ORT_CHECK_SLOT(table, member, slot) static_assert(offsetof(table, member) == 8 * (slot));
+POOLGRAD_ORT_SLOTS(POOLGRAD_ORT_CHECK_SLOT)
+#undef POOLGRAD_ORT_CHECK_SLOT
+
+static_assert(sizeof(OrtEp) == 120, "size of OrtEp in API 24");
+static_assert(sizeof(OrtEpFactory) == 144, "size of OrtEpFactory in API 24");
+static_assert(sizeof(OrtKernelImpl) == 40, "size of OrtKernelImpl in API 24");
+
+}  // namespace poolgrad::ort
+
+#endif  // POOLGRAD_ABI_ORT_H_

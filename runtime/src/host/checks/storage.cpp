@@ -1,0 +1,64 @@
+#include "host/checks/storage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "host/window.h"
+
+namespace poolgrad::host {
+namespace {
+
+constexpr int kFault = ACL_ERROR_RT_AICORE_EXCEPTION;
+
+// Whether the addresses from the least to the greatest that the view reaches lie in the storage.
+bool ViewFitsStorage(const aclTensor& tensor) {
+  Wide least = tensor.offset;
+  Wide greatest = tensor.offset;
+  for (size_t axis = 0; axis < tensor.dims.size(); ++axis) {
+    const Wide reach = Wide{tensor.dims[axis] - 1} * tensor.strides[axis];
+    (reach < 0 ? least : greatest) += reach;
+  }
+  return least >= 0 && greatest < ElementCount(tensor.storage_dims);
+}
+
+// Sufficient for distinct elements: each axis, in order of its stride, steps over all that the axes before
+// it reach.
+bool ElementsAreDistinct(const aclTensor& tensor) {
+  std::vector<std::pair<int64_t, int64_t>> axes;  // distance, size
+  for (size_t axis = 0; axis < tensor.dims.size(); ++axis) {
+    const int64_t stride = tensor.strides[axis];
+    if (tensor.dims[axis] > 1) axes.emplace_back(stride < 0 ? -stride : stride, tensor.dims[axis]);
+  }
+  std::sort(axes.begin(), axes.end());
+  int64_t reach = 0;
+  for (const auto& [distance, size] : axes) {
+    if (distance <= reach) return false;
+    reach += distance * (size - 1);
+  }
+  return true;
+}
+
+}  // namespace
+
+Status CheckReadable(const char* name, const aclTensor& tensor) {
+  if (ElementCount(tensor.dims) == 0) return {};
+  if (tensor.data == nullptr) return Fail(kFault, name, " has no data: its address is null");
+  if (reinterpret_cast<uintptr_t>(tensor.data) % ElementSize(tensor.dtype) != 0) {
+    return Fail(kFault, name, " has an address that is not aligned to its ", ElementSize(tensor.dtype),
+                "-byte elements");
+  }
+  if (!ViewFitsStorage(tensor)) {
+    return Fail(kFault, name, " reaches outside of its storage: a view of ", DimsText(tensor.dims), " with strides ",
+                DimsText(tensor.strides), " and offset ", tensor.offset, " on ", DimsText(tensor.storage_dims));
+  }
+  return {};
+}
+
+Status CheckWritable(const char* name, const aclTensor& tensor) {
+  if (Status status = CheckReadable(name, tensor); !status.ok()) return status;
+  if (ElementsAreDistinct(tensor)) return {};
+  return Fail(kFault, name, " has elements that share memory: a view of ", DimsText(tensor.dims), " with strides ",
+              DimsText(tensor.strides));
+}
+
+}  // namespace poolgrad::host

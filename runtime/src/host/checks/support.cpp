@@ -1,0 +1,55 @@
+#include "host/checks/support.h"
+
+namespace poolgrad::host {
+namespace {
+
+constexpr DtypeSet kFloats = {ACL_FLOAT, ACL_FLOAT16, ACL_BF16};
+constexpr DtypeSet kFloat = {ACL_FLOAT};
+constexpr DtypeSet kInt32 = {ACL_INT32};
+constexpr DtypeSet kInt32Int64 = {ACL_INT32, ACL_INT64};
+// Phase 1 lets INT8 through, but no kernel takes it: phase 2 answers.
+constexpr DtypeSet kInt32Int8 = {ACL_INT32, ACL_INT8};
+
+struct Row {
+  Api api;
+  Product product;
+  Support support;
+};
+
+// aclnnAdaptiveMaxPool3dBackward refuses INT64 indices outside Ascend950 too, but last of all its checks.
+constexpr Row kRows[] = {
+    {Api::kMaxPool3dWithArgmaxBackward, Product::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kMaxPool3dWithArgmaxBackward, Product::kAscend910_93, {kFloats, kInt32}},
+    {Api::kMaxPool3dWithArgmaxBackward, Product::kAscend910B, {kFloats, kInt32}},
+    {Api::kMaxPool2dWithIndicesBackward, Product::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kMaxPool2dWithIndicesBackward, Product::kAscend910_93, {kFloat, kInt32Int8}},
+    {Api::kMaxPool2dWithIndicesBackward, Product::kAscend910B, {kFloat, kInt32Int8}},
+    {Api::kAdaptiveMaxPool2dBackward, Product::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool2dBackward, Product::kAscend910_93, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool2dBackward, Product::kAscend910B, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool3dBackward, Product::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool3dBackward, Product::kAscend910_93, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool3dBackward, Product::kAscend910B, {kFloats, kInt32Int64}},
+};
+
+}  // namespace
+
+std::string DtypeSet::Text() const {
+  std::string text;
+  for (int bit = 0; bit < 64; ++bit) {
+    const auto dtype = static_cast<aclDataType>(bit);
+    if (!Contains(dtype)) continue;
+    if (!text.empty()) text += ", ";
+    text += DtypeName(dtype);
+  }
+  return text.empty() ? "none" : text;
+}
+
+Support SupportOf(const Entry& entry) {
+  for (const Row& row : kRows) {
+    if (row.api == entry.api && row.product == entry.product) return row.support;
+  }
+  return {};
+}
+
+}  // namespace poolgrad::host

@@ -1,0 +1,17 @@
+// Work on all cores.
+#ifndef POOLGRAD_HOST_KERNELS_PARALLEL_H_
+#define POOLGRAD_HOST_KERNELS_PARALLEL_H_
+
+#include <cstdint>
+#include <functional>
+
+namespace poolgrad::host {
+
+// Cuts the items 0 ... count - 1 into consecutive ranges and calls body(begin, end) once for each, at the same
+// time on as many threads as the work is worth; `cost` is about the number of elements an item touches.
+// Returns when all are done. An exception of a body is thrown again here.
+void ForRanges(int64_t count, int64_t cost, const std::function<void(int64_t begin, int64_t end)>& body);
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_KERNELS_PARALLEL_H_

@@ -1,0 +1,165 @@
+#include "host/kernels/scatter_add.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "host/kernels/half.h"
+#include "host/kernels/parallel.h"
+
+namespace poolgrad::host {
+namespace {
+
+template <typename T>
+T* PlaneData(const Planes& planes, int64_t plane) {
+  return static_cast<T*>(planes.storage) + planes.PlaneOffset(plane);
+}
+
+// Calls visit(offset) with the offset of each element of a plane, from the plane's first, in row-major order.
+template <typename Visit>
+void ForOffsets(const Planes& planes, Visit&& visit) {
+  for (int64_t d = 0; d < planes.dims[0]; ++d) {
+    for (int64_t h = 0; h < planes.dims[1]; ++h) {
+      const int64_t row = d * planes.strides[0] + h * planes.strides[1];
+      for (int64_t w = 0; w < planes.dims[2]; ++w) visit(row + w * planes.strides[2]);
+    }
+  }
+}
+
+// Reads planes as contiguous ones, through a copy only where they are not.
+template <typename T>
+class PlaneReader {
+ public:
+  explicit PlaneReader(const Planes& planes) : planes_(planes) {
+    if (!planes.PlaneIsContiguous()) packed_.resize(static_cast<size_t>(planes.plane_size()));
+  }
+
+  const T* Read(int64_t plane) {
+    const T* data = PlaneData<const T>(planes_, plane);
+    if (packed_.empty()) return data;
+    T* next = packed_.data();
+    ForOffsets(planes_, [&](int64_t offset) { *next++ = data[offset]; });
+    return packed_.data();
+  }
+
+ private:
+  const Planes& planes_;
+  std::vector<T> packed_;
+};
+
+// Sums planes in float: in place where that is what they hold, contiguously; else in a plane of its own.
+template <typename T>
+class PlaneSums {
+ public:
+  explicit PlaneSums(const Planes& planes) : planes_(planes) {
+    if (!std::is_same_v<T, float> || !planes.PlaneIsContiguous()) {
+      sums_.resize(static_cast<size_t>(planes.plane_size()));
+    }
+  }
+
+  // The sums of a plane, all 0.
+  float* Begin(int64_t plane) {
+    float* sums = sums_.data();
+    if constexpr (std::is_same_v<T, float>) {
+      if (sums_.empty()) sums = PlaneData<float>(planes_, plane);
+    }
+    std::fill_n(sums, planes_.plane_size(), 0.0f);
+    return sums;
+  }
+
+  // Rounds the sums into the plane.
+  void End(int64_t plane) {
+    if (sums_.empty()) return;
+    T* data = PlaneData<T>(planes_, plane);
+    const float* next = sums_.data();
+    ForOffsets(planes_, [&](int64_t offset) { data[offset] = FromFloat<T>(*next++); });
+  }
+
+ private:
+  const Planes& planes_;
+  std::vector<float> sums_;
+};
+
+struct BadIndex {
+  int64_t plane;
+  int64_t position;  // in the plane of indices
+  int64_t value;
+};
+
+// Returns the position of the first index outside of [0, plane_size), where it stops, or `count`.
+template <typename T, typename Index>
+int64_t ScatterPlane(const T* grad, const Index* indices, int64_t count, float* sums, int64_t plane_size) {
+  for (int64_t position = 0; position < count; ++position) {
+    const int64_t index = indices[position];
+    if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(plane_size)) return position;
+    sums[index] += ToFloat(grad[position]);
+  }
+  return count;
+}
+
+// Planes `begin` to `end`, up to the first with a bad index.
+template <typename T, typename Index>
+std::optional<BadIndex> ScatterRange(const ScatterAdd& work, int64_t begin, int64_t end) {
+  PlaneReader<T> grads(work.grad_output);
+  PlaneReader<Index> indices(work.indices);
+  PlaneSums<T> sums(work.grad_input);
+  const int64_t count = work.grad_output.plane_size();
+  for (int64_t plane = begin; plane < end; ++plane) {
+    const Index* plane_indices = indices.Read(plane);
+    const int64_t stopped =
+        ScatterPlane(grads.Read(plane), plane_indices, count, sums.Begin(plane), work.grad_input.plane_size());
+    if (stopped < count) return BadIndex{plane, stopped, plane_indices[stopped]};
+    sums.End(plane);
+  }
+  return std::nullopt;
+}
+
+Status BadIndexStatus(const ScatterAdd& work, const BadIndex& bad) {
+  const auto& [d, h, w] = work.indices.dims;
+  const std::vector<int64_t> where = {bad.plane / work.indices.c, bad.plane % work.indices.c, bad.position / (h * w),
+                                      bad.position / w % h, bad.position % w};
+  return Fail(ACL_ERROR_RT_AICORE_EXCEPTION, "indices is ", bad.value, " at (n, c, d, h, w) = ", DimsText(where),
+              ", outside of its plane: the planes of self have ", work.grad_input.plane_size(),
+              " elements; indices count from 0 within one plane");
+}
+
+template <typename T, typename Index>
+Status ScatterPlanes(const ScatterAdd& work) {
+  std::mutex mutex;
+  std::optional<BadIndex> first;  // by plane, so that the message does not depend on the threads
+  const int64_t cost = work.grad_input.plane_size() + work.grad_output.plane_size();
+  ForRanges(work.grad_input.count(), cost, [&](int64_t begin, int64_t end) {
+    const std::optional<BadIndex> bad = ScatterRange<T, Index>(work, begin, end);
+    const std::lock_guard lock(mutex);
+    if (bad && (!first || bad->plane < first->plane)) first = bad;
+  });
+  return first ? BadIndexStatus(work, *first) : Status{};
+}
+
+struct KernelRow {
+  aclDataType values;
+  aclDataType indices;
+  ScatterAddKernel kernel;
+};
+
+constexpr KernelRow kKernels[] = {
+    {ACL_FLOAT, ACL_INT32, ScatterPlanes<float, int32_t>},
+    {ACL_FLOAT, ACL_INT64, ScatterPlanes<float, int64_t>},
+    {ACL_FLOAT16, ACL_INT32, ScatterPlanes<Float16, int32_t>},
+    {ACL_FLOAT16, ACL_INT64, ScatterPlanes<Float16, int64_t>},
+    {ACL_BF16, ACL_INT32, ScatterPlanes<BFloat16, int32_t>},
+    {ACL_BF16, ACL_INT64, ScatterPlanes<BFloat16, int64_t>},
+};
+
+}  // namespace
+
+ScatterAddKernel FindScatterAdd(aclDataType values, aclDataType indices) {
+  for (const KernelRow& row : kKernels) {
+    if (row.values == values && row.indices == indices) return row.kernel;
+  }
+  return nullptr;
+}
+
+}  // namespace poolgrad::host

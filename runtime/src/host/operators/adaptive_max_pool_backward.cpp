@@ -1,0 +1,65 @@
+// aclnnAdaptiveMaxPool2dBackward and aclnnAdaptiveMaxPool3dBackward.
+
+#include "host/checks/tensors.h"
+#include "host/device.h"
+#include "host/operators/backward.h"
+
+namespace poolgrad::host {
+namespace {
+
+// Both in the order of CANN's code. How gradOutput's sizes relate to self's is left to phase 2.
+constexpr std::initializer_list<BackwardCheck> kAdaptiveMaxPool2dChecks = {
+    CheckTensorsGiven, CheckGradDtypes,     CheckSelfDtype,  CheckIndicesDtype, CheckRanksEqual,
+    CheckIndicesShape, CheckGradInputShape, CheckAllFormats, CheckRanks,        CheckPlaneSize,
+};
+
+constexpr std::initializer_list<BackwardCheck> kAdaptiveMaxPool3dChecks = {
+    CheckTensorsGiven,
+    CheckGradDtypes,
+    CheckSelfDtype,
+    CheckIndicesDtype,
+    CheckRanksEqual,
+    CheckIndicesShape,
+    CheckGradInputShape,
+    CheckPlaneSize,
+    CheckAllFormats,
+    CheckRanks,
+    CheckIndicesInt32OutsideAscend950,
+};
+
+}  // namespace
+}  // namespace poolgrad::host
+
+using namespace poolgrad::host;
+
+aclnnStatus aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
+                                                           const aclTensor* indices, aclTensor* gradInput,
+                                                           uint64_t* workspaceSize, aclOpExecutor** executor) {
+  const auto body = [&] {
+    BackwardCall call{{Api::kAdaptiveMaxPool2dBackward, 2, CurrentProduct()}, gradOutput, self, indices};
+    call.grad_input = gradInput;
+    return PlanBackward(call, kAdaptiveMaxPool2dChecks, workspaceSize, executor);
+  };
+  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+}
+
+aclnnStatus aclnnAdaptiveMaxPool2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                           aclrtStream stream) {
+  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+}
+
+aclnnStatus aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
+                                                           const aclTensor* indices, aclTensor* gradInput,
+                                                           uint64_t* workspaceSize, aclOpExecutor** executor) {
+  const auto body = [&] {
+    BackwardCall call{{Api::kAdaptiveMaxPool3dBackward, 3, CurrentProduct()}, gradOutput, self, indices};
+    call.grad_input = gradInput;
+    return PlanBackward(call, kAdaptiveMaxPool3dChecks, workspaceSize, executor);
+  };
+  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+}
+
+aclnnStatus aclnnAdaptiveMaxPool3dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                           aclrtStream stream) {
+  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+}

@@ -1,0 +1,72 @@
+// aclnnMaxPool3dWithArgmaxBackward and aclnnMaxPool2dWithIndicesBackward.
+
+#include "host/checks/tensors.h"
+#include "host/checks/windows.h"
+#include "host/device.h"
+#include "host/operators/backward.h"
+
+namespace poolgrad::host {
+namespace {
+
+// In the order of CANN's code. Sizes of gradOutput are left to phase 2.
+constexpr std::initializer_list<BackwardCheck> kMaxPool3dChecks = {
+    CheckTensorsGiven, CheckListsGiven,    CheckSelfDtype,      CheckIndicesDtype,   CheckGradDtypes,
+    CheckGradFormats,  CheckRanks,         CheckKernelLength,   CheckKernelValues,   CheckStrideLength,
+    CheckStrideValues, CheckPaddingLength, CheckPaddingValues,  CheckDilationLength, CheckDilationValues,
+    CheckPlaneSize,    CheckIndicesShape,  CheckGradInputShape,
+};
+
+// In the order of CANN's code. Of its checks one is missing here because the others imply it (padding is at
+// most half the dilated kernel), and one because CANN ignores what it finds (the shape of indices: phase 2
+// answers).
+constexpr std::initializer_list<BackwardCheck> kMaxPool2dChecks = {
+    CheckTensorsGiven,   CheckListsGiven,     CheckSelfDtype,
+    CheckGradDtypes,     CheckIndicesDtype,   CheckGradFormats,
+    CheckRanks,          CheckKernelLength,   CheckStrideLength,
+    CheckPaddingLength,  CheckDilationLength, CheckKernelValues,
+    CheckStrideValues,   CheckPaddingValues,  CheckDilationIsOneOutsideAscend950,
+    CheckGradInputShape, CheckOnlyBatchEmpty, CheckGradOutputShape,
+};
+
+}  // namespace
+}  // namespace poolgrad::host
+
+using namespace poolgrad::host;
+
+aclnnStatus aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
+                                                             const aclTensor* indices, const aclIntArray* kernelSize,
+                                                             const aclIntArray* stride, const aclIntArray* padding,
+                                                             const aclIntArray* dilation, bool ceilMode,
+                                                             aclTensor* gradInput, uint64_t* workspaceSize,
+                                                             aclOpExecutor** executor) {
+  const auto body = [&] {
+    const Entry entry{Api::kMaxPool3dWithArgmaxBackward, 3, CurrentProduct()};
+    return PlanBackward({entry, gradOutput, self, indices, kernelSize, stride, padding, dilation, ceilMode, gradInput},
+                        kMaxPool3dChecks, workspaceSize, executor);
+  };
+  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+}
+
+aclnnStatus aclnnMaxPool3dWithArgmaxBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                             aclrtStream stream) {
+  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+}
+
+aclnnStatus aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
+                                                              const aclTensor* indices, const aclIntArray* kernelSize,
+                                                              const aclIntArray* stride, const aclIntArray* padding,
+                                                              const aclIntArray* dilation, bool ceilMode,
+                                                              aclTensor* gradInput, uint64_t* workspaceSize,
+                                                              aclOpExecutor** executor) {
+  const auto body = [&] {
+    const Entry entry{Api::kMaxPool2dWithIndicesBackward, 2, CurrentProduct()};
+    return PlanBackward({entry, gradOutput, self, indices, kernelSize, stride, padding, dilation, ceilMode, gradInput},
+                        kMaxPool2dChecks, workspaceSize, executor);
+  };
+  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+}
+
+aclnnStatus aclnnMaxPool2dWithIndicesBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                              aclrtStream stream) {
+  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+}

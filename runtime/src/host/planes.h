@@ -1,0 +1,38 @@
+// A tensor seen as N x C planes of up to three spatial axes, whatever its rank and channel order.
+#ifndef POOLGRAD_HOST_PLANES_H_
+#define POOLGRAD_HOST_PLANES_H_
+
+#include <array>
+#include <vector>
+
+#include "host/tensor.h"
+
+namespace poolgrad::host {
+
+// Plane (n, c) has dims D, H, W; an axis that the tensor lacks has size 1. Strides and offset in elements.
+struct Planes {
+  void* storage;
+  int64_t offset;
+  int64_t n, c;
+  int64_t n_stride, c_stride;
+  std::array<int64_t, 3> dims, strides;
+
+  int64_t count() const { return n * c; }
+  int64_t plane_size() const { return dims[0] * dims[1] * dims[2]; }
+
+  // Offset in the storage of the first element of plane `plane`, counted n * C + c.
+  int64_t PlaneOffset(int64_t plane) const { return offset + plane / c * n_stride + plane % c * c_stride; }
+
+  // Whether the elements of a plane lie one after another in row-major order.
+  bool PlaneIsContiguous() const;
+
+  // N, C, D, H, W.
+  std::vector<int64_t> Dims() const { return {n, c, dims[0], dims[1], dims[2]}; }
+};
+
+// The tensor has `axes` spatial axes (at most 3) after C, or before it if channels come last; N may be missing.
+Planes PlanesOf(const aclTensor& tensor, int64_t axes, bool channels_last);
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_PLANES_H_

@@ -1,0 +1,36 @@
+// Pooling windows and the output sizes they give.
+#ifndef POOLGRAD_HOST_WINDOW_H_
+#define POOLGRAD_HOST_WINDOW_H_
+
+#include <vector>
+
+#include "host/tensor.h"
+
+namespace poolgrad::host {
+
+// Wide enough for every product of two values of an aclIntArray.
+__extension__ using Wide = __int128;
+
+// The window along one spatial axis. Padding is the same at both ends.
+struct WindowAxis {
+  int64_t kernel;
+  int64_t stride;
+  int64_t padding;
+  int64_t dilation;
+};
+
+// The value for one axis of a list that has one value for all axes or one for each.
+int64_t ValueOfAxis(const aclIntArray& list, int64_t axis);
+
+// The windows of `axes` spatial axes; an empty stride list stands for the kernel's.
+std::vector<WindowAxis> WindowAxes(const aclIntArray& kernel_size, const aclIntArray& stride,
+                                   const aclIntArray& padding, const aclIntArray& dilation, int64_t axes);
+
+// Number of windows along an axis of `size` elements, by the formula of CANN's max-pool operators:
+// floor((size + 2 padding - dilation (kernel - 1) - 1 [+ stride - 1 if ceil_mode]) / stride) + 1, less one
+// where in ceil_mode the last window would start beyond the input and its left padding. May be negative.
+Wide OutputSize(int64_t size, const WindowAxis& window, bool ceil_mode);
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_WINDOW_H_

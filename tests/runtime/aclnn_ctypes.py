@@ -1,0 +1,272 @@
+"""CANN's C ABI as ctypes see it, over the built libaclnn_host.so; tensors are made from numpy arrays.
+
+Knows the ABI and nothing of what is behind it. The library is the one that POOLGRAD_HOST_LIBRARY names, else the
+installed one; tests load a copy, so that they share no state with a provider in the same process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import dataclasses
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from ctypes import c_bool, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+DTYPES = {
+    np.dtype(np.float32): 0,
+    np.dtype(np.float16): 1,
+    np.dtype(np.int8): 2,
+    np.dtype(np.int32): 3,
+    np.dtype(np.int64): 9,
+    np.dtype(np.float64): 11,
+    bfloat16: 27,
+}
+NCHW, NHWC, ND, NC1HWC0, NDHWC, NCDHW = 0, 1, 2, 3, 27, 30
+
+POOL_3D = "aclnnMaxPool3dWithArgmaxBackward"
+POOL_2D = "aclnnMaxPool2dWithIndicesBackward"
+ADAPTIVE_2D = "aclnnAdaptiveMaxPool2dBackward"
+ADAPTIVE_3D = "aclnnAdaptiveMaxPool3dBackward"
+WINDOWED = (POOL_3D, POOL_2D)
+
+_pointer = ctypes.POINTER
+_PHASE_1_END = [_pointer(c_uint64), _pointer(c_void_p)]
+_PHASE_1_WINDOWED = [c_void_p] * 7 + [c_bool, c_void_p, *_PHASE_1_END]
+_PHASE_1_ADAPTIVE = [c_void_p] * 4 + _PHASE_1_END
+_PHASE_2 = [c_void_p, c_uint64, c_void_p, c_void_p]
+
+# name: (result, arguments)
+PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
+    "aclInit": (c_int, [c_char_p]),
+    "aclFinalize": (c_int, []),
+    "aclGetRecentErrMsg": (c_char_p, []),
+    "aclrtGetSocName": (c_char_p, []),
+    "aclrtGetDeviceCount": (c_int, [_pointer(c_uint32)]),
+    "aclrtSetDevice": (c_int, [c_int32]),
+    "aclrtResetDevice": (c_int, [c_int32]),
+    "aclrtGetDevice": (c_int, [_pointer(c_int32)]),
+    "aclrtCtxSetSysParamOpt": (c_int, [c_int, c_int64]),
+    "aclrtCtxGetSysParamOpt": (c_int, [c_int, _pointer(c_int64)]),
+    "aclrtSetSysParamOpt": (c_int, [c_int, c_int64]),
+    "aclrtGetSysParamOpt": (c_int, [c_int, _pointer(c_int64)]),
+    "aclrtCreateStream": (c_int, [_pointer(c_void_p)]),
+    "aclrtDestroyStream": (c_int, [c_void_p]),
+    "aclrtSynchronizeStream": (c_int, [c_void_p]),
+    "aclrtMalloc": (c_int, [_pointer(c_void_p), c_size_t, c_int]),
+    "aclrtFree": (c_int, [c_void_p]),
+    "aclrtMallocHost": (c_int, [_pointer(c_void_p), c_size_t]),
+    "aclrtFreeHost": (c_int, [c_void_p]),
+    "aclrtMemcpy": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_int]),
+    "aclrtMemcpyAsync": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_int, c_void_p]),
+    "aclrtMemset": (c_int, [c_void_p, c_size_t, c_int32, c_size_t]),
+    "aclrtMemsetAsync": (c_int, [c_void_p, c_size_t, c_int32, c_size_t, c_void_p]),
+    "aclCreateTensor": (
+        c_void_p,
+        [_pointer(c_int64), c_uint64, c_int, _pointer(c_int64), c_int64, c_int, _pointer(c_int64), c_uint64, c_void_p],
+    ),
+    "aclDestroyTensor": (c_int32, [c_void_p]),
+    "aclCreateIntArray": (c_void_p, [_pointer(c_int64), c_uint64]),
+    "aclDestroyIntArray": (c_int32, [c_void_p]),
+    "aclSetTensorAddr": (c_int32, [c_void_p, c_size_t, c_void_p, c_void_p]),
+    "aclSetAclOpExecutorRepeatable": (c_int32, [c_void_p]),
+    "aclDestroyAclOpExecutor": (c_int32, [c_void_p]),
+    **{f"{api}GetWorkspaceSize": (c_int32, _PHASE_1_WINDOWED) for api in WINDOWED},
+    **{f"{api}GetWorkspaceSize": (c_int32, _PHASE_1_ADAPTIVE) for api in (ADAPTIVE_2D, ADAPTIVE_3D)},
+    **dict.fromkeys((*WINDOWED, ADAPTIVE_2D, ADAPTIVE_3D), (c_int32, _PHASE_2)),
+}
+
+
+def int64s(values: Sequence[int]) -> Any:
+    """Return a C array of int64."""
+    return (c_int64 * len(values))(*values)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """What aclCreateTensor is told. Strides and offset count elements; `owner` keeps the memory alive."""
+
+    dims: tuple[int, ...]
+    dtype: np.dtype[Any]
+    strides: tuple[int, ...] | None = None
+    offset: int = 0
+    format: int = ND
+    storage_dims: tuple[int, ...] | None = None  # None: as dims
+    address: int | None = None
+    owner: Any = dataclasses.field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, array: Array, format: int = ND) -> Tensor:  # noqa: A002 - the ABI's name
+        """Describe an array, which may be a view of a contiguous array of the same dtype."""
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        assert owner.flags.c_contiguous
+        return cls(
+            dims=array.shape,
+            dtype=array.dtype,
+            strides=tuple(stride // array.itemsize for stride in array.strides),
+            offset=(array.ctypes.data - owner.ctypes.data) // array.itemsize,
+            format=format,
+            storage_dims=(owner.size,),
+            address=owner.ctypes.data,
+            owner=owner,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Backward:
+    """The arguments of a gradient's phase 1; the lists are for the windowed functions."""
+
+    grad_output: Tensor | None
+    self_: Tensor | None
+    indices: Tensor | None
+    grad_input: Tensor | None
+    kernel_size: Sequence[int] | None = (1,)
+    stride: Sequence[int] | None = ()
+    padding: Sequence[int] | None = (0,)
+    dilation: Sequence[int] | None = (1,)
+    ceil_mode: bool = False
+
+    @classmethod
+    def of(cls, *arrays: Array, format: int = ND, **windows: Any) -> Backward:  # noqa: A002 - the ABI's name
+        """Describe a call on arrays: grad_output, self, indices, grad_input."""
+        grad_output, self_, indices, grad_input = (Tensor.of(array, format) for array in arrays)
+        return cls(grad_output, self_, indices, grad_input, **windows)
+
+
+class Aclnn:
+    """The functions of the library, and the two-phase call made of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.c = ctypes.CDLL(str(path))
+        for name, (result, arguments) in PROTOTYPES.items():
+            function = getattr(self.c, name)
+            function.restype, function.argtypes = result, arguments
+
+    def message(self) -> str | None:
+        """Read, and so clear, this thread's message."""
+        text = self.c.aclGetRecentErrMsg()
+        return None if text is None else text.decode()
+
+    def create_tensor(self, tensor: Tensor) -> int | None:
+        """Return an aclTensor*, for the caller to destroy."""
+        storage = tensor.dims if tensor.storage_dims is None else tensor.storage_dims
+        strides = None if tensor.strides is None else int64s(tensor.strides)
+        handle: int | None = self.c.aclCreateTensor(
+            int64s(tensor.dims), len(tensor.dims), DTYPES[tensor.dtype], strides, tensor.offset, tensor.format,
+            int64s(storage), len(storage), tensor.address,
+        )  # fmt: skip
+        return handle
+
+    @contextlib.contextmanager
+    def arguments(self, api: str, call: Backward) -> Iterator[list[Any]]:
+        """Make the handles of a call, in the order of the prototype; destroy them at the end."""
+        with contextlib.ExitStack() as stack:
+
+            def tensor(description: Tensor | None) -> int | None:
+                if description is None:
+                    return None
+                handle = self.create_tensor(description)
+                assert handle, self.message()
+                stack.callback(self.c.aclDestroyTensor, handle)
+                return handle
+
+            def int_array(values: Sequence[int] | None) -> int | None:
+                if values is None:
+                    return None
+                handle: int = self.c.aclCreateIntArray(int64s(values), len(values))
+                assert handle, self.message()
+                stack.callback(self.c.aclDestroyIntArray, handle)
+                return handle
+
+            made: list[Any] = [tensor(call.grad_output), tensor(call.self_), tensor(call.indices)]
+            if api in WINDOWED:
+                made += [int_array(v) for v in (call.kernel_size, call.stride, call.padding, call.dilation)]
+                made.append(call.ceil_mode)
+            yield [*made, tensor(call.grad_input)]
+
+    def plan(self, api: str, arguments: list[Any]) -> tuple[int, int | None]:
+        """Phase 1: return its code and the executor."""
+        workspace_size, executor = c_uint64(2**63), c_void_p()
+        code: int = getattr(self.c, f"{api}GetWorkspaceSize")(
+            *arguments, ctypes.byref(workspace_size), ctypes.byref(executor)
+        )
+        assert workspace_size.value == (2**63 if code else 0)
+        return code, executor.value
+
+    def execute(self, api: str, executor: int | None, workspace_size: int = 0) -> int:
+        """Phase 2, without a workspace."""
+        code: int = getattr(self.c, api)(None, workspace_size, executor, None)
+        return code
+
+    def check(self, api: str, call: Backward) -> int:
+        """Phase 1 alone; its executor is destroyed."""
+        with self.arguments(api, call) as arguments:
+            code, executor = self.plan(api, arguments)
+            if code == 0:
+                assert self.c.aclDestroyAclOpExecutor(executor) == 0
+        return code
+
+    def run(self, api: str, call: Backward) -> int:
+        """Run both phases; phase 1 must succeed. Returns the code of phase 2."""
+        with self.arguments(api, call) as arguments:
+            code, executor = self.plan(api, arguments)
+            assert code == 0, self.message()
+            return self.execute(api, executor)
+
+
+@functools.cache
+def library() -> Aclnn:
+    """Load a private copy of the library."""
+    path = os.environ.get("POOLGRAD_HOST_LIBRARY")
+    if path is None:
+        from poolgrad_lowering.runtime import get_host_library_path
+
+        path = get_host_library_path()
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)  # not before: sanitizers read their symbols from the file
+    copy = Path(folder.name) / "libaclnn_host_under_test.so"
+    shutil.copy(path, copy)
+    return Aclnn(copy)
+
+
+@contextlib.contextmanager
+def initialized(soc: str | None = None) -> Iterator[Aclnn]:
+    """Initialize the library as the given SoC, None being the default, and finalize it at the end."""
+    before = os.environ.pop("ACLNN_HOST_SOC", None)
+    try:
+        if soc is not None:
+            os.environ["ACLNN_HOST_SOC"] = soc
+        aclnn = library()
+        assert aclnn.c.aclInit(None) == 0, aclnn.message()
+        try:
+            yield aclnn
+        finally:
+            assert aclnn.c.aclFinalize() == 0
+    finally:
+        os.environ.pop("ACLNN_HOST_SOC", None)
+        if before is not None:
+            os.environ["ACLNN_HOST_SOC"] = before
+
+
+@contextlib.contextmanager
+def current_device(soc: str | None = None) -> Iterator[Aclnn]:
+    """`initialized`, and the device current on this thread."""
+    with initialized(soc) as aclnn:
+        assert aclnn.c.aclrtSetDevice(0) == 0, aclnn.message()
+        aclnn.message()
+        yield aclnn

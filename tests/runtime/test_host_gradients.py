@@ -1,0 +1,265 @@
+"""libaclnn_host phase 2: gradients against the definition and against torch, bit for bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from aclnn_ctypes import (
+    ADAPTIVE_2D,
+    ADAPTIVE_3D,
+    NHWC,
+    POOL_2D,
+    POOL_3D,
+    Aclnn,
+    Backward,
+    Tensor,
+    bfloat16,
+    current_device,
+)
+from oracles import assert_same_bits, pool_gradient
+
+Array = npt.NDArray[Any]
+AXES = {POOL_3D: 3, POOL_2D: 2, ADAPTIVE_2D: 2, ADAPTIVE_3D: 3}
+VALUES = [np.dtype(np.float32), np.dtype(np.float16), bfloat16]
+INDICES = [np.dtype(np.int32), np.dtype(np.int64)]
+
+
+@pytest.fixture
+def aclnn() -> Iterator[Aclnn]:
+    with current_device() as library:
+        yield library
+
+
+def expected_gradient(x_shape: Sequence[int], axes: int, grad: Array, indices: Array) -> Array:
+    """Take the definition, which wants positions in the whole tensor, at plane-local indices."""
+    plane = int(np.prod(x_shape[-axes:], dtype=np.int64))
+    planes = np.arange(int(np.prod(x_shape[:-axes], dtype=np.int64))).reshape(*x_shape[:-axes], *[1] * axes)
+    expected: Array = pool_gradient(x_shape, np.ascontiguousarray(grad), planes * plane + indices)
+    return expected
+
+
+def gradient(aclnn: Aclnn, api: str, x: Array, grad: Array, indices: Array, **windows: Any) -> Array:
+    """Run both phases on a gradInput full of a value that must not survive."""
+    result = np.full_like(x, 7, order="C")
+    call = Backward.of(grad, x, indices, result, **windows)
+    assert aclnn.run(api, call) == 0, aclnn.message()
+    return result
+
+
+def special_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return values of many magnitudes, with zeros of both signs, infinities, NaN and subnormals among them."""
+    values = rng.standard_normal(shape) * 2.0 ** rng.integers(-30, 15, shape)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 6e-8, 65504.0, 2.0**-14])
+    return np.where(rng.random(shape) < 0.1, rng.choice(special, shape), values).astype(dtype)
+
+
+@pytest.mark.parametrize("index_type", INDICES, ids=str)
+@pytest.mark.parametrize("value_type", VALUES, ids=str)
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("api", AXES)
+def test_definition(
+    aclnn: Aclnn, api: str, batched: bool, value_type: np.dtype[Any], index_type: np.dtype[Any]
+) -> None:
+    axes = AXES[api]
+    rng = np.random.default_rng(len(api) + batched)
+    lead = (2, 3) if batched else (3,)
+    x_shape, y_shape = lead + (7, 9, 5)[-axes:], lead + (3, 4, 2)[-axes:]
+    plane = int(np.prod(x_shape[-axes:]))
+    for most in (plane, 3):  # all over the plane; many gradients to few elements
+        indices = rng.integers(0, most, y_shape).astype(index_type)
+        grad = special_values(rng, y_shape, value_type)
+        with np.errstate(over="ignore", invalid="ignore"):
+            expected = expected_gradient(x_shape, axes, grad, indices)
+        windows = {} if "Adaptive" in api else {"kernel_size": [2], "stride": [2]}
+        assert_same_bits(gradient(aclnn, api, np.zeros(x_shape, value_type), grad, indices, **windows), expected)
+
+
+def test_sums_are_float_and_in_order(aclnn: Aclnn) -> None:
+    """float16 sums of 2048 and ones would stick at 2048; float sums of 2^24, one and minus 2^24 depend on the order."""
+    x = np.zeros((1, 1, 1, 4), np.float16)
+    indices = np.zeros((1, 1, 1, 4), np.int32)
+    grad = np.array([[[[2048, 1, 1, 1]]]], np.float16)
+    assert gradient(aclnn, ADAPTIVE_2D, x, grad, indices)[0, 0, 0, 0] == 2052  # 2051, ties to even
+    x32 = x.astype(np.float32)
+    forward = np.array([[[[2**24, 1, 1, -(2**24)]]]], np.float32)
+    assert gradient(aclnn, ADAPTIVE_2D, x32, forward, indices)[0, 0, 0, 0] == 0
+    assert gradient(aclnn, ADAPTIVE_2D, x32, np.roll(forward, 1, -1), indices)[0, 0, 0, 0] == 2
+
+
+def test_negative_zero_becomes_zero(aclnn: Aclnn) -> None:
+    grad = np.full((1, 1, 1, 2), -0.0, np.float32)
+    result = gradient(aclnn, ADAPTIVE_2D, np.zeros((1, 1, 1, 2), np.float32), grad, np.array([[[[0, 1]]]], np.int32))
+    assert_same_bits(result, np.zeros((1, 1, 1, 2), np.float32))
+
+
+@pytest.mark.parametrize("value_type", VALUES[1:], ids=str)
+def test_every_half_passes_unchanged(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
+    grad = np.arange(2**16, dtype=np.uint16).view(value_type).reshape(1, 1, 2**8, 2**8)
+    indices = np.arange(2**16, dtype=np.int32).reshape(grad.shape)
+    with np.errstate(invalid="ignore"):
+        expected = (grad.astype(np.float32) + np.float32(0)).astype(value_type)
+    assert_same_bits(gradient(aclnn, ADAPTIVE_2D, np.zeros_like(grad), grad, indices), expected)
+
+
+@pytest.mark.parametrize("value_type", VALUES[1:], ids=str)
+def test_rounding_of_sums_of_halves(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
+    """Sums of two halves of random bits hit ties, subnormals, overflow; numpy and ml_dtypes round the expected."""
+    pairs = np.random.default_rng(0).integers(0, 2**16, (1, 1, 2**17, 2), dtype=np.uint16).view(value_type)
+    pairs[..., 1, :] = pairs[..., 0, :] * value_type.type(2.0**-11)
+    indices = np.repeat(np.arange(2**17, dtype=np.int32), 2).reshape(pairs.shape)
+    with np.errstate(all="ignore"):
+        expected = expected_gradient(pairs.shape, 2, pairs, indices)
+    assert_same_bits(gradient(aclnn, ADAPTIVE_2D, np.zeros_like(pairs), pairs, indices), expected)
+
+
+@pytest.mark.parametrize("value_type", VALUES, ids=str)
+def test_views(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
+    """Channels-last memory, an offset with gaps, reversed axes, one gradient expanded over all positions."""
+    rng = np.random.default_rng(1)
+    n, c, h, w = 2, 3, 6, 8
+    canvas = np.full((n, h + 2, w + 3, c + 1), 7, value_type)
+    result = canvas[:, 1:-1, 2:-1, :c].transpose(0, 3, 1, 2)
+    indices = rng.integers(0, h * w, (n, h // 2, w // 2, 2 * c)).astype(np.int32)[..., ::2].transpose(0, 3, 1, 2)
+    indices = indices[:, :, ::-1, ::-1]
+    one = rng.standard_normal((n, c, 1, 1)).astype(value_type)
+    expanded = dataclasses.replace(Tensor.of(one), dims=indices.shape, strides=(c, 1, 0, 0))
+    x = Tensor(result.shape, value_type)
+    call = Backward(expanded, x, Tensor.of(indices), Tensor.of(result), kernel_size=[2])
+    assert aclnn.run(POOL_2D, call) == 0, aclnn.message()
+    grad = np.broadcast_to(one, indices.shape)
+    assert_same_bits(np.ascontiguousarray(result), expected_gradient(result.shape, 2, grad, indices))
+    mask = np.ones(canvas.shape, bool)
+    mask[:, 1:-1, 2:-1, :c] = False
+    assert (canvas[mask] == 7).all()
+
+
+def test_channels_last_format(aclnn: Aclnn) -> None:
+    """On Ascend950 an NHWC tensor has its channels last; indices number the same plane."""
+    rng = np.random.default_rng(2)
+    grad, indices = rng.standard_normal((2, 3, 4, 5), np.float32), rng.integers(0, 8 * 10, (2, 3, 4, 5), np.int32)
+    result = np.full((2, 8, 10, 3), 7, np.float32)
+    given = [np.ascontiguousarray(array.transpose(0, 2, 3, 1)) for array in (grad, indices)]
+    call = Backward.of(given[0], result, given[1], result, format=NHWC, kernel_size=[2])
+    assert aclnn.run(POOL_2D, call) == 0, aclnn.message()
+    assert_same_bits(
+        np.ascontiguousarray(result.transpose(0, 3, 1, 2)), expected_gradient((2, 3, 8, 10), 2, grad, indices)
+    )
+
+
+@pytest.mark.parametrize("value_type", VALUES, ids=str)
+def test_all_cores(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
+    rng = np.random.default_rng(3)
+    x = np.zeros((5, 7, 128, 128), value_type)
+    grad = rng.standard_normal((5, 7, 64, 64), np.float32).astype(value_type)
+    indices = rng.integers(0, 128 * 128, grad.shape, np.int32)
+    assert_same_bits(
+        gradient(aclnn, POOL_2D, x, grad, indices, kernel_size=[2]), expected_gradient(x.shape, 2, grad, indices)
+    )
+
+
+def test_calls_from_many_threads(aclnn: Aclnn) -> None:
+    def work(seed: int) -> None:
+        assert aclnn.c.aclrtSetDevice(0) == 0
+        rng = np.random.default_rng(seed)
+        x = np.zeros((3, 4, 12, 12), np.float32)
+        for _ in range(20):
+            grad = rng.standard_normal((3, 4, 6, 6), np.float32)
+            indices = rng.integers(0, 12 * 12, grad.shape)
+            actual = gradient(aclnn, POOL_2D, x, grad, indices, kernel_size=[2])
+            assert_same_bits(actual, expected_gradient(x.shape, 2, grad, indices))
+
+    with ThreadPoolExecutor(8) as threads:
+        for future in [threads.submit(work, seed) for seed in range(8)]:
+            future.result()
+
+
+@pytest.mark.parametrize(
+    ("api", "x_shape", "y_shape"),
+    [
+        (POOL_3D, (0, 2, 4, 4, 4), (0, 2, 2, 2, 2)),
+        (POOL_3D, (1, 2, 4, 4, 4), (1, 2, 0, 2, 2)),
+        (POOL_2D, (0, 2, 4, 4), (0, 2, 2, 2)),
+        (ADAPTIVE_2D, (2, 2, 4, 4), (2, 2, 0, 0)),
+        (ADAPTIVE_3D, (2, 0, 4, 4, 4), (2, 0, 1, 1, 1)),
+    ],
+)
+def test_empty_leaves_grad_input_as_it_is(
+    aclnn: Aclnn, api: str, x_shape: tuple[int, ...], y_shape: tuple[int, ...]
+) -> None:
+    grad, indices = np.zeros(y_shape, np.float32), np.zeros(y_shape, np.int32)
+    result = gradient(aclnn, api, np.zeros(x_shape, np.float32), grad, indices, kernel_size=[2], stride=[2])
+    assert (result == 7).all()
+
+
+# kernel, stride, padding and dilation along H and W, and ceil_mode
+WINDOWS = [
+    ([2, 2], [2, 2], [0, 0], [1, 1], False),
+    ([3, 3], [2, 2], [1, 1], [1, 1], False),
+    ([3, 2], [1, 2], [1, 0], [1, 1], False),
+    ([5, 3], [2, 3], [2, 1], [1, 2], True),
+    ([3, 3], [2, 2], [1, 1], [2, 2], True),
+    ([2, 2], [3, 3], [1, 1], [1, 1], True),
+    ([1, 1], [1, 1], [0, 0], [1, 1], False),
+]
+SIZES = [(7, 7), (12, 11), (9, 14)]
+
+
+def torch_gradient(forward: Any, x: Array, dtype: Any, **options: Any) -> tuple[Array, Array, Array]:
+    """Return torch's gradient, indices, and the incoming gradient: small integers, whose sums are exact."""
+    torch = pytest.importorskip("torch")
+    leaf = torch.from_numpy(x).to(dtype).requires_grad_(True)
+    y, indices = forward(leaf, return_indices=True, **options)
+    grad = torch.randint(-8, 9, y.shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+    y.backward(grad)
+    return leaf.grad.float().numpy(), indices.numpy(), grad.float().numpy()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_torch_max_pool(aclnn: Aclnn, axes: int, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    forward = {2: torch.nn.functional.max_pool2d, 3: torch.nn.functional.max_pool3d}[axes]
+    api, value_type = {2: POOL_2D, 3: POOL_3D}[axes], {str(v): v for v in VALUES}[dtype]
+    rng = np.random.default_rng(4)
+    for (*lists, ceil_mode), size in itertools.product(WINDOWS, SIZES):
+        along_axes = [values if axes == 2 else [values[1], *values] for values in lists]
+        windows = dict(zip(("kernel_size", "stride", "padding", "dilation"), along_axes, strict=True))
+        x = rng.integers(-3, 4, (2, 3, *size) if axes == 2 else (2, 3, 8, *size)).astype(np.float32)  # many ties
+        expected, indices, grad = torch_gradient(forward, x, getattr(torch, dtype), ceil_mode=ceil_mode, **windows)
+        x, grad = x.astype(value_type), grad.astype(value_type)
+        actual = gradient(aclnn, api, x, grad, indices, ceil_mode=ceil_mode, **windows)
+        assert_same_bits(actual, expected.astype(value_type))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_torch_adaptive_max_pool(aclnn: Aclnn, axes: int, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    forward = {2: torch.nn.functional.adaptive_max_pool2d, 3: torch.nn.functional.adaptive_max_pool3d}[axes]
+    api, value_type = {2: ADAPTIVE_2D, 3: ADAPTIVE_3D}[axes], {str(v): v for v in VALUES}[dtype]
+    x = np.random.default_rng(5).integers(-3, 4, (2, 3, 10, 7, 9)[: axes + 2]).astype(np.float32)
+    for output_size in ([5, 7, 3], [4, 3, 9], [1, 1, 1]):
+        expected, indices, grad = torch_gradient(forward, x, getattr(torch, dtype), output_size=output_size[:axes])
+        actual = gradient(aclnn, api, x.astype(value_type), grad.astype(value_type), indices)
+        assert_same_bits(actual, expected.astype(value_type))
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_torch_sums_in_the_same_order(aclnn: Aclnn, axes: int) -> None:
+    torch = pytest.importorskip("torch")
+    forward = {2: torch.nn.functional.max_pool2d, 3: torch.nn.functional.max_pool3d}[axes]
+    x = torch.randn((2, 3, 9, 9, 9)[: axes + 2], generator=torch.Generator().manual_seed(1)).requires_grad_(True)
+    y, indices = forward(x, 3, 1, return_indices=True)
+    grad = torch.randn(y.shape, generator=torch.Generator().manual_seed(2))
+    y.backward(grad)
+    api = {2: POOL_2D, 3: POOL_3D}[axes]
+    actual = gradient(aclnn, api, x.detach().numpy(), grad.numpy(), indices.numpy(), kernel_size=[3], stride=[1])
+    assert x.grad is not None
+    assert_same_bits(actual, x.grad.numpy())
