@@ -1,0 +1,28 @@
+"""The runtime: registers the execution provider with onnxruntime and makes sessions on it.
+
+Importing this package imports neither onnxruntime nor the compiler; onnxruntime is imported by the first function
+that needs it. The provider itself is C++ (`src/`) and lies in this package as a shared library.
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.runtime.assignment import AssignedNode, assignment
+from poolgrad_lowering.runtime.errors import LibraryMissingError, OnnxRuntimeMissingError, SessionError
+from poolgrad_lowering.runtime.library import get_ep_name, get_ep_names, get_host_library_path, get_library_path
+from poolgrad_lowering.runtime.registration import register
+from poolgrad_lowering.runtime.session import create_session, get_backend
+
+__all__ = [
+    "AssignedNode",
+    "LibraryMissingError",
+    "OnnxRuntimeMissingError",
+    "SessionError",
+    "assignment",
+    "create_session",
+    "get_backend",
+    "get_ep_name",
+    "get_ep_names",
+    "get_host_library_path",
+    "get_library_path",
+    "register",
+]

@@ -1,0 +1,17 @@
+"""The errors of the runtime."""
+
+from __future__ import annotations
+
+from poolgrad_lowering.errors import PoolgradError
+
+
+class LibraryMissingError(PoolgradError, FileNotFoundError):
+    """A shared library of this package is not where it was installed."""
+
+
+class OnnxRuntimeMissingError(PoolgradError, ImportError):
+    """No onnxruntime is installed, or one that is too old for plugin execution providers."""
+
+
+class SessionError(PoolgradError, RuntimeError):
+    """The provider cannot be registered, or a session cannot be made on it."""

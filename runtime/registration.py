@@ -1,0 +1,64 @@
+"""Making the execution provider known to onnxruntime."""
+
+from __future__ import annotations
+
+import re
+import threading
+from types import ModuleType
+from typing import Any
+
+from poolgrad_lowering.runtime.errors import OnnxRuntimeMissingError, SessionError
+from poolgrad_lowering.runtime.library import get_ep_name, get_library_path
+
+OLDEST_ONNXRUNTIME = (1, 24, 1)
+
+_lock = threading.Lock()
+
+
+def register() -> None:
+    """Register the execution provider with onnxruntime; a second call does nothing.
+
+    The registration lasts as long as the process.
+
+    Raises:
+        OnnxRuntimeMissingError: onnxruntime is not installed, or older than 1.24.1.
+        LibraryMissingError: the provider's library is not installed.
+        SessionError: onnxruntime refuses the library.
+    """
+    onnxruntime = import_onnxruntime()
+    with _lock:
+        if provider_devices(onnxruntime):
+            return
+        try:
+            onnxruntime.register_execution_provider_library(get_ep_name(), get_library_path())
+        except Exception as error:
+            raise SessionError(f"onnxruntime cannot register {get_library_path()}: {error}") from error
+
+
+def provider_devices(onnxruntime: ModuleType) -> list[Any]:
+    """Return the `OrtEpDevice`s of the provider; none before it is registered."""
+    return [device for device in onnxruntime.get_ep_devices() if device.ep_name == get_ep_name()]
+
+
+def import_onnxruntime() -> ModuleType:
+    """Return the module onnxruntime.
+
+    Raises `OnnxRuntimeMissingError` if it is not installed, or older than `OLDEST_ONNXRUNTIME`.
+    """
+    oldest = ".".join(map(str, OLDEST_ONNXRUNTIME))
+    advice = f"pip install 'onnxruntime>={oldest}'"
+    try:
+        import onnxruntime  # noqa: PLC0415 - optional: the compiler and the libraries work without it
+    except ImportError as error:
+        raise OnnxRuntimeMissingError(f"onnxruntime cannot be imported ({error}); {advice}") from error
+    if _release(onnxruntime.__version__) < OLDEST_ONNXRUNTIME:
+        raise OnnxRuntimeMissingError(
+            f"onnxruntime {onnxruntime.__version__} has no plugin execution providers of API 24; {advice}"
+        )
+    module: ModuleType = onnxruntime
+    return module
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the numbers that a version begins with: (1, 25, 0) of "1.25.0.dev20260101"."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[: len(OLDEST_ONNXRUNTIME)])

@@ -1,0 +1,61 @@
+#include "aclnn/backend.h"
+
+#include <mutex>
+#include <stdexcept>
+
+#include "aclnn/failure.h"
+
+namespace poolgrad::aclnn {
+namespace {
+
+// The first of the devices that ASCEND_RT_VISIBLE_DEVICES leaves visible.
+constexpr std::int32_t kDevice = 0;
+
+void InitialiseAcl(const Api& api) {
+  const aclError code = api.aclInit(nullptr);
+  if (code == ACL_ERROR_REPEAT_INITIALIZE) return;  // another library of this process did it
+  Check(api, "aclInit", code);
+}
+
+void RequireDevice(const Api& api) {
+  std::uint32_t count = 0;
+  Check(api, "aclrtGetDeviceCount", api.aclrtGetDeviceCount(&count));
+  if (count == 0) throw std::runtime_error("aclrtGetDeviceCount finds no NPU; see npu-smi info");
+}
+
+std::string SocName(const Api& api) {
+  const char* name = api.aclrtGetSocName();
+  return name == nullptr ? "" : name;
+}
+
+LibraryPaths PathsOf(BackendKind kind) { return kind == BackendKind::kHost ? HostLibraryPaths() : CannLibraryPaths(); }
+
+}  // namespace
+
+const char* NameOf(BackendKind kind) { return kind == BackendKind::kHost ? "host" : "cann"; }
+
+const Backend& Backend::Open(BackendKind kind) {
+  static std::mutex mutex;
+  static Backend* opened[2] = {};  // leaked: sessions may outlive static destruction
+  const std::lock_guard<std::mutex> lock(mutex);
+  Backend*& backend = opened[static_cast<int>(kind)];
+  if (backend == nullptr) backend = new Backend(kind);
+  return *backend;
+}
+
+Backend::Backend(BackendKind kind) : kind_(kind), api_(LoadApi(PathsOf(kind))) {
+  InitialiseAcl(api_);
+  RequireDevice(api_);
+  AttachThread();  // a device that does not open must be known before a session relies on it
+  soc_name_ = SocName(api_);
+  product_ = ProductOf(soc_name_);
+}
+
+void Backend::AttachThread() const {
+  // aclrtSetDevice counts its calls, so it is called only where another device, or none, is current.
+  std::int32_t current = -1;
+  if (api_.aclrtGetDevice(&current) == ACL_SUCCESS && current == kDevice) return;
+  Check(api_, "aclrtSetDevice", api_.aclrtSetDevice(kDevice));
+}
+
+}  // namespace poolgrad::aclnn

@@ -1,0 +1,42 @@
+// A backend: the aclnn API of one implementation, initialised, with the device that answers.
+#ifndef POOLGRAD_ACLNN_BACKEND_H_
+#define POOLGRAD_ACLNN_BACKEND_H_
+
+#include <string>
+
+#include "aclnn/api.h"
+#include "aclnn/product.h"
+
+namespace poolgrad::aclnn {
+
+enum class BackendKind { kHost, kCann };
+
+const char* NameOf(BackendKind kind);
+
+class Backend {
+ public:
+  // The process's backend of this kind, opened at the first call. Throws std::runtime_error with the cause;
+  // a later call tries again. A backend lives as long as the process: acl is never finalised, because other
+  // libraries of the process may use it too.
+  static const Backend& Open(BackendKind kind);
+
+  // Makes the device current on the calling thread: without it every operator refuses its arguments.
+  void AttachThread() const;
+
+  BackendKind kind() const { return kind_; }
+  const Api& api() const { return api_; }
+  const std::string& soc_name() const { return soc_name_; }
+  Product product() const { return product_; }
+
+ private:
+  explicit Backend(BackendKind kind);
+
+  BackendKind kind_;
+  Api api_;
+  std::string soc_name_;
+  Product product_;
+};
+
+}  // namespace poolgrad::aclnn
+
+#endif  // POOLGRAD_ACLNN_BACKEND_H_

@@ -1,0 +1,15 @@
+// What a failed call of acl or aclnn becomes: an exception with everything that is known about it.
+#ifndef POOLGRAD_ACLNN_FAILURE_H_
+#define POOLGRAD_ACLNN_FAILURE_H_
+
+#include "aclnn/api.h"
+
+namespace poolgrad::aclnn {
+
+// Throws std::runtime_error unless code is 0: the function, the code and its name, the text that
+// aclGetRecentErrMsg has for this thread, and advice where the cause is known.
+void Check(const Api& api, const char* function, int code);
+
+}  // namespace poolgrad::aclnn
+
+#endif  // POOLGRAD_ACLNN_FAILURE_H_

@@ -1,0 +1,15 @@
+// Range check of indices that a device would follow unchecked.
+#ifndef POOLGRAD_ACLNN_INDICES_H_
+#define POOLGRAD_ACLNN_INDICES_H_
+
+#include "aclnn/tensor_view.h"
+
+namespace poolgrad::aclnn {
+
+// Throws std::runtime_error with value and position if an index of `indices`, an int32 or int64 tensor in
+// host memory, lies outside [0, plane).
+void CheckIndices(const TensorView& indices, std::int64_t plane);
+
+}  // namespace poolgrad::aclnn
+
+#endif  // POOLGRAD_ACLNN_INDICES_H_

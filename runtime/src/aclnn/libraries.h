@@ -1,0 +1,33 @@
+// Where the libraries of the aclnn C API lie, for each backend, and how one is opened.
+#ifndef POOLGRAD_ACLNN_LIBRARIES_H_
+#define POOLGRAD_ACLNN_LIBRARIES_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace poolgrad::aclnn {
+
+struct LibraryPaths {
+  std::filesystem::path runtime;                 // acl*, aclrt*
+  std::filesystem::path base;                    // aclCreateTensor and its kind
+  std::vector<std::filesystem::path> operators;  // aclnn*, in the order in which they are asked
+};
+
+// The host implementation: one library, beside the library that holds this code.
+LibraryPaths HostLibraryPaths();
+
+// The installed CANN toolkit, found by the variables that its set_env.sh exports (ASCEND_HOME_PATH,
+// ASCEND_OPP_PATH, ASCEND_CUSTOM_OPP_PATH). Throws std::runtime_error that says what is missing where.
+LibraryPaths CannLibraryPaths();
+
+// Opens a library for the life of the process: CANN's libraries register exit handlers and thread-local
+// destructors, so they must not be unloaded. Throws std::runtime_error with the loader's reason.
+void* OpenLibrary(const std::filesystem::path& path);
+
+// The address of a symbol, or null.
+void* FindSymbol(void* library, const char* name);
+
+}  // namespace poolgrad::aclnn
+
+#endif  // POOLGRAD_ACLNN_LIBRARIES_H_

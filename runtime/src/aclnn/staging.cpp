@@ -1,0 +1,40 @@
+#include "aclnn/staging.h"
+
+#include "aclnn/failure.h"
+#include "aclnn/indices.h"
+
+namespace poolgrad::aclnn {
+namespace {
+
+void Copy(const Api& api, void* to, const void* from, std::size_t bytes, aclrtMemcpyKind kind) {
+  Check(api, "aclrtMemcpy", api.aclrtMemcpy(to, bytes, from, bytes, kind));
+}
+
+TensorView OnDevice(const TensorView& view, DeviceBuffer& buffer) {
+  TensorView device = view;
+  device.data = buffer.Reserve(ByteCount(view));
+  return device;
+}
+
+TensorView CopiedToDevice(const Api& api, const TensorView& view, DeviceBuffer& buffer) {
+  const TensorView device = OnDevice(view, buffer);
+  Copy(api, device.data, view.data, ByteCount(view), ACL_MEMCPY_HOST_TO_DEVICE);
+  return device;
+}
+
+}  // namespace
+
+void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, StreamResources& resources) {
+  if (backend.kind() == BackendKind::kHost) return RunBackward(backend, call, resources);
+  CheckIndices(call.indices, PlaneSize(call.self));
+  const Api& api = backend.api();
+  BackwardCall device = call;
+  device.grad_output = CopiedToDevice(api, call.grad_output, resources.operands[0]);
+  device.self = OnDevice(call.self, resources.operands[1]);  // its values are not read, so not copied
+  device.indices = CopiedToDevice(api, call.indices, resources.operands[2]);
+  device.grad_input = OnDevice(call.grad_input, resources.operands[3]);
+  RunBackward(backend, device, resources);
+  Copy(api, call.grad_input.data, device.grad_input.data, ByteCount(call.grad_input), ACL_MEMCPY_DEVICE_TO_HOST);
+}
+
+}  // namespace poolgrad::aclnn

@@ -1,0 +1,34 @@
+#include "aclnn/tensor_view.h"
+
+namespace poolgrad::aclnn {
+namespace {
+
+std::int64_t Multiply(const std::int64_t* first, const std::int64_t* last) {
+  std::int64_t product = 1;
+  for (; first != last; ++first) product *= *first;
+  return product;
+}
+
+}  // namespace
+
+std::int64_t ElementCount(const TensorView& view) { return Multiply(view.dims, view.dims + view.rank); }
+
+std::int64_t PlaneSize(const TensorView& view) { return Multiply(view.dims + 2, view.dims + view.rank); }
+
+std::size_t ByteCount(const TensorView& view) {
+  std::size_t element = 0;
+  switch (view.type) {
+    case ACL_INT64:
+      element = 8;
+      break;
+    case ACL_FLOAT:
+    case ACL_INT32:
+      element = 4;
+      break;
+    default:  // ACL_FLOAT16, ACL_BF16
+      element = 2;
+  }
+  return element * static_cast<std::size_t>(ElementCount(view));
+}
+
+}  // namespace poolgrad::aclnn

@@ -1,0 +1,28 @@
+// A tensor as aclnn gets it: type, sizes and where the elements lie.
+#ifndef POOLGRAD_ACLNN_TENSOR_VIEW_H_
+#define POOLGRAD_ACLNN_TENSOR_VIEW_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "abi/acl.h"
+
+namespace poolgrad::aclnn {
+
+// Contiguous, of rank 4 (N, C, H, W) or 5 (N, C, D, H, W).
+struct TensorView {
+  aclDataType type;
+  const std::int64_t* dims;
+  std::size_t rank;
+  void* data;
+};
+
+std::int64_t ElementCount(const TensorView& view);
+std::size_t ByteCount(const TensorView& view);
+
+// The number of elements of one (n, c) plane.
+std::int64_t PlaneSize(const TensorView& view);
+
+}  // namespace poolgrad::aclnn
+
+#endif  // POOLGRAD_ACLNN_TENSOR_VIEW_H_

@@ -1,0 +1,121 @@
+#include "ep/attributes.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace poolgrad::ep {
+namespace {
+
+constexpr std::size_t kMaxInts = 8;  // more than any attribute of the dialect has
+constexpr std::size_t kMaxText = 64;
+constexpr std::int64_t kMaxValue = std::numeric_limits<std::int32_t>::max();
+
+using Axes = std::array<std::int64_t, 3>;
+
+// Reads ints[axes] with values in [low, high] into the last axes of `out`.
+void ReadAxes(const DialectOp& op, const AttributeSource& source, const char* name, std::int64_t low, Axes& out) {
+  const std::vector<std::int64_t> values = source.Ints(name);
+  if (values.size() != op.axes) {
+    throw InvalidArgument(std::string(name) + " has " + std::to_string(values.size()) + " values, not " +
+                          std::to_string(op.axes));
+  }
+  for (const std::int64_t value : values) {
+    if (value < low || value > kMaxValue) {
+      throw InvalidArgument(std::string(name) + " holds " + std::to_string(value) + ", below " + std::to_string(low) +
+                            " or above int32");
+    }
+  }
+  std::copy(values.begin(), values.end(), out.end() - op.axes);
+}
+
+void RequirePaddingWithinHalfKernel(const aclnn::Window& window) {
+  for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
+    if (window.padding[axis] > window.kernel[axis] / 2) {
+      throw InvalidArgument("pads holds " + std::to_string(window.padding[axis]) + ", more than half of ksize " +
+                            std::to_string(window.kernel[axis]));
+    }
+  }
+}
+
+ort::ONNXTensorElementDataType ArgmaxType(std::int64_t dtype) {
+  if (dtype == ACL_INT32) return ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32;
+  if (dtype == ACL_INT64) return ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+  throw InvalidArgument("dtype is " + std::to_string(dtype) + ", not 3 (INT32) or 9 (INT64)");
+}
+
+// The text of `size` bytes at `data`, without the terminator that onnxruntime counts in.
+std::string Text(const char* data, std::size_t size) { return std::string(data, std::find(data, data + size, '\0')); }
+
+}  // namespace
+
+std::size_t NodeAttributes::Read(const char* name, ort::OrtOpAttrType type, void* data, std::size_t bytes) const {
+  const ort::OrtOpAttr* attribute = nullptr;
+  std::size_t read = 0;
+  try {
+    Check(ort_.api, ort_.api.Node_GetAttributeByName(node_, name, &attribute));
+    if (attribute == nullptr) throw InvalidArgument("the node does not have it");
+    Check(ort_.api, ort_.api.ReadOpAttr(attribute, type, data, bytes, &read));
+  } catch (const Error& error) {
+    throw InvalidArgument(std::string("attribute ") + name + ": " + error.what());
+  }
+  return read;
+}
+
+std::int64_t NodeAttributes::Int(const char* name) const {
+  std::int64_t value = 0;
+  Read(name, ort::ORT_OP_ATTR_INT, &value, sizeof value);
+  return value;
+}
+
+std::vector<std::int64_t> NodeAttributes::Ints(const char* name) const {
+  std::vector<std::int64_t> values(kMaxInts);
+  values.resize(Read(name, ort::ORT_OP_ATTR_INTS, values.data(), kMaxInts * sizeof(std::int64_t)) /
+                sizeof(std::int64_t));
+  return values;
+}
+
+std::string NodeAttributes::String(const char* name) const {
+  std::array<char, kMaxText> text{};
+  return Text(text.data(), Read(name, ort::ORT_OP_ATTR_STRING, text.data(), text.size()));
+}
+
+std::int64_t KernelAttributes::Int(const char* name) const {
+  std::int64_t value = 0;
+  Check(ort_.api, ort_.api.KernelInfoGetAttribute_int64(info_, name, &value));
+  return value;
+}
+
+std::vector<std::int64_t> KernelAttributes::Ints(const char* name) const {
+  std::vector<std::int64_t> values(kMaxInts);
+  std::size_t size = kMaxInts;
+  Check(ort_.api, ort_.api.KernelInfoGetAttributeArray_int64(info_, name, values.data(), &size));
+  values.resize(size);
+  return values;
+}
+
+std::string KernelAttributes::String(const char* name) const {
+  std::array<char, kMaxText> text{};
+  std::size_t size = text.size();
+  Check(ort_.api, ort_.api.KernelInfoGetAttribute_string(info_, name, text.data(), &size));
+  return Text(text.data(), size);
+}
+
+Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source) {
+  Attributes attributes;
+  if (op.axes == 0) return attributes;
+  aclnn::Window& window = attributes.window;
+  ReadAxes(op, source, "ksize", 1, window.kernel);
+  ReadAxes(op, source, "strides", 1, window.stride);
+  ReadAxes(op, source, "pads", 0, window.padding);
+  ReadAxes(op, source, "dilation", 1, window.dilation);
+  RequirePaddingWithinHalfKernel(window);
+  window.ceil_mode = source.Int("ceil_mode") != 0;
+  if (source.String("data_format") != op.data_format) {
+    throw InvalidArgument(std::string("data_format is not ") + op.data_format);
+  }
+  if (op.has_dtype) attributes.argmax_type = ArgmaxType(source.Int("dtype"));
+  return attributes;
+}
+
+}  // namespace poolgrad::ep

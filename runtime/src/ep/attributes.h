@@ -1,0 +1,62 @@
+// The attributes of a dialect node: what the dialect asks of them, and reading them from onnxruntime.
+#ifndef POOLGRAD_EP_ATTRIBUTES_H_
+#define POOLGRAD_EP_ATTRIBUTES_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aclnn/call.h"
+#include "ep/dialect.h"
+#include "ep/ort_context.h"
+
+namespace poolgrad::ep {
+
+// Where attributes are read from: onnxruntime has one interface on nodes and another on kernels. Each
+// function throws Error if the attribute is missing or of another type.
+class AttributeSource {
+ public:
+  virtual ~AttributeSource() = default;
+  virtual std::int64_t Int(const char* name) const = 0;
+  virtual std::vector<std::int64_t> Ints(const char* name) const = 0;
+  virtual std::string String(const char* name) const = 0;
+};
+
+class NodeAttributes : public AttributeSource {
+ public:
+  NodeAttributes(const OrtContext& ort, const ort::OrtNode* node) : ort_(ort), node_(node) {}
+  std::int64_t Int(const char* name) const override;
+  std::vector<std::int64_t> Ints(const char* name) const override;
+  std::string String(const char* name) const override;
+
+ private:
+  std::size_t Read(const char* name, ort::OrtOpAttrType type, void* data, std::size_t bytes) const;
+
+  const OrtContext& ort_;
+  const ort::OrtNode* node_;
+};
+
+class KernelAttributes : public AttributeSource {
+ public:
+  KernelAttributes(const OrtContext& ort, const ort::OrtKernelInfo* info) : ort_(ort), info_(info) {}
+  std::int64_t Int(const char* name) const override;
+  std::vector<std::int64_t> Ints(const char* name) const override;
+  std::string String(const char* name) const override;
+
+ private:
+  const OrtContext& ort_;
+  const ort::OrtKernelInfo* info_;
+};
+
+struct Attributes {
+  aclnn::Window window;                                       // left at its default by ops without a window
+  std::optional<ort::ONNXTensorElementDataType> argmax_type;  // what the attribute dtype promises, if there is one
+};
+
+// Throws InvalidArgument if an attribute is missing or outside what aclnn takes (CANN documentation of
+// aclnnMaxPool3dWithArgmaxBackward: sizes and strides positive, 0 <= padding <= kernel / 2).
+Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source);
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_ATTRIBUTES_H_

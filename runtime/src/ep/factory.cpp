@@ -1,0 +1,114 @@
+#include "ep/factory.h"
+
+#include <memory>
+
+#include "ep/options.h"
+#include "ep/provider.h"
+
+namespace poolgrad::ep {
+namespace {
+
+constexpr std::uint32_t kHuaweiVendorId = 0x19e5;  // PCI
+constexpr char kHuawei[] = "Huawei";
+
+void LogChoice(const Logger& logger, const std::string& who, const BackendChoice& choice) {
+  logger.Info(who + " backend " + aclnn::NameOf(choice.backend.kind()) + " (" + choice.backend.soc_name() +
+              "): " + choice.reason);
+}
+
+}  // namespace
+
+Factory::Factory(const OrtContext& ort, const ort::OrtLogger* logger)
+    : ort::OrtEpFactory{}, ort_(ort), logger_(ort.api, logger), npu_(nullptr, ort.ep_api.ReleaseHardwareDevice) {
+  ort_version_supported = ort.version;
+  GetName = GetNameImpl;
+  GetVendor = GetVendorImpl;
+  GetVendorId = GetVendorIdImpl;
+  GetVersion = GetVersionImpl;
+  GetSupportedDevices = GetSupportedDevicesImpl;
+  CreateEp = CreateEpImpl;
+  ReleaseEp = ReleaseEpImpl;
+  CreateDataTransfer = CreateDataTransferImpl;
+  IsStreamAware = IsStreamAwareImpl;
+}
+
+const char* Factory::GetNameImpl(const ort::OrtEpFactory*) noexcept { return kProviderName; }
+
+const char* Factory::GetVendorImpl(const ort::OrtEpFactory*) noexcept { return "poolgrad-lowering"; }
+
+std::uint32_t Factory::GetVendorIdImpl(const ort::OrtEpFactory*) noexcept { return kHuaweiVendorId; }
+
+const char* Factory::GetVersionImpl(const ort::OrtEpFactory*) noexcept { return POOLGRAD_VERSION; }
+
+ort::OrtStatus* Factory::GetSupportedDevicesImpl(ort::OrtEpFactory* self, const ort::OrtHardwareDevice* const* devices,
+                                                 std::size_t device_count, ort::OrtEpDevice** ep_devices,
+                                                 std::size_t max_ep_devices, std::size_t* ep_device_count) noexcept {
+  Factory& factory = *static_cast<Factory*>(self);
+  return Guard(factory.ort_.api, [&] {
+    *ep_device_count = 0;
+    const BackendChoice choice = ChooseBackend("auto");
+    LogChoice(factory.logger_, "this machine has", choice);
+    const ort::OrtHardwareDevice* hardware = factory.HardwareOf(choice.backend, devices, device_count);
+    if (hardware == nullptr || max_ep_devices == 0) return;
+    ep_devices[0] = factory.CreateDevice(choice.backend, hardware);
+    *ep_device_count = 1;
+  });
+}
+
+const ort::OrtHardwareDevice* Factory::HardwareOf(const aclnn::Backend& backend,
+                                                  const ort::OrtHardwareDevice* const* devices,
+                                                  std::size_t device_count) {
+  const bool is_npu = backend.kind() == aclnn::BackendKind::kCann;
+  for (std::size_t i = 0; i < device_count; ++i) {
+    const ort::OrtHardwareDeviceType type = ort_.api.HardwareDevice_Type(devices[i]);
+    if (!is_npu && type == ort::OrtHardwareDeviceType_CPU) return devices[i];
+    if (is_npu && type == ort::OrtHardwareDeviceType_NPU &&
+        ort_.api.HardwareDevice_VendorId(devices[i]) == kHuaweiVendorId) {
+      return devices[i];
+    }
+  }
+  if (is_npu && npu_ == nullptr) {
+    ort::OrtHardwareDevice* npu = nullptr;
+    Check(ort_.api,
+          ort_.ep_api.CreateHardwareDevice(ort::OrtHardwareDeviceType_NPU, kHuaweiVendorId, 0, kHuawei, nullptr, &npu));
+    npu_.reset(npu);
+  }
+  return npu_.get();
+}
+
+// The device's metadata tell a user of onnxruntime which backend "auto" takes.
+ort::OrtEpDevice* Factory::CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware) {
+  ort::OrtKeyValuePairs* created = nullptr;
+  ort_.api.CreateKeyValuePairs(&created);
+  const OrtHandle<ort::OrtKeyValuePairs> metadata(created, ort_.api.ReleaseKeyValuePairs);
+  ort_.api.AddKeyValuePair(metadata.get(), "backend", aclnn::NameOf(backend.kind()));
+  ort_.api.AddKeyValuePair(metadata.get(), "soc", backend.soc_name().c_str());
+  ort::OrtEpDevice* device = nullptr;
+  Check(ort_.api, ort_.ep_api.CreateEpDevice(this, hardware, metadata.get(), nullptr, &device));
+  return device;
+}
+
+ort::OrtStatus* Factory::CreateEpImpl(ort::OrtEpFactory* self, const ort::OrtHardwareDevice* const*,
+                                      const ort::OrtKeyValuePairs* const*, std::size_t,
+                                      const ort::OrtSessionOptions* session_options, const ort::OrtLogger* logger,
+                                      ort::OrtEp** out) noexcept {
+  const OrtContext& ort = static_cast<Factory*>(self)->ort_;
+  return Guard(ort.api, [&] {
+    const Logger session_logger(ort.api, logger);
+    const BackendChoice choice = ChooseBackend(ReadOptions(ort.api, session_options).backend);
+    LogChoice(session_logger, "the session runs on", choice);
+    *out = new Provider(ort, choice.backend, session_logger);
+  });
+}
+
+void Factory::ReleaseEpImpl(ort::OrtEpFactory*, ort::OrtEp* ep) noexcept { delete static_cast<Provider*>(ep); }
+
+// Tensors stay in host memory: there is nothing for onnxruntime to copy, and no stream that it must know.
+ort::OrtStatus* Factory::CreateDataTransferImpl(ort::OrtEpFactory*, ort::OrtDataTransferImpl** out) noexcept {
+  *out = nullptr;
+  return nullptr;
+}
+
+bool Factory::IsStreamAwareImpl(const ort::OrtEpFactory*) noexcept { return false; }
+
+}  // namespace poolgrad::ep

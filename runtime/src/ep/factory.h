@@ -1,0 +1,43 @@
+// The factory that onnxruntime asks for devices and providers.
+#ifndef POOLGRAD_EP_FACTORY_H_
+#define POOLGRAD_EP_FACTORY_H_
+
+#include "ep/backend_choice.h"
+#include "ep/logger.h"
+#include "ep/ort_context.h"
+
+namespace poolgrad::ep {
+
+class Factory : public ort::OrtEpFactory {
+ public:
+  Factory(const OrtContext& ort, const ort::OrtLogger* logger);
+
+ private:
+  static const char* GetNameImpl(const ort::OrtEpFactory* self) noexcept;
+  static const char* GetVendorImpl(const ort::OrtEpFactory* self) noexcept;
+  static std::uint32_t GetVendorIdImpl(const ort::OrtEpFactory* self) noexcept;
+  static const char* GetVersionImpl(const ort::OrtEpFactory* self) noexcept;
+  static ort::OrtStatus* GetSupportedDevicesImpl(ort::OrtEpFactory* self, const ort::OrtHardwareDevice* const* devices,
+                                                 std::size_t device_count, ort::OrtEpDevice** ep_devices,
+                                                 std::size_t max_ep_devices, std::size_t* ep_device_count) noexcept;
+  static ort::OrtStatus* CreateEpImpl(ort::OrtEpFactory* self, const ort::OrtHardwareDevice* const* devices,
+                                      const ort::OrtKeyValuePairs* const* metadata, std::size_t device_count,
+                                      const ort::OrtSessionOptions* session_options, const ort::OrtLogger* logger,
+                                      ort::OrtEp** out) noexcept;
+  static ort::OrtStatus* CreateDataTransferImpl(ort::OrtEpFactory* self, ort::OrtDataTransferImpl** out) noexcept;
+  static bool IsStreamAwareImpl(const ort::OrtEpFactory* self) noexcept;
+  static void ReleaseEpImpl(ort::OrtEpFactory* self, ort::OrtEp* ep) noexcept;
+
+  // The hardware that the backend runs on, or null if onnxruntime lists none.
+  const ort::OrtHardwareDevice* HardwareOf(const aclnn::Backend& backend, const ort::OrtHardwareDevice* const* devices,
+                                           std::size_t device_count);
+  ort::OrtEpDevice* CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware);
+
+  OrtContext ort_;
+  Logger logger_;
+  OrtHandle<ort::OrtHardwareDevice> npu_;  // made here where onnxruntime's discovery does not list it
+};
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_FACTORY_H_

@@ -1,0 +1,28 @@
+// Messages to the log that onnxruntime gave the provider.
+#ifndef POOLGRAD_EP_LOGGER_H_
+#define POOLGRAD_EP_LOGGER_H_
+
+#include <string>
+
+#include "abi/ort.h"
+
+namespace poolgrad::ep {
+
+class Logger {
+ public:
+  Logger(const ort::OrtApi& api, const ort::OrtLogger* logger) : api_(api), logger_(logger) {}
+
+  void Info(const std::string& message) const {
+    ort::OrtStatus* status = api_.Logger_LogMessage(logger_, ort::ORT_LOGGING_LEVEL_INFO, message.c_str(),
+                                                    "poolgrad_ep", 0, "AclnnExecutionProvider");
+    if (status != nullptr) api_.ReleaseStatus(status);  // a lost log line is no reason to fail
+  }
+
+ private:
+  const ort::OrtApi& api_;
+  const ort::OrtLogger* logger_;
+};
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_LOGGER_H_

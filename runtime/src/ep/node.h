@@ -1,0 +1,29 @@
+// What onnxruntime knows of a node before anything runs.
+#ifndef POOLGRAD_EP_NODE_H_
+#define POOLGRAD_EP_NODE_H_
+
+#include <string>
+#include <vector>
+
+#include "ep/legality.h"
+#include "ep/ort_context.h"
+
+namespace poolgrad::ep {
+
+std::vector<const ort::OrtNode*> NodesOf(const OrtContext& ort, const ort::OrtGraph* graph);
+
+// The node's operator type and name, as messages have them: "MaxPool3DGradWithArgmax node 'pool_grad'".
+std::string Label(const std::string& op_type, const std::string& name);
+std::string Label(const OrtContext& ort, const ort::OrtNode* node);
+
+std::string OperatorType(const OrtContext& ort, const ort::OrtNode* node);
+
+// Types and shapes of the inputs x, grad and argmax. Throws InvalidArgument if there are not three tensors.
+Arguments ArgumentsOf(const OrtContext& ort, const ort::OrtNode* node);
+
+// Type and shape that `info` holds. Throws InvalidArgument if the rank is above Shape::kMaxRank.
+Argument ReadArgument(const OrtContext& ort, const ort::OrtTensorTypeAndShapeInfo* info);
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_NODE_H_

@@ -1,0 +1,21 @@
+// The provider options of a session.
+#ifndef POOLGRAD_EP_OPTIONS_H_
+#define POOLGRAD_EP_OPTIONS_H_
+
+#include <string>
+
+#include "ep/ort_context.h"
+
+namespace poolgrad::ep {
+
+struct Options {
+  std::string backend = "auto";
+};
+
+// Reads the session entries "ep.aclnnexecutionprovider.<key>", in which form onnxruntime passes provider
+// options. Throws InvalidArgument for a key that is not an option.
+Options ReadOptions(const ort::OrtApi& api, const ort::OrtSessionOptions* session_options);
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_OPTIONS_H_

@@ -1,0 +1,64 @@
+// onnxruntime's function tables, and how its statuses and this library's exceptions turn into each other.
+#ifndef POOLGRAD_EP_ORT_CONTEXT_H_
+#define POOLGRAD_EP_ORT_CONTEXT_H_
+
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "abi/ort.h"
+
+namespace poolgrad::ep {
+
+struct OrtContext {
+  const ort::OrtApi& api;
+  const ort::OrtEpApi& ep_api;
+  std::uint32_t version;  // the API version spoken with this onnxruntime
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ort::OrtErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ort::OrtErrorCode code() const { return code_; }
+
+ private:
+  ort::OrtErrorCode code_;
+};
+
+// A bad argument: of a node, of a run or of a session.
+class InvalidArgument : public Error {
+ public:
+  explicit InvalidArgument(const std::string& message) : Error(ort::ORT_INVALID_ARGUMENT, message) {}
+};
+
+// Throws Error if onnxruntime refused a call; takes the status.
+inline void Check(const ort::OrtApi& api, ort::OrtStatus* status) {
+  if (status == nullptr) return;
+  const Error error(api.GetErrorCode(status), api.GetErrorMessage(status));
+  api.ReleaseStatus(status);
+  throw error;
+}
+
+// Runs `body` at a C boundary: no exception passes, each becomes a status.
+template <typename Body>
+ort::OrtStatus* Guard(const ort::OrtApi& api, Body&& body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const Error& error) {
+    return api.CreateStatus(error.code(), error.what());
+  } catch (const std::exception& error) {
+    return api.CreateStatus(ort::ORT_FAIL, error.what());
+  } catch (...) {
+    return api.CreateStatus(ort::ORT_FAIL, "an exception of unknown type");
+  }
+}
+
+// Owns an object of onnxruntime that one of its Release functions frees.
+template <typename T>
+using OrtHandle = std::unique_ptr<T, void (*)(T*)>;
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_ORT_CONTEXT_H_

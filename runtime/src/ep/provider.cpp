@@ -1,0 +1,46 @@
+#include "ep/provider.h"
+
+#include "ep/node.h"
+
+namespace poolgrad::ep {
+
+Provider::Provider(const OrtContext& ort, const aclnn::Backend& backend, const Logger& logger)
+    : ort::OrtEp{}, ort_(ort), backend_(backend), logger_(logger), registry_(ort_, std::make_shared<Device>(backend)) {
+  ort_version_supported = ort.version;
+  GetName = GetNameImpl;
+  GetCapability = GetCapabilityImpl;
+  GetKernelRegistry = GetKernelRegistryImpl;
+}
+
+const char* Provider::GetNameImpl(const ort::OrtEp*) noexcept { return kProviderName; }
+
+ort::OrtStatus* Provider::GetCapabilityImpl(ort::OrtEp* self, const ort::OrtGraph* graph,
+                                            ort::OrtEpGraphSupportInfo* support) noexcept {
+  Provider& provider = *static_cast<Provider*>(self);
+  return Guard(provider.ort_.api, [&] {
+    for (const ort::OrtNode* node : NodesOf(provider.ort_, graph)) provider.Consider(node, support);
+  });
+}
+
+ort::OrtStatus* Provider::GetKernelRegistryImpl(ort::OrtEp* self, const ort::OrtKernelRegistry** out) noexcept {
+  *out = static_cast<Provider*>(self)->registry_.get();
+  return nullptr;
+}
+
+// Claims the node, or leaves it to its function body and logs why.
+void Provider::Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support) {
+  const ort::OrtKernelDef* kernel_def = nullptr;
+  Check(ort_.api, ort_.ep_api.EpGraphSupportInfo_LookUpKernel(support, node, &kernel_def));
+  if (kernel_def == nullptr) return;
+  const DialectOp* op = FindDialectOp(OperatorType(ort_, node).c_str());
+  try {
+    const Attributes attributes = ReadAttributes(*op, NodeAttributes(ort_, node));
+    CheckArguments(*op, attributes, backend_.product(), ArgumentsOf(ort_, node));
+  } catch (const Error& reason) {
+    logger_.Info(Label(ort_, node) + " is left to its function body: " + reason.what());
+    return;
+  }
+  Check(ort_.api, ort_.ep_api.EpGraphSupportInfo_AddSingleNode(support, node));
+}
+
+}  // namespace poolgrad::ep

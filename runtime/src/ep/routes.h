@@ -1,0 +1,30 @@
+// Which aclnn entry runs a dialect node on which product, and what the entry takes.
+#ifndef POOLGRAD_EP_ROUTES_H_
+#define POOLGRAD_EP_ROUTES_H_
+
+#include <cstdint>
+
+#include "aclnn/call.h"
+#include "aclnn/product.h"
+#include "ep/dialect.h"
+
+namespace poolgrad::ep {
+
+struct Route {
+  const char* op;
+  aclnn::Product product;
+  std::size_t min_rank;  // of x
+  std::size_t max_rank;
+  aclnn::Entry entry;
+  std::size_t view_rank;          // the rank of the views that the entry gets: 5 NCDHW, 4 NCHW
+  bool takes_int64;               // argmax may be int64; int32 always
+  std::int64_t max_plane;         // elements of one (n, c) plane of x
+  std::int64_t max_uneven_plane;  // the same where output sizes do not divide input sizes
+};
+
+// The route of a node, or null where the product has none.
+const Route* FindRoute(const DialectOp& op, aclnn::Product product, std::size_t rank);
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_ROUTES_H_

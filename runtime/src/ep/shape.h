@@ -1,0 +1,30 @@
+// The shape of a tensor argument, and its reading as (N, C, D, H, W).
+#ifndef POOLGRAD_EP_SHAPE_H_
+#define POOLGRAD_EP_SHAPE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace poolgrad::ep {
+
+struct Shape {
+  static constexpr std::size_t kMaxRank = 5;
+
+  std::array<std::int64_t, kMaxRank> dims{};  // -1 where a model leaves the size open
+  std::size_t rank = 0;                       // 0 where a model leaves the rank open
+
+  bool IsKnown() const;
+  bool IsEmpty() const;
+
+  // (N, C, [D, [H,]] W) with size 1 for the spatial axes that it lacks; rank must be 3 to 5.
+  std::array<std::int64_t, kMaxRank> AsNcdhw() const;
+};
+
+// As "(2, 3, ?, 5)".
+std::string ToString(const Shape& shape);
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_SHAPE_H_

@@ -1,0 +1,35 @@
+"""Running a few lines of Python in a process of its own: backends and SoC names are chosen once per process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+_FOLDERS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+_CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ACLNN_HOST_SOC")
+
+
+def run_python(code: str, **environment: str) -> Any:
+    """Return what the code passes to `answer`, which is JSON; the helpers of the tests can be imported.
+
+    The process sees of CANN's environment variables only those given here.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name not in _CANN_VARIABLES}
+    prelude = f"import json, sys; sys.path[:0] = {_FOLDERS}\ndef answer(value): print('answer:' + json.dumps(value))\n"
+    # From "/": the current folder comes first on the path, and the source tree is not the installed package.
+    done = subprocess.run(
+        [sys.executable, "-c", prelude + code],
+        env={**inherited, **environment},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    answers = [line.removeprefix("answer:") for line in done.stdout.splitlines() if line.startswith("answer:")]
+    assert done.returncode == 0, done.stderr
+    assert answers, done.stdout
+    return json.loads(answers[-1])

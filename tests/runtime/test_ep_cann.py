@@ -1,0 +1,191 @@
+"""The cann backend: how CANN's libraries are found, and calls whose operands are staged in device memory.
+
+CANN's place is taken by links to the host implementation, which has the same C ABI. They must be links to one file:
+each copy would be a library with state of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ep_process import run_python
+
+from poolgrad_lowering.runtime import get_host_library_path, get_library_path
+
+_LIBRARIES = ("libacl_rt.so", "libnnopbase.so", "libopapi_nn.so")
+
+_PRELUDE = """
+from ep_models import Case, make_feeds, make_model, window
+from poolgrad_lowering.runtime import SessionError, assignment, create_session, get_backend, get_ep_name
+
+case = Case("MaxPool3DGradWithArgmax", (2, 3, 6, 6), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1]))
+model = make_model(case.op, case.attributes(), x=case.x_shape, grad=(2, 3, 3, 3))
+def open_session(backend):
+    try:
+        return create_session(model, backend=backend)
+    except SessionError as error:
+        return str(error)
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An ASCEND_HOME_PATH with all that is needed."""
+    folder = tmp_path / "cann" / "lib64"
+    folder.mkdir(parents=True)
+    for name in _LIBRARIES:
+        (folder / name).symlink_to(get_host_library_path())
+    return folder.parent
+
+
+def run(code: str, **environment: str) -> Any:
+    """The code's answer; it may use case, model and open_session."""
+    return run_python(_PRELUDE + code, **environment)
+
+
+def replace(link: Path, target: Path | str) -> None:
+    link.unlink()
+    link.symlink_to(target)
+
+
+def cann_error(home: Path | None, **environment: str) -> str:
+    """The message of a session that asks for cann, after a check that auto takes the host instead."""
+    code = "answer([get_backend(), open_session('cann')])"
+    if home is not None:
+        environment["ASCEND_HOME_PATH"] = str(home)
+    backend, message = run(code, **environment)
+    assert backend == "host"
+    assert isinstance(message, str)
+    return message
+
+
+def test_auto_takes_cann_where_a_device_answers(home: Path) -> None:
+    code = """
+import onnxruntime
+sessions = [open_session(backend) for backend in ("auto", "cann", "host")]
+(device,) = [device for device in onnxruntime.get_ep_devices() if device.ep_name == get_ep_name()]
+answer([[get_backend(session) for session in sessions], device.device.type.name, hex(device.device.vendor_id)])
+"""
+    assert run(code, ASCEND_HOME_PATH=str(home)) == [["cann", "cann", "host"], "NPU", "0x19e5"]
+
+
+def test_staged_calls_compute_the_gradient(home: Path) -> None:
+    code = """
+from test_ep_gradients import CASES
+wrong = []
+for name, case in CASES.items():
+    for values in ("float32", "float16", "bfloat16"):
+        for indices in ("int32", "int64"):
+            feeds, expected = make_feeds(case, values, indices)
+            model = make_model(case.op, case.attributes(indices), x=[None] * len(case.x_shape),
+                               grad=[None] * len(case.x_shape), values=values, indices=indices)
+            session = create_session(model, backend="cann")
+            assert any(node.provider == get_ep_name() for node in assignment(session))
+            for _ in range(2):  # the second call reuses stream and buffers
+                (y,) = session.run(None, feeds)
+                if y.tobytes() != expected.tobytes():
+                    wrong.append([name, values, indices])
+answer(wrong)
+"""
+    assert run(code, ASCEND_HOME_PATH=str(home)) == []
+
+
+@pytest.mark.parametrize("indices", ["int32", "int64"])
+def test_indices_are_checked_before_a_device_sees_them(home: Path, indices: str) -> None:
+    code = f"""
+feeds, _ = make_feeds(case, indices="{indices}")
+model = make_model(case.op, case.attributes(), x=case.x_shape, grad=(2, 3, 3, 3), indices="{indices}")
+session = create_session(model, backend="cann")
+messages = []
+for bad in (-1, 36, 2**31 - 1):
+    feeds["argmax"][1, 2, 0, 1] = bad
+    try:
+        session.run(None, feeds)
+    except Exception as error:
+        messages.append(str(error))
+answer(messages)
+"""
+    messages = run(code, ASCEND_HOME_PATH=str(home))
+    for bad, message in zip((-1, 36, 2**31 - 1), messages, strict=True):
+        assert f"'pool_grad': argmax holds {bad} at flat position 46, outside the plane of 36" in message
+
+
+def test_error_without_cann() -> None:
+    assert "ASCEND_HOME_PATH is not set; source the set_env.sh" in cann_error(None)
+
+
+def test_error_where_the_folder_is_missing(tmp_path: Path) -> None:
+    assert f"no folder {tmp_path}/lib64" in cann_error(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("library", "expected"),
+    [
+        ("libacl_rt.so", "libacl_rt.so or libascendcl.so is missing"),
+        ("libnnopbase.so", "libnnopbase.so is missing"),
+        ("libopapi_nn.so", "no operator library has aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize"),
+    ],
+)
+def test_error_names_the_missing_library(home: Path, library: str, expected: str) -> None:
+    (home / "lib64" / library).unlink()
+    assert expected in cann_error(home)
+
+
+@pytest.mark.parametrize(
+    ("library", "symbol"),
+    [
+        ("libacl_rt.so", "aclInit"),
+        ("libnnopbase.so", "aclCreateTensor"),
+        ("libopapi_nn.so", "aclnnMaxPool3dWithArgmaxBackward"),
+    ],
+)
+def test_error_names_the_missing_symbol(home: Path, library: str, symbol: str) -> None:
+    replace(home / "lib64" / library, get_library_path())  # a library without a symbol of CANN
+    message = cann_error(home)
+    assert symbol in message
+    assert library in message
+
+
+def test_error_of_a_file_that_is_no_library(home: Path) -> None:
+    (home / "lib64" / "libacl_rt.so").unlink()
+    (home / "lib64" / "libacl_rt.so").write_text("nothing")
+    assert "cannot open" in cann_error(home)
+
+
+@pytest.mark.parametrize("stubs", ["devlib", "stub"])
+def test_link_time_stubs_are_not_opened(home: Path, stubs: str) -> None:
+    folder = home / stubs
+    folder.mkdir()
+    for name in _LIBRARIES:
+        (folder / name).write_bytes(Path(get_host_library_path()).read_bytes())
+        replace(home / "lib64" / name, folder / name)
+    assert "libacl_rt.so or libascendcl.so is missing" in cann_error(home)
+
+
+def test_chip_without_the_operators_leaves_auto_on_the_host(home: Path) -> None:
+    code = "answer([get_backend(), get_backend(open_session('cann'))])"
+    assert run(code, ASCEND_HOME_PATH=str(home), ACLNN_HOST_SOC="Ascend310P3") == ["host", "cann"]
+
+
+@pytest.mark.parametrize("runtime", ["libacl_rt.so", "libascendcl.so"])
+@pytest.mark.parametrize("operators", ["libopapi_nn.so", "libopapi_extra.so", "libopapi.so", "custom", "vendor"])
+def test_every_place_of_the_libraries_is_found(home: Path, runtime: str, operators: str) -> None:
+    (home / "lib64" / "libacl_rt.so").rename(home / "lib64" / runtime)
+    library = home / "lib64" / "libopapi_nn.so"
+    places = {
+        "custom": home / "custom" / "op_api" / "lib" / "libcust_opapi.so",
+        "vendor": home / "opp" / "vendors" / "second" / "op_api" / "lib" / "libcust_opapi.so",
+    }
+    place = places.get(operators, home / "lib64" / operators)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    library.rename(place)
+    (home / "opp" / "vendors").mkdir(parents=True, exist_ok=True)
+    (home / "opp" / "vendors" / "config.ini").write_text("load_priority=first,second\n")
+    environment = {
+        "ASCEND_HOME_PATH": str(home),
+        "ASCEND_CUSTOM_OPP_PATH": f"{home / 'nowhere'}:{home / 'custom'}",
+        "ASCEND_OPP_PATH": str(home / "opp"),
+    }
+    assert run("answer(get_backend(open_session('auto')))", **environment) == "cann"
