@@ -9,7 +9,7 @@ NATIVE := CMakeLists.txt $(shell find runtime -name CMakeLists.txt -o -name '*.c
 PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-torch check format sanitize docs bench clean
+.PHONY: help demo test test-long test-torch check format sanitize docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,11 +40,25 @@ format: $(VENV)/.checked ## bring all sources into their format
 	$(BIN)/ruff format --quiet $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/clang-format -i $(filter %.cpp %.h,$(NATIVE))
 
+# The provider is loaded by an interpreter that is not instrumented, so the sanitizers' runtimes are preloaded;
+# libstdc++ too, or a thrown exception finds no handler.
+SANITIZED := $(VENV)-sanitize
+sanitize: $(SANITIZED)/.ready ## the runtime's tests with both libraries under address and undefined-behaviour sanitizers
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(SANITIZED)/bin/python -P -m pytest tests/runtime
+
+$(SANITIZED)/.ready: pyproject.toml $(NATIVE)
+	$(PYTHON) -m venv --without-pip $(SANITIZED)
+	$(PYTHON) -m pip --python $(SANITIZED)/bin/python install --quiet --upgrade pip
+	$(SANITIZED)/bin/python -m pip install --quiet '.[ort]' --group test -Cbuild-dir=build/sanitize \
+	  -Ccmake.define.POOLGRAD_SANITIZE=address,undefined -Ccmake.build-type=RelWithDebInfo
+	touch $@
+
 docs: $(VENV)/.ready ## write the pages that are generated from the code's tables
 	$(BIN)/python docs/generate.py
 
 clean: ## remove environments and builds
-	rm -rf build $(VENV) .envs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build $(VENV) $(SANITIZED) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # venv without its pip: Debian packs ensurepip apart from python3, and the system's pip can fill it.
 $(BIN)/python:
