@@ -12,7 +12,7 @@ from typing import Any
 from poolgrad_lowering.attributes import attribute, has_attribute
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Shape, Shown, differ
-from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.facts import Facts, type_name
 from poolgrad_lowering.forward import ForwardPool, forward_pool
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.index import Node, Value
@@ -37,6 +37,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal:
         return forward
     return (
         _other_attributes(node, forward)
+        or _other_type(facts, grad, forward)
         or _other_shape(facts, Code.DX_SHAPE, dx, forward.x_shape)
         or _other_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
         or _other_shape(facts, Code.GRAD_SHAPE, grad, forward.pooled_shape)
@@ -67,6 +68,15 @@ def _other_attributes(node: Node, forward: ForwardPool) -> Refusal | None:
                 forward.node.label,
             )
     return None
+
+
+def _other_type(facts: Facts, grad: Value, forward: ForwardPool) -> Refusal | None:
+    """The kernel never sees x; the lowered node does, and takes one element type."""
+    element_type = facts.element_type(grad)
+    if element_type is None or element_type == forward.element_type:
+        return None
+    names = [type_name(number) for number in (element_type, forward.element_type)]
+    return refuse(Code.DTYPE_MIX, "'{}' is {}, the pooled input '{}' {}", grad.name, names[0], forward.x.name, names[1])
 
 
 def _other_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> Refusal | None:

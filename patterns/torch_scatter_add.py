@@ -3,8 +3,9 @@
 `torch.onnx.export(dynamo=True)` decomposes the backward of max_pool into a scatter of dY onto zeros, one row per
 (n, c) plane, by the pool's Indices made plane-local; or, written by hand, a flat scatter by whole-tensor Indices.
 The views around it come and go with the optimiser, half types are scattered in float32 between two casts, 1-D and
-unbatched pools wrap everything in Unsqueeze and Squeeze. What is proven here: the base is all zero, a row is a
-plane, index and update of the same element meet, and the result is seen in x's shape.
+unbatched pools wrap everything in Unsqueeze and Squeeze. A scatter that adds in a half type itself is lowered too:
+the lowered node adds in float32 and rounds once, where the scatter rounded every sum. What is proven here: the base
+is all zero, a row is a plane, index and update of the same element meet, and the result is seen in x's shape.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _misplaced(facts: Facts, node: Node, forward: ForwardPool, numbering: Number
     if base is None or recorded is None:
         return refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterElements '{}' are not known", node.label)
     rank, axis = len(base), integer(node, "axis")
-    if len(recorded) != rank or axis is None or axis % rank != rank - 1 or not -rank <= axis < rank:
+    if rank == 0 or len(recorded) != rank or axis not in (-1, rank - 1):
         return refuse(Code.ROWS, "ScatterElements '{}' does not scatter along the last axis", node.label)
     planes, plane = size(forward.x_shape[:2]), size(forward.x_shape[2:])
     one_plane = planes.static == 1
@@ -90,7 +91,7 @@ def _misplaced(facts: Facts, node: Node, forward: ForwardPool, numbering: Number
 
 def _misnumbered(node: Node, base: Shape, forward: ForwardPool) -> Refusal | None:
     """Whole-tensor indices need one row that is the whole tensor."""
-    if len(base) == 1 and base[0] == size(forward.x_shape):
+    if size(base[:-1]).static == 1 and base[-1] == size(forward.x_shape):
         return None
     return refuse(
         Code.INDICES_NUMBERING,

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import onnx
+from onnx import AttributeProto
 
 from poolgrad_lowering.index import Node
+
+
+class Unreadable:
+    """The value of an attribute that its function's caller gives, that has no type, or one that nobody asks for."""
+
+    def __str__(self) -> str:
+        return "unreadable"
+
+
+UNREADABLE = Unreadable()
+
+_READERS: dict[int, Callable[[AttributeProto], Any]] = {
+    AttributeProto.INT: lambda stored: stored.i,
+    AttributeProto.FLOAT: lambda stored: stored.f,
+    AttributeProto.STRING: lambda stored: stored.s.decode("utf-8", "replace"),
+    AttributeProto.TENSOR: lambda stored: stored.t,
+    AttributeProto.INTS: lambda stored: list(stored.ints),
+    AttributeProto.FLOATS: lambda stored: list(stored.floats),
+}
+_NEWEST = 2**31 - 1  # operator set versions are C ints to onnx's registry
 
 
 def attribute(node: Node, name: str) -> Any:
     """The attribute's value, or the operator's default for it at the scope's opset, or None.
 
-    Strings come as `str`, lists as `list`. An attribute whose stored type is not the operator's is as good as
-    absent to a caller that checks what it got: values are returned as they are stored.
+    Strings come as `str`, lists as `list`, in whatever type they are stored; None is only what is absent, and what
+    is there but cannot be read is `UNREADABLE`.
     """
     for candidate in node.proto.attribute:
         if candidate.name == name:
             return _plain(candidate)
     domain, op_type = node.op
-    return _defaults(op_type, domain, node.scope.opsets.get(domain, 0)).get(name)
+    return _defaults(op_type, domain, min(node.scope.opsets.get(domain, 0), _NEWEST)).get(name)
 
 
 def has_attribute(node: Node, name: str) -> bool:
@@ -59,10 +81,6 @@ def _defaults(op_type: str, domain: str, version: int) -> dict[str, Any]:
     }
 
 
-def _plain(stored: onnx.AttributeProto) -> Any:
-    value = onnx.helper.get_attribute_value(stored)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, (str, int, float, onnx.TensorProto, onnx.GraphProto)):
-        return value
-    return list(value)
+def _plain(stored: AttributeProto) -> Any:
+    reader = _READERS.get(stored.type) if not stored.ref_attr_name else None
+    return UNREADABLE if reader is None else reader(stored)

@@ -6,7 +6,9 @@ Exit codes: 0 done, 1 `--strict` and something was refused, 2 bad input or usage
 from __future__ import annotations
 
 import argparse
+import io
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,13 +26,18 @@ DONE, REFUSED, BAD_INPUT = 0, 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of a model may not be in the terminal's encoding
+            stream.reconfigure(errors="backslashreplace")
     logging.basicConfig(level=logging.INFO if options.verbose else logging.WARNING, format="%(name)s: %(message)s")
     try:
         code: int = options.run(options)
+        sys.stdout.flush()
     except PoolgradError as error:
         print(f"poolgrad: error: {error}", file=sys.stderr)
         return BAD_INPUT
     except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at exit
         return DONE
     return code
 

@@ -32,6 +32,7 @@ class Code(Enum):
     POOL_ATTRIBUTES = "pool-attributes"
     REDUCTION = "reduction"
     ROWS = "rows"
+    SHADOWED_NAME = "shadowed-name"
     SPATIAL_RANK = "spatial-rank"
     STORAGE_ORDER = "storage-order"
     SYMBOLIC_CANVAS = "symbolic-canvas"
@@ -75,9 +76,12 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.PLANE_BASE: "What is subtracted from the Indices (or divided out) is not proven to be each plane's first "
     "index.",
     Code.PLANE_SIZE: "A plane has more elements than the target's operator can number.",
-    Code.POOL_ATTRIBUTES: "The MaxPool's attributes are missing, malformed or out of ONNX's range.",
+    Code.POOL_ATTRIBUTES: "The MaxPool's attributes are missing, malformed, out of ONNX's range, or padded differently "
+    "by different runtimes (auto_pad SAME_* with dilations, or with strides beyond the kernel).",
     Code.REDUCTION: "The scatter overwrites or reduces otherwise instead of adding.",
     Code.ROWS: "The scatter's rows are not the (n, c) planes of the pooled input.",
+    Code.SHADOWED_NAME: "A value that the lowered node has to read is hidden from its subgraph by another one of the "
+    "same name (ONNX wants names to be unique).",
     Code.SPATIAL_RANK: "The pool has no spatial axis, or four and more: Ascend has one to three.",
     Code.STORAGE_ORDER: "The pool numbers its Indices column-major (storage_order=1).",
     Code.SYMBOLIC_CANVAS: "The windows need a padded canvas, and its size is not known where a spatial size is "

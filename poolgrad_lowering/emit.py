@@ -104,9 +104,11 @@ def _argmax(facts: Facts, writer: NodeWriter, gradient: PoolGradient, plan: Plan
     argmax = gradient.argmax.name
     if gradient.numbering is Numbering.TENSOR:
         argmax = _remainder(writer, argmax, _plane_size(writer, gradient))
+    narrow = facts.element_type(gradient.argmax) == TensorProto.INT32
     if plan.canvas:
-        argmax = _on_canvas(writer, argmax, gradient, plan)
-    if argmax == gradient.argmax.name and facts.element_type(gradient.argmax) == TensorProto.INT32:
+        wide = writer.write("Cast", [argmax], "wide_argmax", to=TensorProto.INT64) if narrow else argmax
+        argmax = _on_canvas(writer, wide, gradient, plan)
+    elif narrow:
         return argmax
     return writer.write("Cast", [argmax], "argmax", to=TensorProto.INT32)
 

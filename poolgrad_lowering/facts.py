@@ -35,7 +35,8 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
     ("value_floats", np.float32),
 )
 _MAX_CONSTANT = 1 << 16
-_MAX_DEPTH = 200
+_MAX_DEPTH = 64
+"""Facts that follow from facts, at most: each takes up to seven frames of Python's stack, which has 1000."""
 
 
 class Facts:
@@ -103,19 +104,23 @@ class Facts:
             if node.is_a("MaxPool") and list(node.proto.output).index(value.name) == 1:
                 return int(TensorProto.INT64)
             source = node.input(0)
-            if source is not None and node.is_a("MaxPool", "ScatterElements", "Relu", "Neg", "Slice", "Pad", *VIEW_OPS):
-                return self.element_type(source)
+            keeps_type = node.is_a("MaxPool", "ScatterElements", "Relu", "Neg", "Slice", "Pad", *VIEW_OPS)
+            found = self.element_type(source) if keeps_type and source is not None else None
+            if found:
+                return found
         inferred = self._inferred.get(value)
         return inferred.tensor_type.elem_type or None if inferred is not None else None
 
     # -- shapes
 
     def _shape(self, value: Value) -> Shape | None:
-        tensor = value.scope.initializers.get(value.name)
+        tensor = _stored(value)
         if tensor is not None:
-            return tuple(Dim(size) for size in tensor.dims)
+            return tuple(Dim(size) for size in tensor.dims) if min(tensor.dims, default=0) >= 0 else None
         node = value.producer
         derived = self._derived_shape(value, node) if node is not None else None
+        if derived is not None and any(dim.coefficient < 0 for dim in derived):
+            derived = None  # of a model that cannot run
         declared = self.declared_shape(value)
         if derived is None and declared is None:
             inferred = self._inferred.get(value)
@@ -129,26 +134,25 @@ class Facts:
         return inferred_types(self._index)
 
     def _derived_shape(self, value: Value, node: Node) -> Shape | None:
-        domain, op_type = node.op
-        rule = SHAPE_RULES.get(op_type) if domain == "" else None
+        _, op_type = node.op
+        rule = SHAPE_RULES.get(op_type) if node.is_a(op_type) else None
         return rule(self, node, value) if rule is not None else None
 
     # -- constants and integers
 
     @staticmethod
     def _constant(value: Value) -> np.ndarray[Any, Any] | None:
-        tensor = value.scope.initializers.get(value.name)
+        tensor = _stored(value)
         if tensor is not None:
-            return _array(tensor) if value.name not in value.scope.inputs else None
+            return _array(tensor)
         node = value.producer
         if node is None or not node.is_a("Constant"):
             return None
         for name, dtype in _PLAIN_CONSTANTS:
             stored = attribute(node, name)
-            if stored is not None:
+            if isinstance(stored, (int, float, list)):
                 return np.asarray(stored, dtype)
-        stored = attribute(node, "value")
-        return _array(stored) if isinstance(stored, TensorProto) else None
+        return None
 
     def _integers(self, value: Value) -> Shape | None:
         constant = self.constant(value)
@@ -157,17 +161,15 @@ class Facts:
                 return None
             return tuple(Dim(int(number)) for number in constant.reshape(-1))
         node = value.producer
-        if node is None or node.op[0]:
-            return None
-        rule = INTEGER_RULES.get(node.op[1])
-        return rule(self, node) if rule is not None else None
+        rule = INTEGER_RULES.get(node.op[1]) if node is not None and node.is_a(node.op[1]) else None
+        return rule(self, node) if rule is not None and node is not None else None
 
     # -- zeros
 
     def _is_zero(self, value: Value) -> bool:
-        tensor = value.scope.initializers.get(value.name)
+        tensor = _stored(value)
         if tensor is not None:
-            return value.name not in value.scope.inputs and _all_bits_clear(tensor)
+            return _all_bits_clear(tensor)
         node = value.producer
         if node is None:
             return False
@@ -180,6 +182,25 @@ class Facts:
         source = node.input(0)
         moves_data = node.is_a("Cast", "CastLike", "Expand", "Transpose", "Tile", "Slice", *VIEW_OPS)
         return moves_data and source is not None and self.is_zero(source)
+
+
+def type_name(element_type: int | None) -> str:
+    """A `TensorProto.DataType` as text, for messages."""
+    if not element_type:
+        return "of unknown type"
+    known = element_type in TensorProto.DataType.values()
+    return TensorProto.DataType.Name(element_type).lower() if known else f"of type number {element_type}"
+
+
+def _stored(value: Value) -> TensorProto | None:
+    """The tensor that a value always is: of an initializer that no caller can override, or of a Constant node."""
+    if value.name in value.scope.inputs:
+        return None
+    node = value.producer
+    if node is None or not node.is_a("Constant"):
+        return value.scope.initializers.get(value.name)
+    tensor = attribute(node, "value")
+    return tensor if isinstance(tensor, TensorProto) else None
 
 
 def _array(tensor: TensorProto) -> np.ndarray[Any, Any] | None:
@@ -203,15 +224,18 @@ def _all_bits_clear(tensor: TensorProto) -> bool:
 
 
 def _bits_clear(array: np.ndarray[Any, Any]) -> bool:
-    return not np.any(np.atleast_1d(array).view(np.uint8))
+    return not array.dtype.hasobject and not np.any(np.atleast_1d(array).view(np.uint8))
 
 
 def _read_shape(value: Value, declared: onnx.TypeProto) -> Shape | None:
     if not declared.tensor_type.HasField("shape"):
         return None
-    return tuple(
-        Dim(dim.dim_value)
-        if dim.HasField("dim_value")
-        else (Dim.parse(dim.dim_param) if dim.dim_param else opaque(value, axis))
-        for axis, dim in enumerate(declared.tensor_type.shape.dim)
-    )
+    return tuple(_read_dim(dim) or opaque(value, axis) for axis, dim in enumerate(declared.tensor_type.shape.dim))
+
+
+def _read_dim(dim: onnx.TensorShapeProto.Dimension) -> Dim | None:
+    """The declared size; None where there is none: producers also write -1 and "?" for that."""
+    if dim.HasField("dim_value"):
+        return Dim(dim.dim_value) if dim.dim_value >= 0 else None
+    symbol = str(dim.dim_param)  # protobuf gives bytes where they are not UTF-8
+    return Dim.parse(symbol) if symbol and not symbol.startswith("?") else None

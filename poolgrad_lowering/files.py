@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
@@ -16,6 +17,14 @@ from poolgrad_lowering.report import Report
 from poolgrad_lowering.targets import DEFAULT_TARGET, find_target
 
 PathLike = str | os.PathLike[str]
+
+_HOLDERS = (
+    AttributeProto.TENSOR,
+    AttributeProto.TENSORS,
+    AttributeProto.SPARSE_TENSOR,
+    AttributeProto.GRAPH,
+    AttributeProto.GRAPHS,
+)
 
 
 def lower_file(
@@ -68,7 +77,8 @@ def parse_model(data: bytes, path: Path) -> ModelProto:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file whole: beside the target, synced, then renamed. Raises `FileError`."""
+    """Write a file whole: beside the target, synced, then renamed; a link stays one. Raises `FileError`."""
+    path = Path(os.path.realpath(path))
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         temporary = Path(name)
@@ -96,25 +106,35 @@ def _mode_for(path: Path) -> int:
 
 
 def _require_reachable_data(model: ModelProto, source: Path, destination: Path) -> None:
-    """External data is referenced relative to the model's folder, so the output must stay in it."""
-    if source.resolve().parent == destination.resolve().parent:
+    """External data is referenced relative to the model's folder, so the output must stay in it.
+
+    The folder is that of the path as given: runtimes look there, also where the model itself is a link.
+    """
+    folder, written = source.parent.resolve(), destination.parent.resolve()
+    if folder == written:
         return
-    if any(tensor.data_location == TensorProto.EXTERNAL for tensor in _tensors(model.graph)):
+    graphs = (model.graph, *(graph for info in model.training_info for graph in (info.initialization, info.algorithm)))
+    nodes = (node for function in model.functions for node in function.node)
+    tensors = chain(*map(_tensors, graphs), *map(_held_tensors, nodes))
+    if any(tensor.data_location == TensorProto.EXTERNAL for tensor in tensors):
         raise FileError(
             f"'{source}' keeps tensors in external files, which are named relative to its folder: "
-            f"write the output into '{source.resolve().parent}', not '{destination.resolve().parent}'"
+            f"write the output into '{folder}', not '{written}'"
         )
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
     for node in graph.node:
         yield from _held_tensors(node)
 
 
 def _held_tensors(node: NodeProto) -> Iterator[TensorProto]:
     for attribute in node.attribute:
-        if attribute.type == AttributeProto.TENSOR:
-            yield attribute.t
-        elif attribute.type == AttributeProto.GRAPH:
-            yield from _tensors(attribute.g)
+        if attribute.type not in _HOLDERS:
+            continue
+        yield from (attribute.t, *attribute.tensors, attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
+        for graph in (attribute.g, *attribute.graphs):
+            yield from _tensors(graph)

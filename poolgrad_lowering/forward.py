@@ -34,6 +34,13 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool | Refusal:
         return refuse(Code.POOL_ATTRIBUTES, "MaxPool '{}' has missing or malformed attributes", node.label)
     if attributes.storage_order:
         return refuse(Code.STORAGE_ORDER, "MaxPool '{}' has storage_order=1", node.label)
+    if attributes.has_ambiguous_pads:
+        return refuse(
+            Code.POOL_ATTRIBUTES,
+            "MaxPool '{}' has auto_pad={} with dilations or gaps, which runtimes pad differently",
+            node.label,
+            attributes.auto_pad,
+        )
     element_type = facts.element_type(x)
     if not element_type:
         return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)

@@ -15,6 +15,9 @@ import onnx
 
 GraphLike = onnx.GraphProto | onnx.FunctionProto
 
+LOCAL = "local function"
+"""In place of the default domain: the node calls a function with which the model redefines a standard operator."""
+
 
 def canonical_domain(domain: str) -> str:
     """The ONNX domain with its two spellings of the default one made equal."""
@@ -32,6 +35,7 @@ class Scope:
     path: str
     parent: Scope | None
     opsets: dict[str, int]
+    redefined: frozenset[str]
     inputs: frozenset[str] = frozenset()
     outputs: frozenset[str] = frozenset()
     initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
@@ -53,9 +57,20 @@ class Scope:
             scope = scope.parent
         return None
 
+    def operator(self, node: onnx.NodeProto) -> tuple[str, str]:
+        """Domain (canonical) and op type of one of the scope's nodes."""
+        domain = canonical_domain(node.domain)
+        local = domain == "" and node.op_type in self.redefined
+        return LOCAL if local else domain, node.op_type
+
     def node(self, position: int) -> Node:
         """The node at a position of the scope's node list."""
         return Node(self, position, self.proto.node[position])
+
+    @property
+    def root(self) -> Scope:
+        """The outermost scope around this one: the main graph or a function."""
+        return self if self.parent is None else self.parent.root
 
     @property
     def opset(self) -> int:
@@ -64,7 +79,10 @@ class Scope:
 
 
 class Use(NamedTuple):
-    """One reading of a value: by a node of some scope (its own, or a subgraph that captured it)."""
+    """One reading of a value: by a node of some scope (its own, or a subgraph that captured it).
+
+    The position is -1 where it is read by no node: as an output of a subgraph, or by the model's training step.
+    """
 
     scope: Scope
     position: int
@@ -103,17 +121,21 @@ class Node(NamedTuple):
     @property
     def op(self) -> tuple[str, str]:
         """Domain (canonical) and op type."""
-        return canonical_domain(self.proto.domain), self.proto.op_type
+        return self.scope.operator(self.proto)
 
     @property
     def label(self) -> str:
         """The node's name, or its first output where it has none: never empty for a valid node."""
-        return self.proto.name or next((name for name in self.proto.output if name), "")
+        return str(self.proto.name) or next((name for name in self.proto.output if name), "")
 
     def is_a(self, *op_types: str) -> bool:
-        """Whether it is one of these operators of the default domain."""
+        """Whether it is one of these operators of the default domain.
+
+        A node of a function that takes an attribute from the function's caller is none: it has as many meanings as
+        callers.
+        """
         domain, op_type = self.op
-        return domain == "" and op_type in op_types
+        return domain == "" and op_type in op_types and not any(stored.ref_attr_name for stored in self.proto.attribute)
 
     def input(self, position: int) -> Value | None:
         """The value at an input, or None where it is absent."""
@@ -132,12 +154,16 @@ class ModelIndex:
     def __init__(self, model: onnx.ModelProto) -> None:
         self.model = model
         self.scopes: list[Scope] = []
-        opsets = _opsets(model.opset_import)
-        self._add_graph(model.graph, "main", None, opsets)
+        self._redefined = frozenset(
+            function.name for function in model.functions if canonical_domain(function.domain) == ""
+        )
+        self._add_graph(model.graph, "main", None, _opsets(model.opset_import))
         for function in model.functions:
             self._add_function(function)
         for scope in self.scopes:
             self._record_uses(scope)
+        for training in model.training_info:
+            self._record_training(training)
 
     @property
     def opset(self) -> int:
@@ -150,12 +176,14 @@ class ModelIndex:
             path,
             parent,
             opsets,
-            inputs=frozenset(value.name for value in graph.input),
+            self._redefined,
+            # A sparse initializer is no tensor that could be read, so it is a value that comes from outside.
+            inputs=frozenset(
+                [value.name for value in graph.input] + [sparse.values.name for sparse in graph.sparse_initializer]
+            ),
             outputs=frozenset(value.name for value in graph.output),
             initializers={tensor.name: tensor for tensor in graph.initializer},
         )
-        for sparse in graph.sparse_initializer:
-            scope.inputs |= {sparse.values.name}
         for values in (graph.value_info, graph.output, graph.input):
             scope.declared.update((value.name, value) for value in values)
         self._add_nodes(scope)
@@ -166,6 +194,7 @@ class ModelIndex:
             f"function {function.domain}.{function.name}",
             None,
             _opsets(function.opset_import),
+            self._redefined,
             inputs=frozenset(function.input),
             outputs=frozenset(function.output),
         )
@@ -178,7 +207,7 @@ class ModelIndex:
             for name in node.output:
                 if name:
                     scope.producers[name] = position
-            scope.by_op.setdefault((canonical_domain(node.domain), node.op_type), []).append(position)
+            scope.by_op.setdefault(scope.operator(node), []).append(position)
             for name, graph in _subgraphs(node):
                 label = node.name or (node.output[0] if node.output else node.op_type)
                 self._add_graph(graph, f"{scope.path}/{label}.{name}", scope, scope.opsets)
@@ -191,6 +220,16 @@ class ModelIndex:
             value = scope.resolve(name)
             if value is not None and value.scope is not scope:
                 value.scope.uses.setdefault(name, []).append(Use(scope, -1))
+
+    def _record_training(self, training: onnx.TrainingInfoProto) -> None:
+        """What a training step reads of the main graph lives on, and initializers that it sets are no constants."""
+        main = self.scopes[0]
+        bindings = (*training.initialization_binding, *training.update_binding)
+        main.inputs |= {binding.key for binding in bindings if binding.key in main.initializers}
+        for graph in (training.initialization, training.algorithm):
+            for node in graph.node:
+                for name in node.input:
+                    self._record(main, name, Use(main, -1))
 
     @staticmethod
     def _record(scope: Scope, name: str, use: Use) -> None:

@@ -34,7 +34,10 @@ def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     graph.input.extend(model.graph.input)
     graph.output.extend(model.graph.output)
     graph.value_info.extend(model.graph.value_info)
+    overridable = {value.name for value in model.graph.input}  # inference takes every initializer for a constant
     for tensor in model.graph.initializer:
+        if tensor.name in overridable:
+            continue
         if math.prod(tensor.dims) <= _KEPT_ELEMENTS and tensor.data_location != onnx.TensorProto.EXTERNAL:
             graph.initializer.append(tensor)
         else:

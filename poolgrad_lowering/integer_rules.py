@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from onnx import TensorProto
 
-from poolgrad_lowering.attributes import integer, integers
+from poolgrad_lowering.attributes import attribute, integer
 from poolgrad_lowering.dims import Shape, size
 from poolgrad_lowering.index import Node
 from poolgrad_lowering.shape_rules import (
@@ -21,7 +21,7 @@ from poolgrad_lowering.shape_rules import (
     static_integers,
 )
 
-_INTEGER_TYPES = (TensorProto.INT32, TensorProto.INT64)
+_INTEGER_LIMITS: dict[int, int] = {TensorProto.INT32: 2**31, TensorProto.INT64: 2**63}
 
 
 def _int_pass(known: Known, node: Node) -> Shape | None:
@@ -38,7 +38,11 @@ def _int_unsqueeze(known: Known, node: Node) -> Shape | None:
 
 
 def _int_cast(known: Known, node: Node) -> Shape | None:
-    return input_integers(known, node, 0) if integer(node, "to") in _INTEGER_TYPES else None
+    limit = _INTEGER_LIMITS.get(integer(node, "to") or TensorProto.UNDEFINED)
+    data = input_integers(known, node, 0)
+    if limit is None or data is None or any(not -limit <= dim.coefficient < limit for dim in data):
+        return None
+    return data
 
 
 def _int_shape(known: Known, node: Node) -> Shape | None:
@@ -76,15 +80,19 @@ def _int_concat(known: Known, node: Node) -> Shape | None:
 
 def _int_multiply(known: Known, node: Node) -> Shape | None:
     left, right = input_integers(known, node, 0), input_integers(known, node, 1)
-    if left is None or right is None or (1 not in (len(left), len(right)) and len(left) != len(right)):
+    if left is None or right is None:
         return None
-    count = max(len(left), len(right))
-    return tuple(a * b for a, b in zip(left * (count // len(left)), right * (count // len(right)), strict=True))
+    if len(left) == 1:
+        left *= len(right)
+    elif len(right) == 1:
+        right *= len(left)
+    return tuple(a * b for a, b in zip(left, right, strict=True)) if len(left) == len(right) else None
 
 
 def _int_product(known: Known, node: Node) -> Shape | None:
     data = input_integers(known, node, 0)
-    whole = len(node.proto.input) == 1 and integers(node, "axes") in (None, [0])
+    kept = integer(node, "noop_with_empty_axes") and attribute(node, "axes") is None
+    whole = len(node.proto.input) == 1 and attribute(node, "axes") in (None, [0]) and not kept
     return (size(data),) if data is not None and whole else None
 
 

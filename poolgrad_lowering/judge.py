@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from onnx import FunctionProto
 
-from poolgrad_lowering.codes import Refusal
+from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import Pattern, PoolGradient
@@ -58,16 +58,22 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
         if isinstance(gradient, Refusal):
             refusals.append(gradient)
             continue
-        planned = plan(gradient, target)
+        planned = _hidden(gradient) or plan(gradient, target)
         if isinstance(planned, Refusal):
             return Declined(anchor, pattern.name, planned)
         return Site(anchor, pattern.name, gradient, planned)
     return Declined(anchor, None, refusals[-1])
 
 
+def _hidden(gradient: PoolGradient) -> Refusal | None:
+    """Whether a value that the lowered node reads has another meaning where that node would stand."""
+    for value in (gradient.x, gradient.grad, gradient.argmax):
+        if gradient.dx.scope.resolve(value.name) != value:
+            return refuse(Code.SHADOWED_NAME, "'{}' is redefined in {}", value.name, gradient.dx.scope.path)
+    return None
+
+
 def _is_dialect_body(scope: Scope) -> bool:
     """Whether the scope is (inside) a function body that this dialect brings along."""
-    while scope.parent is not None:
-        scope = scope.parent
-    proto = scope.proto
+    proto = scope.root.proto
     return isinstance(proto, FunctionProto) and proto.domain == DOMAIN and proto.name in OPS

@@ -12,6 +12,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Dim
+from poolgrad_lowering.facts import type_name
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.pool import AxisWindow, PoolAttributes
 from poolgrad_lowering.targets import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
@@ -45,7 +46,7 @@ def plan(gradient: PoolGradient, target: Target) -> Plan | Refusal:
             Code.DTYPE,
             "'{}' is {}; Ascend takes float32, float16 and bfloat16",
             gradient.x.name,
-            TensorProto.DataType.Name(gradient.element_type).lower(),
+            type_name(gradient.element_type),
         )
     if isinstance(gradient.windows, AdaptiveWindows):
         return _checked(_plan_adaptive(gradient, target), gradient, target)
@@ -106,7 +107,7 @@ def _plan_windows(gradient: PoolGradient, pool: PoolAttributes, target: Target) 
         if (meaningless := axis.meaningless()) is not None:
             return meaningless
         axes.append(axis)
-    return _fit(axes, pool.ceil and pool.auto_pad != "VALID", target)
+    return _fit(axes, pool.ceil, target)
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,15 @@ class _Axis:
     count: int | None
 
     def meaningless(self) -> Refusal | None:
-        """Whether a window exists whose index says nothing."""
+        """Why the pool has no window, or one whose index says nothing."""
+        window = self.window
+        if self.extent is not None and window.begin + self.extent + window.end < window.extent:
+            return refuse(
+                Code.OUTPUT_SIZE, "on spatial axis {} no window fits over {} elements", self.number, self.extent
+            )
         if self.extent is None or self.count is None:
             return None
-        if self.count > 0 and starts_in_padding(self.window, self.extent, self.count):
+        if starts_in_padding(self.window, self.extent, self.count):
             return refuse(
                 Code.WINDOW_IN_PADDING,
                 "on spatial axis {} the last of {} windows starts behind the input",

@@ -10,6 +10,7 @@ from typing import Any
 from onnx import ModelProto
 
 from poolgrad_lowering.bodies import Bodies
+from poolgrad_lowering.errors import InvalidModelError
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.judge import Declined, Site, judge
@@ -32,7 +33,7 @@ def lower(model: ModelProto, *, target: str = DEFAULT_TARGET) -> LoweringResult:
     """Lower every max-pool gradient of a model that the target can run.
 
     `target` is a product or SoC name (`poolgrad targets` lists them). The argument is not modified; without sites the
-    result's model serialises to the same bytes. Raises `UnknownTargetError`.
+    result's model serialises to the same bytes. Raises `UnknownTargetError` and `InvalidModelError`.
     """
     found = find_target(target)
     lowered = ModelProto()
@@ -41,12 +42,21 @@ def lower(model: ModelProto, *, target: str = DEFAULT_TARGET) -> LoweringResult:
 
 
 def inspect(model: ModelProto, *, target: str = DEFAULT_TARGET) -> Report:
-    """What `lower` would do with a model. Raises `UnknownTargetError`."""
+    """What `lower` would do with a model. Raises as it does."""
     return lower(model, target=target).report
 
 
 def lower_in_place(model: ModelProto, target: Target) -> Report:
-    """As `lower`, on the model itself."""
+    """As `lower`, on the model itself. Raises `InvalidModelError`."""
+    try:
+        return _lower(model, target)
+    except UnicodeDecodeError as error:
+        raise InvalidModelError(
+            f"the model has a name that is not UTF-8 text ({error}): write it anew with its exporter"
+        ) from error
+
+
+def _lower(model: ModelProto, target: Target) -> Report:
     started = time.perf_counter()
     bytes_before = model.ByteSize()
     index = ModelIndex(model)

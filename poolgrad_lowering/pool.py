@@ -68,12 +68,13 @@ class PoolAttributes:
             )
         }
         strides, dilations, pads = lists["strides"], lists["dilations"], lists["pads"]
-        ceil, order, auto_pad = (
-            integer(node, "ceil_mode"),
-            integer(node, "storage_order"),
-            text(node, "auto_pad"),
+        ceil, order = (
+            0 if attribute(node, name) is None else integer(node, name) for name in ("ceil_mode", "storage_order")
         )
+        auto_pad = text(node, "auto_pad")
         if strides is None or dilations is None or pads is None or auto_pad not in _AUTO_PADS:
+            return None
+        if ceil is None or order is None:
             return None
         if (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank):
             return None
@@ -87,8 +88,17 @@ class PoolAttributes:
             tuple(dilations),
             bool(ceil),
             auto_pad,
-            order or 0,
+            order,
         )
+
+    @property
+    def has_ambiguous_pads(self) -> bool:
+        """Whether runtimes disagree on the pads.
+
+        For SAME_*, onnxruntime leaves dilations out of account, and where windows leave gaps it moves them inwards.
+        """
+        spread = max(self.dilations) > 1 or any(s > k for s, k in zip(self.strides, self.kernel, strict=True))
+        return self.auto_pad.startswith("SAME") and spread
 
     def axis(self, number: int, size: Dim) -> AxisWindow | None:
         """The windows of one axis, `auto_pad` resolved; None where the pads depend on a size that is symbolic."""
@@ -120,7 +130,10 @@ def _same_padding(window: AxisWindow, size: Dim) -> int | None:
 
 
 def pooled_sizes(pool: PoolAttributes, sizes: Sequence[Dim]) -> list[Dim | None]:
-    """The output size of each spatial axis by ONNX's formula; None where the size is symbolic and changes."""
+    """The output size of each spatial axis by ONNX's formula; None where the size is symbolic and changes.
+
+    `ceil_mode` counts for auto_pad=VALID too, as in onnxruntime and in ONNX's own shape inference.
+    """
     return [_pooled_size(pool, number, size) for number, size in enumerate(sizes)]
 
 
@@ -131,4 +144,4 @@ def _pooled_size(pool: PoolAttributes, number: int, size: Dim) -> Dim | None:
     if size.static is None:
         unchanged = window.stride == 1 and window.begin + window.end == window.extent - 1
         return size if unchanged else None
-    return Dim(window.output_size(size.static, ceil=pool.ceil and pool.auto_pad != "VALID"))
+    return Dim(window.output_size(size.static, ceil=pool.ceil))

@@ -24,7 +24,7 @@ _RANDOM = (
     "RandomUniform",
     "RandomUniformLike",
 )
-_EFFECTS = frozenset((*_RANDOM, "If", "Loop", "Scan"))
+_EFFECTS = frozenset((*_RANDOM, "If", "Loop", "Scan", "SequenceMap"))
 
 
 class Readers:
@@ -33,6 +33,14 @@ class Readers:
     def __init__(self, added: Iterable[Value]) -> None:
         self._lost: Counter[Value] = Counter()
         self._added = Counter(added)
+        self._gone: set[Use] = set()
+
+    def take_out(self, node: Node) -> bool:
+        """Count the node as gone; False where it is already."""
+        place = Use(node.scope, node.position)
+        known = place in self._gone
+        self._gone.add(place)
+        return not known
 
     def lose(self, value: Value) -> None:
         """One reading of the value is gone."""
@@ -67,6 +75,8 @@ def dying_region(root: Node, readers: Readers) -> Region:
     region, pending = Region(), [root]
     while pending:
         node = pending.pop()
+        if not readers.take_out(node):
+            continue  # another site's root, which that site takes out
         place = Use(node.scope, node.position)
         region.graph.add_node(place)
         for position in range(len(node.proto.input)):

@@ -76,8 +76,8 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
         _drop(proto.value_info, gone | edit.initializers)
         if isinstance(proto, onnx.GraphProto):
             _drop(proto.initializer, edit.initializers)
-        elif edit.inserted:
-            import_dialect(proto)
+        if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
+            import_dialect(scope.root.proto)
     if edits:
         import_dialect(index.model)
         index.model.functions.extend(bodies.added.values())
@@ -108,6 +108,6 @@ def _names(index: ModelIndex) -> set[str]:
     """Every value and node name of the model, so that new ones are new."""
     names: set[str] = set()
     for scope in index.scopes:
-        names.update(scope.producers, scope.initializers, scope.inputs)
+        names.update(scope.producers, scope.initializers, scope.inputs, scope.declared)
         names.update(node.name for node in scope.proto.node)
     return names

@@ -131,15 +131,14 @@ def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
     pool = PoolAttributes.read(node)
     if source is None or pool is None or len(source) != len(pool.kernel) + 2:
         return None
+    pooled = node.output(0) or value
+    sizes = enumerate(pooled_sizes(pool, source[2:]), start=2)
+    computed = source[:2] + tuple(opaque(pooled, axis) if dim is None else dim for axis, dim in sizes)
     # The Indices have the pooled output's shape, which is often the only one that is declared.
-    pooled = node.output(0)
-    declared = known.declared_shape(pooled) if pooled is not None else None
-    if declared is not None and len(declared) == len(source):
-        return declared
-    sizes = pooled_sizes(pool, source[2:])
-    return source[:2] + tuple(
-        dim if dim is not None else opaque(node.output(0) or value, axis) for axis, dim in enumerate(sizes, start=2)
-    )
+    declared = known.declared_shape(pooled)
+    if declared is None or len(declared) != len(source):
+        return computed
+    return tuple(other if is_opaque(dim) else dim for dim, other in zip(declared, computed, strict=True))
 
 
 def _slice(known: Known, node: Node, value: Value) -> Shape | None:

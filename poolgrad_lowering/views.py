@@ -13,7 +13,7 @@ from onnx import TensorProto
 from poolgrad_lowering.attributes import integer
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Shape, Shown
-from poolgrad_lowering.facts import VIEW_OPS, Facts
+from poolgrad_lowering.facts import VIEW_OPS, Facts, type_name
 from poolgrad_lowering.forward import ForwardPool
 from poolgrad_lowering.index import Node, Value
 
@@ -51,9 +51,9 @@ def find_source(facts: Facts, updates: Value, forward: ForwardPool) -> View | Re
         Code.DTYPE_MIX,
         "'{}' is {}, the pooled input '{}' {}",
         updates.name,
-        _name(facts.element_type(updates)),
+        type_name(facts.element_type(updates)),
         forward.x.name,
-        _name(forward.element_type),
+        type_name(forward.element_type),
     )
 
 
@@ -99,13 +99,13 @@ def _rows(facts: Facts, scattered: Value, last: Value, forward: ForwardPool) -> 
             Code.OTHER_CONSUMER if len(last.uses) > 1 or last.is_output else Code.DTYPE_MIX,
             "'{}' is not brought back to {} {} by one chain of views and a Cast",
             last.name,
-            _name(forward.element_type),
+            type_name(forward.element_type),
             Shown(forward.x_shape),
         )
     shape, shapes = facts.shape(scattered), _shapes_of_x(facts, forward)
     readers = [use.scope.node(use.position) for use in scattered.uses if use.position >= 0]
     served = any(not reader.is_a(*VIEW_OPS) or _output_shape(facts, reader) in shapes for reader in readers)
-    if shape is None or sum(dim.static is None for dim in shape) > 1 or scattered.is_output or not served:
+    if shape is None or not _can_be_told(shape) or scattered.is_output or not served:
         return refuse(
             Code.DX_SHAPE,
             "'{}' has shape {}, the pooled input {}",
@@ -122,19 +122,28 @@ def _output_shape(facts: Facts, node: Node) -> Shape | None:
 
 
 def _shapes_of_x(facts: Facts, forward: ForwardPool) -> set[Shape]:
-    """x's shape, and those of the values that x is a view of (a 1-D or unbatched pool is written on an Unsqueeze)."""
+    """x's shape, and those of the values that x is a view of.
+
+    Those are shapes that a Reshape can be told: with one symbolic size at most. A 1-D or unbatched pool is written on
+    an Unsqueeze, and optimisers merge the last Reshape with the one that takes
+    the gradient back through a Reshape in front of the pool.
+    """
     shapes = {forward.x_shape}
     value = forward.x
     for _ in range(_MAX_CHAIN):
         node = value.producer
-        source = node.input(0) if node is not None and node.is_a("Unsqueeze", "Squeeze", "Identity") else None
+        source = node.input(0) if node is not None and node.is_a(*VIEW_OPS) else None
         if source is None:
             break
         shape = facts.shape(source)
-        if shape is not None:
+        if shape is not None and _can_be_told(shape):
             shapes.add(shape)
         value = source
     return shapes
+
+
+def _can_be_told(shape: Shape) -> bool:
+    return sum(dim.static is None for dim in shape) <= 1
 
 
 def _narrows(facts: Facts, node: Node, forward: ForwardPool) -> bool:
@@ -153,7 +162,3 @@ def _only_reader(value: Value) -> Node | None:
     if value.is_output or len(uses) != 1 or uses[0].scope is not value.scope or uses[0].position < 0:
         return None
     return value.scope.node(uses[0].position)
-
-
-def _name(element_type: int | None) -> str:
-    return TensorProto.DataType.Name(element_type).lower() if element_type else "of unknown type"

@@ -77,15 +77,12 @@ def starts_in_padding(window: AxisWindow, size: int, count: int) -> bool:
 
 
 def has_empty_window(window: AxisWindow, size: int, count: int) -> bool:
-    """Whether some window has no tap inside `0 … size − 1`.
+    """Whether some of `count` (≥ 1) windows has no tap inside `0 … size − 1`.
 
-    Only windows that reach into the padding can: those are the ones looked at.
+    A window that starts inside has its first tap there. One that starts before has its first tap behind the padding
+    at `start mod dilation`, if it reaches so far; those positions repeat after `dilation` windows.
     """
-    for number in range(count):
-        start = number * window.stride - window.begin
-        if start >= 0 and start < size:
-            continue  # its first tap is inside
-        taps = range(start, start + window.extent, window.dilation)
-        if not any(0 <= tap < size for tap in taps):
-            return True
-    return False
+    if window.begin >= window.extent or starts_in_padding(window, size, count):
+        return True
+    before = range(min(count, -(-window.begin // window.stride), window.dilation))
+    return any((number * window.stride - window.begin) % window.dilation >= size for number in before)

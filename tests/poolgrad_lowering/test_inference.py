@@ -1,0 +1,92 @@
+"""ONNX's own inference as the last source: what it adds, and what it must not be led to say."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, numpy_helper
+from pool_graphs import main_value, parse
+
+from poolgrad_lowering.dims import Dim
+from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.inference import inferred_types
+
+
+def reshaped(*, ir: int = 8) -> ModelProto:
+    return parse("g (float[2,3] X) => (Y) <int64[2] s = {3, 2}> { A = Reshape(X, s)  Y = Softplus(A) }", ir=ir)
+
+
+def test_what_no_rule_tells() -> None:
+    model = parse("g (float[N,3,8,8] X, float[4,3,3,3] W) => (Y) { A = Conv(X, W)  Y = Relu(A) }")
+    facts, value = main_value(model, "Y")
+    assert facts.shape(value) == (Dim.parse("N"), Dim(4), Dim(6), Dim(6))
+    assert facts.element_type(value) == TensorProto.FLOAT
+
+
+def test_weights_are_left_out() -> None:
+    """Large initializers go by their shape alone."""
+    model = parse("g (float[N,64,8,8] X) => (Y) { A = Conv(X, W)  Y = Relu(A) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((4, 64, 3, 3), np.float32), "W"))
+    facts, value = main_value(model, "A")
+    assert facts.shape(value) == (Dim.parse("N"), Dim(4), Dim(6), Dim(6))
+
+
+def test_an_initializer_that_a_caller_overrides_tells_nothing() -> None:
+    model = reshaped()
+    facts, value = main_value(model, "Y")
+    assert facts.shape(value) == (Dim(3), Dim(2))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("s", TensorProto.INT64, [2]))
+    facts, value = main_value(model, "Y")
+    shape = facts.shape(value)
+    assert shape is None or all(dim.static is None for dim in shape)
+
+
+def test_external_data_tells_nothing() -> None:
+    model = reshaped()
+    model.graph.initializer[0].ClearField("int64_data")
+    model.graph.initializer[0].ClearField("raw_data")
+    model.graph.initializer[0].data_location = TensorProto.EXTERNAL
+    model.graph.initializer[0].external_data.add(key="location", value="absent.bin")
+    facts, value = main_value(model, "Y")
+    shape = facts.shape(value)
+    assert shape is None or all(dim.static is None for dim in shape)
+
+
+def test_inner_scopes_get_nothing() -> None:
+    index = ModelIndex(
+        parse(
+            """g (float[2] X, bool c) => (float[2] Y) {
+                Y = If(c) <then_branch = yes () => (float[2] T) { B = Softplus(X)  T = Relu(B) },
+                           else_branch = no () => (float[2] E) { E = Relu(X) }>
+            }"""
+        )
+    )
+    assert {value.scope.path for value in inferred_types(index)} <= {"main"}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda model: model.graph.node[0].ClearField("op_type"),
+        lambda model: model.ClearField("ir_version"),
+        lambda model: model.graph.input[0].type.Clear(),
+        lambda model: model.graph.node.add(op_type="Add", input=["X"], output=["B"]),
+        lambda model: model.graph.node.add(op_type="Add", input=["X", "s"], output=["A"]),
+        lambda model: model.opset_import.add(domain="", version=3),
+        lambda model: model.opset_import[0].__setattr__("version", -1),
+    ],
+)
+def test_a_model_that_inference_cannot_work_on(spoil: object) -> None:
+    model = reshaped()
+    assert callable(spoil)
+    spoil(model)
+    facts, value = main_value(model, "Y")
+    facts.shape(value)  # whatever it is, no exception
+
+
+def test_the_model_is_not_changed() -> None:
+    model = reshaped()
+    before = model.SerializeToString()
+    inferred_types(ModelIndex(model))
+    assert model.SerializeToString() == before
