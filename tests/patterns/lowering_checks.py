@@ -1,0 +1,144 @@
+"""Text in, text out: what `lower` must do with a model in ONNX's text syntax, and what must hold of every result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from oracles import assert_same_bits, run_ort, run_reference
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+from poolgrad_lowering.dialect import registered_schemas
+
+Array = npt.NDArray[Any]
+Runner = Callable[[ModelProto, Mapping[str, Array]], dict[str, Array]]
+NearMisses = Mapping[str, tuple[Code, str, str | ModelProto]]
+"""By name: the code, the reason, and the model as text or as it is."""
+
+TARGETS = ("atlas-a2", "atlas-a3", "ascend950")
+SIZES = {"N": 2, "C": 3, "H": 9, "W": 12, "OH": 5, "OW": 6}
+"""What the symbols of a text stand for when its model runs: a 3×3 window, stride 2, padding 1."""
+
+
+def check_lowered(source: str, expected: str, *, target: str = "atlas-a2") -> ModelProto:
+    """Assert that the text's model becomes the expected nodes, computes the same bits, and is a good model.
+
+    In `expected`, as the nodes of a graph, a value that the compiler named `dx/argmax` is written `dx_argmax`.
+    """
+    model = onnx.parser.parse_model(source)
+    lowered = lower(model, target=target).model
+    found = node_text(lowered.graph)
+    wanted = node_text(onnx.parser.parse_graph(f"g () => () {{ {expected} }}"))
+    assert found == wanted, f"lowered to\n{found}\n\nexpected\n{wanted}"
+    check_same_results(model, lowered)
+    check_well_formed(model, lowered, target)
+    return lowered
+
+
+def backward(operands: str = "x, dy, dx_argmax", dx: str = "dx", *, window: str = "") -> str:
+    """Return the lowered node over three axes as text, by default for a 3×3 window with stride 2 and padding 1."""
+    window = window or "ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0"
+    return f'{dx} = npu.MaxPool3DGradWithArgmax <{window}, data_format="NCDHW"> ({operands})'
+
+
+def near_misses(table: NearMisses) -> list[Any]:
+    """Return a table as parameters (code, reason, model) of a test, each marked with the code it provokes."""
+    return [pytest.param(*row, id=name, marks=pytest.mark.refusal(row[0].value)) for name, row in table.items()]
+
+
+def check_refused(source: str | ModelProto, code: Code, reason: str, *, target: str = "atlas-a2") -> None:
+    """Assert that some anchor is refused with this code and reason, none is lowered, and not one byte changes."""
+    model = onnx.parser.parse_model(source) if isinstance(source, str) else source
+    before = model.SerializeToString()
+    result = lower(model, target=target)
+    assert (code.value, reason) in [(anchor.code, anchor.reason) for anchor in result.report.anchors]
+    assert not result.report.lowered
+    assert result.model.SerializeToString() == before == model.SerializeToString()
+
+
+def node_text(graph: GraphProto) -> str:
+    """Return the nodes as text: without their own names, attributes in order, slashes in value names as `_`."""
+    return str(onnx.printer.to_text(GraphProto(name="g", node=map(_plain, graph.node))))
+
+
+def _plain(node: NodeProto) -> NodeProto:
+    plain = NodeProto(op_type=node.op_type, domain=node.domain)
+    plain.input.extend(name.replace("/", "_") for name in node.input)
+    plain.output.extend(name.replace("/", "_") for name in node.output)
+    for attribute in sorted(node.attribute, key=lambda candidate: candidate.name):
+        copied = plain.attribute.add()
+        copied.CopyFrom(attribute)
+        if attribute.HasField("g"):
+            nodes = [_plain(inner) for inner in attribute.g.node]
+            del copied.g.node[:]
+            copied.g.node.extend(nodes)
+    return plain
+
+
+def check_well_formed(model: ModelProto, lowered: ModelProto, target: str) -> None:
+    """Valid, nothing left that nobody reads, and lowered for good."""
+    if not any(node.op_type == "MaxPoolGrad" for node in all_nodes(model.graph)):  # no schema of the checker's
+        with registered_schemas():
+            onnx.checker.check_model(lowered, full_check=True)
+    left = {tensor.name for tensor in lowered.graph.initializer} & _read(model)
+    assert left <= _read(lowered)
+    assert lower(lowered, target=target).model.SerializeToString() == lowered.SerializeToString()
+
+
+def _read(model: ModelProto) -> set[str]:
+    return {name for node in all_nodes(model.graph) for name in node.input} | {v.name for v in model.graph.output}
+
+
+def all_nodes(graph: GraphProto) -> list[NodeProto]:
+    """Return the nodes of a graph and of the graphs in their attributes."""
+    inner = [node for held in graph.node for a in held.attribute if a.HasField("g") for node in all_nodes(a.g)]
+    return [*graph.node, *inner]
+
+
+def check_same_results(
+    model: ModelProto,
+    lowered: ModelProto,
+    feeds: Mapping[str, Array] | None = None,
+    runners: Sequence[Runner] | None = None,
+) -> None:
+    """Run both models, by default on random feeds and wherever the first one runs: the same bits."""
+    feeds = random_feeds(model) if feeds is None else feeds
+    for run in known_runners(model) if runners is None else runners:
+        expected, found = run(model, feeds), run(lowered, feeds)
+        assert expected.keys() == found.keys()
+        for name, value in expected.items():
+            assert_same_bits(found[name], value)
+
+
+def known_runners(model: ModelProto) -> list[Runner]:
+    """Return onnx's reference evaluator, and onnxruntime where it is installed and takes operators and types."""
+    standard = all(node.op_type != "MaxPoolGrad" for node in all_nodes(model.graph))
+    bfloat16 = any(value.type.tensor_type.elem_type == TensorProto.BFLOAT16 for value in model.graph.input)
+    return [run_reference, run_ort] if standard and not bfloat16 and _has_onnxruntime() else [run_reference]
+
+
+def _has_onnxruntime() -> bool:
+    try:
+        import onnxruntime  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def random_feeds(model: ModelProto, seed: int = 0) -> dict[str, Array]:
+    """Draw inputs: halves from -2 to 2 and both zeros, so that ties are frequent, and sums of them exact."""
+    random = np.random.default_rng(seed)
+    return {value.name: _draw(value, random) for value in model.graph.input}
+
+
+def _draw(value: onnx.ValueInfoProto, random: np.random.Generator) -> Array:
+    tensor = value.type.tensor_type
+    shape = [dim.dim_value if dim.HasField("dim_value") else SIZES[dim.dim_param] for dim in tensor.shape.dim]
+    drawn = random.integers(-4, 5, shape) / 2 * random.choice([-1.0, 1.0], shape)
+    return np.asarray(drawn).astype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))

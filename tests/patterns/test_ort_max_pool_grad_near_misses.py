@@ -1,0 +1,156 @@
+"""onnxruntime training's form with one thing changed: now another computation, or one that cannot be proven."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from lookalikes.maxpoolgrad import gradient
+from lowering_checks import NearMisses, check_refused, near_misses
+from onnx import ModelProto
+
+from poolgrad_lowering.codes import Code
+
+
+def inside_a_function() -> ModelProto:
+    """A function body declares no types: nothing tells what x is made of."""
+    return onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+        g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,9,12] dx) { dx = local.PoolGradient (x, dy) }
+        <domain: "local", opset_import: ["" : 17]>
+        PoolGradient (x, dy) => (dx) {
+            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+            dx = MaxPoolGrad (dy, i)
+        }"""
+    )
+
+
+def without_kernel() -> ModelProto:
+    """Valid to the parser, not to the operator."""
+    return onnx.parser.parse_model(gradient(pool="strides=[2,2]", attributes=""))
+
+
+NEAR_MISSES: NearMisses = {
+    # the node
+    "tensorflow": (
+        Code.ARITY,
+        "MaxPoolGrad takes dY and Indices, here it has 3 inputs",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2,9,12,3] x, float[2,5,6,3] y, float[2,5,6,3] dy) => (float[2,9,12,3] dx) {
+            dx = MaxPoolGrad <data_format="NHWC", ksize=[1,3,3,1], padding="SAME", strides=[1,2,2,1]> (x, y, dy)
+        }""",
+    ),
+    "other_kernel": (
+        Code.ATTRIBUTE_MISMATCH,
+        "kernel_shape is [2, 2] here and [3, 3] on MaxPool 'y'",
+        gradient(attributes="<kernel_shape=[2,2]>"),
+    ),
+    "other_pads": (
+        Code.ATTRIBUTE_MISMATCH,
+        "pads is [0, 1, 0, 1] here and [1, 1, 1, 1] on MaxPool 'y'",
+        gradient(attributes="<kernel_shape=[3,3], strides=[2,2], pads=[0,1,0,1]>"),
+    ),
+    "other_rounding": (
+        Code.ATTRIBUTE_MISMATCH,
+        "ceil_mode is 1 here and 0 on MaxPool 'y'",
+        gradient(attributes="<ceil_mode=1>"),
+    ),
+    # the indices
+    "indices_from_outside": (
+        Code.INDICES_SOURCE,
+        "indices come from 'given', which is not the Indices of a MaxPool",
+        gradient(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given", indices="given"),
+    ),
+    "indices_of_two_pools": (
+        Code.INDICES_ALTERED,
+        "Max 'm' changes the Indices of MaxPool 'y'",
+        gradient(
+            inputs="float[2,3,9,12] x, float[2,3,9,12] x2, float[2,3,5,6] dy",
+            between="y2, j = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x2)\nm = Max (i, j)",
+            indices="m",
+        ),
+    ),
+    "indices_shifted": (
+        Code.PLANE_BASE,
+        "Sub 'j' is not proven to make the Indices of MaxPool 'y' plane-local",
+        gradient(between="one = Constant <value = int64 {1}> ()\nj = Sub (i, one)", indices="j"),
+    ),
+    "indices_of_a_plane": (
+        Code.INDICES_NUMBERING,
+        "'j' counts inside planes, MaxPoolGrad over the whole tensor",
+        gradient(between="plane = Constant <value = int64 {108}> ()\nj = Mod (i, plane)", indices="j"),
+    ),
+    # the forward pool
+    "column_major": (
+        Code.STORAGE_ORDER,
+        "MaxPool 'y' has storage_order=1",
+        gradient(pool="kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], storage_order=1"),
+    ),
+    "no_kernel_shape": (
+        Code.POOL_ATTRIBUTES,
+        "MaxPool 'y' has missing or malformed attributes",
+        without_kernel(),
+    ),
+    "kernel_of_another_rank": (
+        Code.POOL_ATTRIBUTES,
+        "MaxPool 'y' has 3 spatial axes, 'x' has others",
+        gradient(pool="kernel_shape=[3,3,3]", attributes=""),
+    ),
+    "no_spatial_axes": (
+        Code.POOL_ATTRIBUTES,
+        "MaxPool 'y' has missing or malformed attributes",
+        gradient(pool="kernel_shape: ints = []", attributes=""),
+    ),
+    "unknown_element_type": (Code.UNKNOWN_DTYPE, "the element type of 'x' is not known", inside_a_function()),
+    "x_means_something_else_in_the_branch": (
+        Code.SHADOWED_NAME,
+        "'x' is redefined in main/dx.then_branch",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (bool wanted, float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,9,12] dx) {
+            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+            dx = If (wanted) <
+                then_branch = backward () => (float[2,3,9,12] inner_dx) {
+                    x = Neg (dy)
+                    inner_dx = MaxPoolGrad (x, i)
+                },
+                else_branch = nothing () => (float[2,3,9,12] none) { none = Identity (x) }>
+        }""",
+    ),
+    # the operands
+    "gradient_of_another_shape": (
+        Code.GRAD_SHAPE,
+        "'dy' has shape [2, 3, 5, 7], the pool [2, 3, 5, 6]",
+        gradient(inputs="float[2,3,9,12] x, float[2,3,5,7] dy"),
+    ),
+    "indices_as_rows": (
+        Code.GRAD_SHAPE,
+        "'r' has shape [6, 30], the pool [2, 3, 5, 6]",
+        gradient(
+            inputs="float[2,3,9,12] x, float[6,30] dy",
+            between="rows = Constant <value = int64[2] {6, 30}> ()\nr = Reshape (i, rows)",
+            indices="r",
+        ),
+    ),
+    "result_of_another_shape": (
+        Code.DX_SHAPE,
+        "'dx' has shape [2, 3, 12, 9], the pool [2, 3, 9, 12]",
+        gradient(outputs="float[2,3,5,6] y, float[2,3,12,9] dx"),
+    ),
+    "gradient_of_another_type": (
+        Code.DTYPE_MIX,
+        "'dy' is float16, the pooled input 'x' float",
+        gradient(inputs="float[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float[2,3,5,6] y, float16[2,3,9,12] dx"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, reason: str, model: str | ModelProto) -> None:
+    check_refused(model, code, reason)
+
+
+def test_another_domain_is_no_anchor() -> None:
+    """`MaxPoolGrad` of somebody else's domain is not looked at."""
+    from poolgrad_lowering import inspect
+
+    text = gradient(attributes="").replace("dx = MaxPoolGrad", "dx = ai.onnx.converters.MaxPoolGrad")
+    assert inspect(onnx.parser.parse_model(text)).anchors == ()

@@ -1,0 +1,154 @@
+"""Proven gradients that a target's operator does not take, or that the model has no room for."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from lookalikes import maxpoolgrad, scatter
+from lowering_checks import NearMisses, check_refused, near_misses
+from onnx import ModelProto, helper
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+
+def pooled(attributes: str, x: str, y: str, *, element_type: str = "float") -> str:
+    """The gradient of a pool over `x` with output `y`: sizes after (2, 3)."""
+    return maxpoolgrad.gradient(
+        inputs=f"{element_type}[2,3,{x}] x, {element_type}[2,3,{y}] dy",
+        outputs=f"{element_type}[2,3,{y}] y, {element_type}[2,3,{x}] dx",
+        pool=attributes,
+        attributes="",
+    )
+
+
+def with_function(name: str) -> ModelProto:
+    """The genuine gradient in a model that has a function of the dialect's domain."""
+    model = onnx.parser.parse_model(scatter.gradient())
+    node = helper.make_node("Identity", ["x"], ["y"])
+    imports = [helper.make_opsetid("", 18)]
+    model.functions.append(helper.make_function("npu", name, ["x", "grad", "argmax"], ["y"], [node], imports))
+    model.opset_import.append(helper.make_opsetid("npu", 1))
+    return model
+
+
+NEAR_MISSES: NearMisses = {
+    "four_axes": (
+        Code.SPATIAL_RANK,
+        "the pool has 4 spatial axes; Ascend has 1 to 3",
+        pooled("kernel_shape=[2,2,2,2]", "4,4,4,4", "3,3,3,3"),
+    ),
+    "int8": (
+        Code.DTYPE,
+        "'x' is int8; Ascend takes float32, float16 and bfloat16",
+        pooled("kernel_shape=[2,2]", "9,12", "8,11", element_type="int8"),
+    ),
+    "double": (
+        Code.DTYPE,
+        "'x' is double; Ascend takes float32, float16 and bfloat16",
+        pooled("kernel_shape=[2,2]", "9,12", "8,11", element_type="double"),
+    ),
+    "plane_over_int32": (
+        Code.PLANE_SIZE,
+        "a plane has 4294967296 elements, MaxPool3DGradWithArgmax numbers at most 2147483647",
+        pooled("kernel_shape=[2,2], strides=[2,2]", "65536,65536", "32768,32768"),
+    ),
+    "same_pads_of_a_symbolic_size": (
+        Code.AUTO_PAD_SYMBOLIC,
+        "auto_pad=SAME_UPPER on spatial axis 0 of symbolic size H",
+        pooled('kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"', "H,12", "OH,6"),
+    ),
+    "window_between_the_elements": (
+        Code.EMPTY_WINDOW,
+        "on spatial axis 1 a window touches no element",
+        pooled("kernel_shape=[2,2], dilations=[1,2], pads=[0,1,0,1]", "9,1", "8,1"),
+    ),
+    "last_window_in_the_padding": (
+        Code.WINDOW_IN_PADDING,
+        "on spatial axis 0 the last of 6 windows starts behind the input",
+        pooled("kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], ceil_mode=1", "9,12", "6,7"),
+    ),
+    "pooled_size_of_other_windows": (
+        Code.OUTPUT_SIZE,
+        "no rounding gives the output sizes [3, 6] over [9, 12] on all axes",
+        pooled("kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]", "9,12", "3,6"),
+    ),
+    "canvas_of_symbolic_size": (
+        Code.SYMBOLIC_CANVAS,
+        "pads (2, 2) need a canvas, and a size is symbolic",
+        pooled("kernel_shape=[3,3], strides=[3,2], pads=[2,1,2,1]", "H,12", "OH,6"),
+    ),
+    "rounded_up_with_unequal_pads": (
+        Code.SYMBOLIC_CEIL,
+        "ceil_mode with pads (0, 1) on a symbolic size",
+        pooled("kernel_shape=[3,3], strides=[2,2], pads=[0,1,1,1], ceil_mode=1", "H,12", "OH,7"),
+    ),
+    "opset_8": (
+        Code.OPSET,
+        "npu.MaxPool3DGradWithArgmax: no body for FLOAT at opset 8; convert the model to opset 9 or newer.",
+        maxpoolgrad.gradient().replace('"" : 17', '"" : 8'),
+    ),
+    "another_version_of_the_dialect": (
+        Code.DIALECT_CONFLICT,
+        "the model imports domain npu in version 2, not 1",
+        scatter.gradient().replace('["" : 18]', '["" : 18, "npu" : 2]'),
+    ),
+    "a_function_of_the_operators_name": (
+        Code.DIALECT_CONFLICT,
+        "the model has a function npu.MaxPool3DGradWithArgmax of its own",
+        with_function("MaxPool3DGradWithArgmax"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, reason: str, model: str | ModelProto) -> None:
+    check_refused(model, code, reason)
+
+
+@pytest.mark.refusal("target")
+@pytest.mark.parametrize("target", ["atlas-inference", "atlas-training", "atlas-200i-500-a2", "Ascend310P3"])
+def test_products_without_the_operator(target: str) -> None:
+    model = onnx.parser.parse_model(scatter.gradient())
+    [anchor] = lower(model, target=target).report.anchors
+    assert (anchor.status, anchor.code, anchor.pattern) == ("refused", Code.TARGET.value, "torch_scatter_add")
+    assert lower(model, target=target).model.SerializeToString() == model.SerializeToString()
+
+
+@pytest.mark.refusal("function-dtype")
+def test_one_body_serves_one_type_below_opset_15() -> None:
+    """The first gradient is lowered; the second has another element type and stays as it is."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 7, opset_import: ["" : 14]>
+        g (float[2,3,9,12] x, float16[2,3,9,12] h, float[2,3,5,6] dy, float16[2,3,5,6] dh)
+            => (float[2,3,9,12] dx, float16[2,3,9,12] dhx) {
+            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+            z, j = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (h)
+            dx = MaxPoolGrad (dy, i)
+            dhx = MaxPoolGrad (dh, j)
+        }"""
+    )
+    lowered, refused = lower(model).report.anchors
+    assert (lowered.name, lowered.status) == ("dx", "lowered")
+    assert (refused.name, refused.code) == ("dhx", Code.FUNCTION_DTYPE.value)
+    model.opset_import[0].version = 15
+    assert not lower(model).report.refused
+
+
+def test_another_function_of_the_domain_is_no_conflict() -> None:
+    assert lower(with_function("Other")).report.lowered
+
+
+def test_a_refused_gradient_brings_nothing_along() -> None:
+    """Of two gradients one is refused: its nodes keep their bytes, and the body of the other comes once."""
+    source = maxpoolgrad.gradient(
+        inputs="float[2,3,9,12] x, double[2,3,9,12] w, float[2,3,5,6] dy, double[2,3,5,6] dw",
+        outputs="float[2,3,9,12] dx, double[2,3,9,12] dwx",
+        between="v, j = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (w)\ndwx = MaxPoolGrad (dw, j)",
+    )
+    model = onnx.parser.parse_model(source)
+    result = lower(model)
+    assert result.report.refused_by_code == {"dtype": 1}
+    assert [function.name for function in result.model.functions] == ["MaxPool3DGradWithArgmax"]
+    kept = {node.SerializeToString() for node in result.model.graph.node}
+    assert {node.SerializeToString() for node in model.graph.node if node.output[0] != "dx"} <= kept

@@ -1,0 +1,419 @@
+"""PyTorch's form, text in and text out: every spelling of it that is lowered, and to what."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lookalikes.scatter import gradient
+from lowering_checks import backward, check_lowered, known_runners, node_text
+from onnx.helper import tensor_dtype_to_np_dtype
+from onnx.parser import parse_graph, parse_model
+from oracles import assert_same_bits, max_pool_indices, pool_gradient
+
+from poolgrad_lowering import lower
+
+FORWARD = "y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)"
+PLANE_LOCAL = f"""{FORWARD}
+    y1, i1 = MaxPool <kernel_shape=[1,1], strides=[1,1]> (x)
+    d = Slice (i1, starts, ends, axes)
+    p = Sub (i, d)"""
+LOWERED = f"""{PLANE_LOCAL}
+    dx_argmax = Cast <to=6> (p)
+    {backward()}"""
+
+
+def test_as_exported() -> None:
+    lowered = check_lowered(
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx)
+        <int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3}, float zero = {0},
+         int64[2] row_shape = {6, 30}, int64[2] canvas_shape = {6, 108}, int64[4] x_shape = {2, 3, 9, 12}> {
+            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+            y1, i1 = MaxPool <kernel_shape=[1,1], strides=[1,1]> (x)
+            d = Slice (i1, starts, ends, axes)
+            p = Sub (i, d)
+            r = Reshape (p, row_shape)
+            u = Reshape (dy, row_shape)
+            z = Expand (zero, canvas_shape)
+            s = ScatterElements <axis=1, reduction="add"> (z, r, u)
+            dx = Reshape (s, x_shape)
+        }""",
+        """
+            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+            y1, i1 = MaxPool <kernel_shape=[1,1], strides=[1,1]> (x)
+            d = Slice (i1, starts, ends, axes)
+            p = Sub (i, d)
+            dx_argmax = Cast <to=6> (p)
+            dx = npu.MaxPool3DGradWithArgmax <
+                ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"
+            > (x, dy, dx_argmax)
+        """,
+    )
+    assert [tensor.name for tensor in lowered.graph.initializer] == ["starts", "ends", "axes"]
+    assert [(entry.domain, entry.version) for entry in lowered.opset_import] == [("", 18), ("npu", 1)]
+    assert [function.name for function in lowered.functions] == ["MaxPool3DGradWithArgmax"]
+
+
+def test_two_axes_on_ascend950() -> None:
+    check_lowered(
+        gradient(),
+        f"""{PLANE_LOCAL}
+            dx_argmax = Cast <to=6> (p)
+            dx = npu.MaxPoolGradWithArgmaxV3 <
+                ksize=[3,3], strides=[2,2], pads=[1,1], dilation=[1,1], ceil_mode=0, dtype=3, data_format="NCHW"
+            > (x, dy, dx_argmax)""",
+        target="ascend950",
+    )
+
+
+ZEROS = f"{{{', '.join(['0'] * 648)}}}"
+
+
+BASES = {
+    "expand": gradient(),
+    "initializer": gradient(canvas="", constants={"zero": f"float[6,108] z = {ZEROS}"}),
+    "constant": gradient(canvas=f"z = Constant <value = float[6,108] {ZEROS}> ()"),
+    "constant_of_shape": gradient(canvas="z = ConstantOfShape (canvas_shape)"),
+    "constant_of_shape_with_value": gradient(canvas="z = ConstantOfShape <value = float[1] {0}> (canvas_shape)"),
+    "expand_over_concat": gradient(
+        canvas="n = Constant <value_ints = [6]> ()\nhw = Constant <value_ints = [108]> ()\n"
+        "c = Concat <axis=0> (n, hw)\nz = Expand (zero, c)"
+    ),
+    "cast": gradient(
+        canvas="w = Expand (zero, canvas_shape)\nz = Cast <to=1> (w)", constants={"zero": "int64 zero = {0}"}
+    ),
+    "reshape": gradient(
+        canvas="w = Expand (zero, long)\nz = Reshape (w, canvas_shape)",
+        constants={"long": "int64[1] long = {648}"},
+    ),
+}
+
+
+@pytest.mark.parametrize("source", BASES.values(), ids=BASES)
+def test_spellings_of_zeros(source: str) -> None:
+    check_lowered(source, LOWERED)
+
+
+VIEWS = {
+    "allowzero": gradient(result="dx = Reshape <allowzero=1> (s, x_shape)"),
+    "free_size": gradient(constants={"row_shape": "int64[2] row_shape = {-1, 30}"}),
+    "copied_sizes": gradient(
+        rows="r3 = Reshape (p, planes)\nr = Reshape (r3, row_shape)",
+        constants={"planes": "int64[3] planes = {0, 0, -1}"},
+    ),
+    "flatten": gradient(rows="rn = Flatten <axis=2> (p)\nr = Identity (rn)", updates="u = Flatten <axis=-2> (dy)"),
+    "three_axes": gradient(
+        scatter='s = ScatterElements <axis=2, reduction="add"> (z, r, u)',
+        constants={
+            "row_shape": "int64[3] row_shape = {2, 3, 30}",
+            "canvas_shape": "int64[3] canvas_shape = {2, 3, 108}",
+        },
+    ),
+    "three_axes_from_the_end": gradient(
+        scatter='s = ScatterElements <axis=-1, reduction="add"> (z, r, u)',
+        constants={
+            "row_shape": "int64[3] row_shape = {2, 3, 30}",
+            "canvas_shape": "int64[3] canvas_shape = {2, 3, 108}",
+        },
+    ),
+    "result_in_two_steps": gradient(
+        result="v = Reshape (s, rows)\ndx = Reshape (v, x_shape)", constants={"rows": "int64[2] rows = {54, 12}"}
+    ),
+}
+
+
+@pytest.mark.parametrize("source", VIEWS.values(), ids=VIEWS)
+def test_spellings_of_views(source: str) -> None:
+    check_lowered(source, LOWERED)
+
+
+def test_updates_that_never_had_the_pooled_shape() -> None:
+    """An optimiser has merged the Reshape to the pooled shape and the one to rows: the node makes the shape anew."""
+    check_lowered(
+        gradient(inputs="float[2,3,9,12] x, float[6,30] dy", updates="u = Identity (dy)"),
+        f"""{PLANE_LOCAL}
+            u = Identity (dy)
+            dx_argmax = Cast <to=6> (p)
+            dx_pooled_shape = Constant <value = int64[4] {{2, 3, 5, 6}}> ()
+            dx_grad = Reshape (u, dx_pooled_shape)
+            {backward("x, dx_grad, dx_argmax")}""",
+    )
+
+
+def test_rows_that_are_read_as_they_are() -> None:
+    check_lowered(
+        gradient(outputs="float[2,3,5,6] y, float[6,108] dx", result="dx = Neg (s)"),
+        f"""{PLANE_LOCAL}
+            s_argmax = Cast <to=6> (p)
+            {backward("x, dy, s_argmax", "s_MaxPool3DGradWithArgmax")}
+            s_shape = Constant <value = int64[2] {{6, 108}}> ()
+            s = Reshape (s_MaxPool3DGradWithArgmax, s_shape)
+            dx = Neg (s)""",
+    )
+
+
+def test_result_in_the_shape_of_what_x_is_a_view_of() -> None:
+    """A layer over rows in front of the pool: the gradient goes back to rows in one Reshape."""
+    check_lowered(
+        gradient(
+            inputs="float[54,12] x_rows, float[2,3,5,6] dy",
+            outputs="float[2,3,5,6] y, float[54,12] dx",
+            pool=f"x = Reshape (x_rows, x_shape)\n{FORWARD}",
+            result="dx = Reshape (s, as_rows)",
+            constants={"as_rows": "int64[2] as_rows = {54, 12}"},
+        ),
+        f"""x = Reshape (x_rows, x_shape)
+            {PLANE_LOCAL}
+            dx_argmax = Cast <to=6> (p)
+            {backward(dx="dx_MaxPool3DGradWithArgmax")}
+            dx_shape = Constant <value = int64[2] {{54, 12}}> ()
+            dx = Reshape (dx_MaxPool3DGradWithArgmax, dx_shape)""",
+    )
+
+
+REMAINDER = {"companion": "", "first": "", "plane_local": "p = Mod (i, plane)"}
+REMAINDER_LOWERED = f"""{FORWARD}
+    p = Mod (i, plane)
+    dx_argmax = Cast <to=6> (p)
+    {backward()}"""
+WHOLE_LOWERED = f"""{FORWARD}
+    dx_plane = Constant <value = int64 {{108}}> ()
+    dx_plane_index = Mod (i, dx_plane)
+    dx_argmax = Cast <to=6> (dx_plane_index)
+    {backward()}"""
+WHOLE = {"companion": "", "first": "", "plane_local": "", "rows": "r = Reshape (i, row_shape)"}
+NUMBERINGS = {
+    "remainder": (gradient(**REMAINDER, constants={"plane": "int64 plane = {108}"}), REMAINDER_LOWERED),
+    "remainder_of_a_vector": (gradient(**REMAINDER, constants={"plane": "int64[1] plane = {108}"}), REMAINDER_LOWERED),
+    "remainder_of_rows": (
+        gradient(
+            companion="",
+            first="",
+            plane_local="",
+            rows="q = Reshape (i, row_shape)\nr = Mod (q, plane)",
+            constants={"plane": "int64 plane = {108}"},
+        ),
+        WHOLE_LOWERED,
+    ),
+    "whole_tensor": (
+        gradient(
+            **WHOLE,
+            scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
+            constants={"row_shape": "int64[1] row_shape = {-1}", "canvas_shape": "int64[1] canvas_shape = {648}"},
+        ),
+        WHOLE_LOWERED,
+    ),
+    "whole_tensor_as_one_row": (
+        gradient(
+            **WHOLE,
+            constants={
+                "row_shape": "int64[2] row_shape = {1, 180}",
+                "canvas_shape": "int64[2] canvas_shape = {1, 648}",
+            },
+        ),
+        WHOLE_LOWERED,
+    ),
+    "int32_before_the_rows": (
+        gradient(rows="c = Cast <to=6> (p)\nr = Reshape (c, row_shape)"),
+        f"{PLANE_LOCAL}\nc = Cast <to=6> (p)\n{backward('x, dy, c')}",
+    ),
+    "int32_after_the_rows": (gradient(rows="q = Reshape (p, row_shape)\nr = Cast <to=6> (q)"), LOWERED),
+    "companion_with_explicit_defaults": (
+        gradient(companion="y1, i1 = MaxPool <kernel_shape=[1,1], dilations=[2,2], ceil_mode=1> (x)"),
+        LOWERED.replace("kernel_shape=[1,1], strides=[1,1]", "kernel_shape=[1,1], dilations=[2,2], ceil_mode=1"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "expected"), NUMBERINGS.values(), ids=NUMBERINGS)
+def test_spellings_of_plane_local_indices(source: str, expected: str) -> None:
+    check_lowered(source, expected)
+
+
+def test_one_plane_needs_no_other_numbering() -> None:
+    """With one plane the whole tensor's numbering is the plane's."""
+    check_lowered(
+        gradient(
+            **WHOLE,
+            inputs="float[1,1,9,12] x, float[1,1,5,6] dy",
+            outputs="float[1,1,5,6] y, float[1,1,9,12] dx",
+            constants={
+                "row_shape": "int64[2] row_shape = {1, 30}",
+                "canvas_shape": "int64[2] canvas_shape = {1, 108}",
+                "x_shape": "int64[4] x_shape = {1, 1, 9, 12}",
+            },
+        ),
+        WHOLE_LOWERED,
+    )
+
+
+WINDOWS = {  # MaxPool's attributes, the pooled size, the node's attributes
+    "tiles": ("kernel_shape=[2,3], strides=[2,3]", (4, 4), "ksize=[1,2,3], strides=[1,2,3], pads=[0,0,0]", 0),
+    "gaps": ("kernel_shape=[2,2], strides=[3,4]", (3, 3), "ksize=[1,2,2], strides=[1,3,4], pads=[0,0,0]", 0),
+    "stride_one": (
+        "kernel_shape=[3,3], pads=[1,1,1,1]",
+        (9, 12),
+        "ksize=[1,3,3], strides=[1,1,1], pads=[0,1,1]",
+        0,
+    ),
+    "ceil": (
+        "kernel_shape=[4,4], strides=[4,5], ceil_mode=1",
+        (3, 3),
+        "ksize=[1,4,4], strides=[1,4,5], pads=[0,0,0]",
+        1,
+    ),
+    "dilation": (
+        "kernel_shape=[3,2], dilations=[2,3]",
+        (5, 9),
+        "ksize=[1,5,4], strides=[1,1,1], pads=[0,0,0]",
+        0,
+    ),
+    "unequal_pads": (
+        "kernel_shape=[3,3], strides=[2,2], pads=[0,1,1,0]",
+        (4, 6),
+        "ksize=[1,4,4], strides=[1,2,2], pads=[0,1,1]",
+        0,
+    ),
+    "same_upper": (
+        'kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"',
+        (5, 6),
+        "ksize=[1,3,4], strides=[1,2,2], pads=[0,1,1]",
+        0,
+    ),
+    "same_lower": (
+        'kernel_shape=[2,3], strides=[2,2], auto_pad="SAME_LOWER"',
+        (5, 6),
+        "ksize=[1,3,4], strides=[1,2,2], pads=[0,1,1]",
+        0,
+    ),
+    "valid": (
+        'kernel_shape=[3,3], strides=[2,2], auto_pad="VALID"',
+        (4, 5),
+        "ksize=[1,3,3], strides=[1,2,2], pads=[0,0,0]",
+        0,
+    ),
+}
+
+
+def pooled_by(attributes: str, height: int, width: int) -> str:
+    """The genuine form over x float[2,3,9,12] with another forward pool."""
+    return gradient(
+        inputs=f"float[2,3,9,12] x, float[2,3,{height},{width}] dy",
+        outputs=f"float[2,3,{height},{width}] y, float[2,3,9,12] dx",
+        pool=f"y, i = MaxPool <{attributes}> (x)",
+        constants={"row_shape": f"int64[2] row_shape = {{6, {height * width}}}"},
+    )
+
+
+@pytest.mark.parametrize(("attributes", "size", "window", "ceil"), WINDOWS.values(), ids=WINDOWS)
+def test_windows(attributes: str, size: tuple[int, int], window: str, ceil: int) -> None:
+    check_lowered(
+        pooled_by(attributes, *size),
+        f"""{PLANE_LOCAL.replace(FORWARD, f"y, i = MaxPool <{attributes}> (x)")}
+            dx_argmax = Cast <to=6> (p)
+            {backward(window=f"{window}, dilation=[1,1,1], ceil_mode={ceil}")}""",
+    )
+
+
+def test_padding_beyond_half_the_kernel_takes_a_canvas() -> None:
+    attributes = "kernel_shape=[3,3], strides=[3,2], pads=[2,1,2,1]"
+    check_lowered(
+        pooled_by(attributes, 4, 6),
+        f"""{PLANE_LOCAL.replace(FORWARD, f"y, i = MaxPool <{attributes}> (x)")}
+            dx_origin = Constant <value = int64 {{24}}> ()
+            dx_canvas_index = Add (p, dx_origin)
+            dx_argmax = Cast <to=6> (dx_canvas_index)
+            dx_margins = Constant <value = int64[8] {{0, 0, 2, 0, 0, 0, 1, 0}}> ()
+            dx_canvas = Pad (x, dx_margins)
+            {
+            backward(
+                "dx_canvas, dy, dx_argmax",
+                "dx_MaxPool3DGradWithArgmax",
+                window="ksize=[1,3,3], strides=[1,3,2], pads=[0,0,1], dilation=[1,1,1], ceil_mode=0",
+            )
+        }
+            dx_starts = Constant <value = int64[2] {{2, 0}}> ()
+            dx_ends = Constant <value = int64[2] {{11, 12}}> ()
+            dx_axes = Constant <value = int64[2] {{2, 3}}> ()
+            dx = Slice (dx_MaxPool3DGradWithArgmax, dx_starts, dx_ends, dx_axes)""",
+    )
+
+
+# MaxPool takes bfloat16 from opset 22 on.
+@pytest.mark.parametrize(("element_type", "number", "opset"), [("float16", 10, 18), ("bfloat16", 16, 22)])
+def test_half_types_are_scattered_in_float32(element_type: str, number: int, opset: int) -> None:
+    if tensor_dtype_to_np_dtype(number).itemsize != 2:
+        pytest.skip("this onnx has no bfloat16 to compute with")
+    check_lowered(
+        gradient(
+            inputs=f"{element_type}[2,3,9,12] x, {element_type}[2,3,5,6] dy",
+            outputs=f"{element_type}[2,3,5,6] y, {element_type}[2,3,9,12] dx",
+            updates="v = Reshape (dy, row_shape)\nu = Cast <to=1> (v)",
+            result=f"w = Reshape (s, x_shape)\ndx = Cast <to={number}> (w)",
+        ).replace('"" : 18', f'"" : {opset}'),
+        LOWERED,
+    )
+
+
+def test_sums_in_a_half_type_are_rounded_once() -> None:
+    """The lowered node adds in float32: held against the definition, since the scatter itself rounds every sum."""
+    model = parse_model(
+        gradient(
+            inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy",
+            outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx",
+            canvas="w = Expand (zero, canvas_shape)\nz = Cast <to=10> (w)",
+        )
+    )
+    random = np.random.default_rng(0)
+    x = random.choice([0, 1, 2], (2, 3, 9, 12)).astype(np.float16)
+    dy = random.standard_normal((2, 3, 5, 6)).astype(np.float16)
+    lowered = lower(model).model
+    assert node_text(lowered.graph) == node_text(parse_graph(f"g () => () {{ {LOWERED} }}"))
+    expected = pool_gradient(x.shape, dy, max_pool_indices(x, [3, 3], [2, 2], [1, 1, 1, 1]))
+    for run in known_runners(lowered):
+        assert_same_bits(run(lowered, {"x": x, "dy": dy})["dx"], expected)
+
+
+def test_batch_size_from_another_input() -> None:
+    check_lowered(
+        gradient(
+            inputs="float[N,3,9,12] x, float[N,3,5,6] dy, int64[N] labels",
+            outputs="float[N,3,5,6] y, float[N,3,9,12] dx",
+            canvas="""n = Shape <start=0, end=1> (labels)
+                n0 = Squeeze (n)
+                planes = Mul (n0, channels)
+                planes1 = Reshape (planes, one)
+                canvas_shape = Concat <axis=0> (planes1, plane)
+                z = Expand (zero, canvas_shape)""",
+            constants={
+                "row_shape": "int64[2] row_shape = {-1, 30}",
+                "x_shape": "int64[4] x_shape = {-1, 3, 9, 12}",
+                "canvas_shape": "int64[1] plane = {108}",
+                "channels": "int64 channels = {3}",
+                "one": "int64[1] one = {1}",
+            },
+        ),
+        LOWERED,
+    )
+
+
+@pytest.mark.parametrize("opset", range(16, 24))
+def test_opsets(opset: int) -> None:
+    check_lowered(gradient().replace('"" : 18', f'"" : {opset}'), LOWERED)
+
+
+def test_other_readers_keep_what_they_read() -> None:
+    """The plane-local indices, the rows of updates and the zeros are read elsewhere and stay."""
+    lowered = check_lowered(
+        gradient(
+            outputs="float[2,3,5,6] y, float[2,3,9,12] dx, int64[2,3,5,6] p, float[6,30] sum, float[6,108] z",
+            result="dx = Reshape (s, x_shape)\nsum = Add (u, u)",
+        ),
+        f"""{PLANE_LOCAL}
+            u = Reshape (dy, row_shape)
+            z = Expand (zero, canvas_shape)
+            dx_argmax = Cast <to=6> (p)
+            {backward()}
+            sum = Add (u, u)""",
+    )
+    assert "canvas_shape" in {tensor.name for tensor in lowered.graph.initializer}

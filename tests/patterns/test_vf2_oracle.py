@@ -1,0 +1,121 @@
+"""Subgraph isomorphism as an independent matcher: it must find the anchors that the compiler finds, and no others.
+
+networkx's VF2 matches the cores of the forms by operator types and by which output goes to which input, on a graph
+in which views and casts are contracted. It sees neither values nor shapes: that the base is all zero, that the
+companion is 1×1 and its Slice takes each plane's first index, that rows are planes, that the element type is one of
+Ascend's. So it finds what the compiler lowers, and what the compiler refuses for one of those reasons. It knows only
+the spellings of these cores: a remainder in place of Sub, or whole-tensor Indices, are not among the built graphs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import catalogue
+import networkx as nx
+import onnx
+import pytest
+from catalogue import Entry
+from networkx.algorithms.isomorphism import DiGraphMatcher
+from onnx import GraphProto, NodeProto
+
+from poolgrad_lowering import inspect
+from poolgrad_lowering.codes import Code
+
+CONTRACTED = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+BEHIND_THE_STRUCTURE = (Code.DTYPE.value, Code.STORAGE_ORDER.value)
+
+
+def core(edges: list[tuple[str, str, int, int]], kinds: dict[str, str]) -> nx.DiGraph[str]:
+    """A pattern: edges from node to node with output and input numbers.
+
+    A node has its `kind`, an edge its `ports`, the set of (output number, input number) that it stands for.
+    """
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from((name, {"kind": kind}) for name, kind in kinds.items())
+    graph.add_edges_from((start, end, {"ports": {(out, to)}}) for start, end, out, to in edges)
+    return graph
+
+
+MAX_POOL_GRAD = core([("pool", "anchor", 1, 1)], {"pool": "MaxPool", "anchor": "MaxPoolGrad"})
+SCATTER_ADD = core(
+    [
+        ("pool", "local", 1, 0),
+        ("companion", "first", 1, 0),
+        ("first", "local", 0, 1),
+        ("local", "anchor", 0, 1),
+    ],
+    {
+        "pool": "MaxPool",
+        "companion": "MaxPool",
+        "first": "Slice",
+        "local": "Sub",
+        "anchor": "ScatterElements(add)",
+    },
+)
+
+
+def contracted(graph: GraphProto) -> nx.DiGraph[str]:
+    """The nodes of a graph by label, joined where one reads another through nothing but views and casts."""
+    producers = {name: (node, number) for node in graph.node for number, name in enumerate(node.output)}
+    result: nx.DiGraph[str] = nx.DiGraph()
+    for node in graph.node:
+        result.add_node(label(node), kind=kind(node))
+    for node in graph.node:
+        for position, name in enumerate(node.input):
+            maker = producers.get(name)
+            while maker is not None and maker[0].op_type in CONTRACTED:
+                maker = producers.get(maker[0].input[0])
+            if maker is not None:
+                join(result, label(maker[0]), label(node), (maker[1], position))
+    return result
+
+
+def join(graph: nx.DiGraph[str], start: str, end: str, ports: tuple[int, int]) -> None:
+    if not graph.has_edge(start, end):
+        graph.add_edge(start, end, ports=set())
+    graph.edges[start, end]["ports"].add(ports)
+
+
+def label(node: NodeProto) -> str:
+    return node.name or node.output[0]
+
+
+def kind(node: NodeProto) -> str:
+    reductions = [attribute.s.decode() for attribute in node.attribute if attribute.name == "reduction"]
+    return f"{node.op_type}({reductions[0]})" if node.op_type == "ScatterElements" and reductions else node.op_type
+
+
+def anchors(graph: nx.DiGraph[str], pattern: nx.DiGraph[str]) -> set[str]:
+    """The nodes that play the anchor's part in some match."""
+
+    def same_kind(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+        return bool(found["kind"] == wanted["kind"])
+
+    def has_ports(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+        return bool(wanted["ports"] <= found["ports"])
+
+    matcher = DiGraphMatcher(graph, pattern, node_match=same_kind, edge_match=has_ports)
+    matches = matcher.subgraph_monomorphisms_iter()
+    return {found for match in matches for found, role in match.items() if role == "anchor"}
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in catalogue.entries()])
+def test_same_anchors_as_by_isomorphism(entry: Entry) -> None:
+    model = onnx.load(entry.file)
+    graph = contracted(model.graph)
+    by_isomorphism = anchors(graph, MAX_POOL_GRAD) | anchors(graph, SCATTER_ADD)
+    by_compiler = {
+        anchor.name
+        for anchor in inspect(model).anchors
+        if anchor.status == "lowered" or anchor.code in BEHIND_THE_STRUCTURE
+    }
+    assert by_isomorphism == by_compiler
+
+
+def test_isomorphism_finds_every_site() -> None:
+    """And of each form one gradient that is refused behind the structure: ort/column_major and torch/float64."""
+    models = [onnx.load(entry.file) for entry in catalogue.entries()]
+    found = [(anchors(g, MAX_POOL_GRAD), anchors(g, SCATTER_ADD)) for g in (contracted(m.graph) for m in models)]
+    assert sum(len(first) for first, _ in found) == sum(entry.sites.get("F1", 0) for entry in catalogue.entries()) + 1
+    assert sum(len(second) for _, second in found) == sum(entry.sites.get("F4", 0) for entry in catalogue.entries()) + 1
