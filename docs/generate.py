@@ -1,0 +1,133 @@
+"""Writes the pages of this folder that show the code's own tables: each from its template and those tables.
+
+`make docs` runs it; a test holds the committed pages against what it makes. Hand-written text is in `templates/`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from string import Template
+
+from onnx import AttributeProto, TensorProto
+
+from poolgrad_lowering.codes import DESCRIPTIONS
+from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
+from poolgrad_lowering.gradient import Pattern
+from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.targets import DEFAULT_TARGET, TARGETS, Support, Target
+
+DOCS = Path(__file__).parent
+
+
+def codes() -> str:
+    """Every refusal code and its meaning."""
+    rows = sorted((code.value, description) for code, description in DESCRIPTIONS.items())
+    return _table(("code", "meaning"), ((f"`{code}`", description) for code, description in rows))
+
+
+def products() -> str:
+    """Every product: its name for `--target`, its SoC names, its operator for 2-D pools."""
+    rows = ((f"`{t.name}`", t.title, _code(t.max_pool_2d_grad), ", ".join(t.socs)) for t in TARGETS.values())
+    return _table(("target", "product", "2-D max pool becomes", "SoC names"), rows)
+
+
+def operators() -> str:
+    """What each product's operators take."""
+    rows = (_operator(target, op, support) for target in TARGETS.values() for op, support in target.operators.items())
+    return _table(("target", "operator", "element types", "elements of a plane, at most"), rows)
+
+
+def forms() -> str:
+    """A section per form, from its module."""
+    return "\n\n".join(_form(pattern) for pattern in all_patterns())
+
+
+def ops() -> str:
+    """A section per op of the dialect."""
+    return "\n\n".join(_op(op) for op in OPS.values())
+
+
+PAGES: dict[str, Callable[[], dict[str, object]]] = {
+    "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
+    "legality": lambda: {"codes": codes()},
+    "patterns": lambda: {"forms": forms()},
+    "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
+}
+
+
+def page(name: str) -> str:
+    """The text of one generated page."""
+    template = Template((DOCS / "templates" / f"{name}.md").read_text(encoding="utf-8"))
+    return template.substitute(PAGES[name]())
+
+
+def main() -> None:
+    """Write all pages."""
+    for name in PAGES:
+        (DOCS / f"{name}.md").write_text(page(name), encoding="utf-8")
+
+
+def _operator(target: Target, op: str, support: Support) -> tuple[str, ...]:
+    return f"`{target.name}`", _code(op), _types(support.element_types), str(support.max_plane)
+
+
+def _form(pattern: Pattern) -> str:
+    text = inspect.cleandoc(sys.modules[pattern.match.__module__].__doc__ or "")
+    anchors = ", ".join(f"`{op_type}` (domain `{domain or 'ai.onnx'}`)" for domain, op_type in pattern.anchors)
+    return f"## {pattern.name}\n\n{pattern.summary}.\n\nAnchor: {anchors}\n\n{text}"
+
+
+def _op(op: Op) -> str:
+    operands = [("input", operand) for operand in op.inputs] + [("output", operand) for operand in op.outputs]
+    tensors = _table(
+        ("", "name", "element types", "meaning"),
+        ((kind, f"`{o.name}`", _types(TYPES[o.type_variable]), o.doc) for kind, o in operands),
+    )
+    attributes = _table(("attribute", "type", "values", "meaning"), map(_attribute, op.attributes))
+    ranks = " or ".join(map(str, op.ranks))
+    return f"## {op.name}\n\n{op.doc}\n\nRank of every operand: {ranks}.\n\n{tensors}\n\n" + (
+        attributes if op.attributes else "No attributes."
+    )
+
+
+def _attribute(attribute: Attribute) -> tuple[str, ...]:
+    kind = AttributeProto.AttributeType.Name(attribute.type).lower()
+    return (
+        f"`{attribute.name}`",
+        kind if attribute.length is None else f"{attribute.length} {kind}",
+        _values(attribute),
+        attribute.doc,
+    )
+
+
+def _values(attribute: Attribute) -> str:
+    parts = [
+        " or ".join(map(str, attribute.allowed)) if attribute.allowed is not None else "",
+        f"each ≥ {attribute.minimum}" if attribute.minimum is not None else "",
+        "required" if attribute.required else f"default {_plain(attribute.default)}",
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _plain(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _types(element_types: Iterable[int]) -> str:
+    names = (TensorProto.DataType.Name(number).lower() for number in sorted(element_types))
+    return ", ".join("float32" if name == "float" else name for name in names)
+
+
+def _code(name: str | None) -> str:
+    return f"`{name}`" if name else "–"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), *rows))
+
+
+if __name__ == "__main__":
+    main()

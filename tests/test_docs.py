@@ -1,0 +1,68 @@
+"""The pages of docs/ say what the code does: generated ones are up to date, the report's page describes the report."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import onnx
+import pytest
+
+from poolgrad_lowering import inspect
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+REPORT_PAGE = (DOCS / "report.md").read_text(encoding="utf-8")
+LINKED = re.compile(r"\((docs/[\w/]+\.md)\)|`(docs/\w+\.md)`")
+
+
+def generator() -> ModuleType:
+    """docs/generate.py as a module."""
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_template_has_its_page() -> None:
+    assert set(generator().PAGES) == {path.stem for path in (DOCS / "templates").iterdir()}
+
+
+@pytest.mark.parametrize("name", ["dialect", "legality", "patterns", "targets"])
+def test_generated_page_is_up_to_date(name: str) -> None:
+    committed = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    assert committed == generator().page(name), f"docs/{name}.md is not what the code's tables make: run `make docs`"
+
+
+def test_pages_name_only_pages_that_exist() -> None:
+    for path in [ROOT / "README.md", *DOCS.glob("*.md")]:
+        for linked, quoted in LINKED.findall(path.read_text(encoding="utf-8")):
+            assert (ROOT / (linked or quoted)).exists(), f"{path.name} names {linked or quoted}"
+
+
+def test_report_example_is_what_the_code_makes() -> None:
+    [block] = re.findall(r"^```json\n(.*?)^```", REPORT_PAGE, re.MULTILINE | re.DOTALL)
+    documented = json.loads(block)
+    model = onnx.load(ROOT / "models" / "built" / "torch" / "lenet.onnx")
+    found = json.loads(inspect(model, target="Ascend910B3").to_json())
+    assert documented["summary"].pop("seconds") > 0
+    assert found["summary"].pop("seconds") > 0
+    assert documented == found
+
+
+def test_report_page_names_every_field() -> None:
+    report: dict[str, Any] = inspect(onnx.load(ROOT / "models" / "built" / "torch" / "lenet.onnx")).to_dict()
+    for heading, fields in {
+        "The report": report,
+        "An anchor": report["anchors"][0],
+        "The summary": report["summary"],
+    }.items():
+        [section] = re.findall(rf"^#+ {heading}\n(.*?)(?=^#|\Z)", REPORT_PAGE, re.MULTILINE | re.DOTALL)
+        rows = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
+        assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(fields)
