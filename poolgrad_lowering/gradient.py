@@ -28,9 +28,11 @@ class PoolGradient:
     * `x`: the pooled input, (N, C, spatial…), `element_type` its `TensorProto.DataType`
     * `grad`: the incoming gradient; its elements in row-major order are those of the pooled output, its shape is
       the pooled shape unless `grad_is_flat`
-    * `argmax`: the recorded indices in the pooled shape, counted as `numbering` says
+    * `argmax`: the recorded indices, counted as `numbering` says (along spatial axis `axis` where that is AXIS), in the
+      pooled shape unless `argmax_is_flat`
     * `dx`: the value that the lowered node takes over; its shape is x's unless `dx_shape` names another one with the
       same elements in row-major order
+    * `channels_last`: `grad` and `dx` are (N, spatial…, C), all else stays (N, C, spatial…)
     * `windows`: the MaxPool's attributes, or that the windows are adaptive
     * `x_shape`, `pooled_shape`: the shapes of x and of the pooled output, (N, C, spatial…), symbols kept
     """
@@ -46,13 +48,20 @@ class PoolGradient:
     pooled_shape: Shape
     grad_is_flat: bool = False
     dx_shape: Shape | None = None
+    argmax_is_flat: bool = False
+    channels_last: bool = False
+    axis: int = 0
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One form: its name, the operators (domain, op type) that can be its anchor, and how a candidate is judged."""
+    """One form: its name, the operators (domain, op type) that can be its anchor, and how a candidate is judged.
+
+    `match` answers None where the node is no anchor of this form at all, and a refusal where it is one but a condition
+    fails.
+    """
 
     name: str
     anchors: tuple[tuple[str, str], ...]
     summary: str
-    match: Callable[[Facts, Node], PoolGradient | Refusal]
+    match: Callable[[Facts, Node], PoolGradient | Refusal | None]

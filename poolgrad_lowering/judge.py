@@ -8,11 +8,13 @@ from onnx import FunctionProto
 
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect import DOMAIN, OPS
+from poolgrad_lowering.dims import Shown
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.index import ModelIndex, Node, Scope
 from poolgrad_lowering.legality import Plan, plan
 from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.provenance import Numbering
 from poolgrad_lowering.targets import Target
 
 
@@ -41,28 +43,30 @@ def judge(index: ModelIndex, facts: Facts, target: Target) -> list[Site | Declin
     for pattern in all_patterns():
         for op in pattern.anchors:
             by_op.setdefault(op, []).append(pattern)
-    return [
-        _verdict(facts, scope.node(position), patterns, target)
+    verdicts = (
+        _verdict(facts, scope.node(position), by_op[op], target)
         for scope in index.scopes
         if not _is_dialect_body(scope)
-        for position, patterns in sorted(
-            (position, patterns) for op, patterns in by_op.items() for position in scope.by_op.get(op, ())
-        )
-    ]
+        for position, op in sorted((position, op) for op in by_op for position in scope.by_op.get(op, ()))
+    )
+    return [verdict for verdict in verdicts if verdict is not None]
 
 
-def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target) -> Site | Declined:
+def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target) -> Site | Declined | None:
+    """The first form that proves the anchor a gradient decides; None where no form knows it."""
     refusals: list[Refusal] = []
     for pattern in patterns:
         gradient = pattern.match(facts, anchor)
         if isinstance(gradient, Refusal):
             refusals.append(gradient)
-            continue
-        planned = _hidden(gradient) or plan(gradient, target)
-        if isinstance(planned, Refusal):
-            return Declined(anchor, pattern.name, planned)
-        return Site(anchor, pattern.name, gradient, planned)
-    return Declined(anchor, None, refusals[-1])
+        elif gradient is not None:
+            planned = _hidden(gradient) or _shapeless(gradient) or plan(gradient, target)
+            if isinstance(planned, Refusal):
+                return Declined(anchor, pattern.name, planned)
+            return Site(anchor, pattern.name, gradient, planned)
+    # A form that knows where the indices come from says more than one that does not.
+    refusals.sort(key=lambda refusal: refusal.code is Code.INDICES_SOURCE)
+    return Declined(anchor, None, refusals[0]) if refusals else None
 
 
 def _hidden(gradient: PoolGradient) -> Refusal | None:
@@ -70,6 +74,21 @@ def _hidden(gradient: PoolGradient) -> Refusal | None:
     for value in (gradient.x, gradient.grad, gradient.argmax):
         if gradient.dx.scope.resolve(value.name) != value:
             return refuse(Code.SHADOWED_NAME, "'{}' is redefined in {}", value.name, gradient.dx.scope.path)
+    return None
+
+
+def _shapeless(gradient: PoolGradient) -> Refusal | None:
+    """Whether an operand has to be brought into a shape that nothing tells."""
+    flat = gradient.argmax_is_flat and sum(dim.static is None for dim in gradient.pooled_shape) > 1
+    spatial = gradient.x_shape[2:]
+    slanted = gradient.numbering is Numbering.AXIS and len(spatial) > 1 and any(dim.static is None for dim in spatial)
+    if flat or slanted:
+        return refuse(
+            Code.UNKNOWN_SHAPE,
+            "'{}' cannot become plane-local over {}: several sizes are not known",
+            gradient.argmax.name,
+            Shown(gradient.x_shape),
+        )
     return None
 
 

@@ -28,6 +28,7 @@ class Numbering(Enum):
 
     TENSOR = "tensor"  # flat position in the whole (N, C, spatial…) tensor
     PLANE = "plane"  # flat position in one (n, c) plane
+    AXIS = "axis"  # position along one spatial axis, the window's other coordinates being its own
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,8 @@ def test_updates_that_never_had_the_pooled_shape() -> None:
         f"""{PLANE_LOCAL}
             u = Identity (dy)
             dx_argmax = Cast <to=6> (p)
-            dx_pooled_shape = Constant <value = int64[4] {{2, 3, 5, 6}}> ()
-            dx_grad = Reshape (u, dx_pooled_shape)
+            dx_grad_shape = Constant <value = int64[4] {{2, 3, 5, 6}}> ()
+            dx_grad = Reshape (u, dx_grad_shape)
             {backward("x, dx_grad, dx_argmax")}""",
     )
 
@@ -146,8 +146,8 @@ def test_rows_that_are_read_as_they_are() -> None:
         f"""{PLANE_LOCAL}
             s_argmax = Cast <to=6> (p)
             {backward("x, dy, s_argmax", "s_MaxPool3DGradWithArgmax")}
-            s_shape = Constant <value = int64[2] {{6, 108}}> ()
-            s = Reshape (s_MaxPool3DGradWithArgmax, s_shape)
+            s_view_shape = Constant <value = int64[2] {{6, 108}}> ()
+            s = Reshape (s_MaxPool3DGradWithArgmax, s_view_shape)
             dx = Neg (s)""",
     )
 
@@ -166,8 +166,8 @@ def test_result_in_the_shape_of_what_x_is_a_view_of() -> None:
             {PLANE_LOCAL}
             dx_argmax = Cast <to=6> (p)
             {backward(dx="dx_MaxPool3DGradWithArgmax")}
-            dx_shape = Constant <value = int64[2] {{54, 12}}> ()
-            dx = Reshape (dx_MaxPool3DGradWithArgmax, dx_shape)""",
+            dx_view_shape = Constant <value = int64[2] {{54, 12}}> ()
+            dx = Reshape (dx_MaxPool3DGradWithArgmax, dx_view_shape)""",
     )
 
 

@@ -120,11 +120,11 @@ def test_unbatched() -> None:
             p_4d = Sub (i, d)
             u = Reshape (dy, rows)
             dx_argmax = Cast <to=6> (p_4d)
-            dx_pooled_shape = Constant <value = int64[4] {{1, 3, 5, 6}}> ()
-            dx_grad = Reshape (u, dx_pooled_shape)
+            dx_grad_shape = Constant <value = int64[4] {{1, 3, 5, 6}}> ()
+            dx_grad = Reshape (u, dx_grad_shape)
             {backward("x_4d, dx_grad, dx_argmax", "dx_MaxPool3DGradWithArgmax")}
-            dx_shape = Constant <value = int64[3] {{3, 9, 12}}> ()
-            dx = Reshape (dx_MaxPool3DGradWithArgmax, dx_shape)
+            dx_view_shape = Constant <value = int64[3] {{3, 9, 12}}> ()
+            dx = Reshape (dx_MaxPool3DGradWithArgmax, dx_view_shape)
         """,
     )
 
@@ -269,11 +269,11 @@ def test_rows_of_one_gradient_are_the_updates_of_the_next() -> None:
             dm_MaxPool3DGradWithArgmax = npu.MaxPool3DGradWithArgmax <
                 ksize=[1,2,3], strides=[1,2,3], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"
             > (m, dy, dm_argmax)
-            dm_shape = Constant <value = int64[2] {{6, 30}}> ()
-            dm = Reshape (dm_MaxPool3DGradWithArgmax, dm_shape)
+            dm_view_shape = Constant <value = int64[2] {{6, 30}}> ()
+            dm = Reshape (dm_MaxPool3DGradWithArgmax, dm_view_shape)
             dx_argmax = Cast <to=6> (p)
-            dx_pooled_shape = Constant <value = int64[4] {{2, 3, 5, 6}}> ()
-            dx_grad = Reshape (dm, dx_pooled_shape)
+            dx_grad_shape = Constant <value = int64[4] {{2, 3, 5, 6}}> ()
+            dx_grad = Reshape (dm, dx_grad_shape)
             {backward("x, dx_grad, dx_argmax")}
         """,
     )

@@ -12,7 +12,7 @@ from pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.dialect import DOMAIN, registered_schemas
-from poolgrad_lowering.emit import NodeWriter
+from poolgrad_lowering.node_writer import NodeWriter
 
 OPSETS = range(9, 24)
 
@@ -52,7 +52,10 @@ def lowered_once(model: ModelProto, target: str = "atlas-a2") -> ModelProto:
 @pytest.mark.parametrize(("x_shape", "attributes"), CANVASES)
 @pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
 def test_canvas(x_shape: list[int], attributes: dict[str, Any], target: str) -> None:
-    for model, run in ((torch_gradient(x_shape, **attributes), run_ort), (ort_gradient(x_shape, **attributes), run_reference)):
+    for model, run in (
+        (torch_gradient(x_shape, **attributes), run_ort),
+        (ort_gradient(x_shape, **attributes), run_reference),
+    ):
         lowered = lowered_once(model, target)
         assert "Pad" in [node.op_type for node in lowered.graph.node]
         for seed in range(3):
@@ -197,7 +200,11 @@ def test_new_names_are_new() -> None:
 
 def test_writer() -> None:
     writer = NodeWriter("p", {"p/a"}, 16)
-    assert [writer.write("Relu", ["x"], "a"), writer.write("Relu", ["x"], "a", output="y"), writer.constant(3, "c")] == [
+    assert [
+        writer.write("Relu", ["x"], "a"),
+        writer.write("Relu", ["x"], "a", output="y"),
+        writer.constant(3, "c"),
+    ] == [
         "p/a_2",
         "y",
         "p/c",

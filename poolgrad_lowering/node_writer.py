@@ -1,0 +1,59 @@
+"""Nodes of standard ONNX, written one after the other with names that are new in their model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import NodeProto, helper, numpy_helper
+
+from poolgrad_lowering.dims import Shape
+
+
+class NodeWriter:
+    """Writes nodes one after the other, with names that no other value or node of the model has."""
+
+    def __init__(self, prefix: str, taken: set[str], opset: int) -> None:
+        self.nodes: list[NodeProto] = []
+        self.opset = opset
+        self._prefix = prefix
+        self._taken = taken
+
+    def write(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        hint: str,
+        *,
+        output: str | None = None,
+        domain: str = "",
+        **attributes: Any,
+    ) -> str:
+        """Append a node and return the name of its one output, which is `output` or made from `hint`."""
+        name = self._fresh(hint)
+        result = name if output is None else output
+        self.nodes.append(helper.make_node(op_type, inputs, [result], name=name, domain=domain, **attributes))
+        return result
+
+    def constant(self, values: npt.ArrayLike, hint: str) -> str:
+        """An int64 tensor."""
+        return self.write("Constant", [], hint, value=numpy_helper.from_array(np.asarray(values, np.int64)))
+
+    def transpose(self, source: str, permutation: Sequence[int], hint: str, *, output: str | None = None) -> str:
+        """The axes of `source` in another order."""
+        return self.write("Transpose", [source], hint, output=output, perm=list(permutation))
+
+    def reshape(self, source: str, shape: Shape, hint: str, *, output: str | None = None) -> str:
+        """`source` under another shape, of which at most one size is symbolic."""
+        target = self.constant([-1 if dim.static is None else dim.static for dim in shape], f"{hint}_shape")
+        return self.write("Reshape", [source, target], hint, output=output)
+
+    def _fresh(self, hint: str) -> str:
+        name, number = f"{self._prefix}/{hint}", 1
+        while name in self._taken:
+            number += 1
+            name = f"{self._prefix}/{hint}_{number}"
+        self._taken.add(name)
+        return name
