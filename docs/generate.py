@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from string import Template
 
+import onnx
 from onnx import AttributeProto, TensorProto
 
+from poolgrad_lowering import inspect as inspect_model
 from poolgrad_lowering.codes import DESCRIPTIONS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.gradient import Pattern
@@ -50,10 +54,20 @@ def ops() -> str:
     return "\n\n".join(_op(op) for op in OPS.values())
 
 
+def example() -> str:
+    """A report as JSON, with lists of numbers on one line and a wall time that does not vary."""
+    model = onnx.load(DOCS.parent / "models" / "built" / "torch" / "lenet.onnx")
+    report = inspect_model(model, target="Ascend910B3").to_dict()
+    report["summary"]["seconds"] = 0.004
+    numbers = re.compile(r"\[\s+(\d+(?:,\s+\d+)*)\s+\]")
+    return numbers.sub(lambda found: f"[{', '.join(found[1].replace(',', ' ').split())}]", json.dumps(report, indent=2))
+
+
 PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
     "legality": lambda: {"codes": codes()},
     "patterns": lambda: {"forms": forms()},
+    "report": lambda: {"example": example()},
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
 }
 
