@@ -78,17 +78,17 @@ def parse_model(data: bytes, path: Path) -> ModelProto:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file whole: beside the target, synced, then renamed; a link stays one. Raises `FileError`."""
-    path = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(path))
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         temporary = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.chmod(_mode_for(path))
-            temporary.replace(path)
+            temporary.chmod(_mode_for(target))
+            temporary.replace(target)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 
 import onnx
 
@@ -11,6 +12,7 @@ from poolgrad_lowering.index import ModelIndex, Value
 
 logger = logging.getLogger(__name__)
 
+_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 _KEPT_ELEMENTS = 1 << 10  # shapes, axes and the like; weights are larger
 
 
@@ -31,6 +33,7 @@ def inferred_types(index: ModelIndex) -> dict[Value, onnx.TypeProto]:
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     graph = onnx.GraphProto(name=model.graph.name)
     graph.node.extend(model.graph.node)
+    _hide_slice_bounds(graph.node)
     graph.input.extend(model.graph.input)
     graph.output.extend(model.graph.output)
     graph.value_info.extend(model.graph.value_info)
@@ -44,6 +47,22 @@ def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
             graph.initializer.append(
                 onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=list(tensor.dims))
             )
-    return onnx.ModelProto(
+    copied = onnx.ModelProto(
         ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions, graph=graph
     )
+    for function in copied.functions:
+        _hide_slice_bounds(function.node)
+    return copied
+
+
+def _hide_slice_bounds(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Leave of each Slice its input's type and rank: the rules know more anyway.
+
+    Where a window larger than its input made a size negative, inference of a Slice with known bounds ends the process.
+    """
+    for node in nodes:
+        if node.op_type == "Slice":
+            node.input[1:] = [""] * (len(node.input) - 1)
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
+                _hide_slice_bounds(graph.node)

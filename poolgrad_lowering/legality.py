@@ -128,14 +128,14 @@ class _Axis:
             )
         if self.extent is None or self.count is None:
             return None
-        if starts_in_padding(self.window, self.extent, self.count):
+        if starts_in_padding(window, self.extent, self.count):
             return refuse(
                 Code.WINDOW_IN_PADDING,
                 "on spatial axis {} the last of {} windows starts behind the input",
                 self.number,
                 self.count,
             )
-        if has_empty_window(self.window, self.extent, self.count):
+        if has_empty_window(window, self.extent, self.count):
             return refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window touches no element", self.number)
         return None
 

@@ -48,7 +48,8 @@ class Axis(NamedTuple):
         """For each window, the positions that it can record."""
         reach = self.kernel * self.dilation
         return [
-            [tap for tap in range(start, start + reach, self.dilation) if 0 <= tap < size] for start in self.starts(size)
+            [tap for tap in range(start, start + reach, self.dilation) if 0 <= tap < size]
+            for start in self.starts(size)
         ]
 
 

@@ -32,7 +32,7 @@ NOT_ZEROS = [
     "z = Constant<value_float = -0.0>()",
     "z = Constant<value = float[2] {0, 1}>()",
     "z = Constant<value_floats = [0.0, -0.0]>()",
-    's = Constant<value_ints = [2]>() z = ConstantOfShape<value = float[1] {1}>(s)',
+    "s = Constant<value_ints = [2]>() z = ConstantOfShape<value = float[1] {1}>(s)",
     "s = Constant<value_ints = [2]>() z = ConstantOfShape<value = float[1] {-0.0}>(s)",
     "c = Constant<value_float = 0.0>() z = Neg(c)",
     "c = Constant<value_float = 0.0>() z = Exp(c)",
@@ -270,7 +270,8 @@ def test_deep_chains_are_answered_without_deep_recursion(op: str) -> None:
 def test_deep_chains_of_integers() -> None:
     nodes = "".join(f"a{n + 1} = Concat<axis = 0>(a{n}) b{n + 1} = Slice(a{n + 1}, o, l) " for n in range(2000))
     facts, value = main_value(
-        parse(f"g (float[2] X) => (b2000) <int64[1] o = {{0}}, int64[1] l = {{9}}> {{ a0 = Shape(X) {nodes} }}"), "b2000"
+        parse(f"g (float[2] X) => (b2000) <int64[1] o = {{0}}, int64[1] l = {{9}}> {{ a0 = Shape(X) {nodes} }}"),
+        "b2000",
     )
     assert facts.integers(value) is None
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
 from pool_graphs import main_value, parse
+from processes import environment
 
 from poolgrad_lowering.dims import Dim
 from poolgrad_lowering.index import ModelIndex
@@ -51,6 +55,59 @@ def test_external_data_tells_nothing() -> None:
     facts, value = main_value(model, "Y")
     shape = facts.shape(value)
     assert shape is None or all(dim.static is None for dim in shape)
+
+
+NEGATIVE = """
+    P, I = MaxPool<kernel_shape = [99]>(Z)
+    s = Constant<value_ints = [0]>()
+    e = Constant<value_ints = [1]>()
+    a = Constant<value_ints = [2]>()
+    S = Slice(I, s, e, a)
+    Y = Softplus(S)
+"""
+PLACES = {
+    "graph": f"g (float[1,1,12] Z) => (Y) {{ {NEGATIVE} }}",
+    "subgraph": f"""g (float[1,1,12] Z, bool c) => (Y) {{
+        Y = If(c) <then_branch = yes () => (Y) {{ {NEGATIVE} }}, else_branch = no () => (E) {{ E = Neg(Z) }}>
+    }}""",
+    "function": f"""g (float[1,1,12] Z) => (Y) {{ Y = l.f(Z) }}
+        <domain: "l", opset_import: ["": 16]> f (Z) => (Y) {{ {NEGATIVE} }}""",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_slice_of_a_negative_size(place: str) -> None:
+    """A window larger than its input; onnx 1.23 aborts the process that infers the Slice's shape."""
+    model = parse(PLACES[place], imports='"l": 1')
+    script = (
+        "import sys, onnx\n"
+        "from poolgrad_lowering.index import ModelIndex\n"
+        "from poolgrad_lowering.inference import inferred_types\n"
+        "inferred_types(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read())))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=model.SerializeToString(),
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_slice_keeps_type_and_rank() -> None:
+    model = parse(
+        """g (float[2,3,8] X) => (Y) <int64[1] s = {0}, int64[1] e = {2}> {
+            A = Softplus(X)
+            S = Slice(A, s, e)
+            Y = Softplus(S)
+        }"""
+    )
+    facts, value = main_value(model, "Y")
+    assert facts.element_type(value) == TensorProto.FLOAT
+    shape = facts.shape(value)
+    assert shape is not None
+    assert len(shape) == 3
 
 
 def test_inner_scopes_get_nothing() -> None:

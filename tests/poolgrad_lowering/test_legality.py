@@ -210,7 +210,7 @@ def test_operators_of_targets(target: str, rank: int, element_type: int, adaptiv
     assert_right(planned, [POOL] * rank, sizes)
 
 
-@pytest.mark.parametrize("element_type", sorted(set(TensorProto.DataType.values()) - set(FLOATS)) + [99])
+@pytest.mark.parametrize("element_type", [*sorted(set(TensorProto.DataType.values()) - set(FLOATS)), 99])
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_other_element_types(element_type: int, adaptive: bool) -> None:
     gradient = (
@@ -275,7 +275,8 @@ def test_a_canvas_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "limit"), [("atlas-a2", FLOAT32_EXACT_PLANE), ("atlas-a3", FLOAT32_EXACT_PLANE), ("ascend950", INT32_PLANE)]
+    ("target", "limit"),
+    [("atlas-a2", FLOAT32_EXACT_PLANE), ("atlas-a3", FLOAT32_EXACT_PLANE), ("ascend950", INT32_PLANE)],
 )
 def test_adaptive_planes(target: str, limit: int) -> None:
     """With windows that do not divide; where they do, the operator is the max pool's, with its limit."""

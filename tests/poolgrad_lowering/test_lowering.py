@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import onnx
 import pytest
 from onnx import AttributeProto, ModelProto, TensorProto
 from pool_graphs import ort_gradient, parse, torch_gradient
+from processes import environment
 
 import poolgrad_lowering
 from poolgrad_lowering import InvalidModelError, UnknownTargetError, inspect, lower
@@ -76,12 +76,6 @@ def test_bytes_do_not_depend_on_the_hash_seed() -> None:
     assert sums[0] == sums[1] == sums[2]
 
 
-def environment() -> dict[str, str]:
-    """An environment in which a new interpreter finds the package that this one tests."""
-    home = str(Path(poolgrad_lowering.__file__).parent.parent)
-    return dict(os.environ) | {"PYTHONPATH": home, "PYTHONSAFEPATH": "1"}
-
-
 # -- odd models: a verdict or an InvalidModelError, never another exception
 
 
@@ -120,7 +114,10 @@ ODD: dict[str, tuple[ModelProto, str | None]] = {
     "no outputs": (changed(lambda model: model.graph.node[1].ClearField("output")), "arity"),
     "pool without input": (changed(lambda model: model.graph.node[0].ClearField("input")), "pool-attributes"),
     "own output as input": (changed(lambda model: model.graph.node[1].input.__setitem__(1, "dX")), "indices-source"),
-    "pooled instead of indices": (changed(lambda model: model.graph.node[1].input.__setitem__(1, "Y")), "indices-source"),
+    "pooled instead of indices": (
+        changed(lambda model: model.graph.node[1].input.__setitem__(1, "Y")),
+        "indices-source",
+    ),
     "no import": (changed(lambda model: model.ClearField("opset_import")), "pool-attributes"),
     "negative opset": (changed(lambda model: model.opset_import[0].__setattr__("version", -7)), "pool-attributes"),
     "strides without type": (changed(lambda model: set_attribute(model, "strides", 0)), "pool-attributes"),

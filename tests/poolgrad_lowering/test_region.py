@@ -107,7 +107,8 @@ def test_captured_values_die_with_their_reader() -> None:
     model = parse(
         """g (float[2] X, bool c) => (Z) {
             A = Relu(X) B = Neg(X)
-            Z = If(c) <then_branch = yes () => (T) { D = Mul(A, B) T = Relu(B) }, else_branch = no () => (E) { E = Relu(X) }>
+            Z = If(c) <then_branch = yes () => (T) { D = Mul(A, B) T = Relu(B) },
+                       else_branch = no () => (E) { E = Relu(X) }>
         }"""
     )
     [region] = taken(model, "D")

@@ -163,7 +163,12 @@ def test_values_that_leave_the_graph_stay() -> None:
 
 def test_a_value_captured_by_a_subgraph_stays() -> None:
     model = torch_pool()
-    branch = helper.make_graph([helper.make_node("Neg", ["updates"], ["n"])], "b", [], [helper.make_tensor_value_info("n", TensorProto.FLOAT, None)])
+    branch = helper.make_graph(
+        [helper.make_node("Neg", ["updates"], ["n"])],
+        "b",
+        [],
+        [helper.make_tensor_value_info("n", TensorProto.FLOAT, None)],
+    )
     model.graph.node.append(helper.make_node("If", ["c"], ["o"], then_branch=branch, else_branch=branch))
     model.graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
     outputs = [name for node in lowered(model).graph.node for name in node.output]
@@ -324,7 +329,9 @@ def test_another_version_of_the_dialect_is_a_conflict() -> None:
 def test_a_function_of_a_dialect_operators_name_is_a_conflict() -> None:
     model = ort_pool()
     model.opset_import.add(domain=DOMAIN, version=VERSION)
-    own = helper.make_function(DOMAIN, OP, ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], model.opset_import[:1])
+    own = helper.make_function(
+        DOMAIN, OP, ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], model.opset_import[:1]
+    )
     model.functions.append(own)
     lowered(model, "dialect-conflict")
     model.functions[0].name = "MaxPoolGradWithArgmaxV3"  # of another operator than the one that is needed
@@ -344,7 +351,8 @@ def test_an_opset_older_than_every_body() -> None:
 
 def test_a_second_element_type_below_opset_15() -> None:
     """One body serves one element type there: the first gradient gets it."""
-    text = """g (float[1,1,4] X, float[1,1,2] dY, float16[1,1,4] H, float16[1,1,2] dH) => (float[1,1,4] dX, float16[1,1,4] hX) {
+    text = """g (float[1,1,4] X, float[1,1,2] dY, float16[1,1,4] H, float16[1,1,2] dH)
+        => (float[1,1,4] dX, float16[1,1,4] hX) {
         Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)
         dX = MaxPoolGrad(dY, I)
         G, J = MaxPool<kernel_shape = [2], strides = [2]>(H)

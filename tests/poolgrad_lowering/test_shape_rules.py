@@ -91,6 +91,7 @@ NOTHING = [
     "a = Constant<value_ints = [0, 0]>() Y = Unsqueeze(X, a)",
     "a = Constant<value_ints = [7]>() Y = Unsqueeze(X, a)",
     "a = Constant<value_ints = [2]>() Y = Expand(X, a)",
+    "a = Constant<value_ints = [1, 1, 1]>() Y = Expand(X, a)",
     "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() t = Constant<value_ints = [2]>() "
     "Y = Slice(X, s, e, s, t)",
     "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1, 2]>() Y = Slice(X, s, e)",

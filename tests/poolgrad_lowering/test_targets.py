@@ -34,7 +34,9 @@ def test_names(name: str, target: str) -> None:
     assert find_target(name).name == target
 
 
-@pytest.mark.parametrize("name", ["", "Ascend910", "Ascend910B5", "Ascend910B31", "Ascend910B3 ", "910B3", "atlas", "a2"])
+@pytest.mark.parametrize(
+    "name", ["", "Ascend910", "Ascend910B5", "Ascend910B31", "Ascend910B3 ", "910B3", "atlas", "a2"]
+)
 def test_no_prefix_matches(name: str) -> None:
     with pytest.raises(UnknownTargetError) as caught:
         find_target(name)

@@ -1,0 +1,214 @@
+"""The command line, called as a function and, where the process matters, as one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto
+from pool_graphs import parse, torch_gradient
+from processes import environment
+
+import poolgrad_lowering
+from poolgrad_lowering import lower
+from poolgrad_lowering.cli import main
+from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.targets import TARGETS
+
+GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    return saved(tmp_path / "good.onnx", GRADIENT)
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Path:
+    return saved(tmp_path / "refused.onnx", REFUSED)
+
+
+def saved(path: Path, model: ModelProto) -> Path:
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def process(*arguments: object, **options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "poolgrad_lowering.cli", *map(str, arguments)],
+        env=environment() | options,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_lower(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = good.with_name("out.onnx")
+    assert main(["lower", str(good), "-o", str(out)]) == 0
+    assert out.read_bytes() == lower(GRADIENT).model.SerializeToString()
+    printed = capsys.readouterr().out
+    assert "MaxPool3DGradWithArgmax ksize=1,2,2 strides=1,2,2 pads=0,0,0 dilation=1,1,1 ceil_mode=0" in printed
+    assert "target atlas-a2: 1 anchors, 1 lowered, 0 refused" in printed
+    assert f"wrote {out}" in printed
+
+
+@pytest.mark.parametrize("name", ["ascend950", "Ascend950PR_9599"])
+def test_lower_for_a_target(good: Path, name: str) -> None:
+    out = good.with_name("out.onnx")
+    assert main(["lower", str(good), "-o", str(out), "--target", name]) == 0
+    assert out.read_bytes() == lower(GRADIENT, target="ascend950").model.SerializeToString()
+
+
+def test_report(good: Path) -> None:
+    out, report = good.with_name("out.onnx"), good.with_name("report.json")
+    assert main(["lower", str(good), "-o", str(out), "--report", str(report)]) == 0
+    found, expected = json.loads(report.read_text()), lower(GRADIENT).report.to_dict()
+    del found["summary"]["seconds"], expected["summary"]["seconds"]
+    assert found == expected
+
+
+def test_strict(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, report = good.with_name("out.onnx"), good.with_name("report.json")
+    assert main(["lower", str(refused), "-o", str(out), "--strict", "--report", str(report)]) == 1
+    assert not out.exists()
+    assert json.loads(report.read_text())["summary"]["refused_by_code"] == {"indices-source": 1}
+    captured = capsys.readouterr()
+    assert "1 anchors refused, no model written" in captured.err
+    assert "wrote" not in captured.out
+    assert main(["lower", str(refused), "-o", str(out)]) == 0
+    assert out.read_bytes() == REFUSED.SerializeToString()
+    assert main(["lower", str(good), "-o", str(out), "--strict"]) == 0
+
+
+def test_inspect(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.read_bytes() for path in good.parent.iterdir()}
+    assert main(["inspect", str(refused)]) == 0
+    assert "indices-source: indices come from 'I', which is not the Indices of a MaxPool" in capsys.readouterr().out
+    assert main(["inspect", str(good), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["summary"]["lowered"] == 1
+    assert main(["inspect", str(good), "--target", "Ascend910B"]) == 0
+    assert "refused  target: Atlas training has no" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in good.parent.iterdir()} == before
+
+
+def test_patterns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["patterns"]) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split() == ["pattern", "anchor", "form"]
+    assert [row.split()[0] for row in rows] == [pattern.name for pattern in all_patterns()]
+
+
+def test_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets"]) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split()[0] == "target"
+    assert [row.split()[0] for row in rows] == list(TARGETS)
+    assert ["atlas-a2 (default)" in row for row in rows].count(True) == 1
+    assert all(soc in row for row, target in zip(rows, TARGETS.values(), strict=True) for soc in target.socs)
+
+
+def test_scopes_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = parse(
+        """g (float[2] dY, int64[2] I, bool c) => (Y) {
+            Y = If(c) <then_branch = yes () => (T) { T = MaxPoolGrad(dY, I) },
+                       else_branch = no () => (E) { E = Relu(dY) }>
+        }"""
+    )
+    main(["inspect", str(saved(tmp_path / "m.onnx", model))])
+    assert "T (main/Y.then_branch)  refused  indices-source" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lower", "absent.onnx", "-o", "out.onnx"], "cannot read 'absent.onnx': No such file or directory"),
+        (["inspect", "absent.onnx"], "cannot read 'absent.onnx': No such file or directory"),
+        (["inspect", "."], "cannot read '.': Is a directory"),
+        (["inspect", "empty.onnx"], "'empty.onnx' is not an ONNX model"),
+        (["inspect", "garbage.onnx"], "'garbage.onnx' is not an ONNX model"),
+        (["lower", "good.onnx", "-o", "absent/out.onnx"], "cannot write 'absent/out.onnx': No such file or directory"),
+        (["lower", "good.onnx", "-o", "."], "cannot write"),
+        (["lower", "good.onnx", "-o", "out.onnx", "--target", "Ascend910B33"], "did you mean ascend910b3?"),
+        (["inspect", "good.onnx", "--target", ""], "unknown target ''"),
+    ],
+)
+def test_bad_input(
+    good: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(good.parent)
+    Path("empty.onnx").touch()
+    Path("garbage.onnx").write_bytes(b"garbage" * 9)
+    before = sorted(path.name for path in good.parent.iterdir())
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("poolgrad: error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert sorted(path.name for path in good.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["lower"], ["lower", "a.onnx"], ["raise"], ["inspect", "a", "b"], ["--what"]]
+)
+def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: poolgrad" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"poolgrad {poolgrad_lowering.__version__}\n"
+
+
+# -- as a process
+
+
+def test_exit_codes(good: Path, refused: Path) -> None:
+    out = good.with_name("out.onnx")
+    codes = [
+        process("lower", good, "-o", out).returncode,
+        process("lower", refused, "-o", out, "--strict").returncode,
+        process("inspect", good.with_name("absent.onnx")).returncode,
+    ]
+    assert codes == [0, 1, 2]
+
+
+def test_verbose_logs_to_standard_error(good: Path) -> None:
+    assert "lowered 1 of 1 anchors for atlas-a2" in process("-v", "inspect", good).stderr
+    assert process("inspect", good).stderr == ""
+
+
+def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
+    model = ModelProto.FromString(GRADIENT.SerializeToString())
+    model.graph.node[-2].name = "größe"
+    path = saved(tmp_path / "m.onnx", model)
+    done = process("inspect", path, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gr\\xf6\\xdfe" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["patterns", "targets"])
+def test_a_closed_pipe_is_no_error(command: str) -> None:
+    """As in `poolgrad targets | head -0`; what fits the buffer is only written at the end."""
+    arguments = [sys.executable, "-m", "poolgrad_lowering.cli", command]
+    buffered = environment() | {"PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(arguments, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        errors = running.stderr.read()
+    assert (running.returncode, errors) == (0, b"")

@@ -1,0 +1,109 @@
+"""The report: its JSON schema, and sums that are those of its parts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pool_graphs import parse, torch_gradient
+
+from poolgrad_lowering import AnchorReport, Report, lower
+
+SUMMARY = {
+    "anchors": int,
+    "lowered": int,
+    "refused": int,
+    "refused_by_code": dict,
+    "nodes_before": int,
+    "nodes_after": int,
+    "bytes_before": int,
+    "bytes_after": int,
+    "bytes_saved": int,
+    "seconds": float,
+}
+ANCHOR = ("name", "op_type", "domain", "scope", "status", "pattern", "op", "attributes", "code", "reason")
+
+MIXED = """g (float[2,3,4] X, float[2,3,2] dY, int64[2,3,2] I, bool c) => (A) {
+    Y, J = MaxPool<kernel_shape = [2], strides = [2]>(X)
+    [good] A = MaxPoolGrad(dY, J)
+    B = MaxPoolGrad(dY, I)
+    [choose] C = If(c) <
+        then_branch = yes () => (T) { [inner] T = MaxPoolGrad(dY, I) },
+        else_branch = no () => (E) { E = MaxPoolGrad(dY, I, I) }
+    >
+}"""
+
+
+def test_every_field() -> None:
+    report = lower(parse(MIXED)).report
+    data = json.loads(report.to_json())
+    assert data == report.to_dict()
+    assert list(data) == ["schema_version", "target", "anchors", "summary"]
+    assert (data["schema_version"], data["target"]) == (1, "atlas-a2")
+    assert {name: type(held) for name, held in data["summary"].items()} == SUMMARY
+    assert [tuple(anchor) for anchor in data["anchors"]] == [ANCHOR] * 4
+
+
+def test_anchors() -> None:
+    lowered, refused, inner, other = lower(parse(MIXED)).report.anchors
+    assert lowered == AnchorReport(
+        name="good",
+        op_type="MaxPoolGrad",
+        domain="",
+        scope="main",
+        status="lowered",
+        pattern="ort_max_pool_grad",
+        op="MaxPool3DGradWithArgmax",
+        attributes={
+            "ksize": [1, 1, 2],
+            "strides": [1, 1, 2],
+            "pads": [0, 0, 0],
+            "dilation": [1, 1, 1],
+            "ceil_mode": 0,
+            "data_format": "NCDHW",
+        },
+    )
+    assert refused == AnchorReport(
+        name="B",
+        op_type="MaxPoolGrad",
+        domain="",
+        scope="main",
+        status="refused",
+        code="indices-source",
+        reason="indices come from 'I', which is not the Indices of a MaxPool",
+    )
+    assert (inner.name, inner.scope) == ("inner", "main/choose.then_branch")
+    assert (other.name, other.scope, other.code) == ("E", "main/choose.else_branch", "arity")
+
+
+def test_a_refusal_of_a_proven_gradient_names_its_form() -> None:
+    [anchor] = lower(torch_gradient([2, 3, 4], kernel_shape=[2]), target="atlas-training").report.anchors
+    assert (anchor.pattern, anchor.code, anchor.op) == ("torch_scatter_add", "target", None)
+
+
+def test_sums() -> None:
+    model = parse(MIXED)
+    result = lower(model)
+    summary = result.report.to_dict()["summary"]
+    assert (summary["anchors"], summary["lowered"], summary["refused"]) == (4, 1, 3)
+    assert summary["refused_by_code"] == {"arity": 1, "indices-source": 2}
+    assert summary["nodes_before"] == 6
+    assert summary["nodes_after"] == len(result.model.graph.node) + 2
+    assert summary["bytes_before"] == model.ByteSize()
+    assert summary["bytes_after"] == result.model.ByteSize()
+    assert summary["bytes_saved"] == model.ByteSize() - result.model.ByteSize()
+    assert summary["seconds"] > 0
+
+
+@pytest.mark.parametrize("size", [4, 64])
+def test_bytes_saved(size: int) -> None:
+    """A scatter's zeros are most of a file; a Constant's name is not."""
+    model = torch_gradient([1, 1, size], kernel_shape=[2], strides=[2])
+    summary = lower(model).report.to_dict()["summary"]
+    assert summary["nodes_after"] == summary["nodes_before"] - 3
+
+
+def test_no_anchor() -> None:
+    report = lower(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")).report
+    assert report == Report("atlas-a2", (), 1, 1, report.bytes_before, report.bytes_before, report.seconds)
+    assert report.to_dict()["summary"]["refused_by_code"] == {}
