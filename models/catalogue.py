@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+Producer = Literal["torch", "torch_legacy", "ort", "ort_module"]
 
 BUILT = Path(__file__).parent / "built"
 
@@ -24,12 +25,13 @@ BUILT = Path(__file__).parent / "built"
 class Entry:
     """One built graph.
 
-    `sites` counts the pool gradients by form ("F1": MaxPoolGrad, "F4": ScatterElements with addition) that a
+    `sites` counts the pool gradients by form ("F1": MaxPoolGrad, "F4": ScatterElements with addition, "F2", "F3",
+    "F14": PyTorch's operators of max pools, adaptive ones and maxima over an axis, "F15": a user's own node) that a
     compiler must find. `refused` counts, by what they are, nodes that look like one and must be left alone.
     """
 
     name: str
-    producer: Literal["torch", "ort"]
+    producer: Producer
     file: Path
     opset: int
     sites: Mapping[str, int]
@@ -57,7 +59,7 @@ class Entry:
         return [_with_prefix(path, f"{k}:") for k in range(self.site_count)]
 
 
-def entries(producer: Literal["torch", "ort"] | None = None) -> list[Entry]:
+def entries(producer: Producer | None = None) -> list[Entry]:
     """Return the built graphs in the order of the manifest, those of one producer if it is named."""
     rows = json.loads((BUILT / "manifest.json").read_text(encoding="utf-8"))
     found = [Entry(**{**row, "file": BUILT / row["file"]}) for row in rows]

@@ -14,6 +14,7 @@ class Code(Enum):
     AUTO_PAD_SYMBOLIC = "auto-pad-symbolic"
     BASE_NOT_ZERO = "base-not-zero"
     CANVAS = "canvas"
+    CONSTANT_INDICES = "constant-indices"
     DIALECT_CONFLICT = "dialect-conflict"
     DTYPE = "dtype"
     DTYPE_MIX = "dtype-mix"
@@ -24,6 +25,7 @@ class Code(Enum):
     INDICES_ALTERED = "indices-altered"
     INDICES_NUMBERING = "indices-numbering"
     INDICES_SOURCE = "indices-source"
+    NOT_SPATIAL = "not-spatial"
     OPSET = "opset"
     OTHER_CONSUMER = "other-consumer"
     OUTPUT_SIZE = "output-size"
@@ -38,6 +40,7 @@ class Code(Enum):
     SYMBOLIC_CANVAS = "symbolic-canvas"
     SYMBOLIC_CEIL = "symbolic-ceil"
     TARGET = "target"
+    UNBATCHED = "unbatched"
     UNKNOWN_DTYPE = "unknown-dtype"
     UNKNOWN_SHAPE = "unknown-shape"
     WINDOW_IN_PADDING = "window-in-padding"
@@ -52,6 +55,8 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.BASE_NOT_ZERO: "The scatter does not add onto zeros, or onto a tensor that cannot be seen to be all +0.0 "
     "(external data is never opened).",
     Code.CANVAS: "The scatter's rows are longer or shorter than one plane of the pooled input.",
+    Code.CONSTANT_INDICES: "The indices are a constant: a tracer wrote down those of its example, so the gradient is "
+    "another one for every other input.",
     Code.DIALECT_CONFLICT: "The model already imports another version of domain npu, or defines a function of a "
     "dialect "
     "operator's name itself.",
@@ -69,6 +74,7 @@ DESCRIPTIONS: dict[Code, str] = {
     "plane).",
     Code.INDICES_SOURCE: "The indices do not come from a MaxPool (a graph input, a constant, labels, another "
     "operator).",
+    Code.NOT_SPATIAL: "The maximum is taken over the batch or the channels, which no pool does.",
     Code.OPSET: "The model's opset is older than the operators that the lowering needs.",
     Code.OTHER_CONSUMER: "An inner value of the gradient is read elsewhere in a way that the lowered node cannot "
     "serve.",
@@ -88,6 +94,7 @@ DESCRIPTIONS: dict[Code, str] = {
     "symbolic.",
     Code.SYMBOLIC_CEIL: "ceil_mode with unequal pads on an axis of symbolic size: the output size cannot be proven.",
     Code.TARGET: "The target has no Ascend operator for this gradient.",
+    Code.UNBATCHED: "The pooled input has no batch axis, which the dialect's operators need.",
     Code.UNKNOWN_DTYPE: "The pooled input's element type is not known.",
     Code.UNKNOWN_SHAPE: "A shape that the proof needs is not known.",
     Code.WINDOW_IN_PADDING: "With ceil_mode the last window starts in the padding, where runtimes disagree and Indices "

@@ -20,7 +20,7 @@ from poolgrad_lowering.attributes import attribute, integer
 from poolgrad_lowering.dims import Dim, Shape
 from poolgrad_lowering.index import ModelIndex, Node, Value
 from poolgrad_lowering.inference import inferred_types
-from poolgrad_lowering.integer_rules import INTEGER_RULES
+from poolgrad_lowering.integer_rules import integer_rule
 from poolgrad_lowering.shape_rules import SHAPE_RULES, is_opaque, opaque
 
 T = TypeVar("T")
@@ -71,6 +71,10 @@ class Facts:
     def is_zero(self, value: Value) -> bool:
         """Whether every element is proven to be +0.0 (all bits clear)."""
         return bool(self._once("zero", value, self._is_zero))
+
+    def is_function(self, node: Node) -> bool:
+        """Whether the model itself defines the node's operator, so that its name says nothing."""
+        return any((function.domain, function.name) == node.op for function in self._index.model.functions)
 
     def _once(self, fact: str, value: Value, compute: Callable[[Value], T]) -> T | None:
         """Compute a fact the first time it is asked for; a question inside its own answer (a cycle) is unknown."""
@@ -161,8 +165,8 @@ class Facts:
                 return None
             return tuple(Dim(int(number)) for number in constant.reshape(-1))
         node = value.producer
-        rule = INTEGER_RULES.get(node.op[1]) if node is not None and node.is_a(node.op[1]) else None
-        return rule(self, node) if rule is not None and node is not None else None
+        rule = integer_rule(value)
+        return rule(self, node) if rule is not None and node is not None and not self.is_function(node) else None
 
     # -- zeros
 

@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.attributes import attribute, integer
 from poolgrad_lowering.dims import Shape, size
-from poolgrad_lowering.index import Node
+from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.shape_rules import (
     Known,
     dims_taken,
@@ -114,3 +114,17 @@ INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
     "Slice": _int_slice,
     "Unsqueeze": _int_unsqueeze,
 }
+
+_CONCAT_TRAINING = ("com.microsoft", "ConcatTraining")
+"""onnxruntime training's Concat, which also gives the length of each input."""
+
+
+def integer_rule(value: Value) -> Callable[[Known, Node], Shape | None] | None:
+    """The rule for a value's maker, or None where there is none."""
+    node = value.producer
+    if node is None:
+        return None
+    if node.op == _CONCAT_TRAINING:
+        return _int_concat if value == node.output(0) else None
+    _, op_type = node.op
+    return INTEGER_RULES.get(op_type) if node.is_a(op_type) else None

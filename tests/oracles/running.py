@@ -1,4 +1,4 @@
-"""Running a model in onnx's reference evaluator, with MaxPoolGrad as a further operator, or in onnxruntime."""
+"""Running a model in onnx's reference evaluator, with MaxPoolGrad and PyTorch's operators added, or in onnxruntime."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from oracles.aten import ATEN_OPS
 from oracles.gradient import pool_gradient
 from oracles.pooling import max_pool, same_pads
 
@@ -67,7 +68,7 @@ def run_reference(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> dict[st
     complete.CopyFrom(model)
     _give_gradient_shapes(complete.graph)
     names = [value.name for value in complete.graph.output]
-    results = ReferenceEvaluator(complete, new_ops=[MaxPool, MaxPoolGrad]).run(names, dict(feeds))
+    results = ReferenceEvaluator(complete, new_ops=[MaxPool, MaxPoolGrad, *ATEN_OPS]).run(names, dict(feeds))
     return dict(zip(names, results, strict=True))
 
 

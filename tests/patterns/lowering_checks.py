@@ -118,7 +118,10 @@ def check_same_results(
 
 def known_runners(model: ModelProto) -> list[Runner]:
     """Return onnx's reference evaluator, and onnxruntime where it is installed and takes operators and types."""
-    standard = all(node.op_type != "MaxPoolGrad" for node in all_nodes(model.graph))
+    standard = all(
+        node.op_type != "MaxPoolGrad" and node.domain not in ("org.pytorch.aten", "npu")
+        for node in all_nodes(model.graph)
+    )
     bfloat16 = any(value.type.tensor_type.elem_type == TensorProto.BFLOAT16 for value in model.graph.input)
     return [run_reference, run_ort] if standard and not bfloat16 and _has_onnxruntime() else [run_reference]
 

@@ -23,7 +23,7 @@ from poolgrad_lowering import inspect
 from poolgrad_lowering.codes import Code
 
 CONTRACTED = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
-BEHIND_THE_STRUCTURE = (Code.DTYPE.value, Code.STORAGE_ORDER.value)
+BEHIND_THE_STRUCTURE = (Code.DTYPE.value, Code.NOT_SPATIAL.value, Code.STORAGE_ORDER.value)
 
 
 def core(edges: list[tuple[str, str, int, int]], kinds: dict[str, str]) -> nx.DiGraph[str]:
@@ -37,21 +37,33 @@ def core(edges: list[tuple[str, str, int, int]], kinds: dict[str, str]) -> nx.Di
     return graph
 
 
-MAX_POOL_GRAD = core([("pool", "anchor", 1, 1)], {"pool": "MaxPool", "anchor": "MaxPoolGrad"})
-SCATTER_ADD = core(
-    [
-        ("pool", "local", 1, 0),
-        ("companion", "first", 1, 0),
-        ("first", "local", 0, 1),
-        ("local", "anchor", 0, 1),
-    ],
-    {
-        "pool": "MaxPool",
-        "companion": "MaxPool",
-        "first": "Slice",
-        "local": "Sub",
-        "anchor": "ScatterElements(add)",
-    },
+def plane_local(anchor: str, position: int) -> nx.DiGraph[str]:
+    """An anchor that takes a MaxPool's Indices, less each plane's first, at an input."""
+    kinds = {"pool": "MaxPool", "companion": "MaxPool", "first": "Slice", "local": "Sub", "anchor": anchor}
+    return core(
+        [
+            ("pool", "local", 1, 0),
+            ("companion", "first", 1, 0),
+            ("first", "local", 0, 1),
+            ("local", "anchor", 0, position),
+        ],
+        kinds,
+    )
+
+
+def recorded(forward: str, output: int, anchor: str, position: int) -> nx.DiGraph[str]:
+    """An anchor that takes the indices of its own forward operator as they are."""
+    return core([("pool", "anchor", output, position)], {"pool": forward, "anchor": anchor})
+
+
+MAX_POOL_GRAD = recorded("MaxPool", 1, "MaxPoolGrad", 1)
+SCATTER_ADD = plane_local("ScatterElements(add)", 1)
+OPERATORS = (
+    recorded("max_pool2d_with_indices", 1, "max_pool2d_with_indices_backward", 7),
+    recorded("adaptive_max_pool2d", 1, "adaptive_max_pool2d_backward", 2),
+    recorded("max", 1, "value_selecting_reduction_backward", 2),
+    recorded("ArgMax", 0, "value_selecting_reduction_backward", 2),
+    plane_local("NPUMaxPool2dWithIndicesBackward", 2),
 )
 
 
@@ -82,8 +94,10 @@ def label(node: NodeProto) -> str:
 
 
 def kind(node: NodeProto) -> str:
-    reductions = [attribute.s.decode() for attribute in node.attribute if attribute.name == "reduction"]
-    return f"{node.op_type}({reductions[0]})" if node.op_type == "ScatterElements" and reductions else node.op_type
+    texts = {attribute.name: attribute.s.decode() for attribute in node.attribute}
+    if node.op_type == "ScatterElements" and "reduction" in texts:
+        return f"{node.op_type}({texts['reduction']})"
+    return texts["operator"] if node.op_type == "ATen" else node.op_type
 
 
 def anchors(graph: nx.DiGraph[str], pattern: nx.DiGraph[str]) -> set[str]:
@@ -104,7 +118,7 @@ def anchors(graph: nx.DiGraph[str], pattern: nx.DiGraph[str]) -> set[str]:
 def test_same_anchors_as_by_isomorphism(entry: Entry) -> None:
     model = onnx.load(entry.file)
     graph = contracted(model.graph)
-    by_isomorphism = anchors(graph, MAX_POOL_GRAD) | anchors(graph, SCATTER_ADD)
+    by_isomorphism = {name for form in (MAX_POOL_GRAD, SCATTER_ADD, *OPERATORS) for name in anchors(graph, form)}
     by_compiler = {
         anchor.name
         for anchor in inspect(model).anchors

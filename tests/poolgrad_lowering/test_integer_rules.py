@@ -10,7 +10,7 @@ import pytest
 from oracles import run_reference
 from pool_graphs import main_value, parse
 
-from poolgrad_lowering.dims import Shape
+from poolgrad_lowering.dims import Dim, Shape
 from poolgrad_lowering.integer_rules import INTEGER_RULES
 
 SIZES = {"N": 3, "C": 2, "H": 5}
@@ -65,7 +65,8 @@ NOTHING = [
 
 
 def known_integers(nodes: str, opset: int, sizes: str) -> Shape | None:
-    model = parse(f"g (float[{sizes}] X) => (Y) {{ {nodes} }}", opset=opset, imports='"other": 1')
+    imports = '"other": 1, "com.microsoft": 1'
+    model = parse(f"g (float[{sizes}] X) => (Y) {{ {nodes} }}", opset=opset, imports=imports)
     facts, value = main_value(model, "Y")
     return facts.integers(value)
 
@@ -99,3 +100,26 @@ def test_symbolic(op_type: str, nodes: str, opset: int) -> None:
 @pytest.mark.parametrize(("nodes", "opset"), NOTHING)
 def test_nothing_is_known(nodes: str, opset: int) -> None:
     assert known_integers(nodes, opset, "3,2,5,7") is None
+
+
+CONCAT_TRAINING = "s = Shape(X) c = Constant<value_ints = [7]>() {} = com.microsoft.ConcatTraining<axis = 0>(c, s)"
+
+
+def test_concat_of_onnxruntime_training() -> None:
+    found = known_integers(CONCAT_TRAINING.format("Y, lengths"), 16, "N,C,H,7")
+    assert found == (Dim(7), Dim(1, ("N",)), Dim(1, ("C",)), Dim(1, ("H",)), Dim(7))
+
+
+def test_the_lengths_that_it_also_gives_are_not_known() -> None:
+    assert known_integers(CONCAT_TRAINING.format("joined, Y"), 16, "N,C,H,7") is None
+
+
+def test_an_operator_of_the_models_own_has_no_rule() -> None:
+    model = parse(
+        f"g (float[N] X) => (Y) {{ {CONCAT_TRAINING.format('Y, lengths')} }}",
+        imports='"com.microsoft": 1',
+        functions="""<domain: "com.microsoft", opset_import: ["" : 16]>
+            ConcatTraining <axis> (a, b) => (c, d) { c = Identity(b) d = Identity(a) }""",
+    )
+    facts, value = main_value(model, "Y")
+    assert facts.integers(value) is None

@@ -1,0 +1,49 @@
+"""PyTorch's `adaptive_max_pool2d_backward` and its 3-D sister, kept as operators of domain org.pytorch.aten.
+
+The arguments are (grad, x, indices), indices plane-local; the forward operator's are (x, output_size). This is the one
+form in which an adaptive pool whose sizes do not divide is still named. Where an exporter wrote a dividing forward as
+MaxPool, its Indices made plane-local serve as well.
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.aten import aten_anchors, aten_operator, number_list
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.dims import Dim
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
+from poolgrad_lowering.index import Node
+from poolgrad_lowering.plane_gradient import Backward, Recorder, Windows, plane_gradient
+
+_FORWARD_RANKS = {"adaptive_max_pool2d": 2, "adaptive_max_pool3d": 3}
+_RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
+_OPERANDS = (0, 1, 2)
+
+
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    """The gradient that the node computes, or why it is not one that can be lowered."""
+    rank = _RANKS.get(aten_operator(facts, node) or "")
+    if rank is None:
+        return None
+    backward = Backward.read(node, _OPERANDS, rank, None)
+    return backward if isinstance(backward, Refusal) else plane_gradient(facts, backward, _forward)
+
+
+def _forward(facts: Facts, node: Node) -> Recorder | Refusal | None:
+    rank, x, given = _FORWARD_RANKS.get(aten_operator(facts, node) or ""), node.input(0), node.input(1)
+    if rank is None or x is None or given is None:
+        return None
+    sizes = number_list(facts, node, 1)
+    if sizes is None:
+        return Recorder(node, x, Windows(AdaptiveWindows()))
+    if len(sizes) != rank or min(sizes) < 1:
+        return refuse(Code.POOL_ATTRIBUTES, "'{}' has output_size {}", node.label, sizes)
+    return Recorder(node, x, Windows(AdaptiveWindows(), tuple(Dim(size) for size in sizes)))
+
+
+PATTERN = Pattern(
+    name="aten_adaptive_max_pool_grad",
+    anchors=aten_anchors(*_RANKS),
+    summary="PyTorch operators in ONNX: adaptive_max_pool2d_backward and adaptive_max_pool3d_backward",
+    match=match,
+)

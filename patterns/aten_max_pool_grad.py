@@ -1,0 +1,55 @@
+"""PyTorch's `max_pool2d_with_indices_backward` and its 3-D sister, kept as operators of domain org.pytorch.aten.
+
+ORTModule runs 2-D pools this way; the TorchScript exporter's fallback modes write the same for a backward call. The
+arguments are (grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices), indices plane-local. They come
+from the forward operator, which stays as it is, or from a MaxPool whose Indices were made plane-local. A trace through
+`autograd.grad` writes the indices of its example into the graph as a constant: that is no gradient.
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.aten import aten_anchors, aten_operator, pool_arguments
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.index import Node
+from poolgrad_lowering.plane_gradient import Backward, Recorder, plane_gradient
+
+_FORWARD_RANKS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
+_RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
+_GRAD, _X, _ARGUMENTS, _INDICES = 0, 1, 2, 7
+_FORWARD_ARGUMENTS = 1
+
+
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    """The gradient that the node computes, or why it is not one that can be lowered."""
+    rank = _RANKS.get(aten_operator(facts, node) or "")
+    if rank is None:
+        return None
+    windows = pool_arguments(facts, node, node.input(_X), _ARGUMENTS, rank)
+    backward = Backward.read(node, (_GRAD, _X, _INDICES), rank, windows)
+    if isinstance(backward, Refusal):
+        return backward
+    if backward.windows is None:
+        return _malformed(node)
+    return plane_gradient(facts, backward, _forward)
+
+
+def _forward(facts: Facts, node: Node) -> Recorder | Refusal | None:
+    rank, x = _FORWARD_RANKS.get(aten_operator(facts, node) or ""), node.input(0)
+    if rank is None or x is None:
+        return None
+    windows = pool_arguments(facts, node, x, _FORWARD_ARGUMENTS, rank)
+    return _malformed(node) if windows is None else Recorder(node, x, windows)
+
+
+def _malformed(node: Node) -> Refusal:
+    return refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
+
+
+PATTERN = Pattern(
+    name="aten_max_pool_grad",
+    anchors=aten_anchors(*_RANKS),
+    summary="PyTorch operators in ONNX: max_pool2d_with_indices_backward and max_pool3d_with_indices_backward",
+    match=match,
+)

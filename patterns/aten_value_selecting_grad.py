@@ -1,0 +1,134 @@
+"""PyTorch's `value_selecting_reduction_backward`, kept as an operator of domain org.pytorch.aten: `torch.max(x, dim)`.
+
+The arguments are (grad, dim, indices, sizes of x, keepdim); x is not among them and is taken from the forward node,
+`max.dim` of the same domain or ONNX's ArgMax. Over a spatial axis it is a pool whose window is that whole axis and one
+element of every other; over batch or channels it is none. The operator writes the gradient over zeros and the lowered
+node adds it to them, so a gradient of -0.0 arrives as +0.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poolgrad_lowering.aten import aten_anchors, aten_operator, flag
+from poolgrad_lowering.attributes import integer
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.dims import Dim, Shape, Shown
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
+from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.plane_gradient import common_type, constant_indices, other_shape, unchanged_source
+from poolgrad_lowering.provenance import Numbering
+from poolgrad_lowering.shape_rules import static_integers
+
+_OPERATOR = "value_selecting_reduction_backward"
+_FORWARD = ("max.dim", "max")  # the TorchScript exporter drops the overload where it writes the name as op type
+_GRAD, _DIM, _INDICES, _SIZES, _KEEPDIM = range(5)
+_FORWARD_DIM, _FORWARD_KEEPDIM = 1, 2
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """A maximum over one axis: of what, and how (axis as written, whether the axis stays with size 1)."""
+
+    x: Value
+    axis: int | None
+    keepdims: bool | None
+
+
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    """The gradient that the node computes, or why it is not one that can be lowered."""
+    if aten_operator(facts, node) != _OPERATOR:
+        return None
+    grad, recorded, dx = node.input(_GRAD), node.input(_INDICES), node.output(0)
+    if grad is None or recorded is None or dx is None:
+        return refuse(Code.ARITY, "{} '{}' lacks an operand", node.proto.op_type, node.label)
+    forward = _forward(facts, recorded)
+    if isinstance(forward, Refusal):
+        return forward
+    x_shape = facts.shape(forward.x)
+    if x_shape is None:
+        return refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", forward.x.name)
+    axis = _axis(facts, node, forward, len(x_shape))
+    if isinstance(axis, Refusal):
+        return axis
+    element_type = common_type(facts, forward.x, grad, dx)
+    if isinstance(element_type, Refusal):
+        return element_type
+    keepdims = bool(forward.keepdims)
+    pooled_shape = (*x_shape[:axis], Dim(1), *x_shape[axis + 1 :])
+    reduced = pooled_shape if keepdims else x_shape[:axis] + x_shape[axis + 1 :]
+    return (
+        _other_sizes(facts, node, forward.x, x_shape)
+        or other_shape(facts, Code.GRAD_SHAPE, grad, reduced)
+        or PoolGradient(
+            x=forward.x,
+            grad=grad,
+            argmax=recorded,
+            dx=dx,
+            numbering=Numbering.AXIS,
+            element_type=element_type,
+            windows=AdaptiveWindows(),
+            x_shape=x_shape,
+            pooled_shape=pooled_shape,
+            grad_is_flat=not keepdims,
+            argmax_is_flat=not keepdims,
+            axis=axis - 2,
+        )
+    )
+
+
+def _forward(facts: Facts, recorded: Value) -> _Reduction | Refusal:
+    """The maximum whose positions are the indices."""
+    source = unchanged_source(recorded)
+    if (constant := constant_indices(source)) is not None:
+        return constant
+    node = source.producer
+    x = node.input(0) if node is not None else None
+    if node is not None and x is not None:
+        if node.is_a("ArgMax"):
+            keepdims = integer(node, "keepdims")
+            return _Reduction(x, integer(node, "axis"), None if keepdims is None else bool(keepdims))
+        if aten_operator(facts, node) in _FORWARD and source == node.output(1):
+            return _Reduction(x, _number(facts, node, _FORWARD_DIM), flag(facts, node, _FORWARD_KEEPDIM))
+    return refuse(
+        Code.INDICES_SOURCE, "indices come from '{}', which are no positions of a maximum over an axis", source.name
+    )
+
+
+def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int | Refusal:
+    """The reduced axis, which both nodes name alike and which is a spatial one."""
+    stated, keepdims = _number(facts, node, _DIM), flag(facts, node, _KEEPDIM)
+    axes = [axis for axis in (stated, forward.axis) if axis is not None and -rank <= axis < rank]
+    if len(axes) != 2 or keepdims is None or forward.keepdims is None:
+        return refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
+    if axes[0] % rank != axes[1] % rank or keepdims != forward.keepdims:
+        return refuse(
+            Code.ATTRIBUTE_MISMATCH,
+            "'{}' reduces another axis, or otherwise, than the maximum of '{}'",
+            node.label,
+            forward.x.name,
+        )
+    axis = axes[0] % rank
+    return axis if axis >= 2 else refuse(Code.NOT_SPATIAL, "'{}' reduces axis {} of {}", node.label, axis, rank)
+
+
+def _other_sizes(facts: Facts, node: Node, x: Value, x_shape: Shape) -> Refusal | None:
+    given = node.input(_SIZES)
+    sizes = None if given is None else facts.integers(given)
+    if sizes == x_shape:
+        return None
+    return refuse(Code.DX_SHAPE, "'{}' gives sizes {}, '{}' has {}", node.label, Shown(sizes), x.name, Shown(x_shape))
+
+
+def _number(facts: Facts, node: Node, position: int) -> int | None:
+    numbers = static_integers(facts, node, position)
+    return numbers[0] if numbers is not None and len(numbers) == 1 else None
+
+
+PATTERN = Pattern(
+    name="aten_value_selecting_grad",
+    anchors=aten_anchors(_OPERATOR),
+    summary="PyTorch operators in ONNX: value_selecting_reduction_backward of a maximum over a spatial axis",
+    match=match,
+)

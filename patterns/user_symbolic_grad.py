@@ -1,0 +1,72 @@
+"""A max pool's backward as a node of the user's own, from a symbolic function registered with PyTorch's exporter.
+
+`npu::NPUMaxPool2dWithIndicesBackward(grad, x, indices; kernel_size, stride, padding, dilation, ceil_mode)` and its
+3-D sister: PyTorch's operator under another name, its arguments as attributes. Indices are those of a MaxPool made
+plane-local, or of `NPUMaxPool2dWithIndices` of the same domain. Of the latter the element type must be known to be an
+integer of 32 or 64 bits: Ascend also has a forward pool that gives a bit mask in their place.
+"""
+
+from __future__ import annotations
+
+from onnx import TensorProto
+
+from poolgrad_lowering.aten import torch_windows
+from poolgrad_lowering.attributes import attribute, integer, integers
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.facts import Facts, type_name
+from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.index import Node
+from poolgrad_lowering.plane_gradient import Backward, Recorder, Windows, plane_gradient
+
+_DOMAIN = "npu"
+_FORWARD_RANKS = {(_DOMAIN, "NPUMaxPool2dWithIndices"): 2, (_DOMAIN, "NPUMaxPool3dWithIndices"): 3}
+_RANKS = {(_DOMAIN, f"{name}Backward"): rank for (_, name), rank in _FORWARD_RANKS.items()}
+_LISTS = ("kernel_size", "stride", "padding", "dilation")
+_OPERANDS = (0, 1, 2)
+
+
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    """The gradient that the node computes, or why it is not one that can be lowered."""
+    rank = _RANKS.get(node.op)
+    if rank is None or facts.is_function(node):
+        return None
+    backward = Backward.read(node, _OPERANDS, rank, _windows(node, rank))
+    if isinstance(backward, Refusal):
+        return backward
+    if backward.windows is None:
+        return _malformed(node)
+    return plane_gradient(facts, backward, _forward)
+
+
+def _forward(facts: Facts, node: Node) -> Recorder | Refusal | None:
+    rank, x, recorded = _FORWARD_RANKS.get(node.op), node.input(0), node.output(1)
+    if rank is None or x is None or recorded is None or facts.is_function(node):
+        return None
+    element_type = facts.element_type(recorded)
+    if element_type not in (TensorProto.INT32, TensorProto.INT64):
+        return refuse(
+            Code.INDICES_SOURCE, "'{}' is {}, not known to hold indices", recorded.name, type_name(element_type)
+        )
+    windows = _windows(node, rank)
+    return _malformed(node) if windows is None else Recorder(node, x, windows)
+
+
+def _windows(node: Node, rank: int) -> Windows | None:
+    lists = [[] if attribute(node, name) is None else integers(node, name) for name in _LISTS]
+    ceil = 0 if attribute(node, "ceil_mode") is None else integer(node, "ceil_mode")
+    if ceil is None or any(numbers is None for numbers in lists):
+        return None
+    attributes = torch_windows(rank, *(numbers or [] for numbers in lists), ceil=bool(ceil))
+    return None if attributes is None else Windows(attributes)
+
+
+def _malformed(node: Node) -> Refusal:
+    return refuse(Code.POOL_ATTRIBUTES, "'{}' has attributes that are malformed or out of range", node.label)
+
+
+PATTERN = Pattern(
+    name="user_symbolic_grad",
+    anchors=tuple(_RANKS),
+    summary="A user's symbolic function: npu::NPUMaxPool2dWithIndicesBackward and NPUMaxPool3dWithIndicesBackward",
+    match=match,
+)

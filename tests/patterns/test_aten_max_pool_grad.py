@@ -1,0 +1,262 @@
+"""Max-pool gradients as PyTorch's operators, text in and text out: every spelling that is lowered, and to what."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
+from lowering_checks import backward, check_lowered
+
+from poolgrad_lowering import lower
+
+LOWERED = f"""{CONSTANTS}
+    {FORWARD}
+    dx_argmax = Cast <to=6> (i)
+    {backward()}"""
+SYMBOLIC = "float[N,C,H,W] x, float[N,C,OH,OW] dy", "float[N,C,OH,OW] y, float[N,C,H,W] dx"
+OPERATOR = "max_pool2d_with_indices_backward"
+
+
+def test_as_ortmodule_writes_it() -> None:
+    check_lowered(
+        """<ir_version: 8, opset_import: ["" : 17, "org.pytorch.aten" : 1]>
+        g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx)
+        <int64[2] k = {3,3}, int64[2] s = {2,2}, int64[2] p = {1,1}, int64[2] d = {1,1}, bool ceil = {0}> {
+            y, i = org.pytorch.aten.ATen <operator="max_pool2d_with_indices"> (x, k, s, p, d, ceil)
+            dx = org.pytorch.aten.ATen <operator="max_pool2d_with_indices_backward"> (dy, x, k, s, p, d, ceil, i)
+        }""",
+        """
+            y, i = org.pytorch.aten.ATen <operator="max_pool2d_with_indices"> (x, k, s, p, d, ceil)
+            dx_argmax = Cast <to=6> (i)
+            dx = npu.MaxPool3DGradWithArgmax <
+                ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"
+            > (x, dy, dx_argmax)
+        """,
+    )
+
+
+def test_two_axes_on_ascend950() -> None:
+    expected = f"""{CONSTANTS}
+        {FORWARD}
+        dx_argmax = Cast <to=6> (i)
+        dx = npu.MaxPoolGradWithArgmaxV3 <
+            ksize=[3,3], strides=[2,2], pads=[1,1], dilation=[1,1], ceil_mode=0, dtype=3, data_format="NCHW"
+        > (x, dy, dx_argmax)"""
+    check_lowered(max_pool_gradient(), expected, target="ascend950")
+
+
+SPELLINGS = {
+    "overload_name": (
+        FORWARD,
+        f'dx = org.pytorch.aten.ATen <operator="{OPERATOR}", overload_name=""> (dy, x, k, s, p, d, ceil, i)',
+    ),
+    "op_type": (
+        "y, i = org.pytorch.aten.max_pool2d_with_indices (x, k, s, p, d, ceil)",
+        f"dx = org.pytorch.aten.{OPERATOR} (dy, x, k, s, p, d, ceil, i)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("forward", "node"), SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings(forward: str, node: str) -> None:
+    spelt, operands = node[:-1].rsplit(" (", 1)
+    text = max_pool_gradient(forward=forward, backward=spelt, operands=operands)
+    check_lowered(text, LOWERED.replace(FORWARD, forward))
+
+
+WINDOWS = {  # kernel, stride, padding, dilation, ceil_mode; the pooled sizes of 9 × 12; the node's attributes
+    "ceil": (
+        ("{4,4}", "{4,5}", "{0,0}", "{1,1}", "{1}"),
+        "3,3",
+        "ksize=[1,4,4], strides=[1,4,5], pads=[0,0,0], dilation=[1,1,1], ceil_mode=1",
+    ),
+    "dilation": (
+        ("{3,2}", "{1,1}", "{1,0}", "{2,3}", "{0}"),
+        "7,9",
+        "ksize=[1,5,4], strides=[1,1,1], pads=[0,1,0], dilation=[1,1,1], ceil_mode=0",
+    ),
+    "gaps": (
+        ("{2,2}", "{3,4}", "{0,0}", "{1,1}", "{0}"),
+        "3,3",
+        "ksize=[1,2,2], strides=[1,3,4], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
+    ),
+    "no_stride_is_the_kernel": (
+        ("{2,3}", "{}", "{0,0}", "{1,1}", "{0}"),
+        "4,4",
+        "ksize=[1,2,3], strides=[1,2,3], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
+    ),
+    "one_number_for_all_axes": (
+        ("{3}", "{2}", "{1}", "{1}", "{0}"),
+        "5,6",
+        "ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "sizes", "window"), WINDOWS.values(), ids=WINDOWS)
+def test_windows(arguments: tuple[str, ...], sizes: str, window: str) -> None:
+    lists = zip("kspd", arguments, strict=False)
+    constants = "\n".join(
+        [f"{name} = Constant <value = int64[{_length(held)}] {held}> ()" for name, held in lists]
+        + [f"ceil = Constant <value = bool {arguments[-1]}> ()"]
+    )
+    text = max_pool_gradient(
+        constants=constants,
+        inputs=f"float[2,3,9,12] x, float[2,3,{sizes}] dy",
+        outputs=f"float[2,3,{sizes}] y, float[2,3,9,12] dx",
+    )
+    check_lowered(text, LOWERED.replace(CONSTANTS, constants).replace(backward(), backward(window=window)))
+
+
+def _length(numbers: str) -> int:
+    return len(list(filter(None, numbers.strip("{}").split(","))))
+
+
+def test_three_axes() -> None:
+    constants = """k = Constant <value = int64[3] {3,2,2}> ()
+        s = Constant <value = int64[3] {2,2,2}> ()
+        p = Constant <value = int64[3] {1,0,0}> ()
+        d = Constant <value = int64[3] {1,1,1}> ()
+        ceil = Constant <value = bool {0}> ()"""
+    forward = FORWARD.replace("2d", "3d")
+    text = max_pool_gradient(
+        constants=constants,
+        forward=forward,
+        backward='dx = org.pytorch.aten.ATen <operator="max_pool3d_with_indices_backward">',
+        inputs="float[2,3,5,4,6] x, float[2,3,3,2,3] dy",
+        outputs="float[2,3,3,2,3] y, float[2,3,5,4,6] dx",
+    )
+    window = "ksize=[3,2,2], strides=[2,2,2], pads=[1,0,0], dilation=[1,1,1], ceil_mode=0"
+    check_lowered(
+        text,
+        f"""{constants}
+        {forward}
+        dx_argmax = Cast <to=6> (i)
+        {backward(window=window)}""",
+    )
+
+
+def test_every_size_symbolic() -> None:
+    check_lowered(max_pool_gradient(inputs=SYMBOLIC[0], outputs=SYMBOLIC[1]), LOWERED)
+
+
+def test_half_precision() -> None:
+    text = max_pool_gradient(
+        inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy", outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx"
+    )
+    check_lowered(text, LOWERED)
+
+
+def test_forward_arguments_left_to_their_defaults() -> None:
+    constants = """k = Constant <value = int64[2] {2,3}> ()
+        p = Constant <value = int64[2] {0,0}> ()
+        d = Constant <value = int64[2] {1,1}> ()
+        ceil = Constant <value = bool {0}> ()"""
+    forward = 'y, i = org.pytorch.aten.ATen <operator="max_pool2d_with_indices"> (x, k)'
+    check_lowered(
+        max_pool_gradient(
+            constants=constants,
+            forward=forward,
+            operands="dy, x, k, k, p, d, ceil, i",
+            inputs="float[2,3,9,12] x, float[2,3,4,4] dy",
+            outputs="float[2,3,4,4] y, float[2,3,9,12] dx",
+        ),
+        f"""k = Constant <value = int64[2] {{2,3}}> ()
+            {forward}
+            dx_argmax = Cast <to=6> (i)
+            {backward(window="ksize=[1,2,3], strides=[1,2,3], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0")}""",
+    )
+
+
+def test_indices_of_a_max_pool_made_plane_local() -> None:
+    """As the TorchScript exporter writes the forward pool where only the backward call falls back."""
+    check_lowered(
+        max_pool_gradient(forward=PLANE_INDICES),
+        f"""{PLANE_INDICES}
+            dx_argmax = Cast <to=6> (i)
+            {backward()}""",
+    )
+
+
+def test_indices_seen_through_copies_and_casts() -> None:
+    between = "j = Cast <to=6> (i)\nc = Identity (j)"
+    text = max_pool_gradient(between=between, operands="dy, x, k, s, p, d, ceil, c")
+    check_lowered(text, LOWERED.replace("dx_argmax = Cast <to=6> (i)", between).replace("dx_argmax", "c"))
+
+
+def test_type_known_from_the_gradient_alone() -> None:
+    """PyTorch requires the gradient in x's element type; nothing tells x's own behind an operator without schema."""
+    forward = f"""v = org.pytorch.aten.ATen <operator="silu"> (w)
+        shape = Constant <value = int64[4] {{2,3,9,12}}> ()
+        x = Reshape (v, shape)
+        {FORWARD}"""
+    text = max_pool_gradient(forward=forward, inputs="float[2,3,9,12] w, float[2,3,5,6] dy")
+    assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["MaxPool3DGradWithArgmax"]
+
+
+@pytest.mark.parametrize("stride", ["k", "none"])
+def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str) -> None:
+    """`F.max_pool2d(x, x.shape[2:])`: adaptive windows of output size 1, whatever the sizes are."""
+    none = "none = Constant <value = int64[0] {}> ()" if stride == "none" else ""
+    arguments = f"k, {stride}, p, d, ceil"
+    forward = FORWARD.replace("k, s, p, d, ceil", arguments)
+    constants = f"{WHOLE_PLANE}\n{none}"
+    check_lowered(
+        max_pool_gradient(
+            constants=constants,
+            forward=forward,
+            operands=f"dy, x, {arguments}, i",
+            inputs="float[N,C,H,W] x, float[N,C,1,1] dy",
+            outputs="float[N,C,1,1] y, float[N,C,H,W] dx",
+        ),
+        f"""{constants}
+            {forward}
+            dx_argmax = Cast <to=6> (i)
+            dx = npu.AdaptiveMaxPool3DGrad (x, dy, dx_argmax)""",
+    )
+
+
+def test_a_kernel_of_one_row_of_symbolic_length() -> None:
+    """As ORTModule concatenates it; ConcatTraining runs in onnxruntime training only."""
+    constants = """shape = Shape (x)
+        three = Constant <value = int64[1] {3}> ()
+        one = Constant <value = int64[1] {1}> ()
+        w = Gather <axis=0> (shape, three)
+        k, lengths = com.microsoft.ConcatTraining <axis=0> (one, w)
+        p = Constant <value = int64[2] {0,0}> ()
+        d = Constant <value = int64[2] {1,1}> ()
+        ceil = Constant <value = bool {0}> ()"""
+    text = max_pool_gradient(
+        constants=constants,
+        forward=FORWARD.replace("s, p", "k, p"),
+        operands="dy, x, k, k, p, d, ceil, i",
+        inputs="float[N,C,H,W] x, float[N,C,H,1] dy",
+        outputs="float[N,C,H,1] y, float[N,C,H,W] dx",
+    )
+    assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["AdaptiveMaxPool3DGrad"]
+
+
+@pytest.mark.parametrize("operator", ["max_pool2d_with_indices", "avg_pool2d_backward"])
+def test_other_operators_are_no_anchors(operator: str) -> None:
+    text = max_pool_gradient().replace(OPERATOR, operator)
+    assert lower(_parse(text)).report.anchors == ()
+
+
+def test_another_overload_is_no_anchor() -> None:
+    node = f'dx = org.pytorch.aten.ATen <operator="{OPERATOR}", overload_name="grad_input">'
+    assert lower(_parse(max_pool_gradient(backward=node))).report.anchors == ()
+
+
+def test_an_operator_of_the_models_own_is_no_anchor() -> None:
+    """A function of the model says what the node does, whatever its name."""
+    text = (
+        max_pool_gradient()
+        + """
+        <domain: "org.pytorch.aten", opset_import: ["" : 17]>
+        ATen <operator> (x, k, s, p, d, c) => (y, i) { y = Identity (x) i = Identity (k) }"""
+    )
+    assert lower(_parse(text)).report.anchors == ()
+
+
+def _parse(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(text)

@@ -1,0 +1,238 @@
+"""Max-pool gradients as PyTorch's operators with one thing changed: another computation, or one not to be proven."""
+
+from __future__ import annotations
+
+import pytest
+from aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
+from lowering_checks import NearMisses, check_refused, near_misses
+
+from poolgrad_lowering.codes import Code
+
+SYMBOLIC_KERNEL = {
+    "constants": WHOLE_PLANE,
+    "forward": FORWARD.replace("k, s", "k, k"),
+    "operands": "dy, x, k, k, p, d, ceil, i",
+    "inputs": "float[N,C,H,W] x, float[N,C,1,1] dy",
+    "outputs": "float[N,C,1,1] y, float[N,C,H,W] dx",
+}
+ARGUMENTS = "'dx' has arguments that are not constant or out of range"
+NEAR_MISSES: NearMisses = {
+    # the indices
+    "traced_indices": (
+        Code.CONSTANT_INDICES,
+        "the indices 'i' are a constant",
+        max_pool_gradient(
+            forward="""y = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+            i = Constant <value = int64[1,1,1,1] {0}> ()""",
+            inputs="float[1,1,2,2] x, float[1,1,1,1] dy",
+            outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
+        ),
+    ),
+    "traced_indices_as_an_initializer": (
+        Code.CONSTANT_INDICES,
+        "the indices 'j' are a constant",
+        max_pool_gradient(
+            forward="""y = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+            i = Identity (j)""",
+            inputs="float[1,1,2,2] x, float[1,1,1,1] dy",
+            outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
+            types="int64[1,1,1,1] j = {0}",
+        ),
+    ),
+    "indices_with_a_default_that_a_caller_can_override": (
+        Code.INDICES_SOURCE,
+        "indices come from 'j', which is not the Indices of a MaxPool",
+        max_pool_gradient(
+            forward="y = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
+            inputs="float[1,1,2,2] x, float[1,1,1,1] dy, int64[1,1,1,1] j",
+            outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
+            operands="dy, x, k, s, p, d, ceil, j",
+            types="int64[1,1,1,1] j = {0}",
+        ),
+    ),
+    "indices_as_rows": (
+        Code.GRAD_SHAPE,
+        "'r' has shape [6, 30], the pool [2, 3, 5, 6]",
+        max_pool_gradient(
+            forward=PLANE_INDICES,
+            between="rows = Constant <value = int64[2] {6,30}> ()\nr = Reshape (i, rows)",
+            operands="dy, x, k, s, p, d, ceil, r",
+        ),
+    ),
+    "indices_from_outside": (
+        Code.INDICES_SOURCE,
+        "indices come from 'given', which is not the Indices of a MaxPool",
+        max_pool_gradient(
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given",
+            operands="dy, x, k, s, p, d, ceil, given",
+        ),
+    ),
+    "pooled_values_as_indices": (
+        Code.INDICES_SOURCE,
+        "indices come from 'x', which is not the Indices of a MaxPool",
+        max_pool_gradient(operands="dy, x, k, s, p, d, ceil, y"),
+    ),
+    "indices_of_another_operator": (
+        Code.INDICES_SOURCE,
+        "indices come from 'x', which is not the Indices of a MaxPool",
+        max_pool_gradient(forward='y, i = org.pytorch.aten.ATen <operator="fractional_max_pool2d"> (x, k)'),
+    ),
+    "indices_of_the_whole_tensor": (
+        Code.INDICES_NUMBERING,
+        "'i' counts over the whole tensor, 'dx' inside planes",
+        max_pool_gradient(forward="y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)"),
+    ),
+    "column_major_indices": (
+        Code.STORAGE_ORDER,
+        "MaxPool 'y' has storage_order=1",
+        max_pool_gradient(forward=PLANE_INDICES.replace("<kernel", "<storage_order=1, kernel")),
+    ),
+    # the arguments
+    "arguments_differ": (
+        Code.ATTRIBUTE_MISMATCH,
+        "'dx' has other windows than the forward pool 'y'",
+        max_pool_gradient(operands="dy, x, k, s, s, d, ceil, i"),
+    ),
+    "max_pool_differs": (
+        Code.ATTRIBUTE_MISMATCH,
+        "'dx' has other windows than the forward pool 'y'",
+        max_pool_gradient(forward=PLANE_INDICES.replace("[1,1,1,1]", "[1,1,1,0]")),
+    ),
+    "kernel_from_outside": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2] given",
+            operands="dy, x, given, s, p, d, ceil, i",
+        ),
+    ),
+    "rounding_from_outside": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, bool given",
+            operands="dy, x, k, s, p, d, given, i",
+        ),
+    ),
+    "forward_kernel_from_outside": (
+        Code.POOL_ATTRIBUTES,
+        "'y' has arguments that are not constant or out of range",
+        max_pool_gradient(
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2] given", forward=FORWARD.replace("k,", "given,")
+        ),
+    ),
+    "no_kernel": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(operands='dy, x, "", s, p, d, ceil, i'),
+    ),
+    "stride_zero": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(constants=CONSTANTS.replace("{2,2}", "{2,0}")),
+    ),
+    "three_numbers_for_two_axes": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(constants=CONSTANTS.replace("[2] {3,3}", "[3] {3,3,3}")),
+    ),
+    "symbolic_kernel_with_another_stride": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(
+            **{
+                **SYMBOLIC_KERNEL,
+                "constants": WHOLE_PLANE + "\ns = Constant <value = int64[2] {1,1}> ()",
+                "operands": "dy, x, k, s, p, d, ceil, i",
+            }
+        ),
+    ),
+    "symbolic_kernel_with_padding": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(**{**SYMBOLIC_KERNEL, "constants": WHOLE_PLANE.replace("{0,0}", "{0,1}")}),
+    ),
+    "symbolic_kernel_with_dilation": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(**{**SYMBOLIC_KERNEL, "constants": WHOLE_PLANE.replace("{1,1}", "{2,1}")}),
+    ),
+    "symbolic_kernel_of_other_sizes": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(
+            **{
+                **SYMBOLIC_KERNEL,
+                "constants": WHOLE_PLANE.replace("Shape (x)", "Shape (z)"),
+                "inputs": "float[N,C,H,W] x, float[N,C,W,H] z, float[N,C,1,1] dy",
+            }
+        ),
+    ),
+    # the operands
+    "no_indices": (Code.ARITY, "ATen 'dx' lacks an operand", max_pool_gradient(operands="dy, x, k, s, p, d, ceil")),
+    "another_x": (
+        Code.DX_SHAPE,
+        "'z' is not proven to have the shape of 'x', which 'y' pooled",
+        max_pool_gradient(
+            inputs="float[2,3,9,12] x, float[2,3,9,N] z, float[2,3,5,6] dy",
+            operands="dy, z, k, s, p, d, ceil, i",
+        ),
+    ),
+    "no_batch": (
+        Code.UNBATCHED,
+        "'x' has shape [3, 9, 12], no batch axis",
+        max_pool_gradient(inputs="float[3,9,12] x, float[3,5,6] dy", outputs="float[3,5,6] y, float[3,9,12] dx"),
+    ),
+    "another_rank": (
+        Code.SPATIAL_RANK,
+        "'x' has shape [2, 3, 9, 12, 7], the pool 2 spatial axes",
+        max_pool_gradient(inputs="float[2,3,9,12,7] x, float[2,3,5,6] dy", outputs="float[2,3,5,6] y, float dx"),
+    ),
+    "gradient_of_another_shape": (
+        Code.GRAD_SHAPE,
+        "'dy' has shape [2, 3, 5, 7], the pool [2, 3, 5, 6]",
+        max_pool_gradient(inputs="float[2,3,9,12] x, float[2,3,5,7] dy"),
+    ),
+    "result_of_another_shape": (
+        Code.DX_SHAPE,
+        "'dx' has shape [2, 3, 12, 9], the pool [2, 3, 9, 12]",
+        max_pool_gradient(outputs="float[2,3,5,6] y, float[2,3,12,9] dx"),
+    ),
+    "gradient_of_another_type": (
+        Code.DTYPE_MIX,
+        "'x' is float, 'dy' float16",
+        max_pool_gradient(inputs="float[2,3,9,12] x, float16[2,3,5,6] dy"),
+    ),
+    "double": (
+        Code.DTYPE,
+        "'x' is double; Ascend takes float32, float16 and bfloat16",
+        max_pool_gradient(
+            inputs="double[2,3,9,12] x, double[2,3,5,6] dy", outputs="double[2,3,5,6] y, double[2,3,9,12] dx"
+        ),
+    ),
+    "unknown_shape": (
+        Code.UNKNOWN_SHAPE,
+        "the shape of 'x' is not known",
+        max_pool_gradient(
+            forward=f'x = org.pytorch.aten.ATen <operator="silu"> (w)\n{FORWARD}',
+            inputs="float[2,3,9,12] w, float[2,3,5,6] dy",
+        ),
+    ),
+    "unknown_type": (
+        Code.UNKNOWN_DTYPE,
+        "the element type of 'x' is not known",
+        """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+        g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,9,12] dx) { dx = local.PoolGradient (x, dy) }
+        <domain: "local", opset_import: ["" : 17, "org.pytorch.aten" : 1]>
+        PoolGradient (w, dy) => (dx) {
+            shape = Constant <value = int64[4] {2,3,9,12}> ()
+            x = Reshape (w, shape)
+            """
+        + max_pool_gradient().split("{", 1)[1],
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "text"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, reason: str, text: str) -> None:
+    check_refused(text, code, reason)

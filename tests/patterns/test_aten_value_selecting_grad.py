@@ -1,0 +1,225 @@
+"""Gradients of a maximum over one axis as PyTorch's operator, text in and text out: what is lowered, and to what."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from aten_graphs import axis_gradient
+from lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, random_feeds
+from oracles import assert_same_bits, run_reference
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+FORWARD = 'y, i = org.pytorch.aten.ATen <operator="max", overload_name="dim"> (x, dim, keep)'
+ARG_MAX = "y = Relu (dy)\ni = ArgMax <axis=2, keepdims=0> (x)"
+ONE_ROW = "ksize=[1,9,1], strides=[1,9,1], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
+ONE_COLUMN = "ksize=[1,1,12], strides=[1,1,12], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
+# -0.0 + 0.0 = +0.0: the lowered node adds onto zeros where the original overwrites them.
+POSITIVE_ZEROS = """zero = Constant <value = float {0}> ()
+    grad = Add (dy, zero)"""
+
+
+def check(expected: str, **changes: str) -> None:
+    """Hold the lowering of a graph whose gradient has no negative zero against the expected text."""
+    changes = {"between": POSITIVE_ZEROS, "operands": "grad, dim, i, sizes, keep", **changes}
+    check_lowered(axis_gradient(**changes), expected)
+
+
+def lowered(forward: str = FORWARD, *, dim: str = "2", keepdim: str = "0") -> str:
+    """Return a maximum over axis 2 of [2, 3, 9, 12], its axis dropped: position h in column w is element 12h + w."""
+    constants = f"dim = Constant <value = int64 {{{dim}}}> ()\nkeep = Constant <value = bool {{{keepdim}}}> ()"
+    first = ",".join(map(str, range(12)))
+    return f"""{constants if "ATen" in forward else ""}
+        {forward}
+        {POSITIVE_ZEROS}
+        dx_pooled_argmax_shape = Constant <value = int64[4] {{2,3,1,12}}> ()
+        dx_pooled_argmax = Reshape (i, dx_pooled_argmax_shape)
+        dx_axis_step = Constant <value = int64 {{12}}> ()
+        dx_axis_offset = Mul (dx_pooled_argmax, dx_axis_step)
+        dx_first = Constant <value = int64[1,12] {{{first}}}> ()
+        dx_plane_index = Add (dx_axis_offset, dx_first)
+        dx_argmax = Cast <to=6> (dx_plane_index)
+        dx_grad_shape = Constant <value = int64[4] {{2,3,1,12}}> ()
+        dx_grad = Reshape (grad, dx_grad_shape)
+        {backward("x, dx_grad, dx_argmax", window=ONE_ROW)}"""
+
+
+def test_as_ortmodule_writes_it() -> None:
+    check(lowered())
+
+
+def test_axis_from_the_end() -> None:
+    check(lowered(dim="-2"), dim="-2")
+
+
+def test_axis_kept() -> None:
+    first = ",".join(str(12 * row) for row in range(9))
+    check(
+        f"""dim = Constant <value = int64 {{3}}> ()
+            keep = Constant <value = bool {{1}}> ()
+            {FORWARD}
+            {POSITIVE_ZEROS}
+            dx_first = Constant <value = int64[9,1] {{{first}}}> ()
+            dx_plane_index = Add (i, dx_first)
+            dx_argmax = Cast <to=6> (dx_plane_index)
+            {backward("x, grad, dx_argmax", window=ONE_COLUMN)}""",
+        dim="3",
+        keepdim="1",
+        inputs="float[2,3,9,12] x, float[2,3,9,1] dy",
+        outputs="float[2,3,9,1] y, float[2,3,9,12] dx",
+    )
+
+
+def test_as_the_torchscript_exporter_writes_it() -> None:
+    """The forward is standard ONNX, the sizes are a constant, the operator is its own op type."""
+    check(
+        lowered(ARG_MAX),
+        forward=ARG_MAX,
+        sizes="sizes = Constant <value = int64[4] {2,3,9,12}> ()",
+        backward="dx = org.pytorch.aten.value_selecting_reduction_backward",
+    )
+
+
+def test_forward_spelt_by_its_own_name() -> None:
+    forward = "y, i = org.pytorch.aten.max (x, dim, keep)"
+    check(lowered().replace(FORWARD, forward), forward=forward)
+
+
+def test_one_spatial_axis_of_symbolic_length() -> None:
+    """The one spatial axis is the window: adaptive, of output size 1."""
+    check(
+        f"""dim = Constant <value = int64 {{2}}> ()
+            keep = Constant <value = bool {{1}}> ()
+            {FORWARD}
+            {POSITIVE_ZEROS}
+            dx_argmax = Cast <to=6> (i)
+            dx = npu.AdaptiveMaxPool3DGrad (x, grad, dx_argmax)""",
+        keepdim="1",
+        inputs="float[N,C,H] x, float[N,C,1] dy",
+        outputs="float[N,C,1] y, float[N,C,H] dx",
+    )
+
+
+def test_only_the_sign_of_a_zero_gradient_is_lost() -> None:
+    model = onnx.parser.parse_model(axis_gradient())
+    feeds = random_feeds(model)
+    assert np.signbit(feeds["dy"][feeds["dy"] == 0]).any()
+    expected, found = (run_reference(graph, feeds)["dx"] for graph in (model, lower(model).model))
+    assert_same_bits(found, expected + np.float32(0))
+
+
+ARGUMENTS = "'dx' has arguments that are not constant or out of range"
+MISMATCH = "'dx' reduces another axis, or otherwise, than the maximum of 'x'"
+NEAR_MISSES: NearMisses = {
+    "channels": (
+        Code.NOT_SPATIAL,
+        "'dx' reduces axis 1 of 4",
+        axis_gradient(
+            dim="1",
+            inputs="float[2,3,9,12] x, float[2,9,12] dy",
+            outputs="float[2,9,12] y, float[2,3,9,12] dx",
+        ),
+    ),
+    "points_before_features": (
+        Code.NOT_SPATIAL,
+        "'dx' reduces axis 1 of 3",
+        axis_gradient(dim="1", inputs="float[N,9,12] x, float[N,12] dy", outputs="float[N,12] y, float[N,9,12] dx"),
+    ),
+    "other_axis": (Code.ATTRIBUTE_MISMATCH, MISMATCH, axis_gradient(forward=ARG_MAX.replace("2", "3"))),
+    "axis_kept_in_the_forward_only": (
+        Code.ATTRIBUTE_MISMATCH,
+        MISMATCH,
+        axis_gradient(forward=ARG_MAX.replace("keepdims=0", "keepdims=1")),
+    ),
+    "axis_from_outside": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        axis_gradient(inputs="float[2,3,9,12] x, float[2,3,12] dy, int64 given", operands="dy, given, i, sizes, keep"),
+    ),
+    "axis_beyond_the_rank": (Code.POOL_ATTRIBUTES, ARGUMENTS, axis_gradient(dim="4")),
+    "traced_indices": (
+        Code.CONSTANT_INDICES,
+        "the indices 'i' are a constant",
+        axis_gradient(
+            forward="y = Relu (dy)\ni = Constant <value = int64[1,1,2] {0,1}> ()",
+            inputs="float[1,1,3,2] x, float[1,1,2] dy",
+            outputs="float[1,1,2] y, float[1,1,3,2] dx",
+        ),
+    ),
+    "median": (
+        Code.INDICES_SOURCE,
+        "indices come from 'i', which are no positions of a maximum over an axis",
+        axis_gradient(forward=FORWARD.replace('"max"', '"median"')),
+    ),
+    "minimum": (
+        Code.INDICES_SOURCE,
+        "indices come from 'i', which are no positions of a maximum over an axis",
+        axis_gradient(forward=ARG_MAX.replace("ArgMax", "ArgMin")),
+    ),
+    "maxima_as_indices": (
+        Code.INDICES_SOURCE,
+        "indices come from 'y', which are no positions of a maximum over an axis",
+        axis_gradient(operands="dy, dim, y, sizes, keep"),
+    ),
+    "indices_from_outside": (
+        Code.INDICES_SOURCE,
+        "indices come from 'given', which are no positions of a maximum over an axis",
+        axis_gradient(
+            inputs="float[2,3,9,12] x, float[2,3,12] dy, int64[2,3,12] given", operands="dy, dim, given, sizes, keep"
+        ),
+    ),
+    "other_sizes": (
+        Code.DX_SHAPE,
+        "'dx' gives sizes [2, 3, 10, 12], 'x' has [2, 3, 9, 12]",
+        axis_gradient(
+            sizes="sizes = Constant <value = int64[4] {2,3,10,12}> ()", outputs="float[2,3,12] y, float[2,3,10,12] dx"
+        ),
+    ),
+    "sizes_from_outside": (
+        Code.DX_SHAPE,
+        "'dx' gives sizes unknown, 'x' has [2, 3, 9, 12]",
+        axis_gradient(inputs="float[2,3,9,12] x, float[2,3,12] dy, int64[4] given", operands="dy, dim, i, given, keep"),
+    ),
+    "gradient_of_another_shape": (
+        Code.GRAD_SHAPE,
+        "'dy' has shape [2, 3, 13], the pool [2, 3, 12]",
+        axis_gradient(inputs="float[2,3,9,12] x, float[2,3,13] dy"),
+    ),
+    "gradient_of_another_type": (
+        Code.DTYPE_MIX,
+        "'x' is float, 'dy' float16",
+        axis_gradient(inputs="float[2,3,9,12] x, float16[2,3,12] dy"),
+    ),
+    "symbolic_rows": (
+        Code.UNKNOWN_SHAPE,
+        "'i' cannot become plane-local over [2, 3, 9, W]: several sizes are not known",
+        axis_gradient(inputs="float[2,3,9,W] x, float[2,3,W] dy", outputs="float[2,3,W] y, float[2,3,9,W] dx"),
+    ),
+    "unknown_shape": (
+        Code.UNKNOWN_SHAPE,
+        "the shape of 'v' is not known",
+        axis_gradient(
+            forward=f'v = org.pytorch.aten.ATen <operator="silu"> (x)\n{FORWARD.replace("(x", "(v")}',
+        ),
+    ),
+    "unknown_type": (
+        Code.UNKNOWN_DTYPE,
+        "the element type of 'x' is not known",
+        """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+        g (float[2,3,9,12] x, float[2,3,12] dy) => (float[2,3,9,12] dx) { dx = local.PoolGradient (x, dy) }
+        <domain: "local", opset_import: ["" : 17, "org.pytorch.aten" : 1]>
+        PoolGradient (w, dy) => (dx) {
+            shape = Constant <value = int64[4] {2,3,9,12}> ()
+            x = Reshape (w, shape)
+            """
+        + axis_gradient().split("{", 1)[1],
+    ),
+    "no_operand": (Code.ARITY, "ATen 'dx' lacks an operand", axis_gradient(operands="dy, dim")),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "text"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, reason: str, text: str) -> None:
+    check_refused(text, code, reason)

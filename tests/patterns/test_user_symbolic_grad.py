@@ -1,0 +1,138 @@
+"""Gradients as a user's own node, text in and text out: what is lowered, and to what."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from aten_graphs import PLANE_INDICES, user_gradient
+from lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, node_text
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+ATTRIBUTES = "kernel_size=[3,3], stride=[2,2], padding=[1,1], dilation=[1,1], ceil_mode=0"
+FORWARD = f"y, i = npu.NPUMaxPool2dWithIndices <{ATTRIBUTES}> (x)"
+INDICES = "int64[2,3,5,6] i"
+SUBTRACTED = """y, t = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+    unused, all = MaxPool <kernel_shape=[1,1]> (x)
+    starts = Constant <value = int64[2] {0,0}> ()
+    ends = Constant <value = int64[2] {1,1}> ()
+    axes = Constant <value = int64[2] {2,3}> ()
+    first = Slice (all, starts, ends, axes)
+    i = Sub (t, first)"""
+
+
+@pytest.mark.parametrize("forward", [PLANE_INDICES, SUBTRACTED], ids=["remainder", "difference"])
+def test_indices_of_a_max_pool_made_plane_local(forward: str) -> None:
+    lowered = check_lowered(user_gradient(forward=forward), f"{forward}\ndx_argmax = Cast <to=6> (i)\n{backward()}")
+    assert [(entry.domain, entry.version) for entry in lowered.opset_import if entry.domain == "npu"] == [("npu", 1)]
+
+
+def test_indices_of_the_users_forward() -> None:
+    check_lowered(
+        user_gradient(forward=FORWARD, types=INDICES),
+        f"{FORWARD}\ndx_argmax = Cast <to=6> (i)\n{backward()}",
+    )
+
+
+def test_narrow_indices() -> None:
+    expected = f"{FORWARD}\n{backward('x, dy, i')}"
+    text = user_gradient(forward=FORWARD, types=INDICES.replace("int64", "int32"))
+    lowered = lower(onnx.parser.parse_model(text)).model
+    assert node_text(lowered.graph) == node_text(onnx.parser.parse_graph(f"g () => () {{ {expected} }}"))
+
+
+def test_attributes_left_to_their_defaults() -> None:
+    """Those of PyTorch's operator: the kernel is the stride, no padding, no dilation, floor."""
+    pool = "y, t = MaxPool <kernel_shape=[3,4], strides=[3,4]> (x)\n" + PLANE_INDICES.split("\n", 1)[1]
+    window = "ksize=[1,3,4], strides=[1,3,4], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
+    check_lowered(
+        user_gradient(
+            forward=pool,
+            attributes="kernel_size=[3,4]",
+            inputs="float[2,3,9,12] x, float[2,3,3,3] dy",
+            outputs="float[2,3,3,3] y, float[2,3,9,12] dx",
+        ),
+        f"{pool}\ndx_argmax = Cast <to=6> (i)\n{backward(window=window)}",
+    )
+
+
+MALFORMED = "'dx' has attributes that are malformed or out of range"
+NEAR_MISSES: NearMisses = {
+    "indices_of_unknown_type": (
+        Code.INDICES_SOURCE,
+        "'i' is of unknown type, not known to hold indices",
+        user_gradient(forward=FORWARD),
+    ),
+    "a_mask": (
+        Code.INDICES_SOURCE,
+        "'i' is uint8, not known to hold indices",
+        user_gradient(forward=FORWARD, types="uint8[2,3,9,64] i"),
+    ),
+    "traced_indices": (
+        Code.CONSTANT_INDICES,
+        "the indices 'i' are a constant",
+        user_gradient(
+            forward="y = Relu (dy)\ni = Constant <value = int64[1,1,1,1] {0}> ()",
+            inputs="float[1,1,2,2] x, float[1,1,1,1] dy",
+            outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
+        ),
+    ),
+    "indices_of_the_whole_tensor": (
+        Code.INDICES_NUMBERING,
+        "'t' counts over the whole tensor, 'dx' inside planes",
+        user_gradient(operands="dy, x, t"),
+    ),
+    "indices_shifted": (
+        Code.PLANE_BASE,
+        "Sub 'i' is not proven to make the Indices of MaxPool 'y' plane-local",
+        user_gradient(forward=SUBTRACTED.replace("Slice (all, starts", "Slice (all, ends")),
+    ),
+    "kernel_differs": (
+        Code.ATTRIBUTE_MISMATCH,
+        "'dx' has other windows than the forward pool 'y'",
+        user_gradient(attributes=ATTRIBUTES.replace("[3,3]", "[2,2]")),
+    ),
+    "rounding_differs": (
+        Code.ATTRIBUTE_MISMATCH,
+        "'dx' has other windows than the forward pool 'y'",
+        user_gradient(attributes=ATTRIBUTES.replace("ceil_mode=0", "ceil_mode=1")),
+    ),
+    "no_kernel": (Code.POOL_ATTRIBUTES, MALFORMED, user_gradient(attributes="stride=[2,2]")),
+    "kernel_of_another_type": (
+        Code.POOL_ATTRIBUTES,
+        MALFORMED,
+        user_gradient(attributes=ATTRIBUTES.replace("[3,3]", '"3x3"')),
+    ),
+    "forward_malformed": (
+        Code.POOL_ATTRIBUTES,
+        "'y' has attributes that are malformed or out of range",
+        user_gradient(forward=FORWARD.replace("stride=[2,2]", "stride=[2,0]"), types=INDICES),
+    ),
+    "no_indices": (
+        Code.ARITY,
+        "NPUMaxPool2dWithIndicesBackward 'dx' lacks an operand",
+        user_gradient(operands="dy, x"),
+    ),
+    "another_version_of_the_domain": (
+        Code.DIALECT_CONFLICT,
+        "the model imports domain npu in version 2, not 1",
+        user_gradient().replace('"npu" : 1', '"npu" : 2'),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "text"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, reason: str, text: str) -> None:
+    check_refused(text, code, reason)
+
+
+def test_an_operator_of_the_models_own_is_no_anchor() -> None:
+    """A function of the model says what the node does, whatever its name."""
+    text = (
+        user_gradient()
+        + """
+        <domain: "npu", opset_import: ["" : 17]>
+        NPUMaxPool2dWithIndicesBackward (dy, x, i) => (dx) { dx = Neg (x) }"""
+    )
+    assert lower(onnx.parser.parse_model(text)).report.anchors == ()
