@@ -1,4 +1,4 @@
-"""The dialect: Ascend's max-pool gradient operators as ONNX custom ops of domain `npu`.
+"""The dialect: Ascend's max-pool operators and their gradients as ONNX custom ops of domain `npu`.
 
 What an op is (`OPS`), its schema and its body in standard ONNX. Knows nothing of training graphs, patterns, targets
 or runtimes.
@@ -6,9 +6,10 @@ or runtimes.
 
 from __future__ import annotations
 
+from poolgrad_lowering.dialect.checked_node import DialectError
 from poolgrad_lowering.dialect.functions import NoFunctionBodyError, function_body
-from poolgrad_lowering.dialect.inference import DialectError
-from poolgrad_lowering.dialect.ops import ASCEND_TYPES, DOMAIN, OPS, TYPES, VERSION, Attribute, Op, Operand
+from poolgrad_lowering.dialect.op import ASCEND_TYPES, DOMAIN, TYPES, VERSION, Attribute, Kind, Op, Operand
+from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.dialect.schemas import registered_schemas, schema
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "VERSION",
     "Attribute",
     "DialectError",
+    "Kind",
     "NoFunctionBodyError",
     "Op",
     "Operand",

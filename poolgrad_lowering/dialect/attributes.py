@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from onnx import AttributeProto, helper
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.dialect.ops import Attribute
+    from poolgrad_lowering.dialect.op import Attribute
 
 
 def default_proto(attribute: Attribute) -> AttributeProto:

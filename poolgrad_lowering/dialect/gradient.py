@@ -9,12 +9,9 @@ caller's error: it may stop the run, and never writes outside y.
 from __future__ import annotations
 
 #: The operators of the oldest spelling (`ConstantOfShape`, `NonZero`, `Where`) start here, as `MaxPoolGrad` does.
-OLDEST_OPSET = 9
-#: From here on `Flatten` and `Cast` take bfloat16.
-OLDEST_BFLOAT16_OPSET = 13
+OLDEST_GRADIENT_OPSET = 9
 
 _SORT_OPSET = 11
-_CAST_LIKE_OPSET = 15
 _SCATTER_ADD_OPSET = 16
 
 _PLANES = """
@@ -154,17 +151,11 @@ _ADD_BY_SORT = _guarded(_SORT)
 _ADD_BY_STEPS = _guarded(_STEPS)
 
 
-def scatter_text(opset: int, element_type: int) -> str:
-    """Nodes that compute y from x, grad and argmax, in ONNX text, of default-domain operators as of `opset`.
+def gradient_text(opset: int) -> str:
+    """Nodes that compute dx, the gradient in float32, from x, grad and argmax, in ONNX text.
 
-    `element_type` (`TensorProto.DataType`) is the type of x; the text depends on it only below opset 15, which lacks
-    `CastLike`.
+    Only default-domain operators as of `opset`.
     """
-    cast = "CastLike(dx, x)" if opset >= _CAST_LIKE_OPSET else f"Cast<to = {element_type}>(dx)"
-    return f"{_dx_text(opset)}    y = {cast}\n"
-
-
-def _dx_text(opset: int) -> str:
     if opset >= _SCATTER_ADD_OPSET:
         return _ADD_BY_SCATTER
     return _ADD_BY_SORT if opset >= _SORT_OPSET else _ADD_BY_STEPS

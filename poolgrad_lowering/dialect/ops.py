@@ -1,4 +1,4 @@
-"""The table of the dialect: the ops of domain `npu`, their operands, types, ranks and attributes.
+"""The table of the dialect: the ops of domain `npu`.
 
 Data only. Schemas, function bodies, the rewriter and the documentation read it; it knows none of them.
 Names, order and types are those of Ascend's operator definitions (CANN documentation of the `aclnn` pooling operators).
@@ -6,78 +6,18 @@ Names, order and types are those of Ascend's operator definitions (CANN document
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, TensorProto
+from onnx import AttributeProto
+
+from poolgrad_lowering.dialect.op import ASCEND_TYPES, INDEX, VALUE, Attribute, Kind, Op, Operand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DOMAIN = "npu"
-VERSION = 1
-
-VALUE = "T"
-INDEX = "I"
-
-#: Element types (`TensorProto.DataType`) each type variable ranges over.
-TYPES: Mapping[str, tuple[int, ...]] = MappingProxyType(
-    {
-        VALUE: (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16),
-        INDEX: (TensorProto.INT32, TensorProto.INT64),
-    }
-)
-
-#: Ascend's data type numbers (`DT_INT32`, `DT_INT64`) as `TensorProto.DataType`: what a `dtype` attribute names.
-ASCEND_TYPES: Mapping[int, int] = MappingProxyType({3: TensorProto.INT32, 9: TensorProto.INT64})
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An input or output; `type_variable` is a key of `TYPES`."""
-
-    name: str
-    type_variable: str
-    doc: str
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """An attribute and the values it may hold.
-
-    `type` is an `AttributeProto.AttributeType`. `default` None means required. `length` (of a list), `minimum`
-    (of every number) and `allowed` (whole values) are unbounded where None.
-    """
-
-    name: str
-    type: int
-    doc: str
-    default: int | str | tuple[int, ...] | None = None
-    length: int | None = None
-    minimum: int | None = None
-    allowed: tuple[int | str, ...] | None = None
-
-    @property
-    def required(self) -> bool:
-        """Whether a node must carry the attribute (the rewriter writes all of them)."""
-        return self.default is None
-
-
-@dataclass(frozen=True)
-class Op:
-    """One op of the dialect; `ranks` are those of its operands, `index_type` the attribute naming argmax's type."""
-
-    name: str
-    doc: str
-    inputs: tuple[Operand, ...]
-    outputs: tuple[Operand, ...]
-    attributes: tuple[Attribute, ...]
-    ranks: tuple[int, ...]
-    index_type: str | None = None
-
-
 _X = Operand("x", VALUE, "The pooled input, (N, C, spatial axes); only its shape and type matter.")
+_POOL_X = Operand("x", VALUE, "The input, (N, C, spatial axes).")
 _GRAD = Operand("grad", VALUE, "The gradient of the pooled output, (N, C, spatial axes).")
 _ARGMAX = Operand(
     "argmax",
@@ -86,11 +26,22 @@ _ARGMAX = Operand(
     "grad's shape, values in [0, plane).",
 )
 _Y = Operand("y", VALUE, "The gradient of x, in x's shape and type.")
+_POOL_Y = Operand("y", VALUE, "The maximum of each window, (N, C, spatial axes), in x's type.")
+_POOL_ARGMAX = Operand(
+    "argmax",
+    INDEX,
+    "For each element of y, the row-major position of the maximum inside one (n, c) plane of x; y's shape.",
+)
 
 _SCATTER = (
     "y is zero, then for every output position o in row-major order y[n, c].flat[argmax[n, c, o]] += grad[n, c, o], "
     "accumulated in float32 and cast once at the end."
 )
+
+_FIRST_WINS = "The first maximum of a window, in row-major order, is the one."
+_NAN_WINS = "NaN outranks everything, and the last NaN of a window is the one."
+_ASCEND_NAN = f"{_NAN_WINS} So on Ascend; the body has NaN as ONNX's MaxPool has it."
+_LEADING_AXES = "Attributes always name D, H and W; leading spatial axes that x lacks have size 1."
 
 
 def _window(axes: str) -> tuple[Attribute, ...]:
@@ -129,23 +80,23 @@ def _layout(name: str) -> tuple[Attribute, ...]:
     )
 
 
-_DTYPE = Attribute(
-    "dtype",
-    AttributeProto.INT,
-    "Ascend's number of argmax's type: 3 is int32, 9 is int64.",
-    default=3,
-    allowed=tuple(ASCEND_TYPES),
-)
+def _index_type(name: str) -> Attribute:
+    text = "Ascend's number of argmax's type: 3 is int32, 9 is int64."
+    return Attribute(name, AttributeProto.INT, text, default=3, allowed=tuple(ASCEND_TYPES))
+
+
+_DTYPE = _index_type("dtype")
+_OUTPUT_SIZE = Attribute("output_size", AttributeProto.INTS, "Size of y along D, H, W.", length=3, minimum=1)
 
 _OPS = (
     Op(
         "MaxPool3DGradWithArgmax",
-        f"Gradient of a max pool over up to three spatial axes: {_SCATTER} Attributes always name D, H and W; leading "
-        "spatial axes that x lacks have size 1.",
+        f"Gradient of a max pool over up to three spatial axes: {_SCATTER} {_LEADING_AXES}",
         inputs=(_X, _GRAD, _ARGMAX),
         outputs=(_Y,),
         attributes=(*_window("DHW"), *_layout("NCDHW")),
         ranks=(3, 4, 5),
+        kind=Kind.GRADIENT,
     ),
     Op(
         "MaxPoolGradWithArgmaxV3",
@@ -154,6 +105,7 @@ _OPS = (
         outputs=(_Y,),
         attributes=(*_window("HW"), _DTYPE, *_layout("NCHW")),
         ranks=(4,),
+        kind=Kind.GRADIENT,
         index_type="dtype",
     ),
     Op(
@@ -163,6 +115,39 @@ _OPS = (
         outputs=(_Y,),
         attributes=(),
         ranks=(3, 4, 5),
+        kind=Kind.GRADIENT,
+    ),
+    Op(
+        "MaxPool3DWithArgmaxV2",
+        f"Max pool over up to three spatial axes. {_FIRST_WINS} {_ASCEND_NAN} Padding is never the maximum. "
+        f"{_LEADING_AXES}",
+        inputs=(_POOL_X,),
+        outputs=(_POOL_Y, _POOL_ARGMAX),
+        attributes=(*_window("DHW"), *_layout("NCDHW"), _DTYPE),
+        ranks=(3, 4, 5),
+        kind=Kind.POOL,
+        index_type="dtype",
+    ),
+    Op(
+        "MaxPoolWithArgmaxV3",
+        f"Max pool over two spatial axes. {_FIRST_WINS} {_ASCEND_NAN} Padding is never the maximum.",
+        inputs=(_POOL_X,),
+        outputs=(_POOL_Y, _POOL_ARGMAX),
+        attributes=(*_window("HW"), _DTYPE, *_layout("NCHW")),
+        ranks=(4,),
+        kind=Kind.POOL,
+        index_type="dtype",
+    ),
+    Op(
+        "AdaptiveMaxPool3d",
+        "Adaptive max pool over up to three spatial axes: of an axis of size I pooled to size O, window o reaches from "
+        f"floor(o·I/O) to ceil((o+1)·I/O). {_FIRST_WINS} {_NAN_WINS} {_LEADING_AXES}",
+        inputs=(_POOL_X,),
+        outputs=(_POOL_Y, _POOL_ARGMAX),
+        attributes=(_OUTPUT_SIZE, _index_type("indices_dtype")),
+        ranks=(3, 4, 5),
+        kind=Kind.ADAPTIVE_POOL,
+        index_type="indices_dtype",
     ),
 )
 

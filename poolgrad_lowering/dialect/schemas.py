@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import onnx.defs
@@ -15,11 +16,19 @@ from onnx import AttributeProto, TensorProto
 from onnx.defs import OpSchema
 
 from poolgrad_lowering.dialect.attributes import default_proto
-from poolgrad_lowering.dialect.inference import infer_gradient
-from poolgrad_lowering.dialect.ops import DOMAIN, OPS, TYPES, VERSION, Attribute, Op, Operand
+from poolgrad_lowering.dialect.gradient_inference import infer_gradient
+from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Kind, Op, Operand
+from poolgrad_lowering.dialect.ops import OPS
+from poolgrad_lowering.dialect.pool_inference import infer_adaptive_pool, infer_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from onnx.shape_inference import InferenceContext
+
+_INFERENCE: Mapping[Kind, Callable[[Op, InferenceContext], None]] = MappingProxyType(
+    {Kind.GRADIENT: infer_gradient, Kind.POOL: infer_pool, Kind.ADAPTIVE_POOL: infer_adaptive_pool}
+)
 
 
 def schema(op: Op) -> OpSchema:
@@ -36,7 +45,7 @@ def schema(op: Op) -> OpSchema:
         attributes=[_attribute(attribute) for attribute in op.attributes],
     )
     if hasattr(built, "set_type_and_shape_inference_function"):
-        built.set_type_and_shape_inference_function(partial(infer_gradient, op))
+        built.set_type_and_shape_inference_function(partial(_INFERENCE[op.kind], op))
     return built
 
 

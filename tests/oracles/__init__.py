@@ -5,16 +5,20 @@ Nothing here may import the compiler or the runtime that it judges.
 
 from __future__ import annotations
 
+from oracles.ascend import adaptive_windows, ascend_pool, pool_windows
 from oracles.bits import assert_same_bits
 from oracles.gradient import pool_gradient
 from oracles.pooling import max_pool, max_pool_indices, same_pads
 from oracles.running import run_ort, run_reference
 
 __all__ = [
+    "adaptive_windows",
+    "ascend_pool",
     "assert_same_bits",
     "max_pool",
     "max_pool_indices",
     "pool_gradient",
+    "pool_windows",
     "run_ort",
     "run_reference",
     "same_pads",

@@ -222,6 +222,6 @@ def test_threads_share_the_registration() -> None:
     assert registered() == set()
 
 
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("op", dict(OP_RANKS))
 def test_the_models_of_these_tests_write_all_attributes(op: str) -> None:
     assert set(node_attributes(op)) == {attribute.name for attribute in OPS[op].attributes}

@@ -1,0 +1,115 @@
+"""The body of a max pool in ONNX text: ONNX's own MaxPool over a canvas that holds the padding.
+
+MaxPool wants each pad twice, at the begin and at the end of its axis, and a function body cannot make an attribute
+of another one; so x is laid out on a canvas by `Gather` along tables of positions, which are tensors. Where the
+canvas exceeds x, a table repeats the nearest position of x that the same window reads anyway: with dilation d, the
+nearest that is congruent modulo d. No window sees a value it would not see without padding, and of equal values the
+first on the canvas is, taken back by the tables, the first in x: each table ascends along the positions of a window.
+So values, ties, -inf and NaN come out as the runtime's MaxPool has them on x.
+
+ceil_mode on a canvas would keep windows that start in the right padding; they are cut off.
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.dialect.volume import POOLED_SHAPE, TO_VOLUME
+
+#: `table` of one axis: for each position of the canvas, the position of x that it holds. Both clamps matter only
+#: where a window has no element in x at all.
+_TABLE = """
+    number_{a} = Constant<value = int64 {{{a}}}>()
+    size_{a} = Gather(plane, number_{a})
+    pad_{a} = Gather(pads, number_{a})
+    dilation_{a} = Gather(dilations, number_{a})
+    before_{a} = Neg(pad_{a})
+    after_{a} = Add(size_{a}, pad_{a})
+    position_{a} = Range(before_{a}, after_{a}, one)
+    last_{a} = Sub(size_{a}, one)
+    from_first_{a} = Mod(position_{a}, dilation_{a})
+    to_last_{a} = Sub(last_{a}, position_{a})
+    from_last_{a} = Mod(to_last_{a}, dilation_{a})
+    at_end_{a} = Sub(last_{a}, from_last_{a})
+    is_before_{a} = Less(position_{a}, zero)
+    is_after_{a} = Less(last_{a}, position_{a})
+    filled_end_{a} = Where(is_after_{a}, at_end_{a}, position_{a})
+    filled_{a} = Where(is_before_{a}, from_first_{a}, filled_end_{a})
+    not_before_{a} = Max(filled_{a}, zero)
+    table_{a} = Min(not_before_{a}, last_{a})
+    canvas_{a} = Gather<axis = {value_axis}>({canvas}, table_{a})
+    places_{a} = Gather<axis = {a}>({places}, table_{a})
+"""
+
+_HEAD = """
+    zero = Constant<value = int64 {0}>()
+    one = Constant<value = int64 {1}>()
+    flat = Constant<value = int64[1] {-1}>()
+    pads = Constant<value_ints: ints = @pads>()
+    dilations = Constant<value_ints: ints = @dilation>()
+    strides = Constant<value_ints: ints = @strides>()
+    plane_size = ReduceProd<keepdims = 0>(plane)
+    numbers = Range(zero, plane_size, one)
+    places = Reshape(numbers, plane)
+"""
+
+_POOL = """
+    all_values, all_indices = MaxPool<kernel_shape: ints = @ksize, strides: ints = @strides,
+        dilations: ints = @dilation, ceil_mode: int = @ceil_mode>({canvas})
+    padded = Add(plane, pads)
+    rounded = Add(padded, strides)
+    reach = Sub(rounded, one)
+    starts_inside = Div(reach, strides)
+    none = Constant<value = int64[{count}] {{{zeros}}}>()
+    axes = Constant<value = int64[{count}] {{{axes}}}>()
+    {prefix}values = Slice(all_values, none, starts_inside, axes)
+    indices = Slice(all_indices, none, starts_inside, axes)
+    canvas_size = Size({places})
+    in_plane = Mod(indices, canvas_size)
+    flat_places = Reshape({places}, flat)
+    {prefix}positions = Gather(flat_places, in_plane)
+"""
+
+_FROM_VOLUME = f"""
+    pooled_sizes = Shape(volume_values){POOLED_SHAPE}
+    values = Reshape(volume_values, pooled_shape)
+    positions = Reshape(volume_positions, pooled_shape)
+"""
+
+_PLANAR = """
+    first_spatial = Constant<value = int64[1] {2}>()
+    end = Constant<value = int64[1] {9223372036854775807}>()
+    shape = Shape(x)
+    plane = Slice(shape, first_spatial, end)
+    volume = Cast<to = 1>(x)
+"""
+
+
+def pool_text(axes: int) -> str:
+    """Nodes that compute `values` (float32) and `positions` (int64), both in y's shape.
+
+    Default-domain operators of opset 12 or newer. x has two spatial axes where `axes` is 2, and one to three where
+    it is 3.
+    """
+    if axes == 2:
+        return _PLANAR + _pooled(axes, "")
+    return TO_VOLUME + _pooled(axes, "volume_") + _FROM_VOLUME
+
+
+def _pooled(axes: int, prefix: str) -> str:
+    tables = "".join(
+        _TABLE.format(
+            a=axis,
+            value_axis=axis + 2,
+            canvas=f"canvas_{axis - 1}" if axis else "volume",
+            places=f"places_{axis - 1}" if axis else "places",
+        )
+        for axis in range(axes)
+    )
+    pool = _POOL.format(
+        prefix=prefix,
+        canvas=f"canvas_{axes - 1}",
+        places=f"places_{axes - 1}",
+        count=axes,
+        zeros=", ".join("0" * axes),
+        axes=", ".join(str(axis + 2) for axis in range(axes)),
+    )
+    return _HEAD + tables + pool

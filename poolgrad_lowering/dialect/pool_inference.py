@@ -1,0 +1,93 @@
+"""Type and shape inference of the dialect's pools.
+
+Knows the table and onnx's inference context; not how or when schemas are registered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onnx import TensorProto, TensorShapeProto, TypeProto
+
+from poolgrad_lowering.dialect.checked_node import CheckedNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from onnx.shape_inference import InferenceContext
+
+    from poolgrad_lowering.dialect.op import Op
+
+    Dim = TensorShapeProto.Dimension
+
+
+def infer_pool(op: Op, context: InferenceContext) -> None:
+    """Give y and argmax the pooled shape; a symbolic size stays where the windows keep every size, else is unknown.
+
+    Raises `DialectError` where pads exceed half the window, windows do not fit, or an axis that x lacks is pooled.
+    """
+    node = CheckedNode(op, context)
+    values = node.attribute_values()
+    for pad, kernel in zip(values["pads"], values["ksize"], strict=True):
+        if pad > kernel // 2:
+            node.fail(f"attribute pads is {values['pads']}, more than half of ksize {values['ksize']}.")
+    _infer(op, context, node, values, lambda axis, dim: _pooled_dim(node, values, axis, dim))
+
+
+def infer_adaptive_pool(op: Op, context: InferenceContext) -> None:
+    """Give y and argmax the shape that output_size names.
+
+    Raises `DialectError` where an axis that x lacks is pooled.
+    """
+    node = CheckedNode(op, context)
+    values = node.attribute_values()
+    _infer(op, context, node, values, lambda axis, _: TensorShapeProto.Dimension(dim_value=values["output_size"][axis]))
+
+
+def _infer(
+    op: Op,
+    context: InferenceContext,
+    node: CheckedNode,
+    values: Mapping[str, Any],
+    pooled: Callable[[int, Dim], Dim],
+) -> None:
+    """Set both outputs; `pooled(axis, dim)` is the size of y along an axis of the attributes where x has `dim`."""
+    x = node.tensor(0)
+    y = TypeProto.Tensor(elem_type=TensorProto.UNDEFINED if x is None else x.elem_type)
+    if x is not None and x.HasField("shape"):
+        spatial = x.shape.dim[2:]
+        absent = op.axes - len(spatial)
+        for axis in range(absent):
+            if pooled(axis, TensorShapeProto.Dimension(dim_value=1)).dim_value != 1:
+                node.fail(f"the attributes pool axis {axis}, which x of rank {len(x.shape.dim)} does not have.")
+        dims = [*x.shape.dim[:2], *(pooled(absent + axis, dim) for axis, dim in enumerate(spatial))]
+        y.shape.CopyFrom(TensorShapeProto(dim=dims))
+    argmax = TypeProto.Tensor(elem_type=node.index_type(values))
+    if y.HasField("shape"):
+        argmax.shape.CopyFrom(y.shape)
+    if x is not None:
+        context.set_output_type(0, TypeProto(tensor_type=y))
+    if context.get_num_outputs() > 1:
+        context.set_output_type(1, TypeProto(tensor_type=argmax))
+
+
+def _pooled_dim(node: CheckedNode, values: Mapping[str, Any], axis: int, dim: Dim) -> Dim:
+    kernel, stride, pad, dilation = (values[name][axis] for name in ("ksize", "strides", "pads", "dilation"))
+    extent = dilation * (kernel - 1) + 1
+    if not dim.HasField("dim_value"):
+        keeps_size = stride == 1 and extent == 2 * pad + 1
+        return dim if keeps_size else TensorShapeProto.Dimension()
+    size = pooled_size(dim.dim_value, extent, stride, pad, ceil=bool(values["ceil_mode"]))
+    if size < 1:
+        node.fail(f"no window of {extent} elements fits into {dim.dim_value} elements with padding {pad}.")
+    return TensorShapeProto.Dimension(dim_value=size)
+
+
+def pooled_size(size: int, extent: int, stride: int, pad: int, *, ceil: bool) -> int:
+    """How many windows of `extent` elements there are along an axis of `size` elements.
+
+    Formula: the output shape section of CANN's documentation of aclnnMaxPool2dWithIndices; a last window that would
+    start beyond the input and its left padding is dropped.
+    """
+    count = (size + 2 * pad - extent + (stride - 1 if ceil else 0)) // stride + 1
+    return count - 1 if ceil and (count - 1) * stride >= size + pad else count

@@ -1,0 +1,203 @@
+"""The bodies of the pools give the bits of the definition, in onnx's reference evaluator and in onnxruntime."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.inliner
+import pytest
+from onnx import TensorProto, parser
+from oracles import assert_same_bits, run_ort, run_reference
+from pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
+
+from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
+
+OPSETS = range(12, onnx.defs.onnx_opset_version() + 1)
+GENERATIONS = [12, 13, 15, 18]
+"""One opset of each spelling, and those where an operator of the bodies changed its form."""
+DTYPES: dict[int, Any] = {
+    TensorProto.FLOAT: np.float32,
+    TensorProto.FLOAT16: np.float16,
+    TensorProto.BFLOAT16: ml_dtypes.bfloat16,
+}
+INDEX_DTYPES = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
+
+FLAT = PoolCase(POOL_2D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 1), (1, 1))
+MAX_POOL = parser.parse_model(
+    """<ir_version: 8, opset_import: ["": 12]> g (float[2,3,8,9] x) => (float[2,3,4,10] y, int64[2,3,4,10] indices) {
+        y, indices = MaxPool <kernel_shape = [3, 2], strides = [2, 1], pads = [1, 1, 1, 1]> (x) }"""
+)
+"""FLAT in ONNX's own words."""
+
+
+@functools.cache
+def newest_ort_opset() -> int:
+    """The newest opset that the installed onnxruntime loads."""
+    for opset in reversed(OPSETS):
+        model = parser.parse_model(
+            f'<ir_version: 8, opset_import: ["": {opset}]> g (float[1] x) => (float[1] y) {{ y = Neg(x) }}'
+        )
+        try:
+            run_ort(model, {"x": np.zeros(1, np.float32)})
+        except Exception:  # whatever it says, this opset is too new
+            continue
+        return opset
+    raise AssertionError("onnxruntime loads no opset")
+
+
+@functools.cache
+def max_pool_knows_minus_infinity() -> bool:
+    """Whether this onnxruntime's MaxPool finds the maximum of a window of -inf, which older ones do not."""
+    results = run_ort(MAX_POOL, {"x": np.full((2, 3, 8, 9), -np.inf, np.float32)})
+    return bool((results["y"] == -np.inf).all())
+
+
+def run_case(case: PoolCase, opset: int, element_type: int, index_type: int = TensorProto.INT32) -> None:
+    """Hold onnxruntime against the definition."""
+    x = values_with_ties(case.x_shape, DTYPES[element_type], seed=opset)
+    if not max_pool_knows_minus_infinity():
+        x = np.maximum(x, DTYPES[element_type](-2))
+    y, argmax = case.expected(x)
+    model = pool_model(
+        case.op,
+        case.attributes(index_type),
+        opset,
+        [None] * len(case.x_shape),
+        element_type=element_type,
+        index_type=index_type,
+    )
+    onnx.checker.check_model(model, full_check=True)
+    edge = np.float32 if element_type == TensorProto.BFLOAT16 else DTYPES[element_type]
+    results = run_ort(model, {"x": x.astype(edge)})
+    assert_same_bits(results["y"], y.astype(edge))
+    assert_same_bits(results["argmax"], argmax.astype(INDEX_DTYPES[index_type]))
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_every_opset(case: PoolCase, opset: int) -> None:
+    pytest.importorskip("onnxruntime")
+    if opset > newest_ort_opset():
+        pytest.skip("this onnxruntime does not load the opset")
+    run_case(case, opset, TensorProto.FLOAT)
+
+
+@pytest.mark.parametrize("opset", GENERATIONS)
+@pytest.mark.parametrize("name", ["2d in 3d, ceil", "2d", "adaptive 2d"])
+def test_every_type(name: str, opset: int) -> None:
+    pytest.importorskip("onnxruntime")
+    for element_type, index_type in itertools.product(DTYPES, INDEX_DTYPES):
+        if element_type != TensorProto.BFLOAT16 or opset >= 13:
+            run_case(CASES[name], opset, element_type, index_type)
+
+
+@pytest.mark.parametrize("opset", GENERATIONS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_reference_evaluator(case: PoolCase, opset: int) -> None:
+    model = pool_model(case.op, case.attributes(), opset, [None] * len(case.x_shape))
+    x = values_with_ties(case.x_shape)
+    y, argmax = case.expected(x)
+    # Inlined, so that the oracle's MaxPool serves the body too.
+    results = run_reference(onnx.inliner.inline_local_functions(model), {"x": x})
+    assert_same_bits(results["y"], y)
+    assert_same_bits(results["argmax"], argmax.astype(np.int32))
+
+
+def windows() -> Iterator[tuple[int, ...]]:
+    """Kernel, stride, pad, dilation and size of every small window with an element in each window."""
+    for kernel, stride, dilation in itertools.product(range(1, 5), range(1, 4), range(1, 4)):
+        for pad, size in itertools.product(range(kernel // 2 + 1), range(1, 10)):
+            if dilation <= size or pad == 0:
+                yield kernel, stride, pad, dilation, size
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_all_small_windows(ceil_mode: bool) -> None:
+    pytest.importorskip("onnxruntime")
+    every = [window for window in windows() if _has_output(window, ceil_mode)]
+    for number in range(0, len(every) - 2, 3):
+        ksize, strides, pads, dilation, spatial = (tuple(v) for v in zip(*every[number : number + 3], strict=True))
+        run_case(PoolCase(POOL_3D, (1, 1, *spatial), ksize, strides, pads, dilation, ceil_mode), 17, TensorProto.FLOAT)
+
+
+def _has_output(window: tuple[int, ...], ceil_mode: bool) -> bool:
+    kernel, stride, pad, dilation, size = window
+    room = size + 2 * pad - dilation * (kernel - 1) - 1
+    return room >= 0 or (ceil_mode and room > -stride)
+
+
+@pytest.mark.parametrize("opset", GENERATIONS)
+def test_nan_of_a_windowed_pool_is_that_of_max_pool(opset: int) -> None:
+    pytest.importorskip("onnxruntime")
+    if not max_pool_knows_minus_infinity():
+        pytest.skip("nor does this onnxruntime know windows of NaN")
+    x = values_with_ties(FLAT.x_shape)
+    x[np.random.default_rng(0).random(x.shape) < 0.2] = np.nan
+    expected = run_ort(MAX_POOL, {"x": x})
+    results = run_ort(pool_model(POOL_2D, FLAT.attributes(), opset, x.shape), {"x": x})
+    assert_same_bits(results["y"], expected["y"])
+    assert_same_bits(results["argmax"], (expected["indices"] % 72).astype(np.int32))
+
+
+@pytest.mark.parametrize("opset", GENERATIONS)
+def test_nan_of_an_adaptive_pool_outranks_all_and_the_last_wins(opset: int) -> None:
+    pytest.importorskip("onnxruntime")
+    x = values_with_ties((2, 3, 7, 9))
+    x[np.random.default_rng(0).random(x.shape) < 0.2] = np.nan
+    case = PoolCase(ADAPTIVE, x.shape, output_size=(3, 4))
+    y, argmax = case.expected(x)
+    results = run_ort(pool_model(ADAPTIVE, case.attributes(), opset, x.shape), {"x": x})
+    assert_same_bits(results["y"], y)
+    assert_same_bits(results["argmax"], argmax.astype(np.int32))
+
+
+@pytest.mark.parametrize("name", ["2d in 3d", "2d", "adaptive 2d"])
+@pytest.mark.parametrize("opset", GENERATIONS)
+def test_one_session_serves_many_shapes(opset: int, name: str) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    case = CASES[name]
+    model = pool_model(case.op, case.attributes(), opset, ["N", "C", "H", "W"])
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for x_shape in [(2, 3, 9, 8), (1, 1, 4, 6), (0, 3, 9, 8), (3, 2, 12, 5)]:
+        x = np.maximum(values_with_ties(x_shape), np.float32(-2))
+        y, argmax = case.expected(x)
+        results = session.run(["y", "argmax"], {"x": x})
+        assert_same_bits(results[0], y)
+        assert_same_bits(results[1], argmax.astype(np.int32))
+
+
+def test_adaptive_output_may_exceed_the_input() -> None:
+    pytest.importorskip("onnxruntime")
+    run_case(PoolCase(ADAPTIVE, (2, 3, 3, 4), output_size=(5, 9)), 17, TensorProto.FLOAT)
+
+
+@pytest.mark.parametrize("opset", [12, 17])
+def test_torch(opset: int) -> None:
+    pytest.importorskip("onnxruntime")
+    torch = pytest.importorskip("torch")
+    x = np.maximum(values_with_ties((2, 3, 9, 10), seed=opset), np.float32(-2))
+    y, indices = torch.nn.functional.max_pool2d(torch.from_numpy(x), 3, 2, 1, ceil_mode=True, return_indices=True)
+    case = PoolCase(POOL_2D, x.shape, (3, 3), (2, 2), (1, 1), (1, 1), ceil_mode=True)
+    results = run_ort(pool_model(POOL_2D, case.attributes(), opset, x.shape), {"x": x})
+    assert_same_bits(results["y"], y.numpy())
+    assert_same_bits(results["argmax"], indices.numpy().astype(np.int32))
+
+
+@pytest.mark.parametrize("op", [POOL_3D, POOL_2D, ADAPTIVE])
+@pytest.mark.parametrize(
+    ("opset", "element_type", "advice"),
+    [
+        (11, TensorProto.FLOAT, "opset 12 or newer"),
+        (12, TensorProto.BFLOAT16, "opset 13 or newer"),
+        (17, TensorProto.DOUBLE, "expected one of FLOAT, FLOAT16, BFLOAT16"),
+    ],
+)
+def test_no_body(op: str, opset: int, element_type: int, advice: str) -> None:
+    with pytest.raises(NoFunctionBodyError, match=advice):
+        function_body(op, opset, element_type)
