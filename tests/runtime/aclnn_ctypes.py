@@ -42,11 +42,17 @@ POOL_2D = "aclnnMaxPool2dWithIndicesBackward"
 ADAPTIVE_2D = "aclnnAdaptiveMaxPool2dBackward"
 ADAPTIVE_3D = "aclnnAdaptiveMaxPool3dBackward"
 WINDOWED = (POOL_3D, POOL_2D)
+FORWARD_3D = "aclnnMaxPool3dWithArgmax"
+FORWARD_2D = "aclnnMaxPool2dWithIndices"
+ADAPTIVE_FORWARD_2D = "aclnnAdaptiveMaxPool2d"
+ADAPTIVE_FORWARD_3D = "aclnnAdaptiveMaxPool3d"
 
 _pointer = ctypes.POINTER
 _PHASE_1_END = [_pointer(c_uint64), _pointer(c_void_p)]
 _PHASE_1_WINDOWED = [c_void_p] * 7 + [c_bool, c_void_p, *_PHASE_1_END]
 _PHASE_1_ADAPTIVE = [c_void_p] * 4 + _PHASE_1_END
+_PHASE_1_FORWARD = [c_void_p] * 5 + [c_bool, c_void_p, c_void_p, *_PHASE_1_END]
+_PHASE_1_ADAPTIVE_FORWARD = [c_void_p] * 4 + _PHASE_1_END
 _PHASE_2 = [c_void_p, c_uint64, c_void_p, c_void_p]
 
 # name: (result, arguments)
@@ -86,7 +92,13 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "aclDestroyAclOpExecutor": (c_int32, [c_void_p]),
     **{f"{api}GetWorkspaceSize": (c_int32, _PHASE_1_WINDOWED) for api in WINDOWED},
     **{f"{api}GetWorkspaceSize": (c_int32, _PHASE_1_ADAPTIVE) for api in (ADAPTIVE_2D, ADAPTIVE_3D)},
+    **{f"{api}GetWorkspaceSize": (c_int32, _PHASE_1_FORWARD) for api in (FORWARD_3D, FORWARD_2D)},
+    **{
+        f"{api}GetWorkspaceSize": (c_int32, _PHASE_1_ADAPTIVE_FORWARD)
+        for api in (ADAPTIVE_FORWARD_2D, ADAPTIVE_FORWARD_3D)
+    },
     **dict.fromkeys((*WINDOWED, ADAPTIVE_2D, ADAPTIVE_3D), (c_int32, _PHASE_2)),
+    **dict.fromkeys((FORWARD_3D, FORWARD_2D, ADAPTIVE_FORWARD_2D, ADAPTIVE_FORWARD_3D), (c_int32, _PHASE_2)),
 }
 
 
@@ -147,6 +159,42 @@ class Backward:
         grad_output, self_, indices, grad_input = (Tensor.of(array, format) for array in arrays)
         return cls(grad_output, self_, indices, grad_input, **windows)
 
+    def in_order(self, api: str) -> list[Argument]:
+        """The arguments as the prototype has them."""
+        windows = [self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode]
+        return [self.grad_output, self.self_, self.indices, *(windows if api in WINDOWED else []), self.grad_input]
+
+
+@dataclasses.dataclass(frozen=True)
+class Forward:
+    """The arguments of a pool's phase 1; output_size is for the adaptive functions, the other lists for the rest."""
+
+    self_: Tensor | None
+    out: Tensor | None
+    indices: Tensor | None
+    kernel_size: Sequence[int] | None = (1,)
+    stride: Sequence[int] | None = ()
+    padding: Sequence[int] | None = (0,)
+    dilation: Sequence[int] | None = (1,)
+    ceil_mode: bool = False
+    output_size: Sequence[int] | None = ()
+
+    @classmethod
+    def of(cls, *arrays: Array, format: int = NCHW, **lists: Any) -> Forward:  # noqa: A002 - the ABI's name
+        """Describe a call on arrays: self, out, indices."""
+        self_, out, indices = (Tensor.of(array, format) for array in arrays)
+        return cls(self_, out, indices, **lists)
+
+    def in_order(self, api: str) -> list[Argument]:
+        """The arguments as the prototype has them."""
+        windows = [self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode]
+        adaptive = api in (ADAPTIVE_FORWARD_2D, ADAPTIVE_FORWARD_3D)
+        return [self.self_, *([self.output_size] if adaptive else windows), self.out, self.indices]
+
+
+Argument = Tensor | Sequence[int] | bool | None
+Call = Backward | Forward
+
 
 class Aclnn:
     """The functions of the library, and the two-phase call made of them."""
@@ -173,31 +221,23 @@ class Aclnn:
         return handle
 
     @contextlib.contextmanager
-    def arguments(self, api: str, call: Backward) -> Iterator[list[Any]]:
+    def arguments(self, api: str, call: Call) -> Iterator[list[Any]]:
         """Make the handles of a call, in the order of the prototype; destroy them at the end."""
         with contextlib.ExitStack() as stack:
 
-            def tensor(description: Tensor | None) -> int | None:
-                if description is None:
-                    return None
-                handle = self.create_tensor(description)
+            def made(argument: Argument) -> int | bool | None:
+                if argument is None or isinstance(argument, bool):
+                    return argument
+                if isinstance(argument, Tensor):
+                    handle, destroy = self.create_tensor(argument), self.c.aclDestroyTensor
+                else:
+                    handle = self.c.aclCreateIntArray(int64s(argument), len(argument))
+                    destroy = self.c.aclDestroyIntArray
                 assert handle, self.message()
-                stack.callback(self.c.aclDestroyTensor, handle)
+                stack.callback(destroy, handle)
                 return handle
 
-            def int_array(values: Sequence[int] | None) -> int | None:
-                if values is None:
-                    return None
-                handle: int = self.c.aclCreateIntArray(int64s(values), len(values))
-                assert handle, self.message()
-                stack.callback(self.c.aclDestroyIntArray, handle)
-                return handle
-
-            made: list[Any] = [tensor(call.grad_output), tensor(call.self_), tensor(call.indices)]
-            if api in WINDOWED:
-                made += [int_array(v) for v in (call.kernel_size, call.stride, call.padding, call.dilation)]
-                made.append(call.ceil_mode)
-            yield [*made, tensor(call.grad_input)]
+            yield [made(argument) for argument in call.in_order(api)]
 
     def plan(self, api: str, arguments: list[Any]) -> tuple[int, int | None]:
         """Phase 1: return its code and the executor."""
@@ -213,7 +253,7 @@ class Aclnn:
         code: int = getattr(self.c, api)(None, workspace_size, executor, None)
         return code
 
-    def check(self, api: str, call: Backward) -> int:
+    def check(self, api: str, call: Call) -> int:
         """Phase 1 alone; its executor is destroyed."""
         with self.arguments(api, call) as arguments:
             code, executor = self.plan(api, arguments)
@@ -221,7 +261,7 @@ class Aclnn:
                 assert self.c.aclDestroyAclOpExecutor(executor) == 0
         return code
 
-    def run(self, api: str, call: Backward) -> int:
+    def run(self, api: str, call: Call) -> int:
         """Run both phases; phase 1 must succeed. Returns the code of phase 2."""
         with self.arguments(api, call) as arguments:
             code, executor = self.plan(api, arguments)

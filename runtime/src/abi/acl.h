@@ -119,6 +119,34 @@ aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor);
 aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor);
 
 // aclnn operators (libopapi_nn.so or libopapi.so), each in two phases
+aclnnStatus aclnnMaxPool3dWithArgmaxGetWorkspaceSize(const aclTensor* self, const aclIntArray* kernelSize,
+                                                     const aclIntArray* stride, const aclIntArray* padding,
+                                                     const aclIntArray* dilation, bool ceilMode, aclTensor* out,
+                                                     aclTensor* indices, uint64_t* workspaceSize,
+                                                     aclOpExecutor** executor);
+aclnnStatus aclnnMaxPool3dWithArgmax(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                     aclrtStream stream);
+
+aclnnStatus aclnnMaxPool2dWithIndicesGetWorkspaceSize(const aclTensor* self, const aclIntArray* kernelSize,
+                                                      const aclIntArray* stride, const aclIntArray* padding,
+                                                      const aclIntArray* dilation, bool ceilMode, aclTensor* out,
+                                                      aclTensor* indices, uint64_t* workspaceSize,
+                                                      aclOpExecutor** executor);
+aclnnStatus aclnnMaxPool2dWithIndices(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                      aclrtStream stream);
+
+aclnnStatus aclnnAdaptiveMaxPool2dGetWorkspaceSize(const aclTensor* self, const aclIntArray* outputSize,
+                                                   aclTensor* outputOut, aclTensor* indicesOut, uint64_t* workspaceSize,
+                                                   aclOpExecutor** executor);
+aclnnStatus aclnnAdaptiveMaxPool2d(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                   aclrtStream stream);
+
+aclnnStatus aclnnAdaptiveMaxPool3dGetWorkspaceSize(const aclTensor* self, const aclIntArray* outputSize,
+                                                   aclTensor* outputOut, aclTensor* indicesOut, uint64_t* workspaceSize,
+                                                   aclOpExecutor** executor);
+aclnnStatus aclnnAdaptiveMaxPool3d(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                   aclrtStream stream);
+
 aclnnStatus aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
                                                              const aclTensor* indices, const aclIntArray* kernelSize,
                                                              const aclIntArray* stride, const aclIntArray* padding,

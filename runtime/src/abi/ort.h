@@ -134,7 +134,9 @@ struct OrtApi {
   Gap<351, 353> gap_351;
   OrtStatus* (*Node_GetNumInputs)(const OrtNode* node, std::size_t* out);
   OrtStatus* (*Node_GetInputs)(const OrtNode* node, const OrtValueInfo** inputs, std::size_t count);
-  Gap<355, 361> gap_355;
+  OrtStatus* (*Node_GetNumOutputs)(const OrtNode* node, std::size_t* out);
+  OrtStatus* (*Node_GetOutputs)(const OrtNode* node, const OrtValueInfo** outputs, std::size_t count);
+  Gap<357, 361> gap_357;
   OrtStatus* (*Node_GetAttributeByName)(const OrtNode* node, const char* name, const OrtOpAttr** out);
   Gap<362, 379> gap_362;
   OrtStatus* (*GetSessionOptionsConfigEntries)(const OrtSessionOptions* options, OrtKeyValuePairs** out);
@@ -254,6 +256,8 @@ struct OrtKernelImpl {
   X(OrtApi, Node_GetOperatorType, 350)                   \
   X(OrtApi, Node_GetNumInputs, 353)                      \
   X(OrtApi, Node_GetInputs, 354)                         \
+  X(OrtApi, Node_GetNumOutputs, 355)                     \
+  X(OrtApi, Node_GetOutputs, 356)                        \
   X(OrtApi, Node_GetAttributeByName, 361)                \
   X(OrtApi, GetSessionOptionsConfigEntries, 379)         \
   X(OrtApi, KernelInfo_GetOperatorType, 393)             \

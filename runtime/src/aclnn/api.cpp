@@ -67,6 +67,10 @@ Api LoadApi(const LibraryPaths& paths) {
 #undef POOLGRAD_FROM_RUNTIME
 #undef POOLGRAD_FROM_BASE
   OperatorLibraries operators(paths.operators);
+  operators.Resolve(api.max_pool_3d_backward);
+  operators.Resolve(api.max_pool_2d_backward);
+  operators.Resolve(api.adaptive_3d_backward);
+  operators.Resolve(api.adaptive_2d_backward);
   operators.Resolve(api.max_pool_3d);
   operators.Resolve(api.max_pool_2d);
   operators.Resolve(api.adaptive_3d);

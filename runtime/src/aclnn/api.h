@@ -38,6 +38,8 @@ struct Operator {
   Execute* execute = nullptr;
 };
 
+using MaxPool = Operator<decltype(aclnnMaxPool3dWithArgmaxGetWorkspaceSize)>;
+using AdaptiveMaxPool = Operator<decltype(aclnnAdaptiveMaxPool3dGetWorkspaceSize)>;
 using MaxPoolBackward = Operator<decltype(aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize)>;
 using AdaptiveMaxPoolBackward = Operator<decltype(aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize)>;
 
@@ -46,12 +48,18 @@ struct Api {
   POOLGRAD_ACL_RUNTIME_SYMBOLS(POOLGRAD_MEMBER)
   POOLGRAD_ACL_BASE_SYMBOLS(POOLGRAD_MEMBER)
 #undef POOLGRAD_MEMBER
-  MaxPoolBackward max_pool_3d{"aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize", "aclnnMaxPool3dWithArgmaxBackward"};
-  MaxPoolBackward max_pool_2d{"aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize", "aclnnMaxPool2dWithIndicesBackward"};
-  AdaptiveMaxPoolBackward adaptive_3d{"aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize",
-                                      "aclnnAdaptiveMaxPool3dBackward"};
-  AdaptiveMaxPoolBackward adaptive_2d{"aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize",
-                                      "aclnnAdaptiveMaxPool2dBackward"};
+  MaxPool max_pool_3d{"aclnnMaxPool3dWithArgmaxGetWorkspaceSize", "aclnnMaxPool3dWithArgmax"};
+  MaxPool max_pool_2d{"aclnnMaxPool2dWithIndicesGetWorkspaceSize", "aclnnMaxPool2dWithIndices"};
+  AdaptiveMaxPool adaptive_3d{"aclnnAdaptiveMaxPool3dGetWorkspaceSize", "aclnnAdaptiveMaxPool3d"};
+  AdaptiveMaxPool adaptive_2d{"aclnnAdaptiveMaxPool2dGetWorkspaceSize", "aclnnAdaptiveMaxPool2d"};
+  MaxPoolBackward max_pool_3d_backward{"aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize",
+                                       "aclnnMaxPool3dWithArgmaxBackward"};
+  MaxPoolBackward max_pool_2d_backward{"aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize",
+                                       "aclnnMaxPool2dWithIndicesBackward"};
+  AdaptiveMaxPoolBackward adaptive_3d_backward{"aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize",
+                                               "aclnnAdaptiveMaxPool3dBackward"};
+  AdaptiveMaxPoolBackward adaptive_2d_backward{"aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize",
+                                               "aclnnAdaptiveMaxPool2dBackward"};
 };
 
 // Opens the libraries and resolves every member. Throws std::runtime_error that names the library or symbol.

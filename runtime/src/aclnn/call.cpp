@@ -10,9 +10,11 @@ namespace poolgrad::aclnn {
 namespace {
 
 TensorHandle MakeTensor(const Api& api, const TensorView& view) {
-  // ND on all four: the operators ask that the formats be equal, and every product takes this one.
+  // The operators ask that the formats of a call be equal. These two every product takes; aclnnAdaptiveMaxPool3d
+  // refuses ND on Atlas A2 and A3.
+  const aclFormat format = view.rank == 5 ? ACL_FORMAT_NCDHW : ACL_FORMAT_NCHW;
   aclTensor* tensor =
-      api.aclCreateTensor(view.dims, view.rank, view.type, nullptr, 0, ACL_FORMAT_ND, view.dims, view.rank, view.data);
+      api.aclCreateTensor(view.dims, view.rank, view.type, nullptr, 0, format, view.dims, view.rank, view.data);
   if (tensor == nullptr) throw std::runtime_error("aclCreateTensor returned null");
   return TensorHandle(tensor, {api.aclDestroyTensor});
 }
@@ -24,8 +26,17 @@ IntArrayHandle MakeIntArray(const Api& api, const std::array<std::int64_t, 3>& v
 }
 
 // The operands as aclnn holds them. The executor keeps pointers to them until phase 2 has returned.
-struct Operands {
-  Operands(const Api& api, const BackwardCall& call)
+struct ForwardOperands {
+  ForwardOperands(const Api& api, const ForwardCall& call)
+      : self(MakeTensor(api, call.self)), out(MakeTensor(api, call.out)), indices(MakeTensor(api, call.indices)) {}
+
+  TensorHandle self;
+  TensorHandle out;
+  TensorHandle indices;
+};
+
+struct BackwardOperands {
+  BackwardOperands(const Api& api, const BackwardCall& call)
       : grad_output(MakeTensor(api, call.grad_output)),
         self(MakeTensor(api, call.self)),
         indices(MakeTensor(api, call.indices)),
@@ -35,6 +46,19 @@ struct Operands {
   TensorHandle self;
   TensorHandle indices;
   TensorHandle grad_input;
+};
+
+struct WindowLists {
+  WindowLists(const Api& api, const Window& window, std::size_t axes)
+      : kernel(MakeIntArray(api, window.kernel, axes)),
+        stride(MakeIntArray(api, window.stride, axes)),
+        padding(MakeIntArray(api, window.padding, axes)),
+        dilation(MakeIntArray(api, window.dilation, axes)) {}
+
+  IntArrayHandle kernel;
+  IntArrayHandle stride;
+  IntArrayHandle padding;
+  IntArrayHandle dilation;
 };
 
 // Phase 1 by `plan(workspace_size, executor)`, then phase 2.
@@ -51,24 +75,41 @@ void PlanAndExecute(const Backend& backend, const Op& op, StreamResources& resou
   Check(api, "aclrtSynchronizeStream", api.aclrtSynchronizeStream(resources.stream.get()));
 }
 
-void RunMaxPool(const Backend& backend, const MaxPoolBackward& op, std::size_t axes, const BackwardCall& call,
+void RunMaxPool(const Backend& backend, const MaxPool& op, std::size_t axes, const ForwardCall& call,
                 StreamResources& resources) {
-  const Api& api = backend.api();
-  const Operands operands(api, call);
-  const IntArrayHandle kernel = MakeIntArray(api, call.window.kernel, axes);
-  const IntArrayHandle stride = MakeIntArray(api, call.window.stride, axes);
-  const IntArrayHandle padding = MakeIntArray(api, call.window.padding, axes);
-  const IntArrayHandle dilation = MakeIntArray(api, call.window.dilation, axes);
+  const ForwardOperands operands(backend.api(), call);
+  const WindowLists lists(backend.api(), call.window, axes);
   PlanAndExecute(backend, op, resources, [&](std::uint64_t* workspace_size, aclOpExecutor** executor) {
-    return op.get_workspace_size(operands.grad_output.get(), operands.self.get(), operands.indices.get(), kernel.get(),
-                                 stride.get(), padding.get(), dilation.get(), call.window.ceil_mode,
-                                 operands.grad_input.get(), workspace_size, executor);
+    return op.get_workspace_size(operands.self.get(), lists.kernel.get(), lists.stride.get(), lists.padding.get(),
+                                 lists.dilation.get(), call.window.ceil_mode, operands.out.get(),
+                                 operands.indices.get(), workspace_size, executor);
   });
 }
 
-void RunAdaptive(const Backend& backend, const AdaptiveMaxPoolBackward& op, const BackwardCall& call,
+void RunAdaptive(const Backend& backend, const AdaptiveMaxPool& op, std::size_t axes, const ForwardCall& call,
                  StreamResources& resources) {
-  const Operands operands(backend.api(), call);
+  const ForwardOperands operands(backend.api(), call);
+  const IntArrayHandle output_size = MakeIntArray(backend.api(), call.output_size, axes);
+  PlanAndExecute(backend, op, resources, [&](std::uint64_t* workspace_size, aclOpExecutor** executor) {
+    return op.get_workspace_size(operands.self.get(), output_size.get(), operands.out.get(), operands.indices.get(),
+                                 workspace_size, executor);
+  });
+}
+
+void RunMaxPoolBackward(const Backend& backend, const MaxPoolBackward& op, std::size_t axes, const BackwardCall& call,
+                        StreamResources& resources) {
+  const BackwardOperands operands(backend.api(), call);
+  const WindowLists lists(backend.api(), call.window, axes);
+  PlanAndExecute(backend, op, resources, [&](std::uint64_t* workspace_size, aclOpExecutor** executor) {
+    return op.get_workspace_size(operands.grad_output.get(), operands.self.get(), operands.indices.get(),
+                                 lists.kernel.get(), lists.stride.get(), lists.padding.get(), lists.dilation.get(),
+                                 call.window.ceil_mode, operands.grad_input.get(), workspace_size, executor);
+  });
+}
+
+void RunAdaptiveBackward(const Backend& backend, const AdaptiveMaxPoolBackward& op, const BackwardCall& call,
+                         StreamResources& resources) {
+  const BackwardOperands operands(backend.api(), call);
   PlanAndExecute(backend, op, resources, [&](std::uint64_t* workspace_size, aclOpExecutor** executor) {
     return op.get_workspace_size(operands.grad_output.get(), operands.self.get(), operands.indices.get(),
                                  operands.grad_input.get(), workspace_size, executor);
@@ -77,7 +118,7 @@ void RunAdaptive(const Backend& backend, const AdaptiveMaxPoolBackward& op, cons
 
 }  // namespace
 
-void RunBackward(const Backend& backend, const BackwardCall& call, StreamResources& resources) {
+void RunForward(const Backend& backend, const ForwardCall& call, StreamResources& resources) {
   const Api& api = backend.api();
   switch (call.entry) {
     case Entry::kMaxPool3d:
@@ -85,9 +126,23 @@ void RunBackward(const Backend& backend, const BackwardCall& call, StreamResourc
     case Entry::kMaxPool2d:
       return RunMaxPool(backend, api.max_pool_2d, 2, call, resources);
     case Entry::kAdaptive3d:
-      return RunAdaptive(backend, api.adaptive_3d, call, resources);
+      return RunAdaptive(backend, api.adaptive_3d, 3, call, resources);
     case Entry::kAdaptive2d:
-      return RunAdaptive(backend, api.adaptive_2d, call, resources);
+      return RunAdaptive(backend, api.adaptive_2d, 2, call, resources);
+  }
+}
+
+void RunBackward(const Backend& backend, const BackwardCall& call, StreamResources& resources) {
+  const Api& api = backend.api();
+  switch (call.entry) {
+    case Entry::kMaxPool3d:
+      return RunMaxPoolBackward(backend, api.max_pool_3d_backward, 3, call, resources);
+    case Entry::kMaxPool2d:
+      return RunMaxPoolBackward(backend, api.max_pool_2d_backward, 2, call, resources);
+    case Entry::kAdaptive3d:
+      return RunAdaptiveBackward(backend, api.adaptive_3d_backward, call, resources);
+    case Entry::kAdaptive2d:
+      return RunAdaptiveBackward(backend, api.adaptive_2d_backward, call, resources);
   }
 }
 

@@ -1,4 +1,4 @@
-// The two-phase call of the backward operators.
+// The two-phase calls of the pools and of their gradients.
 #ifndef POOLGRAD_ACLNN_CALL_H_
 #define POOLGRAD_ACLNN_CALL_H_
 
@@ -11,6 +11,7 @@
 
 namespace poolgrad::aclnn {
 
+// The function of aclnn, without its direction.
 enum class Entry { kMaxPool3d, kMaxPool2d, kAdaptive3d, kAdaptive2d };
 
 // The pooling window along D, H and W, in elements; the 2-D entry takes the last two.
@@ -33,8 +34,20 @@ struct BackwardCall {
   Window window;
 };
 
+// The operands of a pool, likewise. The adaptive entries look at output_size and not at window; the 2-D one takes its
+// last two values.
+struct ForwardCall {
+  Entry entry;
+  TensorView self;
+  TensorView out;
+  TensorView indices;
+  Window window;
+  std::array<std::int64_t, 3> output_size;
+};
+
 // Plans the call, runs it on the stream of `resources` and waits for it. Throws std::runtime_error.
 void RunBackward(const Backend& backend, const BackwardCall& call, StreamResources& resources);
+void RunForward(const Backend& backend, const ForwardCall& call, StreamResources& resources);
 
 }  // namespace poolgrad::aclnn
 

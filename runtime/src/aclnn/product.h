@@ -1,4 +1,4 @@
-// The Ascend products that have the backward operators, by the name that the runtime gives the chip.
+// The Ascend products that have the pools and their gradients, by the name that the runtime gives the chip.
 #ifndef POOLGRAD_ACLNN_PRODUCT_H_
 #define POOLGRAD_ACLNN_PRODUCT_H_
 

@@ -22,7 +22,23 @@ TensorView CopiedToDevice(const Api& api, const TensorView& view, DeviceBuffer& 
   return device;
 }
 
+void CopyToHost(const Api& api, const TensorView& to, const TensorView& from) {
+  Copy(api, to.data, from.data, ByteCount(to), ACL_MEMCPY_DEVICE_TO_HOST);
+}
+
 }  // namespace
+
+void RunForwardOnHostMemory(const Backend& backend, const ForwardCall& call, StreamResources& resources) {
+  if (backend.kind() == BackendKind::kHost) return RunForward(backend, call, resources);
+  const Api& api = backend.api();
+  ForwardCall device = call;
+  device.self = CopiedToDevice(api, call.self, resources.operands[0]);
+  device.out = OnDevice(call.out, resources.operands[1]);
+  device.indices = OnDevice(call.indices, resources.operands[2]);
+  RunForward(backend, device, resources);
+  CopyToHost(api, call.out, device.out);
+  CopyToHost(api, call.indices, device.indices);
+}
 
 void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, StreamResources& resources) {
   if (backend.kind() == BackendKind::kHost) return RunBackward(backend, call, resources);
@@ -34,7 +50,7 @@ void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, S
   device.indices = CopiedToDevice(api, call.indices, resources.operands[2]);
   device.grad_input = OnDevice(call.grad_input, resources.operands[3]);
   RunBackward(backend, device, resources);
-  Copy(api, call.grad_input.data, device.grad_input.data, ByteCount(call.grad_input), ACL_MEMCPY_DEVICE_TO_HOST);
+  CopyToHost(api, call.grad_input, device.grad_input);
 }
 
 }  // namespace poolgrad::aclnn

@@ -11,6 +11,9 @@ namespace poolgrad::aclnn {
 // follows unchecked, were found in range. Throws std::runtime_error.
 void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, StreamResources& resources);
 
+// The same for a pool; returns when out and indices are written.
+void RunForwardOnHostMemory(const Backend& backend, const ForwardCall& call, StreamResources& resources);
+
 }  // namespace poolgrad::aclnn
 
 #endif  // POOLGRAD_ACLNN_STAGING_H_

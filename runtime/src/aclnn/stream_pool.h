@@ -33,7 +33,7 @@ struct StreamResources {
   explicit StreamResources(const Backend& backend);
 
   DeviceBuffer workspace;
-  std::array<DeviceBuffer, 4> operands;  // gradOutput, self, indices, gradInput where they must be staged
+  std::array<DeviceBuffer, 4> operands;  // as many as a call has, where they must be staged
   StreamHandle stream;
 };
 

@@ -13,12 +13,12 @@ constexpr std::int64_t kMaxValue = std::numeric_limits<std::int32_t>::max();
 
 using Axes = std::array<std::int64_t, 3>;
 
-// Reads ints[axes] with values in [low, high] into the last axes of `out`.
-void ReadAxes(const DialectOp& op, const AttributeSource& source, const char* name, std::int64_t low, Axes& out) {
+// Reads ints[axes] with values from `low` to int32 into the last axes of `out`.
+void ReadAxes(std::size_t axes, const AttributeSource& source, const char* name, std::int64_t low, Axes& out) {
   const std::vector<std::int64_t> values = source.Ints(name);
-  if (values.size() != op.axes) {
+  if (values.size() != axes) {
     throw InvalidArgument(std::string(name) + " has " + std::to_string(values.size()) + " values, not " +
-                          std::to_string(op.axes));
+                          std::to_string(axes));
   }
   for (const std::int64_t value : values) {
     if (value < low || value > kMaxValue) {
@@ -26,7 +26,7 @@ void ReadAxes(const DialectOp& op, const AttributeSource& source, const char* na
                             " or above int32");
     }
   }
-  std::copy(values.begin(), values.end(), out.end() - op.axes);
+  std::copy(values.begin(), values.end(), out.end() - axes);
 }
 
 void RequirePaddingWithinHalfKernel(const aclnn::Window& window) {
@@ -38,10 +38,23 @@ void RequirePaddingWithinHalfKernel(const aclnn::Window& window) {
   }
 }
 
-ort::ONNXTensorElementDataType ArgmaxType(std::int64_t dtype) {
+ort::ONNXTensorElementDataType ArgmaxType(const AttributeSource& source, const char* name) {
+  const std::int64_t dtype = source.Int(name);
   if (dtype == ACL_INT32) return ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32;
   if (dtype == ACL_INT64) return ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
-  throw InvalidArgument("dtype is " + std::to_string(dtype) + ", not 3 (INT32) or 9 (INT64)");
+  throw InvalidArgument(std::string(name) + " is " + std::to_string(dtype) + ", not 3 (INT32) or 9 (INT64)");
+}
+
+void ReadWindow(const DialectOp& op, const AttributeSource& source, aclnn::Window& window) {
+  ReadAxes(op.axes, source, "ksize", 1, window.kernel);
+  ReadAxes(op.axes, source, "strides", 1, window.stride);
+  ReadAxes(op.axes, source, "pads", 0, window.padding);
+  ReadAxes(op.axes, source, "dilation", 1, window.dilation);
+  RequirePaddingWithinHalfKernel(window);
+  window.ceil_mode = source.Int("ceil_mode") != 0;
+  if (source.String("data_format") != op.data_format) {
+    throw InvalidArgument(std::string("data_format is not ") + op.data_format);
+  }
 }
 
 // The text of `size` bytes at `data`, without the terminator that onnxruntime counts in.
@@ -103,18 +116,12 @@ std::string KernelAttributes::String(const char* name) const {
 
 Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source) {
   Attributes attributes;
-  if (op.axes == 0) return attributes;
-  aclnn::Window& window = attributes.window;
-  ReadAxes(op, source, "ksize", 1, window.kernel);
-  ReadAxes(op, source, "strides", 1, window.stride);
-  ReadAxes(op, source, "pads", 0, window.padding);
-  ReadAxes(op, source, "dilation", 1, window.dilation);
-  RequirePaddingWithinHalfKernel(window);
-  window.ceil_mode = source.Int("ceil_mode") != 0;
-  if (source.String("data_format") != op.data_format) {
-    throw InvalidArgument(std::string("data_format is not ") + op.data_format);
+  if (op.axes > 0) {
+    ReadWindow(op, source, attributes.window);
+  } else if (op.direction == Direction::kForward) {
+    ReadAxes(attributes.output_size.size(), source, "output_size", 1, attributes.output_size);
   }
-  if (op.has_dtype) attributes.argmax_type = ArgmaxType(source.Int("dtype"));
+  if (op.index_type != nullptr) attributes.argmax_type = ArgmaxType(source, op.index_type);
   return attributes;
 }
 

@@ -2,6 +2,7 @@
 #ifndef POOLGRAD_EP_ATTRIBUTES_H_
 #define POOLGRAD_EP_ATTRIBUTES_H_
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,11 +51,12 @@ class KernelAttributes : public AttributeSource {
 
 struct Attributes {
   aclnn::Window window;                                       // left at its default by ops without a window
-  std::optional<ort::ONNXTensorElementDataType> argmax_type;  // what the attribute dtype promises, if there is one
+  std::array<std::int64_t, 3> output_size{};                  // of the adaptive pool
+  std::optional<ort::ONNXTensorElementDataType> argmax_type;  // what an attribute promises, if there is one
 };
 
 // Throws InvalidArgument if an attribute is missing or outside what aclnn takes (CANN documentation of
-// aclnnMaxPool3dWithArgmaxBackward: sizes and strides positive, 0 <= padding <= kernel / 2).
+// aclnnMaxPool3dWithArgmax: sizes and strides positive, 0 <= padding <= kernel / 2).
 Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source);
 
 }  // namespace poolgrad::ep

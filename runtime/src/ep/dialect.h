@@ -1,4 +1,4 @@
-// The backward operators of the ONNX domain "npu", version 1.
+// The operators of the ONNX domain "npu", version 1.
 #ifndef POOLGRAD_EP_DIALECT_H_
 #define POOLGRAD_EP_DIALECT_H_
 
@@ -10,18 +10,26 @@ namespace poolgrad::ep {
 constexpr const char* kDialectDomain = "npu";
 constexpr int kDialectVersion = 1;
 
-// An operator (x, grad, argmax) -> y, where y has the shape and type of x.
+enum class Direction {
+  kForward,   // x -> y, argmax
+  kBackward,  // x, grad, argmax -> y, where y has the shape and type of x
+};
+
 struct DialectOp {
   const char* name;
-  std::size_t axes;         // the length of ksize, strides, pads and dilation; 0: the op has no attributes
+  Direction direction;
+  std::size_t axes;         // the length of ksize, strides, pads and dilation; 0: adaptive
   const char* data_format;  // the one that is supported
-  bool has_dtype;
+  const char* index_type;   // the attribute that names argmax's type
 };
 
 constexpr DialectOp kDialectOps[] = {
-    {"MaxPool3DGradWithArgmax", 3, "NCDHW", false},
-    {"MaxPoolGradWithArgmaxV3", 2, "NCHW", true},
-    {"AdaptiveMaxPool3DGrad", 0, nullptr, false},
+    {"MaxPool3DGradWithArgmax", Direction::kBackward, 3, "NCDHW", nullptr},
+    {"MaxPoolGradWithArgmaxV3", Direction::kBackward, 2, "NCHW", "dtype"},
+    {"AdaptiveMaxPool3DGrad", Direction::kBackward, 0, nullptr, nullptr},
+    {"MaxPool3DWithArgmaxV2", Direction::kForward, 3, "NCDHW", "dtype"},
+    {"MaxPoolWithArgmaxV3", Direction::kForward, 2, "NCHW", "dtype"},
+    {"AdaptiveMaxPool3d", Direction::kForward, 0, nullptr, "indices_dtype"},
 };
 
 // The operator of this name, or null.

@@ -31,6 +31,8 @@ class Kernel : public ort::OrtKernelImpl {
   static void ReleaseImpl(ort::OrtKernelImpl* self) noexcept;
 
   void Run(ort::OrtKernelContext* context);
+  void RunForward(ort::OrtKernelContext* context);
+  void RunBackward(ort::OrtKernelContext* context);
 
   OrtContext ort_;
   std::shared_ptr<Device> device_;

@@ -19,10 +19,25 @@ struct Arguments {
   Argument argmax;
 };
 
-// The route of a node whose arguments passed every check that their known sizes allow; with all sizes known
+// float32, float16 or bfloat16.
+bool IsValueType(ort::ONNXTensorElementDataType type);
+
+bool IsInt64(ort::ONNXTensorElementDataType type);
+
+// The route for x and argmax. Throws InvalidArgument if the product has none.
+const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Shape& x,
+                          ort::ONNXTensorElementDataType argmax);
+
+// The route of a gradient whose arguments passed every check that their known sizes allow; with all sizes known
 // these are all that aclnn needs and does not make itself. Throws InvalidArgument with the reason.
-const Route& CheckArguments(const DialectOp& op, const Attributes& attributes, aclnn::Product product,
-                            const Arguments& arguments);
+const Route& CheckBackward(const DialectOp& op, const Attributes& attributes, aclnn::Product product,
+                           const Arguments& arguments);
+
+// The same of a pool.
+const Route& CheckForward(const DialectOp& op, const Attributes& attributes, aclnn::Product product, const Argument& x);
+
+// The shape of y and argmax, of an x that passed CheckForward with all its sizes known.
+Shape PooledShape(const DialectOp& op, const Attributes& attributes, const Shape& x);
 
 }  // namespace poolgrad::ep
 

@@ -3,17 +3,26 @@
 namespace poolgrad::ep {
 namespace {
 
-constexpr std::size_t kInputs = 3;
-
-Argument ArgumentOf(const OrtContext& ort, const ort::OrtValueInfo* input) {
-  if (input == nullptr) throw InvalidArgument("an input is missing");
+Argument ArgumentOf(const OrtContext& ort, const ort::OrtValueInfo* value) {
+  if (value == nullptr) throw InvalidArgument("an input or output is missing");
   const ort::OrtTypeInfo* type = nullptr;
-  Check(ort.api, ort.api.GetValueInfoTypeInfo(input, &type));
-  if (type == nullptr) throw InvalidArgument("the type of an input is not known");
+  Check(ort.api, ort.api.GetValueInfoTypeInfo(value, &type));
+  if (type == nullptr) throw InvalidArgument("the type of an input or output is not known");
   const ort::OrtTensorTypeAndShapeInfo* tensor = nullptr;
   Check(ort.api, ort.api.CastTypeInfoToTensorInfo(type, &tensor));
-  if (tensor == nullptr) throw InvalidArgument("an input is not a tensor");
+  if (tensor == nullptr) throw InvalidArgument("an input or output is not a tensor");
   return ReadArgument(ort, tensor);
+}
+
+std::vector<Argument> ArgumentsOf(const OrtContext& ort, const std::vector<const ort::OrtValueInfo*>& values) {
+  std::vector<Argument> arguments;
+  for (const ort::OrtValueInfo* value : values) arguments.push_back(ArgumentOf(ort, value));
+  return arguments;
+}
+
+void RequireCount(const char* what, std::size_t actual, std::size_t expected) {
+  Require(actual == expected,
+          std::string("the node has ") + std::to_string(actual) + " " + what + ", not " + std::to_string(expected));
 }
 
 }  // namespace
@@ -42,13 +51,22 @@ std::string OperatorType(const OrtContext& ort, const ort::OrtNode* node) {
   return op_type;
 }
 
-Arguments ArgumentsOf(const OrtContext& ort, const ort::OrtNode* node) {
-  std::size_t count = 0;
-  Check(ort.api, ort.api.Node_GetNumInputs(node, &count));
-  if (count != kInputs) throw InvalidArgument("the node has " + std::to_string(count) + " inputs, not 3");
-  const ort::OrtValueInfo* inputs[kInputs] = {};
-  Check(ort.api, ort.api.Node_GetInputs(node, inputs, kInputs));
-  return {ArgumentOf(ort, inputs[0]), ArgumentOf(ort, inputs[1]), ArgumentOf(ort, inputs[2])};
+std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count) {
+  std::size_t actual = 0;
+  Check(ort.api, ort.api.Node_GetNumInputs(node, &actual));
+  RequireCount("inputs", actual, count);
+  std::vector<const ort::OrtValueInfo*> inputs(count);
+  Check(ort.api, ort.api.Node_GetInputs(node, inputs.data(), count));
+  return ArgumentsOf(ort, inputs);
+}
+
+std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count) {
+  std::size_t actual = 0;
+  Check(ort.api, ort.api.Node_GetNumOutputs(node, &actual));
+  RequireCount("outputs", actual, count);
+  std::vector<const ort::OrtValueInfo*> outputs(count);
+  Check(ort.api, ort.api.Node_GetOutputs(node, outputs.data(), count));
+  return ArgumentsOf(ort, outputs);
 }
 
 Argument ReadArgument(const OrtContext& ort, const ort::OrtTensorTypeAndShapeInfo* info) {

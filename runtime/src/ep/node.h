@@ -18,8 +18,9 @@ std::string Label(const OrtContext& ort, const ort::OrtNode* node);
 
 std::string OperatorType(const OrtContext& ort, const ort::OrtNode* node);
 
-// Types and shapes of the inputs x, grad and argmax. Throws InvalidArgument if there are not three tensors.
-Arguments ArgumentsOf(const OrtContext& ort, const ort::OrtNode* node);
+// Types and shapes of the node's inputs, or outputs. Throws InvalidArgument if these are not `count` tensors.
+std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count);
+std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count);
 
 // Type and shape that `info` holds. Throws InvalidArgument if the rank is above Shape::kMaxRank.
 Argument ReadArgument(const OrtContext& ort, const ort::OrtTensorTypeAndShapeInfo* info);

@@ -32,6 +32,10 @@ class InvalidArgument : public Error {
   explicit InvalidArgument(const std::string& message) : Error(ort::ORT_INVALID_ARGUMENT, message) {}
 };
 
+inline void Require(bool condition, const std::string& reason) {
+  if (!condition) throw InvalidArgument(reason);
+}
+
 // Throws Error if onnxruntime refused a call; takes the status.
 inline void Check(const ort::OrtApi& api, ort::OrtStatus* status) {
   if (status == nullptr) return;

@@ -27,6 +27,19 @@ ort::OrtStatus* Provider::GetKernelRegistryImpl(ort::OrtEp* self, const ort::Ort
   return nullptr;
 }
 
+// Throws InvalidArgument if the node cannot run, as far as its arguments are known.
+void Provider::CheckNode(const DialectOp& op, const Attributes& attributes, const ort::OrtNode* node) {
+  if (op.direction == Direction::kBackward) {
+    const std::vector<Argument> inputs = InputsOf(ort_, node, 3);
+    CheckBackward(op, attributes, backend_.product(), {inputs[0], inputs[1], inputs[2]});
+    return;
+  }
+  CheckForward(op, attributes, backend_.product(), InputsOf(ort_, node, 1)[0]);
+  // The body of a model decides what type onnxruntime gives argmax.
+  Require(OutputsOf(ort_, node, 2)[1].type == attributes.argmax_type,
+          std::string("argmax is not of the type that the attribute ") + op.index_type + " says");
+}
+
 // Claims the node, or leaves it to its function body and logs why.
 void Provider::Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support) {
   const ort::OrtKernelDef* kernel_def = nullptr;
@@ -35,7 +48,7 @@ void Provider::Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* su
   const DialectOp* op = FindDialectOp(OperatorType(ort_, node).c_str());
   try {
     const Attributes attributes = ReadAttributes(*op, NodeAttributes(ort_, node));
-    CheckArguments(*op, attributes, backend_.product(), ArgumentsOf(ort_, node));
+    CheckNode(*op, attributes, node);
   } catch (const Error& reason) {
     logger_.Info(Label(ort_, node) + " is left to its function body: " + reason.what());
     return;

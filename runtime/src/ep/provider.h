@@ -17,6 +17,7 @@ class Provider : public ort::OrtEp {
                                            ort::OrtEpGraphSupportInfo* support) noexcept;
   static ort::OrtStatus* GetKernelRegistryImpl(ort::OrtEp* self, const ort::OrtKernelRegistry** out) noexcept;
 
+  void CheckNode(const DialectOp& op, const Attributes& attributes, const ort::OrtNode* node);
   void Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support);
 
   OrtContext ort_;

@@ -14,26 +14,50 @@ constexpr std::int64_t kInt32 = std::numeric_limits<std::int32_t>::max();
 // The kernel of Atlas A2 and A3 compares positions as float32, which holds integers up to 2^24.
 constexpr std::int64_t kFloat32Integers = std::int64_t{1} << 24;
 
-// CANN documentation of aclnnMaxPool3dWithArgmaxBackward, aclnnMaxPool2dWithIndicesBackward and
-// aclnnAdaptiveMaxPool{2,3}dBackward. On Atlas A2 and A3 the 2-D max pool goes through the 3-D entry, which
-// takes float16 and bfloat16 there too. The 2-D adaptive entry casts int64 indices to int32 everywhere.
+// CANN documentation of aclnnMaxPool3dWithArgmax, aclnnMaxPool2dWithIndices, aclnnAdaptiveMaxPool{2,3}d and their
+// Backward functions. On Atlas A2 and A3 the gradient of the 2-D max pool goes through the 3-D entry, which takes
+// float16 and bfloat16 there too; the pool itself takes them in both. The gradient of the 2-D adaptive pool casts
+// int64 indices to int32 everywhere; the 2-D adaptive pool gives int64 alone, the 3-D one on A2 and A3 int32 alone.
 constexpr Route kRoutes[] = {
-    {"MaxPool3DGradWithArgmax", Product::kAscend950, 3, 5, Entry::kMaxPool3d, 5, true, kUnlimited, kUnlimited},
-    {"MaxPool3DGradWithArgmax", Product::kAtlasA2A3, 3, 5, Entry::kMaxPool3d, 5, false, kInt32, kInt32},
-    {"MaxPoolGradWithArgmaxV3", Product::kAscend950, 4, 4, Entry::kMaxPool2d, 4, true, kUnlimited, kUnlimited},
-    {"MaxPoolGradWithArgmaxV3", Product::kAtlasA2A3, 4, 4, Entry::kMaxPool3d, 5, false, kInt32, kInt32},
-    {"AdaptiveMaxPool3DGrad", Product::kAscend950, 3, 4, Entry::kAdaptive2d, 4, true, kInt32, kInt32},
-    {"AdaptiveMaxPool3DGrad", Product::kAscend950, 5, 5, Entry::kAdaptive3d, 5, true, kUnlimited, kUnlimited},
-    {"AdaptiveMaxPool3DGrad", Product::kAtlasA2A3, 3, 4, Entry::kAdaptive2d, 4, true, kInt32, kFloat32Integers},
-    {"AdaptiveMaxPool3DGrad", Product::kAtlasA2A3, 5, 5, Entry::kAdaptive3d, 5, false, kInt32, kFloat32Integers},
+    {"MaxPool3DGradWithArgmax", Product::kAscend950, 3, 5, Entry::kMaxPool3d, 5, IndexTypes::kBoth, true, kUnlimited,
+     kUnlimited},
+    {"MaxPool3DGradWithArgmax", Product::kAtlasA2A3, 3, 5, Entry::kMaxPool3d, 5, IndexTypes::kInt32, true, kInt32,
+     kInt32},
+    {"MaxPoolGradWithArgmaxV3", Product::kAscend950, 4, 4, Entry::kMaxPool2d, 4, IndexTypes::kBoth, true, kUnlimited,
+     kUnlimited},
+    {"MaxPoolGradWithArgmaxV3", Product::kAtlasA2A3, 4, 4, Entry::kMaxPool3d, 5, IndexTypes::kInt32, true, kInt32,
+     kInt32},
+    {"AdaptiveMaxPool3DGrad", Product::kAscend950, 3, 4, Entry::kAdaptive2d, 4, IndexTypes::kBoth, true, kInt32,
+     kInt32},
+    {"AdaptiveMaxPool3DGrad", Product::kAscend950, 5, 5, Entry::kAdaptive3d, 5, IndexTypes::kBoth, true, kUnlimited,
+     kUnlimited},
+    {"AdaptiveMaxPool3DGrad", Product::kAtlasA2A3, 3, 4, Entry::kAdaptive2d, 4, IndexTypes::kBoth, true, kInt32,
+     kFloat32Integers},
+    {"AdaptiveMaxPool3DGrad", Product::kAtlasA2A3, 5, 5, Entry::kAdaptive3d, 5, IndexTypes::kInt32, true, kInt32,
+     kFloat32Integers},
+    {"MaxPool3DWithArgmaxV2", Product::kAscend950, 3, 5, Entry::kMaxPool3d, 5, IndexTypes::kBoth, true, kUnlimited,
+     kUnlimited},
+    {"MaxPool3DWithArgmaxV2", Product::kAtlasA2A3, 3, 5, Entry::kMaxPool3d, 5, IndexTypes::kInt32, false, kInt32,
+     kInt32},
+    {"MaxPoolWithArgmaxV3", Product::kAscend950, 4, 4, Entry::kMaxPool2d, 4, IndexTypes::kBoth, true, kUnlimited,
+     kUnlimited},
+    {"MaxPoolWithArgmaxV3", Product::kAtlasA2A3, 4, 4, Entry::kMaxPool2d, 4, IndexTypes::kBoth, false, kInt32, kInt32},
+    {"AdaptiveMaxPool3d", Product::kAscend950, 3, 5, Entry::kAdaptive3d, 5, IndexTypes::kBoth, true, kUnlimited,
+     kUnlimited},
+    {"AdaptiveMaxPool3d", Product::kAtlasA2A3, 3, 5, Entry::kAdaptive3d, 5, IndexTypes::kInt32, true, kInt32, kInt32},
+    {"AdaptiveMaxPool3d", Product::kAtlasA2A3, 3, 4, Entry::kAdaptive2d, 4, IndexTypes::kInt64, true, kInt32, kInt32},
 };
+
+bool Takes(IndexTypes types, bool is_int64) {
+  return types == IndexTypes::kBoth || (types == IndexTypes::kInt64) == is_int64;
+}
 
 }  // namespace
 
-const Route* FindRoute(const DialectOp& op, Product product, std::size_t rank) {
+const Route* FindRoute(const DialectOp& op, Product product, std::size_t rank, bool argmax_is_int64) {
   for (const Route& route : kRoutes) {
     if (std::strcmp(route.op, op.name) == 0 && route.product == product && route.min_rank <= rank &&
-        rank <= route.max_rank) {
+        rank <= route.max_rank && Takes(route.index_types, argmax_is_int64)) {
       return &route;
     }
   }

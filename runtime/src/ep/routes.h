@@ -10,6 +10,8 @@
 
 namespace poolgrad::ep {
 
+enum class IndexTypes { kInt32, kInt64, kBoth };
+
 struct Route {
   const char* op;
   aclnn::Product product;
@@ -17,13 +19,14 @@ struct Route {
   std::size_t max_rank;
   aclnn::Entry entry;
   std::size_t view_rank;          // the rank of the views that the entry gets: 5 NCDHW, 4 NCHW
-  bool takes_int64;               // argmax may be int64; int32 always
+  IndexTypes index_types;         // of argmax
+  bool takes_dilation;            // other than 1
   std::int64_t max_plane;         // elements of one (n, c) plane of x
   std::int64_t max_uneven_plane;  // the same where output sizes do not divide input sizes
 };
 
 // The route of a node, or null where the product has none.
-const Route* FindRoute(const DialectOp& op, aclnn::Product product, std::size_t rank);
+const Route* FindRoute(const DialectOp& op, aclnn::Product product, std::size_t rank, bool argmax_is_int64);
 
 }  // namespace poolgrad::ep
 

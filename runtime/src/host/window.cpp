@@ -1,5 +1,7 @@
 #include "host/window.h"
 
+#include <algorithm>
+
 namespace poolgrad::host {
 namespace {
 
@@ -33,6 +35,31 @@ Wide OutputSize(int64_t size, const WindowAxis& window, bool ceil_mode) {
   const Wide count = FloorDivide(room, stride) + 1;
   const bool last_starts_outside = (count - 1) * stride >= Wide{size} + window.padding;
   return ceil_mode && last_starts_outside ? count - 1 : count;
+}
+
+AxisSpans PooledSpans(int64_t size, int64_t count, const WindowAxis& window) {
+  AxisSpans axis{window.dilation, {}};
+  axis.spans.reserve(static_cast<size_t>(count));
+  for (int64_t o = 0; o < count; ++o) {
+    const Wide start = Wide{o} * window.stride - window.padding;
+    const Wide skipped = start < 0 ? -FloorDivide(start, window.dilation) : 0;
+    const Wide first = start + skipped * window.dilation;
+    const Wide inside = first < size ? (size - 1 - first) / window.dilation + 1 : 0;
+    const Wide elements = std::clamp<Wide>(window.kernel - skipped, 0, inside);
+    axis.spans.push_back({elements > 0 ? static_cast<int64_t>(first) : 0, static_cast<int64_t>(elements)});
+  }
+  return axis;
+}
+
+AxisSpans AdaptiveSpans(int64_t size, int64_t count) {
+  AxisSpans axis{1, {}};
+  axis.spans.reserve(static_cast<size_t>(count));
+  for (Wide o = 0; o < count; ++o) {
+    const auto first = static_cast<int64_t>(o * size / count);
+    const auto end = static_cast<int64_t>(((o + 1) * size + count - 1) / count);
+    axis.spans.push_back({first, end - first});
+  }
+  return axis;
 }
 
 }  // namespace poolgrad::host

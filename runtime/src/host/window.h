@@ -31,6 +31,25 @@ std::vector<WindowAxis> WindowAxes(const aclIntArray& kernel_size, const aclIntA
 // where in ceil_mode the last window would start beyond the input and its left padding. May be negative.
 Wide OutputSize(int64_t size, const WindowAxis& window, bool ceil_mode);
 
+// The elements of one window along an axis: `count` of them from position `first` on.
+struct Span {
+  int64_t first;
+  int64_t count;
+};
+
+// All windows along an axis, cut to the input; the elements of each lie `step` apart.
+struct AxisSpans {
+  int64_t step;
+  std::vector<Span> spans;
+};
+
+// The first `count` windows over `size` elements; one that lies in the padding altogether has a count of 0.
+AxisSpans PooledSpans(int64_t size, int64_t count, const WindowAxis& window);
+
+// The `count` windows of adaptive pooling, which never are empty: window i reaches from floor(i size / count) to
+// ceil((i + 1) size / count).
+AxisSpans AdaptiveSpans(int64_t size, int64_t count);
+
 }  // namespace poolgrad::host
 
 #endif  // POOLGRAD_HOST_WINDOW_H_

@@ -4,8 +4,10 @@ namespace poolgrad::host {
 namespace {
 
 constexpr DtypeSet kFloats = {ACL_FLOAT, ACL_FLOAT16, ACL_BF16};
+constexpr DtypeSet kFloatsDouble = {ACL_FLOAT, ACL_FLOAT16, ACL_BF16, ACL_DOUBLE};
 constexpr DtypeSet kFloat = {ACL_FLOAT};
 constexpr DtypeSet kInt32 = {ACL_INT32};
+constexpr DtypeSet kInt64 = {ACL_INT64};
 constexpr DtypeSet kInt32Int64 = {ACL_INT32, ACL_INT64};
 // Phase 1 lets INT8 through, but no kernel takes it: phase 2 answers.
 constexpr DtypeSet kInt32Int8 = {ACL_INT32, ACL_INT8};
@@ -17,7 +19,21 @@ struct Row {
 };
 
 // aclnnAdaptiveMaxPool3dBackward refuses INT64 indices outside Ascend950 too, but last of all its checks.
+// aclnnAdaptiveMaxPool2d exists on Ascend910 too, where nothing else of this library does: it has no row. DOUBLE it
+// leaves to an AICPU kernel, of which there is none here: phase 2 answers.
 constexpr Row kRows[] = {
+    {Api::kMaxPool3dWithArgmax, Product::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kMaxPool3dWithArgmax, Product::kAscend910_93, {kFloats, kInt32}},
+    {Api::kMaxPool3dWithArgmax, Product::kAscend910B, {kFloats, kInt32}},
+    {Api::kMaxPool2dWithIndices, Product::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kMaxPool2dWithIndices, Product::kAscend910_93, {kFloats, kInt32Int64}},
+    {Api::kMaxPool2dWithIndices, Product::kAscend910B, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool2d, Product::kAscend950, {kFloatsDouble, kInt64}},
+    {Api::kAdaptiveMaxPool2d, Product::kAscend910_93, {kFloatsDouble, kInt64}},
+    {Api::kAdaptiveMaxPool2d, Product::kAscend910B, {kFloatsDouble, kInt64}},
+    {Api::kAdaptiveMaxPool3d, Product::kAscend950, {kFloats, kInt32Int64}},
+    {Api::kAdaptiveMaxPool3d, Product::kAscend910_93, {kFloats, kInt32}},
+    {Api::kAdaptiveMaxPool3d, Product::kAscend910B, {kFloats, kInt32}},
     {Api::kMaxPool3dWithArgmaxBackward, Product::kAscend950, {kFloats, kInt32Int64}},
     {Api::kMaxPool3dWithArgmaxBackward, Product::kAscend910_93, {kFloats, kInt32}},
     {Api::kMaxPool3dWithArgmaxBackward, Product::kAscend910B, {kFloats, kInt32}},

@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "host/backward_call.h"
+#include "host/pool_call.h"
 
 namespace poolgrad::host {
 
@@ -18,6 +18,7 @@ class DtypeSet {
     for (const aclDataType dtype : dtypes) bits_ |= Bit(dtype);
   }
 
+  constexpr bool IsEmpty() const { return bits_ == 0; }
   constexpr bool Contains(aclDataType dtype) const { return (bits_ & Bit(dtype)) != 0; }
 
   // "FLOAT, FLOAT16", or "none".
@@ -30,7 +31,7 @@ class DtypeSet {
 };
 
 struct Support {
-  DtypeSet values;  // of gradOutput, self and gradInput
+  DtypeSet values;  // of self and its pooled values, or their gradients
   DtypeSet indices;
 };
 

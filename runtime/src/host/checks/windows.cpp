@@ -14,7 +14,7 @@ struct NamedList {
   const aclIntArray* list;
 };
 
-Status CheckLength(const BackwardCall& call, NamedList checked, bool may_be_empty = false) {
+Status CheckLength(const PoolCall& call, NamedList checked, bool may_be_empty = false) {
   const int64_t size = checked.list->size();
   if (size == 1 || size == call.entry.axes || (size == 0 && may_be_empty)) return {};
   return Fail(ACLNN_ERR_PARAM_INVALID, checked.name, " is ", DimsText(checked.list->values), "; it has to have 1 or ",
@@ -30,13 +30,13 @@ Status CheckAtLeastOne(NamedList checked) {
   return {};
 }
 
-std::vector<WindowAxis> WindowsOf(const BackwardCall& call) {
+std::vector<WindowAxis> WindowsOf(const PoolCall& call) {
   return WindowAxes(*call.kernel_size, *call.stride, *call.padding, *call.dilation, call.entry.axes);
 }
 
 }  // namespace
 
-Status CheckListsGiven(const BackwardCall& call) {
+Status CheckListsGiven(const PoolCall& call) {
   for (const NamedList& named : {NamedList{"kernelSize", call.kernel_size}, NamedList{"stride", call.stride},
                                  NamedList{"padding", call.padding}, NamedList{"dilation", call.dilation}}) {
     if (named.list == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, named.name, " is null");
@@ -44,21 +44,21 @@ Status CheckListsGiven(const BackwardCall& call) {
   return {};
 }
 
-Status CheckKernelLength(const BackwardCall& call) { return CheckLength(call, {"kernelSize", call.kernel_size}); }
+Status CheckKernelLength(const PoolCall& call) { return CheckLength(call, {"kernelSize", call.kernel_size}); }
 
-Status CheckStrideLength(const BackwardCall& call) {
+Status CheckStrideLength(const PoolCall& call) {
   return CheckLength(call, {"stride", call.stride}, /*may_be_empty=*/true);
 }
 
-Status CheckPaddingLength(const BackwardCall& call) { return CheckLength(call, {"padding", call.padding}); }
+Status CheckPaddingLength(const PoolCall& call) { return CheckLength(call, {"padding", call.padding}); }
 
-Status CheckDilationLength(const BackwardCall& call) { return CheckLength(call, {"dilation", call.dilation}); }
+Status CheckDilationLength(const PoolCall& call) { return CheckLength(call, {"dilation", call.dilation}); }
 
-Status CheckKernelValues(const BackwardCall& call) { return CheckAtLeastOne({"kernelSize", call.kernel_size}); }
+Status CheckKernelValues(const PoolCall& call) { return CheckAtLeastOne({"kernelSize", call.kernel_size}); }
 
-Status CheckStrideValues(const BackwardCall& call) { return CheckAtLeastOne({"stride", call.stride}); }
+Status CheckStrideValues(const PoolCall& call) { return CheckAtLeastOne({"stride", call.stride}); }
 
-Status CheckPaddingValues(const BackwardCall& call) {
+Status CheckPaddingValues(const PoolCall& call) {
   for (int64_t axis = 0; axis < call.entry.axes; ++axis) {
     const int64_t padding = ValueOfAxis(*call.padding, axis);
     const int64_t limit = ValueOfAxis(*call.kernel_size, axis) / 2;
@@ -69,9 +69,9 @@ Status CheckPaddingValues(const BackwardCall& call) {
   return {};
 }
 
-Status CheckDilationValues(const BackwardCall& call) { return CheckAtLeastOne({"dilation", call.dilation}); }
+Status CheckDilationValues(const PoolCall& call) { return CheckAtLeastOne({"dilation", call.dilation}); }
 
-Status CheckDilationIsOneOutsideAscend950(const BackwardCall& call) {
+Status CheckDilationIsOneOutsideAscend950(const PoolCall& call) {
   const int64_t limit = call.on_ascend950() ? kUnlimited : 1;
   for (const int64_t value : call.dilation->values) {
     if (value >= 1 && value <= limit) continue;
@@ -81,7 +81,7 @@ Status CheckDilationIsOneOutsideAscend950(const BackwardCall& call) {
   return {};
 }
 
-Status CheckGradOutputShape(const BackwardCall& call) {
+Status CheckGradOutputShape(const PoolCall& call) {
   if (call.grad_output->rank() != call.self->rank()) {
     return Fail(ACLNN_ERR_PARAM_INVALID, "gradOutput has shape ", DimsText(call.grad_output->dims),
                 "; it has to have as many dimensions as self, ", call.self->rank());

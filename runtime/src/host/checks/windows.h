@@ -4,27 +4,27 @@
 #ifndef POOLGRAD_HOST_CHECKS_WINDOWS_H_
 #define POOLGRAD_HOST_CHECKS_WINDOWS_H_
 
-#include "host/backward_call.h"
+#include "host/pool_call.h"
 #include "host/status.h"
 
 namespace poolgrad::host {
 
 // ACLNN_ERR_PARAM_NULLPTR for a null list.
-Status CheckListsGiven(const BackwardCall& call);
+Status CheckListsGiven(const PoolCall& call);
 
-Status CheckKernelLength(const BackwardCall& call);
-Status CheckStrideLength(const BackwardCall& call);
-Status CheckPaddingLength(const BackwardCall& call);
-Status CheckDilationLength(const BackwardCall& call);
+Status CheckKernelLength(const PoolCall& call);
+Status CheckStrideLength(const PoolCall& call);
+Status CheckPaddingLength(const PoolCall& call);
+Status CheckDilationLength(const PoolCall& call);
 
-Status CheckKernelValues(const BackwardCall& call);    // > 0
-Status CheckStrideValues(const BackwardCall& call);    // > 0
-Status CheckPaddingValues(const BackwardCall& call);   // 0 to half the kernel; CANN's documents say the kernel
-Status CheckDilationValues(const BackwardCall& call);  // > 0; CANN's documents say 1
-Status CheckDilationIsOneOutsideAscend950(const BackwardCall& call);
+Status CheckKernelValues(const PoolCall& call);    // > 0
+Status CheckStrideValues(const PoolCall& call);    // > 0
+Status CheckPaddingValues(const PoolCall& call);   // 0 to half the kernel; CANN's documents say the kernel
+Status CheckDilationValues(const PoolCall& call);  // > 0; CANN's documents say 1
+Status CheckDilationIsOneOutsideAscend950(const PoolCall& call);
 
 // gradOutput has the shape that the windows give for self.
-Status CheckGradOutputShape(const BackwardCall& call);
+Status CheckGradOutputShape(const PoolCall& call);
 
 }  // namespace poolgrad::host
 

@@ -8,12 +8,12 @@ namespace poolgrad::host {
 namespace {
 
 // Both in the order of CANN's code. How gradOutput's sizes relate to self's is left to phase 2.
-constexpr std::initializer_list<BackwardCheck> kAdaptiveMaxPool2dChecks = {
+constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool2dChecks = {
     CheckTensorsGiven, CheckGradDtypes,     CheckSelfDtype,  CheckIndicesDtype, CheckRanksEqual,
     CheckIndicesShape, CheckGradInputShape, CheckAllFormats, CheckRanks,        CheckPlaneSize,
 };
 
-constexpr std::initializer_list<BackwardCheck> kAdaptiveMaxPool3dChecks = {
+constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool3dChecks = {
     CheckTensorsGiven,
     CheckGradDtypes,
     CheckSelfDtype,
@@ -36,7 +36,7 @@ aclnnStatus aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize(const aclTensor* grad
                                                            const aclTensor* indices, aclTensor* gradInput,
                                                            uint64_t* workspaceSize, aclOpExecutor** executor) {
   const auto body = [&] {
-    BackwardCall call{{Api::kAdaptiveMaxPool2dBackward, 2, CurrentProduct()}, gradOutput, self, indices};
+    PoolCall call{{Api::kAdaptiveMaxPool2dBackward, 2, CurrentProduct()}, gradOutput, self, indices};
     call.grad_input = gradInput;
     return PlanBackward(call, kAdaptiveMaxPool2dChecks, workspaceSize, executor);
   };
@@ -52,7 +52,7 @@ aclnnStatus aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize(const aclTensor* grad
                                                            const aclTensor* indices, aclTensor* gradInput,
                                                            uint64_t* workspaceSize, aclOpExecutor** executor) {
   const auto body = [&] {
-    BackwardCall call{{Api::kAdaptiveMaxPool3dBackward, 3, CurrentProduct()}, gradOutput, self, indices};
+    PoolCall call{{Api::kAdaptiveMaxPool3dBackward, 3, CurrentProduct()}, gradOutput, self, indices};
     call.grad_input = gradInput;
     return PlanBackward(call, kAdaptiveMaxPool3dChecks, workspaceSize, executor);
   };

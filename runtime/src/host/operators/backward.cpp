@@ -15,12 +15,12 @@ namespace {
 
 // What phase 2 needs of a call; tensors are the caller's, lists are copied.
 struct Launch {
-  BackwardCall call;
+  PoolCall call;
   std::vector<WindowAxis> windows;  // none: adaptive
   bool channels_last;
 };
 
-Launch LaunchOf(const BackwardCall& call) {
+Launch LaunchOf(const PoolCall& call) {
   Launch launch{call, {}, false};
   if (call.kernel_size != nullptr) {
     launch.windows = WindowAxes(*call.kernel_size, *call.stride, *call.padding, *call.dilation, call.entry.axes);
@@ -31,7 +31,7 @@ Launch LaunchOf(const BackwardCall& call) {
   return launch;
 }
 
-Status CheckStorages(const BackwardCall& call) {
+Status CheckStorages(const PoolCall& call) {
   if (Status status = CheckReadable("gradOutput", *call.grad_output); !status.ok()) return status;
   if (Status status = CheckReadable("indices", *call.indices); !status.ok()) return status;
   return CheckWritable("gradInput", *call.grad_input);
@@ -39,7 +39,7 @@ Status CheckStorages(const BackwardCall& call) {
 
 // Ascend950 finds shapes that do not fit when it infers shapes, the other products when they tile.
 Status CheckGeometry(const Launch& launch, const Planes& self, const ScatterAdd& work) {
-  const BackwardCall& call = launch.call;
+  const PoolCall& call = launch.call;
   const int code = call.on_ascend950() ? ACLNN_ERR_INNER_INFERSHAPE_ERROR : ACLNN_ERR_INNER_TILING_ERROR;
   if (call.grad_output->rank() != call.self->rank() || call.indices->rank() != call.self->rank()) {
     return Fail(code, "gradOutput and indices have ", call.grad_output->rank(), " and ", call.indices->rank(),
@@ -52,7 +52,7 @@ Status CheckGeometry(const Launch& launch, const Planes& self, const ScatterAdd&
 }
 
 Status Run(const Launch& launch, aclrtStream stream) {
-  const BackwardCall& call = launch.call;
+  const PoolCall& call = launch.call;
   const auto planes = [&](const aclTensor& tensor) { return PlanesOf(tensor, call.entry.axes, launch.channels_last); };
   const ScatterAdd work{planes(*call.grad_output), planes(*call.indices), planes(*call.grad_input)};
   if (Status status = CheckGeometry(launch, planes(*call.self), work); !status.ok()) return status;
@@ -65,7 +65,7 @@ Status Run(const Launch& launch, aclrtStream stream) {
   return Submit(stream, [=] { return kernel(work); });
 }
 
-bool NothingToDo(const BackwardCall& call) {
+bool NothingToDo(const PoolCall& call) {
   for (const aclTensor* tensor : {call.grad_output, call.self, call.indices}) {
     if (ElementCount(tensor->dims) == 0) return true;
   }
@@ -74,11 +74,11 @@ bool NothingToDo(const BackwardCall& call) {
 
 }  // namespace
 
-Status PlanBackward(const BackwardCall& call, std::initializer_list<BackwardCheck> checks, uint64_t* workspace_size,
+Status PlanBackward(const PoolCall& call, std::initializer_list<PoolCheck> checks, uint64_t* workspace_size,
                     aclOpExecutor** executor) {
   if (workspace_size == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "workspaceSize is null");
   if (executor == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "executor is null");
-  for (const BackwardCheck check : checks) {
+  for (const PoolCheck check : checks) {
     if (Status status = check(call); !status.ok()) return status;
   }
   auto planned = std::make_unique<aclOpExecutor>();

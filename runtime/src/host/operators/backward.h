@@ -4,18 +4,16 @@
 
 #include <initializer_list>
 
-#include "host/backward_call.h"
 #include "host/executor.h"
+#include "host/pool_call.h"
 #include "host/status.h"
 
 namespace poolgrad::host {
 
-using BackwardCheck = Status (*)(const BackwardCall& call);
-
 // Phase 1: runs the checks in their order, the first that fails decides, and makes the executor. Where a tensor
 // is empty there is nothing to run: the executor does nothing, and gradInput stays as it is, also if gradOutput
 // alone is empty (as in CANN).
-Status PlanBackward(const BackwardCall& call, std::initializer_list<BackwardCheck> checks, uint64_t* workspace_size,
+Status PlanBackward(const PoolCall& call, std::initializer_list<PoolCheck> checks, uint64_t* workspace_size,
                     aclOpExecutor** executor);
 
 }  // namespace poolgrad::host

@@ -9,7 +9,7 @@ namespace poolgrad::host {
 namespace {
 
 // In the order of CANN's code. Sizes of gradOutput are left to phase 2.
-constexpr std::initializer_list<BackwardCheck> kMaxPool3dChecks = {
+constexpr std::initializer_list<PoolCheck> kMaxPool3dChecks = {
     CheckTensorsGiven, CheckListsGiven,    CheckSelfDtype,      CheckIndicesDtype,   CheckGradDtypes,
     CheckGradFormats,  CheckRanks,         CheckKernelLength,   CheckKernelValues,   CheckStrideLength,
     CheckStrideValues, CheckPaddingLength, CheckPaddingValues,  CheckDilationLength, CheckDilationValues,
@@ -19,7 +19,7 @@ constexpr std::initializer_list<BackwardCheck> kMaxPool3dChecks = {
 // In the order of CANN's code. Of its checks one is missing here because the others imply it (padding is at
 // most half the dilated kernel), and one because CANN ignores what it finds (the shape of indices: phase 2
 // answers).
-constexpr std::initializer_list<BackwardCheck> kMaxPool2dChecks = {
+constexpr std::initializer_list<PoolCheck> kMaxPool2dChecks = {
     CheckTensorsGiven,   CheckListsGiven,     CheckSelfDtype,
     CheckGradDtypes,     CheckIndicesDtype,   CheckGradFormats,
     CheckRanks,          CheckKernelLength,   CheckStrideLength,

@@ -1,15 +1,20 @@
-// The arguments of one phase-1 call of a max-pool gradient.
-#ifndef POOLGRAD_HOST_BACKWARD_CALL_H_
-#define POOLGRAD_HOST_BACKWARD_CALL_H_
+// The arguments of one phase-1 call of a max pool or its gradient.
+#ifndef POOLGRAD_HOST_POOL_CALL_H_
+#define POOLGRAD_HOST_POOL_CALL_H_
 
 #include <optional>
 
 #include "host/soc.h"
+#include "host/status.h"
 #include "host/tensor.h"
 
 namespace poolgrad::host {
 
 enum class Api {
+  kMaxPool3dWithArgmax,
+  kMaxPool2dWithIndices,
+  kAdaptiveMaxPool2d,
+  kAdaptiveMaxPool3d,
   kMaxPool3dWithArgmaxBackward,
   kMaxPool2dWithIndicesBackward,
   kAdaptiveMaxPool2dBackward,
@@ -23,9 +28,9 @@ struct Entry {
   std::optional<Product> product;  // none: the calling thread has no current device
 };
 
-// Named as CANN names them; all of the caller, any may be null until checked. The lists are null in the
-// adaptive functions, which take none.
-struct BackwardCall {
+// Named as CANN names them (the adaptive pools have outputOut for out and indicesOut for indices); all of the
+// caller, any may be null until checked. What a function does not take is null.
+struct PoolCall {
   Entry entry;
   const aclTensor* grad_output = nullptr;
   const aclTensor* self = nullptr;
@@ -36,10 +41,21 @@ struct BackwardCall {
   const aclIntArray* dilation = nullptr;
   bool ceil_mode = false;
   aclTensor* grad_input = nullptr;
+  const aclIntArray* output_size = nullptr;
+  const aclTensor* out = nullptr;
 
   bool on_ascend950() const { return entry.product == Product::kAscend950; }
+
+  // Whether phase 1 of a windowed pool reads self's shape with the channels behind the spatial axes.
+  bool channels_last() const {
+    if (entry.axes == 2) return self->format == ACL_FORMAT_NHWC;
+    return on_ascend950() && self->format == ACL_FORMAT_NDHWC;
+  }
 };
+
+// One check of phase 1.
+using PoolCheck = Status (*)(const PoolCall& call);
 
 }  // namespace poolgrad::host
 
-#endif  // POOLGRAD_HOST_BACKWARD_CALL_H_
+#endif  // POOLGRAD_HOST_POOL_CALL_H_

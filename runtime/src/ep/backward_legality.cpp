@@ -1,0 +1,89 @@
+#include "ep/legality.h"
+#include "ep/pooling.h"
+
+namespace poolgrad::ep {
+namespace {
+
+void CheckTypes(const Attributes& attributes, const Arguments& arguments) {
+  Require(IsValueType(arguments.x.type), "x is not float32, float16 or bfloat16");
+  Require(arguments.grad.type == arguments.x.type, "grad and x differ in type");
+  const ort::ONNXTensorElementDataType argmax = arguments.argmax.type;
+  Require(IsInt64(argmax) || argmax == ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, "argmax is not int32 or int64");
+  Require(attributes.argmax_type.value_or(argmax) == argmax, "argmax is not of the type that the attribute dtype says");
+}
+
+void CheckRank(const char* name, const Shape& shape, const Shape& x) {
+  Require(shape.rank == 0 || shape.rank == x.rank,
+          std::string(name) + " has rank " + std::to_string(shape.rank) + ", x has rank " + std::to_string(x.rank));
+}
+
+void CheckPooledShape(const aclnn::Window& window, const Arguments& arguments) {
+  const Dims x = arguments.x.shape.AsNcdhw();
+  const Dims grad = arguments.grad.shape.AsNcdhw();
+  for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
+    const std::int64_t expected = PooledSize(x[kFirstSpatialAxis + axis], window, axis);
+    Require(grad[kFirstSpatialAxis + axis] == expected,
+            "grad " + ToString(arguments.grad.shape) + " is not the pooled shape of x " + ToString(arguments.x.shape) +
+                ": along " + "DHW"[axis] + " the window gives " + std::to_string(expected));
+  }
+}
+
+// An adaptive window of less than one element is not among what the aclnn operators document.
+void CheckAdaptiveShape(const Arguments& arguments) {
+  const Dims x = arguments.x.shape.AsNcdhw();
+  const Dims grad = arguments.grad.shape.AsNcdhw();
+  for (std::size_t axis = kFirstSpatialAxis; axis < x.size(); ++axis) {
+    Require(grad[axis] <= x[axis], "grad " + ToString(arguments.grad.shape) +
+                                       " has more positions along an axis than x " + ToString(arguments.x.shape) +
+                                       " has elements");
+  }
+}
+
+void CheckPlane(const Route& route, const Arguments& arguments) {
+  const Dims x = arguments.x.shape.AsNcdhw();
+  const Dims grad = arguments.grad.shape.AsNcdhw();
+  bool even = true;
+  for (std::size_t axis = kFirstSpatialAxis; axis < x.size(); ++axis) {
+    even = even && grad[axis] > 0 && x[axis] % grad[axis] == 0;
+  }
+  const std::int64_t limit = even ? route.max_plane : route.max_uneven_plane;
+  Require(PlaneSize(x) <= limit,
+          "a plane of x " + ToString(arguments.x.shape) + " has more than " + std::to_string(limit) + " elements");
+}
+
+void CheckShapes(const DialectOp& op, const Route& route, const Attributes& attributes, const Arguments& arguments) {
+  const Shape& x = arguments.x.shape;
+  const Shape& grad = arguments.grad.shape;
+  const Shape& argmax = arguments.argmax.shape;
+  Require(argmax.dims == grad.dims, "argmax " + ToString(argmax) + " and grad " + ToString(grad) + " differ in shape");
+  Require(grad.dims[0] == x.dims[0] && grad.dims[1] == x.dims[1],
+          "grad " + ToString(grad) + " and x " + ToString(x) + " differ in N or C");
+  if (x.IsEmpty()) {
+    Require(grad.IsEmpty(), "x " + ToString(x) + " is empty, grad " + ToString(grad) + " is not");
+    return;
+  }
+  RequireReasonable(x);
+  if (op.axes > 0) {
+    CheckPooledShape(attributes.window, arguments);
+  } else {
+    CheckAdaptiveShape(arguments);
+  }
+  CheckPlane(route, arguments);
+}
+
+}  // namespace
+
+const Route& CheckBackward(const DialectOp& op, const Attributes& attributes, aclnn::Product product,
+                           const Arguments& arguments) {
+  const Shape& x = arguments.x.shape;
+  CheckTypes(attributes, arguments);
+  const Route& route = RequireRoute(op, product, x, arguments.argmax.type);
+  CheckRank("grad", arguments.grad.shape, x);
+  CheckRank("argmax", arguments.argmax.shape, x);
+  if (x.IsKnown() && arguments.grad.shape.IsKnown() && arguments.argmax.shape.IsKnown()) {
+    CheckShapes(op, route, attributes, arguments);
+  }
+  return route;
+}
+
+}  // namespace poolgrad::ep

@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <limits>
+
+#include "ep/legality.h"
+#include "ep/pooling.h"
+
+namespace poolgrad::ep {
+namespace {
+
+constexpr std::int64_t kInt32 = std::numeric_limits<std::int32_t>::max();
+
+std::int64_t PooledSizeOf(const DialectOp& op, const Attributes& attributes, std::int64_t size, std::size_t axis) {
+  return op.axes > 0 ? PooledSize(size, attributes.window, axis) : attributes.output_size[axis];
+}
+
+void CheckDilation(const Route& route, const aclnn::Window& window) {
+  const auto is_one = [](std::int64_t dilation) { return dilation == 1; };
+  Require(route.takes_dilation || std::all_of(window.dilation.begin(), window.dilation.end(), is_one),
+          "dilation is not 1, and this product pools without dilation");
+}
+
+// An axis that x lacks has size 1 and has to keep it.
+void CheckAbsentAxes(const DialectOp& op, const Attributes& attributes, const Shape& x) {
+  for (std::size_t axis = 0; axis + x.rank < Shape::kMaxRank; ++axis) {
+    Require(PooledSizeOf(op, attributes, 1, axis) == 1, std::string("the attributes pool along ") + "DHW"[axis] +
+                                                            ", which x of rank " + std::to_string(x.rank) +
+                                                            " does not have");
+  }
+}
+
+// Every window has to be there, and to have an element: with a dilation above the size, padding may be all of it.
+void CheckWindows(const aclnn::Window& window, const Shape& x) {
+  const Dims dims = x.AsNcdhw();
+  for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
+    const std::int64_t size = dims[kFirstSpatialAxis + axis];
+    Require(PooledSize(size, window, axis) > 0,
+            "the window along " + std::string(1, "DHW"[axis]) + " does not fit into x " + ToString(x));
+    Require(window.padding[axis] == 0 || window.dilation[axis] <= size,
+            "a window along " + std::string(1, "DHW"[axis]) + " may lie in the padding of x " + ToString(x) +
+                " altogether");
+  }
+}
+
+// An adaptive window of less than one element is not among what the aclnn operators document.
+void CheckOutputSize(const Attributes& attributes, const Shape& x) {
+  const Dims dims = x.AsNcdhw();
+  for (std::size_t axis = 0; axis < attributes.output_size.size(); ++axis) {
+    Require(attributes.output_size[axis] <= dims[kFirstSpatialAxis + axis],
+            "output_size holds " + std::to_string(attributes.output_size[axis]) +
+                ", more positions along an axis than x " + ToString(x) + " has elements");
+  }
+}
+
+void CheckShape(const DialectOp& op, const Route& route, const Attributes& attributes, const Shape& x) {
+  RequireReasonable(x);
+  const std::int64_t plane = PlaneSize(x.AsNcdhw());
+  Require(plane > 0, "x " + ToString(x) + " has planes without elements");
+  if (op.axes > 0) {
+    CheckWindows(attributes.window, x);
+  } else {
+    CheckOutputSize(attributes, x);
+  }
+  const std::int64_t limit = IsInt64(*attributes.argmax_type) ? route.max_plane : std::min(route.max_plane, kInt32);
+  Require(plane <= limit, "a plane of x " + ToString(x) + " has more than " + std::to_string(limit) + " elements");
+}
+
+}  // namespace
+
+const Route& CheckForward(const DialectOp& op, const Attributes& attributes, aclnn::Product product,
+                          const Argument& x) {
+  Require(IsValueType(x.type), "x is not float32, float16 or bfloat16");
+  const Route& route = RequireRoute(op, product, x.shape, *attributes.argmax_type);
+  CheckDilation(route, attributes.window);
+  CheckAbsentAxes(op, attributes, x.shape);
+  if (x.shape.IsKnown()) CheckShape(op, route, attributes, x.shape);
+  return route;
+}
+
+Shape PooledShape(const DialectOp& op, const Attributes& attributes, const Shape& x) {
+  Shape pooled = x;
+  const std::size_t absent = Shape::kMaxRank - x.rank;
+  for (std::size_t axis = kFirstSpatialAxis; axis < x.rank; ++axis) {
+    pooled.dims[axis] = PooledSizeOf(op, attributes, x.dims[axis], absent + axis - kFirstSpatialAxis);
+  }
+  return pooled;
+}
+
+}  // namespace poolgrad::ep

@@ -1,0 +1,69 @@
+#include "ep/operands.h"
+
+#include "ep/node.h"
+
+namespace poolgrad::ep {
+namespace {
+
+void* DataOf(const OrtContext& ort, const ort::OrtValue* value) {
+  void* data = nullptr;
+  // The one accessor of a tensor's memory asks for a mutable value; inputs are only read.
+  Check(ort.api, ort.api.GetTensorMutableData(const_cast<ort::OrtValue*>(value), &data));
+  return data;
+}
+
+Tensor TensorOf(const OrtContext& ort, const ort::OrtValue* value) {
+  ort::OrtTensorTypeAndShapeInfo* created = nullptr;
+  Check(ort.api, ort.api.GetTensorTypeAndShape(value, &created));
+  const OrtHandle<ort::OrtTensorTypeAndShapeInfo> info(created, ort.api.ReleaseTensorTypeAndShapeInfo);
+  return {ReadArgument(ort, info.get()), DataOf(ort, value)};
+}
+
+aclDataType AclType(ort::ONNXTensorElementDataType type) {
+  switch (type) {
+    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
+      return ACL_FLOAT;
+    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16:
+      return ACL_FLOAT16;
+    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16:
+      return ACL_BF16;
+    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32:
+      return ACL_INT32;
+    case ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
+      return ACL_INT64;
+    default:
+      return ACL_DT_UNDEFINED;
+  }
+}
+
+}  // namespace
+
+Tensor Input(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t index) {
+  const ort::OrtValue* value = nullptr;
+  Check(ort.api, ort.api.KernelContext_GetInput(context, index, &value));
+  if (value == nullptr) throw InvalidArgument("input " + std::to_string(index) + " is missing");
+  const Tensor tensor = TensorOf(ort, value);
+  if (tensor.argument.shape.rank == 0) throw InvalidArgument("input " + std::to_string(index) + " is a scalar");
+  return tensor;
+}
+
+Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t index, const Shape& shape,
+              ort::ONNXTensorElementDataType type) {
+  ort::OrtValue* value = nullptr;
+  Check(ort.api, ort.api.KernelContext_GetOutput(context, index, shape.dims.data(), shape.rank, &value));
+  Require(value != nullptr, "output " + std::to_string(index) + " is missing");
+  const Tensor tensor = TensorOf(ort, value);
+  Require(tensor.argument.type == type, "output " + std::to_string(index) + " is not of the type that the node makes");
+  return tensor;
+}
+
+OperandView::OperandView(const Tensor& tensor, std::size_t rank)
+    : tensor_(tensor), rank_(rank), dims_(tensor.argument.shape.AsNcdhw()) {
+  if (rank == 4) dims_ = {dims_[0], dims_[1], dims_[3], dims_[4]};
+}
+
+aclnn::TensorView OperandView::Get() const {
+  return {AclType(tensor_.argument.type), dims_.data(), rank_, tensor_.data};
+}
+
+}  // namespace poolgrad::ep

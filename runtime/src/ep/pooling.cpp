@@ -1,0 +1,39 @@
+#include "ep/pooling.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ep/ort_context.h"
+
+namespace poolgrad::ep {
+namespace {
+
+constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;  // no memory holds more
+
+std::int64_t FloorDivide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+}  // namespace
+
+// CANN documentation of aclnnMaxPool3dWithArgmax: with ceil_mode the last window is dropped if it starts in the right
+// padding.
+std::int64_t PooledSize(std::int64_t size, const aclnn::Window& window, std::size_t axis) {
+  const std::int64_t padding = window.padding[axis];
+  const std::int64_t stride = window.stride[axis];
+  const std::int64_t span = size + 2 * padding - window.dilation[axis] * (window.kernel[axis] - 1) - 1;
+  const std::int64_t pooled = FloorDivide(span + (window.ceil_mode ? stride - 1 : 0), stride) + 1;
+  return window.ceil_mode && (pooled - 1) * stride >= size + padding ? pooled - 1 : pooled;
+}
+
+std::int64_t PlaneSize(const Dims& dims) {
+  std::int64_t size = 1;
+  for (std::size_t axis = kFirstSpatialAxis; axis < dims.size(); ++axis) {
+    if (__builtin_mul_overflow(size, dims[axis], &size)) return std::numeric_limits<std::int64_t>::max();
+  }
+  return size;
+}
+
+void RequireReasonable(const Shape& x) {
+  Require(*std::max_element(x.dims.begin(), x.dims.end()) <= kMaxDim, "x " + ToString(x) + " is too large");
+}
+
+}  // namespace poolgrad::ep

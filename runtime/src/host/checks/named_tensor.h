@@ -1,0 +1,37 @@
+// What checks of tensors are made of. Each answers ACLNN_ERR_PARAM_INVALID except where it says otherwise, and
+// names the tensor at fault.
+#ifndef POOLGRAD_HOST_CHECKS_NAMED_TENSOR_H_
+#define POOLGRAD_HOST_CHECKS_NAMED_TENSOR_H_
+
+#include <initializer_list>
+#include <string>
+
+#include "host/checks/support.h"
+#include "host/pool_call.h"
+#include "host/status.h"
+
+namespace poolgrad::host {
+
+struct NamedTensor {
+  const char* name;
+  const aclTensor* tensor;
+};
+
+// For the end of a message about what a product lacks.
+std::string ProductText(const PoolCall& call);
+
+// ACLNN_ERR_PARAM_NULLPTR for a null tensor.
+Status CheckGiven(std::initializer_list<NamedTensor> tensors);
+
+Status CheckDtype(const PoolCall& call, NamedTensor checked, const DtypeSet& supported);
+Status CheckSameDtype(NamedTensor checked, NamedTensor reference);
+Status CheckSameFormat(NamedTensor checked, NamedTensor reference);
+Status CheckSameShape(NamedTensor checked, NamedTensor reference);
+Status CheckPublicFormat(NamedTensor checked);
+
+// Every tensor has as many dimensions as the entry pools axes, and C, with or without N.
+Status CheckRanks(const PoolCall& call, std::initializer_list<NamedTensor> tensors);
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_CHECKS_NAMED_TENSOR_H_

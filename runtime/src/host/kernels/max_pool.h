@@ -1,0 +1,29 @@
+// The kernel of every max pool.
+#ifndef POOLGRAD_HOST_KERNELS_MAX_POOL_H_
+#define POOLGRAD_HOST_KERNELS_MAX_POOL_H_
+
+#include <array>
+
+#include "host/planes.h"
+#include "host/window.h"
+
+namespace poolgrad::host {
+
+// For each plane (n, c) and each position of out: the maximum of its window over self, and where in the plane of
+// self it is, counted in row-major order. Of equal values the first in row-major order is the maximum; NaN is
+// greater than everything, and of several the last is the maximum. No window may be empty.
+struct MaxPool {
+  Planes self;
+  Planes out;
+  Planes indices;
+  std::array<AxisSpans, 3> axes;  // D, H, W
+};
+
+// The kernel for values of type `values` (FLOAT, FLOAT16, BF16) and indices of type `indices` (INT32, INT64);
+// null if there is none. An index has to fit its type.
+using MaxPoolKernel = void (*)(const MaxPool& work);
+MaxPoolKernel FindMaxPool(aclDataType values, aclDataType indices);
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_KERNELS_MAX_POOL_H_

@@ -1,0 +1,117 @@
+#include "host/operators/forward.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "host/checks/pools.h"
+#include "host/checks/storage.h"
+#include "host/kernels/max_pool.h"
+#include "host/planes.h"
+#include "host/stream.h"
+#include "host/window.h"
+
+namespace poolgrad::host {
+namespace {
+
+// What phase 2 needs of a call; tensors are the caller's, lists are copied.
+struct Launch {
+  PoolCall call;
+  std::vector<WindowAxis> windows;  // none: adaptive
+  bool channels_last;
+};
+
+Launch LaunchOf(const PoolCall& call) {
+  if (call.kernel_size == nullptr) return {call, {}, false};
+  // On the other products the operator is not told the order of the axes and reads any tensor as channels first.
+  return {call, WindowAxes(*call.kernel_size, *call.stride, *call.padding, *call.dilation, call.entry.axes),
+          call.channels_last() && call.on_ascend950()};
+}
+
+Status CheckStorages(const PoolCall& call) {
+  if (Status status = CheckReadable("self", *call.self); !status.ok()) return status;
+  if (Status status = CheckWritable("out", *call.out); !status.ok()) return status;
+  return CheckWritable("indices", *call.indices);
+}
+
+// Ascend950 finds shapes that do not fit when it infers shapes, the other products when they tile.
+Status CheckSameShape(const PoolCall& call, const MaxPool& work) {
+  if (work.indices.Dims() == work.out.Dims()) return {};
+  return Fail(call.on_ascend950() ? ACLNN_ERR_INNER_INFERSHAPE_ERROR : ACLNN_ERR_INNER_TILING_ERROR,
+              "indices has (N, C, D, H, W) = ", DimsText(work.indices.Dims()), "; out has ", DimsText(work.out.Dims()));
+}
+
+// On Ascend950 CANN does not look at the values of dilation.
+Status CheckDilation(const Launch& launch) {
+  for (const WindowAxis& window : launch.windows) {
+    if (window.dilation > 0) continue;
+    return Fail(ACL_ERROR_RT_AICORE_EXCEPTION, "dilation holds ", window.dilation, "; it has to be at least 1");
+  }
+  return {};
+}
+
+// Nor does it look for windows without an element, which have no maximum.
+Status CheckWindows(const MaxPool& work) {
+  const auto is_empty = [](const Span& span) { return span.count == 0; };
+  for (const AxisSpans& axis : work.axes) {
+    if (std::none_of(axis.spans.begin(), axis.spans.end(), is_empty)) continue;
+    return Fail(ACL_ERROR_RT_AICORE_EXCEPTION, "a window lies in the padding altogether and has no maximum");
+  }
+  return {};
+}
+
+void SetSpans(const Launch& launch, MaxPool& work) {
+  const size_t absent = work.axes.size() - static_cast<size_t>(launch.call.entry.axes);
+  for (size_t axis = 0; axis < work.axes.size(); ++axis) {
+    const int64_t size = work.self.dims[axis];
+    const int64_t count = work.out.dims[axis];
+    const bool windowed = axis >= absent && !launch.windows.empty();
+    work.axes[axis] = windowed ? PooledSpans(size, count, launch.windows[axis - absent]) : AdaptiveSpans(size, count);
+  }
+}
+
+Status Run(const Launch& launch, aclrtStream stream) {
+  const PoolCall& call = launch.call;
+  const auto planes = [&](const aclTensor& tensor) { return PlanesOf(tensor, call.entry.axes, launch.channels_last); };
+  MaxPool work{planes(*call.self), planes(*call.out), planes(*call.indices), {}};
+  if (Status status = CheckSameShape(call, work); !status.ok()) return status;
+  if (Status status = CheckDilation(launch); !status.ok()) return status;
+  SetSpans(launch, work);
+  if (Status status = CheckWindows(work); !status.ok()) return status;
+  const MaxPoolKernel kernel = FindMaxPool(call.self->dtype, call.indices->dtype);
+  if (kernel == nullptr) {
+    return Fail(ACLNN_ERR_INNER_FIND_KERNEL_ERROR, "no kernel for ", DtypeName(call.self->dtype), " values with ",
+                DtypeName(call.indices->dtype), " indices");
+  }
+  if (Status status = CheckStorages(call); !status.ok()) return status;
+  return Submit(stream, [=]() -> Status {
+    kernel(work);
+    return {};
+  });
+}
+
+Status RunChecks(const PoolCall& call, std::initializer_list<PoolCheck> checks) {
+  for (const PoolCheck check : checks) {
+    if (Status status = check(call); !status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status PlanForward(const PoolCall& call, std::initializer_list<PoolCheck> checks,
+                   std::initializer_list<PoolCheck> late_checks, uint64_t* workspace_size, aclOpExecutor** executor) {
+  if (workspace_size == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "workspaceSize is null");
+  if (executor == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "executor is null");
+  if (Status status = RunChecks(call, checks); !status.ok()) return status;
+  auto planned = std::make_unique<aclOpExecutor>();
+  if (ElementCount(call.self->dims) > 0 && ElementCount(call.out->dims) > 0) {
+    if (Status status = RunChecks(call, late_checks); !status.ok()) return status;
+    planned->launch = [launch = LaunchOf(call)](aclrtStream stream) { return Run(launch, stream); };
+  }
+  *workspace_size = planned->workspace_size;
+  *executor = planned.release();
+  return {};
+}
+
+}  // namespace poolgrad::host
