@@ -2,8 +2,8 @@
 
 ORTModule runs 2-D pools this way; the TorchScript exporter's fallback modes write the same for a backward call. The
 arguments are (grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices), indices plane-local. They come
-from the forward operator, which stays as it is, or from a MaxPool whose Indices were made plane-local. A trace through
-`autograd.grad` writes the indices of its example into the graph as a constant: that is no gradient.
+from the forward operator, or from a MaxPool whose Indices were made plane-local. A trace through `autograd.grad`
+writes the indices of its example into the graph as a constant: that is no gradient.
 """
 
 from __future__ import annotations

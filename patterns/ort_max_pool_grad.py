@@ -51,6 +51,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal:
             windows=forward.attributes,
             x_shape=forward.x_shape,
             pooled_shape=forward.pooled_shape,
+            pool=forward.node,
         )
     )
 

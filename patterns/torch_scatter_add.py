@@ -57,6 +57,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal:
         windows=forward.attributes,
         x_shape=forward.x_shape,
         pooled_shape=forward.pooled_shape,
+        pool=forward.node,
         grad_is_flat=grad.shape != forward.pooled_shape,
         dx_shape=None if result.shape == forward.x_shape else result.shape,
     )

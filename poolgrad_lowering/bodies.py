@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import onnx
 from onnx import FunctionProto, TensorProto
 
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect import DOMAIN, VERSION, NoFunctionBodyError, function_body
-from poolgrad_lowering.index import ModelIndex
-from poolgrad_lowering.judge import Site
+from poolgrad_lowering.index import ModelIndex, Scope
 
 _ONE_BODY_FOR_ALL_TYPES = 15
 """From this opset on CastLike lets one body serve every element type."""
 
 
 class Bodies:
-    """The bodies that a model will have: those it brings, and those that its sites need."""
+    """The bodies that a model can have: those it brings, and those made for its sites."""
 
     def __init__(self, index: ModelIndex) -> None:
         self._index = index
         self._present = {f.name: f for f in index.model.functions if f.domain == DOMAIN}
         self._element_types: dict[str, int] = {}
-        self.added: dict[str, FunctionProto] = {}
+        self._made: dict[str, FunctionProto] = {}
 
-    def require(self, site: Site) -> Refusal | None:
-        """Make the body that a site needs part of the model, or say why that cannot be."""
-        for scope in (site.anchor.scope, self._index.scopes[0]):
-            version = scope.opsets.get(DOMAIN, VERSION)
+    def require(self, op: str, element_type: int, scope: Scope) -> Refusal | None:
+        """Have the body that a node of a scope would need at hand, or say why that cannot be."""
+        for place in (scope, self._index.scopes[0]):
+            version = place.opsets.get(DOMAIN, VERSION)
             if version != VERSION:
                 return refuse(
                     Code.DIALECT_CONFLICT, "the model imports domain {} in version {}, not {}", DOMAIN, version, VERSION
                 )
-        op, element_type = site.plan.op, site.gradient.element_type
         try:
             body = function_body(op, self._index.opset, element_type)
         except NoFunctionBodyError as error:
@@ -48,8 +48,12 @@ class Bodies:
                 TensorProto.DataType.Name(first).lower(),
             )
         if op not in self._present:
-            self.added[op] = body
+            self._made[op] = body
         return None
+
+    def missing(self, ops: Collection[str]) -> list[FunctionProto]:
+        """The bodies of the required operators among `ops` that the model does not bring itself."""
+        return [body for op, body in self._made.items() if op in ops]
 
 
 def import_dialect(scope: onnx.ModelProto | FunctionProto) -> None:

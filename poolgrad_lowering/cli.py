@@ -55,13 +55,13 @@ def _parser() -> argparse.ArgumentParser:
     lower.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx")
     lower.add_argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON")
     lower.add_argument("--strict", action="store_true", help="exit 1 and write no model if an anchor was refused")
-    _add_target(lower)
+    _add_lowering_options(lower)
     lower.set_defaults(run=_lower)
 
     inspect = commands.add_parser("inspect", help="say what would be lowered, what not and why; change nothing")
     inspect.add_argument("model", type=Path, metavar="IN.onnx")
     inspect.add_argument("--json", action="store_true", help="print the report as JSON")
-    _add_target(inspect)
+    _add_lowering_options(inspect)
     inspect.set_defaults(run=_inspect)
 
     commands.add_parser("patterns", help="list the forms that are recognised").set_defaults(run=_patterns)
@@ -69,14 +69,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_target(parser: argparse.ArgumentParser) -> None:
+def _add_lowering_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", metavar="T", help="product or SoC name (default: atlas-a2; see `poolgrad targets`)")
+    parser.add_argument("--no-forward", action="store_true", help="leave forward pools as they are")
 
 
 def _lower(options: argparse.Namespace) -> int:
     from poolgrad_lowering.files import lower_file, write_bytes  # noqa: PLC0415 - `--help` must not load onnx
 
-    report = lower_file(options.model, options.output, target=_target(options), strict=options.strict)
+    report = lower_file(
+        options.model, options.output, target=_target(options), forward=not options.no_forward, strict=options.strict
+    )
     if options.report is not None:
         write_bytes(options.report, report.to_json().encode())
     _print_report(report)
@@ -90,7 +93,7 @@ def _lower(options: argparse.Namespace) -> int:
 def _inspect(options: argparse.Namespace) -> int:
     from poolgrad_lowering.files import inspect_file  # noqa: PLC0415 - as above
 
-    report = inspect_file(options.model, target=_target(options))
+    report = inspect_file(options.model, target=_target(options), forward=not options.no_forward)
     if options.json:
         print(report.to_json(), end="")
     else:
@@ -143,8 +146,15 @@ def _row(anchor: AnchorReport) -> tuple[str, str, str]:
     if anchor.status == "lowered":
         attributes = anchor.attributes or {}
         shown = " ".join(f"{name}={_compact(value)}" for name, value in attributes.items())
-        return place, anchor.status, f"{anchor.op} {shown}".rstrip()
+        return place, anchor.status, f"{anchor.op} {shown}".rstrip() + _pool(anchor)
     return place, anchor.status, f"{anchor.code}: {anchor.reason}"
+
+
+def _pool(anchor: AnchorReport) -> str:
+    """What became of the forward pool; nothing where it was not asked for."""
+    if anchor.forward_op:
+        return f"; pool: {anchor.forward_op}"
+    return f"; pool stays: {anchor.forward_reason}" if anchor.forward_reason else ""
 
 
 def _compact(value: object) -> str:

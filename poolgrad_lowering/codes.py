@@ -20,6 +20,9 @@ class Code(Enum):
     DTYPE_MIX = "dtype-mix"
     DX_SHAPE = "dx-shape"
     EMPTY_WINDOW = "empty-window"
+    FORWARD_READERS = "forward-readers"
+    FORWARD_SOURCE = "forward-source"
+    FORWARD_WINDOWS = "forward-windows"
     FUNCTION_DTYPE = "function-dtype"
     GRAD_SHAPE = "grad-shape"
     INDICES_ALTERED = "indices-altered"
@@ -66,6 +69,11 @@ DESCRIPTIONS: dict[Code, str] = {
     "would make it the pool's.",
     Code.DX_SHAPE: "The result does not have the pooled input's shape, or cannot be proven to have it.",
     Code.EMPTY_WINDOW: "A window of the pool touches no element of its input, so that its index means nothing.",
+    Code.FORWARD_READERS: "The gradient is lowered, its forward pool stays: something else reads the pool's Indices.",
+    Code.FORWARD_SOURCE: "The gradient is lowered, its forward pool stays: no one node computes both the pooled tensor "
+    "and the indices, from the x that the gradient is of.",
+    Code.FORWARD_WINDOWS: "The gradient is lowered, its forward pool stays: the target cannot look at exactly these "
+    "windows.",
     Code.FUNCTION_DTYPE: "Below opset 15 one function body serves one element type; this gradient has another than the "
     "model's first one.",
     Code.GRAD_SHAPE: "The incoming gradient does not have the pooled shape.",

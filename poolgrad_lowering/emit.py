@@ -13,6 +13,7 @@ from onnx import NodeProto
 from poolgrad_lowering.argmax import canvas_extents, plane_argmax
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.forward_lowering import ForwardSite
 from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.legality import Plan
 from poolgrad_lowering.node_writer import NodeWriter
@@ -45,6 +46,23 @@ def emit(facts: Facts, gradient: PoolGradient, plan: Plan, pattern: str, taken: 
     for view, output in zip(views, outputs[1:], strict=True):
         result = view(writer, result, gradient, plan, output)
     return writer.nodes
+
+
+def emit_forward(forward: ForwardSite, taken: set[str]) -> NodeProto:
+    """The dialect's node that takes a forward pool's place; provenance as with `emit`."""
+    writer = NodeWriter(forward.y.name, taken, forward.pool.scope.opset)
+    writer.write(
+        forward.plan.op,
+        [forward.x.name],
+        forward.plan.op,
+        domain=DOMAIN,
+        output=forward.y.name,
+        **forward.plan.attributes,
+    )
+    [node] = writer.nodes
+    node.output.append(forward.argmax.name)
+    node.metadata_props.add(key=PATTERN_KEY, value="forward")
+    return node
 
 
 def record_replaced(nodes: Sequence[NodeProto], replaced: Sequence[str]) -> None:

@@ -28,7 +28,7 @@ _HOLDERS = (
 
 
 def lower_file(
-    source: PathLike, destination: PathLike, *, target: str = DEFAULT_TARGET, strict: bool = False
+    source: PathLike, destination: PathLike, *, target: str = DEFAULT_TARGET, forward: bool = True, strict: bool = False
 ) -> Report:
     """Lower the model in `source` and write it to `destination`, which may be the same file.
 
@@ -40,17 +40,17 @@ def lower_file(
     data = read_bytes(source)
     model = parse_model(data, source)
     _require_reachable_data(model, source, destination)
-    report = lower_in_place(model, found)
+    report = lower_in_place(model, found, forward=forward)
     if strict and report.refused:
         return report
     write_bytes(destination, model.SerializeToString() if report.lowered else data)
     return report
 
 
-def inspect_file(source: PathLike, *, target: str = DEFAULT_TARGET) -> Report:
+def inspect_file(source: PathLike, *, target: str = DEFAULT_TARGET, forward: bool = True) -> Report:
     """What `lower_file` would do. Raises as it does; writes nothing."""
     found = find_target(target)
-    return lower_in_place(parse_model(read_bytes(Path(source)), Path(source)), found)
+    return lower_in_place(parse_model(read_bytes(Path(source)), Path(source)), found, forward=forward)
 
 
 def read_bytes(path: Path) -> bytes:

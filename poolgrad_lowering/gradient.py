@@ -33,6 +33,8 @@ class PoolGradient:
     * `dx`: the value that the lowered node takes over; its shape is x's unless `dx_shape` names another one with the
       same elements in row-major order
     * `channels_last`: `grad` and `dx` are (N, spatial…, C), all else stays (N, C, spatial…)
+    * `pool`: the node whose first output is the pooled tensor and whose second one holds the recorded indices, where
+      one node computes both
     * `windows`: the MaxPool's attributes, or that the windows are adaptive
     * `x_shape`, `pooled_shape`: the shapes of x and of the pooled output, (N, C, spatial…), symbols kept
     """
@@ -48,6 +50,7 @@ class PoolGradient:
     pooled_shape: Shape
     grad_is_flat: bool = False
     dx_shape: Shape | None = None
+    pool: Node | None = None
     argmax_is_flat: bool = False
     channels_last: bool = False
     axis: int = 0

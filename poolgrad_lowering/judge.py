@@ -20,12 +20,13 @@ from poolgrad_lowering.targets import Target
 
 @dataclass(frozen=True)
 class Site:
-    """An anchor that is lowered."""
+    """An anchor that is lowered. `forward` is what becomes of its pool: a plan, a reason, None where nobody asked."""
 
     anchor: Node
     pattern: str
     gradient: PoolGradient
     plan: Plan
+    forward: Plan | Refusal | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Conditions are those of CANN's operator pages; each has its code.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onnx import TensorProto
@@ -49,12 +50,12 @@ def plan(gradient: PoolGradient, target: Target) -> Plan | Refusal:
             type_name(gradient.element_type),
         )
     if isinstance(gradient.windows, AdaptiveWindows):
-        return _checked(_plan_adaptive(gradient, target), gradient, target)
-    return _checked(_plan_windows(gradient, gradient.windows, target), gradient, target)
+        return checked(_plan_adaptive(gradient, target), gradient, target)
+    return checked(_plan_windows(gradient, gradient.windows, target), gradient, target)
 
 
-def _checked(planned: Plan | Refusal, gradient: PoolGradient, target: Target) -> Plan | Refusal:
-    """A plan, held against the target's operators."""
+def checked(planned: Plan | Refusal, gradient: PoolGradient, target: Target) -> Plan | Refusal:
+    """A plan, held against what the target's operator takes."""
     if isinstance(planned, Refusal):
         return planned
     support = target.operators.get(planned.op)
@@ -78,11 +79,16 @@ def _checked(planned: Plan | Refusal, gradient: PoolGradient, target: Target) ->
 
 
 def _plan_adaptive(gradient: PoolGradient, target: Target) -> Plan:
-    pairs = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
+    windows = dividing_windows(gradient)
+    return Plan(ADAPTIVE_GRAD, {}) if windows is None else _plan_of(windows, False, target)
+
+
+def dividing_windows(gradient: PoolGradient) -> list[AclnnWindow] | None:
+    """The windows of an adaptive pool whose sizes are known to divide, which is then an ordinary one; else None."""
+    pairs = zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)
     ratios = [_ratio(extent, count) for extent, count in pairs]
-    if any(ratio is None for ratio in ratios):
-        return Plan(ADAPTIVE_GRAD, {})
-    return _plan_of([AclnnWindow(ratio, ratio, 0) for ratio in ratios if ratio is not None], False, target)
+    windows = [AclnnWindow(ratio, ratio, 0) for ratio in ratios if ratio is not None]
+    return windows if len(windows) == len(ratios) else None
 
 
 def _ratio(extent: Dim, count: Dim) -> int | None:
@@ -190,22 +196,25 @@ def _unfit(axes: list[_Axis], onnx_ceil: bool) -> Refusal:
 
 
 def _plan_of(windows: list[AclnnWindow], ceil: bool, target: Target) -> Plan:
-    """The plan with the attributes written out: two axes for the 2-D operator, else three, missing ones of size 1."""
-    flat_2d = len(windows) == 2 and target.max_pool_2d_grad == MAX_POOL_2D_GRAD
-    missing = 0 if flat_2d else 3 - len(windows)
-    attributes: dict[str, int | str | list[int]] = {
+    flat = target.has_2d and len(windows) == 2
+    margins = tuple((window.before, window.after) for window in windows)
+    return Plan(
+        MAX_POOL_2D_GRAD if flat else MAX_POOL_3D_GRAD,
+        window_attributes(windows, ceil=ceil, flat=flat) | ({"dtype": INT32_CODE} if flat else {}),
+        margins if any(map(any, margins)) else (),
+    )
+
+
+def window_attributes(
+    windows: Sequence[AclnnWindow], *, ceil: bool, flat: bool, dilations: Sequence[int] | None = None
+) -> dict[str, int | str | list[int]]:
+    """The attributes of a pool operator written out: two axes where it is `flat`, else three (missing ones: size 1)."""
+    missing = 0 if flat else 3 - len(windows)
+    return {
         "ksize": [1] * missing + [window.kernel for window in windows],
         "strides": [1] * missing + [window.stride for window in windows],
         "pads": [0] * missing + [window.pad for window in windows],
-        "dilation": [1] * (missing + len(windows)),
+        "dilation": [1] * missing + list(dilations or [1] * len(windows)),
         "ceil_mode": int(ceil),
+        "data_format": "NCHW" if flat else "NCDHW",
     }
-    if flat_2d:
-        attributes |= {"dtype": INT32_CODE}
-    attributes |= {"data_format": "NCHW" if flat_2d else "NCDHW"}
-    margins = tuple((window.before, window.after) for window in windows)
-    return Plan(
-        MAX_POOL_2D_GRAD if flat_2d else MAX_POOL_3D_GRAD,
-        attributes,
-        margins if any(map(any, margins)) else (),
-    )

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from onnx import ModelProto
 
 from poolgrad_lowering.bodies import Bodies
+from poolgrad_lowering.codes import Refusal
 from poolgrad_lowering.errors import InvalidModelError
 from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.forward_lowering import ForwardSite, choose_forwards
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.judge import Declined, Site, judge
+from poolgrad_lowering.legality import Plan
 from poolgrad_lowering.report import AnchorReport, Report
-from poolgrad_lowering.rewrite import rewrite
+from poolgrad_lowering.rewrite import names, rewrite
 from poolgrad_lowering.targets import DEFAULT_TARGET, Target, find_target
 
 logger = logging.getLogger(__name__)
@@ -29,8 +33,8 @@ class LoweringResult:
     report: Report
 
 
-def lower(model: ModelProto, *, target: str = DEFAULT_TARGET) -> LoweringResult:
-    """Lower every max-pool gradient of a model that the target can run.
+def lower(model: ModelProto, *, target: str = DEFAULT_TARGET, forward: bool = True) -> LoweringResult:
+    """Lower every max-pool gradient of a model that the target can run, and with it, if `forward`, its pool.
 
     `target` is a product or SoC name (`poolgrad targets` lists them). The argument is not modified; without sites the
     result's model serialises to the same bytes. Raises `UnknownTargetError` and `InvalidModelError`.
@@ -38,35 +42,39 @@ def lower(model: ModelProto, *, target: str = DEFAULT_TARGET) -> LoweringResult:
     found = find_target(target)
     lowered = ModelProto()
     lowered.CopyFrom(model)
-    return LoweringResult(lowered, lower_in_place(lowered, found))
+    return LoweringResult(lowered, lower_in_place(lowered, found, forward=forward))
 
 
-def inspect(model: ModelProto, *, target: str = DEFAULT_TARGET) -> Report:
+def inspect(model: ModelProto, *, target: str = DEFAULT_TARGET, forward: bool = True) -> Report:
     """What `lower` would do with a model. Raises as it does."""
-    return lower(model, target=target).report
+    return lower(model, target=target, forward=forward).report
 
 
-def lower_in_place(model: ModelProto, target: Target) -> Report:
+def lower_in_place(model: ModelProto, target: Target, *, forward: bool) -> Report:
     """As `lower`, on the model itself. Raises `InvalidModelError`."""
     try:
-        return _lower(model, target)
+        return _lower(model, target, forward)
     except UnicodeDecodeError as error:
         raise InvalidModelError(
             f"the model has a name that is not UTF-8 text ({error}): write it anew with its exporter"
         ) from error
 
 
-def _lower(model: ModelProto, target: Target) -> Report:
+def _lower(model: ModelProto, target: Target, forward: bool) -> Report:
     started = time.perf_counter()
     bytes_before = model.ByteSize()
     index = ModelIndex(model)
     facts = Facts(index)
     bodies = Bodies(index)
     verdicts = [_with_body(verdict, bodies) for verdict in judge(index, facts, target)]
-    anchors = tuple(_describe(verdict) for verdict in verdicts)
     sites = [verdict for verdict in verdicts if isinstance(verdict, Site)]
+    forwards: list[ForwardSite] = []
     nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
-    nodes_added = rewrite(index, facts, sites, bodies) if sites else 0
+    taken = names(index) if sites else set()
+    if forward:
+        sites, forwards = choose_forwards(facts, sites, target, bodies, taken)
+    anchors = _describe_all(verdicts, sites)
+    nodes_added = rewrite(index, facts, sites, forwards, bodies=bodies, taken=taken) if sites else 0
     report = Report(
         target=target.name,
         anchors=anchors,
@@ -83,23 +91,34 @@ def _lower(model: ModelProto, target: Target) -> Report:
 def _with_body(verdict: Site | Declined, bodies: Bodies) -> Site | Declined:
     if isinstance(verdict, Declined):
         return verdict
-    refusal = bodies.require(verdict)
+    refusal = bodies.require(verdict.plan.op, verdict.gradient.element_type, verdict.anchor.scope)
     return verdict if refusal is None else Declined(verdict.anchor, verdict.pattern, refusal)
+
+
+def _describe_all(verdicts: Sequence[Site | Declined], sites: Sequence[Site]) -> tuple[AnchorReport, ...]:
+    """The anchors in the order of the verdicts, sites as they finally are. Before the rewrite: names go with it."""
+    final = iter(sites)
+    return tuple(_describe(next(final) if isinstance(verdict, Site) else verdict) for verdict in verdicts)
 
 
 def _describe(verdict: Site | Declined) -> AnchorReport:
     anchor = verdict.anchor
     domain, op_type = anchor.op
     common: dict[str, Any] = {"name": anchor.label, "op_type": op_type, "domain": domain, "scope": anchor.scope.path}
-    if isinstance(verdict, Site):
+    if isinstance(verdict, Declined):
+        refusal = verdict.refusal
         return AnchorReport(
-            **common,
-            status="lowered",
-            pattern=verdict.pattern,
-            op=verdict.plan.op,
-            attributes=dict(verdict.plan.attributes),
+            **common, status="refused", pattern=verdict.pattern, code=refusal.code.value, reason=refusal.reason
         )
-    refusal = verdict.refusal
+    forward = verdict.forward
+    stays = forward if isinstance(forward, Refusal) else None
     return AnchorReport(
-        **common, status="refused", pattern=verdict.pattern, code=refusal.code.value, reason=refusal.reason
+        **common,
+        status="lowered",
+        pattern=verdict.pattern,
+        op=verdict.plan.op,
+        attributes=dict(verdict.plan.attributes),
+        forward_op=forward.op if isinstance(forward, Plan) else None,
+        forward_code=stays.code.value if stays is not None else None,
+        forward_reason=stays.reason if stays is not None else None,
     )

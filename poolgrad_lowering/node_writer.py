@@ -51,9 +51,14 @@ class NodeWriter:
         return self.write("Reshape", [source, target], hint, output=output)
 
     def _fresh(self, hint: str) -> str:
-        name, number = f"{self._prefix}/{hint}", 1
-        while name in self._taken:
-            number += 1
-            name = f"{self._prefix}/{hint}_{number}"
-        self._taken.add(name)
-        return name
+        return new_name(f"{self._prefix}/{hint}", self._taken)
+
+
+def new_name(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or with a number where that is taken; it is taken from then on."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    taken.add(name)
+    return name

@@ -104,6 +104,7 @@ def plane_gradient(facts: Facts, backward: Backward, read_forward: ReadForward) 
             windows=recorder.windows.attributes,
             x_shape=x_shape,
             pooled_shape=pooled_shape,
+            pool=recorder.node,
         )
     )
 

@@ -18,7 +18,9 @@ class AnchorReport:
     """One anchor: a node that could be a pool gradient.
 
     `status` is "lowered" or "refused". Lowered anchors have `op` and `attributes` (those of the dialect node), refused
-    ones `code` and `reason`. `pattern` is the form that recognised it, None where none did.
+    ones `code` and `reason`. `forward_op` is the dialect operator that the forward pool became, `forward_code` and
+    `forward_reason` say why it stayed; all three are None where nobody asked. `pattern` is the form that recognised the
+    anchor, None where none did.
     """
 
     name: str
@@ -31,6 +33,9 @@ class AnchorReport:
     attributes: dict[str, Any] | None = None
     code: str | None = None
     reason: str | None = None
+    forward_op: str | None = None
+    forward_code: str | None = None
+    forward_reason: str | None = None
 
 
 @dataclass(frozen=True)

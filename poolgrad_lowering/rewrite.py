@@ -14,30 +14,43 @@ import onnx
 from onnx import NodeProto
 
 from poolgrad_lowering.bodies import Bodies, import_dialect
-from poolgrad_lowering.emit import emit, record_replaced
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.emit import emit, emit_forward, record_replaced
 from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.forward_lowering import ForwardSite
 from poolgrad_lowering.index import ModelIndex, Node, Scope, Value
 from poolgrad_lowering.judge import Site
 from poolgrad_lowering.region import Readers, Region, dying_region
 
 
-def rewrite(index: ModelIndex, facts: Facts, sites: Sequence[Site], bodies: Bodies) -> int:
-    """Replace every site. The index is void afterwards.
+def rewrite(
+    index: ModelIndex,
+    facts: Facts,
+    sites: Sequence[Site],
+    forwards: Sequence[ForwardSite],
+    *,
+    bodies: Bodies,
+    taken: set[str],
+) -> int:
+    """Replace every site, and the forward pools that move with them. The index is void afterwards.
 
-    Returns by how many nodes the model grew (function bodies not counted).
+    `taken` are all names of the model. Returns by how many nodes the model grew (function bodies not counted).
     """
-    taken = _names(index)
-    replacements = [emit(facts, site.gradient, site.plan, site.pattern, taken) for site in sites]
-    readers = Readers(
+    replacements = [
+        (_maker(site.gradient.dx), emit(facts, site.gradient, site.plan, site.pattern, taken)) for site in sites
+    ]
+    replacements += [(forward.pool, [emit_forward(forward, taken)]) for forward in forwards]
+    read = [
         value
-        for site, nodes in zip(sites, replacements, strict=True)
+        for root, nodes in replacements
         for node in nodes
         for name in node.input
-        if (value := site.gradient.dx.scope.resolve(name)) is not None
-    )
+        if (value := root.scope.resolve(name)) is not None
+    ]
+    # A pool that moves goes as the root of its own region, not in a gradient's because nobody else reads it.
+    readers = Readers([*read, *(forward.y for forward in forwards)])
     edits: defaultdict[Scope, _Edit] = defaultdict(_Edit)
-    for site, nodes in zip(sites, replacements, strict=True):
-        root = _maker(site.gradient.dx)
+    for root, nodes in replacements:
         region = dying_region(root, readers)
         record_replaced(nodes, [node.label for node in region.nodes])
         edits[root.scope].inserted[root.position] = nodes
@@ -57,7 +70,12 @@ class _Edit:
     @property
     def growth(self) -> int:
         """By how many nodes the scope grows."""
-        return sum(map(len, self.inserted.values())) - len(self.removed)
+        return len(self.written) - len(self.removed)
+
+    @property
+    def written(self) -> list[NodeProto]:
+        """All new nodes."""
+        return [node for nodes in self.inserted.values() for node in nodes]
 
 
 def _collect(region: Region, edits: defaultdict[Scope, _Edit]) -> None:
@@ -70,7 +88,7 @@ def _collect(region: Region, edits: defaultdict[Scope, _Edit]) -> None:
 def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None:
     for scope, edit in edits.items():
         proto = scope.proto
-        kept = {name for nodes in edit.inserted.values() for node in nodes for name in node.output}
+        kept = {name for node in edit.written for name in node.output}
         gone = {name for position in edit.removed for name in proto.node[position].output} - kept
         _edit_nodes(proto, edit)
         _drop(proto.value_info, gone | edit.initializers)
@@ -80,7 +98,8 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
             import_dialect(scope.root.proto)
     if edits:
         import_dialect(index.model)
-        index.model.functions.extend(bodies.added.values())
+        written = {node.op_type for edit in edits.values() for node in edit.written if node.domain == DOMAIN}
+        index.model.functions.extend(bodies.missing(written))
 
 
 def _edit_nodes(proto: onnx.GraphProto | onnx.FunctionProto, edit: _Edit) -> None:
@@ -104,7 +123,7 @@ def _maker(value: Value) -> Node:
     return maker
 
 
-def _names(index: ModelIndex) -> set[str]:
+def names(index: ModelIndex) -> set[str]:
     """Every value and node name of the model, so that new ones are new."""
     names: set[str] = set()
     for scope in index.scopes:

@@ -16,6 +16,9 @@ from poolgrad_lowering.errors import UnknownTargetError
 MAX_POOL_3D_GRAD = "MaxPool3DGradWithArgmax"
 MAX_POOL_2D_GRAD = "MaxPoolGradWithArgmaxV3"
 ADAPTIVE_GRAD = "AdaptiveMaxPool3DGrad"
+MAX_POOL_3D = "MaxPool3DWithArgmaxV2"
+MAX_POOL_2D = "MaxPoolWithArgmaxV3"
+ADAPTIVE = "AdaptiveMaxPool3d"
 
 INT32_PLANE = 2**31 - 1
 """Argmax is int32: the largest plane that any operator can number."""
@@ -36,16 +39,36 @@ class Support:
 
 @dataclass(frozen=True)
 class Target:
-    """A product: its name here, what people call it, its SoC names, its operators, and its 2-D gradient operator."""
+    """A product: its name here, what people call it, its SoC names and its operators.
+
+    `has_2d` says that two spatial axes have operators of their own, `forward_dilation` that the forward operators take
+    a dilation other than 1.
+    """
 
     name: str
     title: str
     socs: tuple[str, ...]
     operators: dict[str, Support]
-    max_pool_2d_grad: str | None = None
+    has_2d: bool = False
+    forward_dilation: bool = False
+
+    @property
+    def max_pool_2d_grad(self) -> str | None:
+        """The operator of a gradient over two spatial axes, if there is one."""
+        if not self.operators:
+            return None
+        return MAX_POOL_2D_GRAD if self.has_2d else MAX_POOL_3D_GRAD
 
 
-_A2_OPERATORS = {MAX_POOL_3D_GRAD: Support(), ADAPTIVE_GRAD: Support(max_plane=FLOAT32_EXACT_PLANE)}
+_A2_OPERATORS = {
+    MAX_POOL_3D_GRAD: Support(),
+    ADAPTIVE_GRAD: Support(max_plane=FLOAT32_EXACT_PLANE),
+    MAX_POOL_3D: Support(),
+    ADAPTIVE: Support(max_plane=FLOAT32_EXACT_PLANE),
+}
+_950_OPERATORS = dict.fromkeys(
+    (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE), Support()
+)
 
 _950_PR = ("950z", "9579", "957b", "957bx", "957c", "957d", "9589", "958b", "9599")
 _950_DT = (
@@ -60,22 +83,21 @@ TARGETS: dict[str, Target] = {
             "ascend950",
             "Ascend 950PR / 950DT",
             (*(f"Ascend950PR_{suffix}" for suffix in _950_PR), *(f"Ascend950DT_{suffix}" for suffix in _950_DT)),
-            {MAX_POOL_3D_GRAD: Support(), MAX_POOL_2D_GRAD: Support(), ADAPTIVE_GRAD: Support()},
-            MAX_POOL_2D_GRAD,
+            _950_OPERATORS,
+            has_2d=True,
+            forward_dilation=True,
         ),
         Target(
             "atlas-a3",
             "Atlas A3 training and inference",
             tuple(f"Ascend910_{suffix}" for suffix in (9362, 9363, 9372, 9381, 9382, 9391, 9392)),
             _A2_OPERATORS,
-            MAX_POOL_3D_GRAD,
         ),
         Target(
             "atlas-a2",
             "Atlas A2 training and inference",
             tuple(f"Ascend910{suffix}" for suffix in ("B1", "B2", "B2C", "B3", "B4", "B4-1")),
             _A2_OPERATORS,
-            MAX_POOL_3D_GRAD,
         ),
         Target("atlas-200i-500-a2", "Atlas 200I/500 A2 inference", tuple(f"Ascend310B{n}" for n in range(1, 5)), {}),
         Target("atlas-inference", "Atlas inference", tuple(f"Ascend310P{n}" for n in (1, 3, 5, 7)), {}),

@@ -55,6 +55,14 @@ class MaxPoolGrad(OpRun):
         return (pool_gradient(dx_shape.tolist(), dy, indices),)
 
 
+class Evaluator(ReferenceEvaluator):
+    """onnx's evaluator with the oracles' operators, in function bodies too: it makes one of its own class for each."""
+
+    def __init__(self, proto: onnx.ModelProto | onnx.FunctionProto | onnx.GraphProto, **options: Any) -> None:
+        """Take what onnx's evaluator takes, but no new operators."""
+        super().__init__(proto, **{**options, "new_ops": [MaxPool, MaxPoolGrad, *ATEN_OPS]})
+
+
 def run_reference(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> dict[str, Array]:
     """Return the outputs by name, computed by onnx's reference evaluator.
 
@@ -68,7 +76,7 @@ def run_reference(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> dict[st
     complete.CopyFrom(model)
     _give_gradient_shapes(complete.graph)
     names = [value.name for value in complete.graph.output]
-    results = ReferenceEvaluator(complete, new_ops=[MaxPool, MaxPoolGrad, *ATEN_OPS]).run(names, dict(feeds))
+    results = Evaluator(complete).run(names, dict(feeds))
     return dict(zip(names, results, strict=True))
 
 

@@ -64,6 +64,23 @@ def test_lower_for_a_target(good: Path, name: str) -> None:
     assert out.read_bytes() == lower(GRADIENT, target="ascend950").model.SerializeToString()
 
 
+def test_no_forward(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = good.with_name("out.onnx")
+    assert main(["inspect", str(good)]) == 0
+    assert "; pool: MaxPool3DWithArgmaxV2" in capsys.readouterr().out
+    assert main(["lower", str(good), "-o", str(out), "--no-forward"]) == 0
+    assert out.read_bytes() == lower(GRADIENT, forward=False).model.SerializeToString()
+    assert main(["inspect", str(good), "--no-forward"]) == 0
+    assert "; pool" not in capsys.readouterr().out
+
+
+def test_a_pool_that_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dilated = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], dilations=[2, 2])
+    assert main(["inspect", str(saved(tmp_path / "m.onnx", dilated))]) == 0
+    reason = "Atlas A2 training and inference takes no dilation in a forward pool"
+    assert f"ceil_mode=0 data_format=NCDHW; pool stays: {reason}\n" in capsys.readouterr().out
+
+
 def test_report(good: Path) -> None:
     out, report = good.with_name("out.onnx"), good.with_name("report.json")
     assert main(["lower", str(good), "-o", str(out), "--report", str(report)]) == 0

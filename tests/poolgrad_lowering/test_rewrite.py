@@ -1,4 +1,7 @@
-"""Only the sites change: everything around them keeps its bytes and its order, and what only they used is gone."""
+"""Only the sites change: everything around them keeps its bytes and its order, and what only they used is gone.
+
+The forward pools stay here, but for the last section; `test_forward_lowering` is about those that move.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ from pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 from poolgrad_lowering import lower
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body, registered_schemas
 
-OP = "MaxPool3DGradWithArgmax"
+OP, POOL = "MaxPool3DGradWithArgmax", "MaxPool3DWithArgmaxV2"
 UNKNOWN_FIELD = b"\xfa\x7f\x03abc"  # field 2047, three bytes
 
 
-def lowered(model: ModelProto, *codes: str | None) -> ModelProto:
+def lowered(model: ModelProto, *codes: str | None, forward: bool = False) -> ModelProto:
     """The lowered model, whose anchors end with these codes (None: lowered); one None if none are given."""
     before = model.SerializeToString()
-    result = lower(model)
+    result = lower(model, forward=forward)
     assert [anchor.code for anchor in result.report.anchors] == list(codes or (None,)), result.report.anchors
     assert model.SerializeToString() == before
     return result.model
@@ -360,3 +363,27 @@ def test_a_second_element_type_below_opset_15() -> None:
     }"""
     lowered(parse(text, opset=14), None, "function-dtype")
     check(lowered(parse(text, opset=15), None, None))
+
+
+# -- with the forward pool
+
+
+def test_everything_but_a_moved_pool_and_its_plumbing_keeps_its_bytes_and_order() -> None:
+    before = decorated()
+    after = lowered(before, forward=True)
+    old, new = kept_nodes(before, after)
+    assert old == new
+    assert [node.output[0] for node in map(NodeProto.FromString, old)] == ["N", "T", "last"]
+    assert names(after.graph.initializer) == ["counter", "unused"]
+    assert names(after.graph.value_info) == ["N", "T", "Y", "dX", "nothing"]
+    assert [function.name for function in after.functions] == ["f", OP, POOL]
+    assert after.SerializeToString().count(UNKNOWN_FIELD) == 3
+
+
+def test_bodies_of_pools_come_once() -> None:
+    model = ort_pool()
+    model.opset_import.add(domain=DOMAIN, version=VERSION)
+    model.functions.append(function_body(POOL, 16, TensorProto.FLOAT))
+    after = lowered(model, forward=True)
+    assert [function.name for function in after.functions] == [POOL, OP]
+    check(after)
