@@ -20,7 +20,7 @@ from poolgrad_lowering import inspect as inspect_model
 from poolgrad_lowering.codes import DESCRIPTIONS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.gradient import Pattern
-from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.patterns import own_patterns
 from poolgrad_lowering.targets import DEFAULT_TARGET, TARGETS, Support, Target
 
 DOCS = Path(__file__).parent
@@ -45,8 +45,8 @@ def operators() -> str:
 
 
 def forms() -> str:
-    """A section per form, from its module."""
-    return "\n\n".join(_form(pattern) for pattern in all_patterns())
+    """A section per form of this package, from its module."""
+    return "\n\n".join(_form(pattern) for pattern in own_patterns())
 
 
 def ops() -> str:

@@ -25,9 +25,8 @@ BUILT = Path(__file__).parent / "built"
 class Entry:
     """One built graph.
 
-    `sites` counts the pool gradients by form ("F1": MaxPoolGrad, "F4": ScatterElements with addition, "F2", "F3",
-    "F14": PyTorch's operators of max pools, adaptive ones and maxima over an axis, "F15": a user's own node) that a
-    compiler must find. `refused` counts, by what they are, nodes that look like one and must be left alone.
+    `sites` counts the pool gradients by form (see README.md) that a compiler must find. `refused` counts, by what
+    they are, nodes that look like one and must be left alone.
     """
 
     name: str

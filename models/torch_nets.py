@@ -14,6 +14,7 @@ from torch_decompositions import OVERWRITING, THREE_AXES, Decompositions
 class Net:
     """One network and how it is exported.
 
+    `form` is the one in which the exporter writes the gradients of the pools (see README.md).
     `classes` is the size of the output's second axis under cross entropy. `refused` counts what is no pool gradient
     of the form that the exporter writes for pools, or none that Ascend computes, by its description.
     """
@@ -24,6 +25,7 @@ class Net:
     loss: Callable[[Tensor, Tensor], Tensor] = nn.functional.mse_loss
     classes: int = 5
     pools: int = 1
+    form: str = "F4"
     opset: int = 18
     dtype: torch.dtype = torch.float32
     optimize: bool = True
@@ -185,22 +187,19 @@ NETS: dict[str, Net] = {
         stem(nn.MaxPool2d(2)),
         _IMAGE,
         decompositions=OVERWRITING,
-        pools=0,
-        refused={"overwriting scatter": 1},
+        form="F7",
     ),
     "global": Net(
         "AdaptiveMaxPool2d(1): ReduceMax forward, ArgMax backward, no pool node",
         stem(nn.AdaptiveMaxPool2d(1)),
         _IMAGE,
-        pools=0,
-        refused={"scatter by ArgMax": 1},
+        form="F5",
     ),
     "maximum_over_axis": Net(
         "torch.max over the width",
         stem(Maximum(lambda x: torch.max(x, 3).values)),
         _IMAGE,
-        pools=0,
-        refused={"scatter by ArgMax": 1},
+        form="F8",
     ),
     "maximum_shared_by_ties": Net(
         "torch.amax: the gradient is divided among tied maxima",

@@ -11,17 +11,21 @@ from typing import Any
 
 from poolgrad_lowering.attributes import attribute, has_attribute
 from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import Shape, Shown, differ
-from poolgrad_lowering.facts import Facts, type_name
-from poolgrad_lowering.forward import ForwardPool, forward_pool
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.forward import ForwardPool, forward_pool, other_shape, other_type
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.index import Node
 from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.provenance import Numbering, indices
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal:
-    """The gradient that a MaxPoolGrad node computes, or why it is not one that can be lowered."""
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    """The gradient that a MaxPoolGrad node computes, or why it is not one that can be lowered.
+
+    None for TensorFlow's operator of the same name, which has three inputs.
+    """
+    if len(node.proto.input) == 3:
+        return None
     grad, recorded, dx = node.input(0), node.input(1), node.output(0)
     if len(node.proto.input) != 2 or grad is None or recorded is None or dx is None:
         return refuse(Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has {} inputs", len(node.proto.input))
@@ -37,10 +41,10 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal:
         return forward
     return (
         _other_attributes(node, forward)
-        or _other_type(facts, grad, forward)
-        or _other_shape(facts, Code.DX_SHAPE, dx, forward.x_shape)
-        or _other_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
-        or _other_shape(facts, Code.GRAD_SHAPE, grad, forward.pooled_shape)
+        or other_type(facts, grad, forward)
+        or other_shape(facts, Code.DX_SHAPE, dx, forward.x_shape)
+        or other_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
+        or other_shape(facts, Code.GRAD_SHAPE, grad, forward.pooled_shape)
         or PoolGradient(
             x=forward.x,
             grad=grad,
@@ -69,23 +73,6 @@ def _other_attributes(node: Node, forward: ForwardPool) -> Refusal | None:
                 forward.node.label,
             )
     return None
-
-
-def _other_type(facts: Facts, grad: Value, forward: ForwardPool) -> Refusal | None:
-    """The kernel never sees x; the lowered node does, and takes one element type."""
-    element_type = facts.element_type(grad)
-    if element_type is None or element_type == forward.element_type:
-        return None
-    names = [type_name(number) for number in (element_type, forward.element_type)]
-    return refuse(Code.DTYPE_MIX, "'{}' is {}, the pooled input '{}' {}", grad.name, names[0], forward.x.name, names[1])
-
-
-def _other_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> Refusal | None:
-    """The kernel takes shapes as they come: only one that is known to be another is held against it."""
-    shape = facts.shape(value)
-    if shape is None or not differ(shape, expected):
-        return None
-    return refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))
 
 
 def _attributes(pool: PoolAttributes) -> dict[str, Any]:

@@ -102,10 +102,12 @@ def _inspect(options: argparse.Namespace) -> int:
 
 
 def _patterns(_: argparse.Namespace) -> int:
-    from poolgrad_lowering.patterns import all_patterns  # noqa: PLC0415 - as above
+    from poolgrad_lowering.patterns import all_patterns, broken_plugins  # noqa: PLC0415 - as above
 
     rows = [(p.name, ", ".join(op_type for _, op_type in p.anchors), p.summary) for p in all_patterns()]
     _print_table(("pattern", "anchor", "form"), rows)
+    for plugin in broken_plugins():
+        print(f"not used: {plugin.name}: {plugin.reason}")
     return DONE
 
 

@@ -25,20 +25,27 @@ class Code(Enum):
     FORWARD_WINDOWS = "forward-windows"
     FUNCTION_DTYPE = "function-dtype"
     GRAD_SHAPE = "grad-shape"
+    IMPLICIT_GRADIENT = "implicit-gradient"
     INDICES_ALTERED = "indices-altered"
     INDICES_NUMBERING = "indices-numbering"
     INDICES_SOURCE = "indices-source"
+    LAST_MAXIMUM = "last-maximum"
     NOT_SPATIAL = "not-spatial"
+    NO_FORWARD_POOL = "no-forward-pool"
     OPSET = "opset"
     OTHER_CONSUMER = "other-consumer"
     OUTPUT_SIZE = "output-size"
+    OVERLAPPING_OVERWRITE = "overlapping-overwrite"
+    PAYS_ALL_TIES = "pays-all-ties"
     PLANE_BASE = "plane-base"
     PLANE_SIZE = "plane-size"
+    PLUGIN_FAILED = "plugin-failed"
     POOL_ATTRIBUTES = "pool-attributes"
     REDUCTION = "reduction"
     ROWS = "rows"
     SHADOWED_NAME = "shadowed-name"
     SPATIAL_RANK = "spatial-rank"
+    SPLITS_TIES = "splits-ties"
     STORAGE_ORDER = "storage-order"
     SYMBOLIC_CANVAS = "symbolic-canvas"
     SYMBOLIC_CEIL = "symbolic-ceil"
@@ -47,6 +54,7 @@ class Code(Enum):
     UNKNOWN_DTYPE = "unknown-dtype"
     UNKNOWN_SHAPE = "unknown-shape"
     WINDOW_IN_PADDING = "window-in-padding"
+    WINDOW_TABLES = "window-tables"
 
 
 DESCRIPTIONS: dict[Code, str] = {
@@ -77,19 +85,29 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.FUNCTION_DTYPE: "Below opset 15 one function body serves one element type; this gradient has another than the "
     "model's first one.",
     Code.GRAD_SHAPE: "The incoming gradient does not have the pooled shape.",
+    Code.IMPLICIT_GRADIENT: "The gradient is asked for by a Gradient operator, and no node of the graph computes it.",
     Code.INDICES_ALTERED: "Something between the pool's Indices and their use changed their values or order.",
     Code.INDICES_NUMBERING: "The indices count in another numbering than their use needs (whole tensor against one "
     "plane).",
     Code.INDICES_SOURCE: "The indices do not come from a MaxPool (a graph input, a constant, labels, another "
     "operator).",
-    Code.NOT_SPATIAL: "The maximum is taken over the batch or the channels, which no pool does.",
+    Code.LAST_MAXIMUM: "An ArgMax that selects the last of equal maxima: a pool's gradient goes to the first.",
+    Code.NOT_SPATIAL: "A maximum over the batch or channel axis, or of a tensor without spatial axes: no pool does "
+    "that.",
+    Code.NO_FORWARD_POOL: "TensorFlow's operator computes the maxima itself, and no MaxPool over the same tensor is "
+    "found whose Indices could serve.",
     Code.OPSET: "The model's opset is older than the operators that the lowering needs.",
     Code.OTHER_CONSUMER: "An inner value of the gradient is read elsewhere in a way that the lowered node cannot "
     "serve.",
     Code.OUTPUT_SIZE: "The pool's output size is not the one that the target computes for these windows.",
-    Code.PLANE_BASE: "What is subtracted from the Indices (or divided out) is not proven to be each plane's first "
-    "index.",
+    Code.OVERLAPPING_OVERWRITE: "The scatter overwrites instead of adding, and the pool's windows overlap: where they "
+    "share a maximum, it is no gradient.",
+    Code.PAYS_ALL_TIES: "A mask of all elements that equal their window's maximum: of equal maxima each gets the "
+    "gradient (or is kept), a pool's gradient goes to the first alone.",
+    Code.PLANE_BASE: "What is subtracted from the Indices, divided out or added again is not proven to be each plane's "
+    "first index.",
     Code.PLANE_SIZE: "A plane has more elements than the target's operator can number.",
+    Code.PLUGIN_FAILED: "A form from another package raised an error, or answered with something that is no verdict.",
     Code.POOL_ATTRIBUTES: "The MaxPool's attributes are missing, malformed, out of ONNX's range, or padded differently "
     "by different runtimes (auto_pad SAME_* with dilations, or with strides beyond the kernel).",
     Code.REDUCTION: "The scatter overwrites or reduces otherwise instead of adding.",
@@ -97,6 +115,8 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.SHADOWED_NAME: "A value that the lowered node has to read is hidden from its subgraph by another one of the "
     "same name (ONNX wants names to be unique).",
     Code.SPATIAL_RANK: "The pool has no spatial axis, or four and more: Ascend has one to three.",
+    Code.SPLITS_TIES: "A mask of all elements that equal the maximum of their axes: equal maxima share the gradient, "
+    "a pool's gradient goes to the first alone.",
     Code.STORAGE_ORDER: "The pool numbers its Indices column-major (storage_order=1).",
     Code.SYMBOLIC_CANVAS: "The windows need a padded canvas, and its size is not known where a spatial size is "
     "symbolic.",
@@ -107,6 +127,8 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.UNKNOWN_SHAPE: "A shape that the proof needs is not known.",
     Code.WINDOW_IN_PADDING: "With ceil_mode the last window starts in the padding, where runtimes disagree and Indices "
     "are meaningless.",
+    Code.WINDOW_TABLES: "A pool written out by gathers: its windows and the positions it reports are not proven, "
+    "value by value, to be those of a pool, or there are too many of them (2^23 elements are compared).",
 }
 
 

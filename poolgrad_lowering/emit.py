@@ -30,7 +30,9 @@ def emit(facts: Facts, gradient: PoolGradient, plan: Plan, pattern: str, taken: 
     writer = NodeWriter(gradient.dx.name, taken, gradient.dx.scope.opset)
     argmax = plane_argmax(facts, writer, gradient, plan)
     grad = _grad(writer, gradient)
-    x = _onto_canvas(writer, gradient, plan) if plan.canvas else gradient.x.name
+    x = writer.reshape(gradient.x.name, gradient.x_shape, "x") if gradient.x_is_flat else gradient.x.name
+    if plan.canvas:
+        x = _onto_canvas(writer, x, plan)
     views = [
         view
         for view, needed in (
@@ -86,13 +88,13 @@ def _grad(writer: NodeWriter, gradient: PoolGradient) -> str:
     return writer.write("Reshape", [grad, shape], "grad")
 
 
-def _onto_canvas(writer: NodeWriter, gradient: PoolGradient, plan: Plan) -> str:
+def _onto_canvas(writer: NodeWriter, x: str, plan: Plan) -> str:
     """x padded to the canvas; its values are never read, only its shape and type."""
     before = [0, 0, *(margin for margin, _ in plan.canvas)]
     after = [0, 0, *(margin for _, margin in plan.canvas)]
     if writer.opset < 11:
-        return writer.write("Pad", [gradient.x.name], "canvas", pads=before + after)
-    return writer.write("Pad", [gradient.x.name, writer.constant(before + after, "margins")], "canvas")
+        return writer.write("Pad", [x], "canvas", pads=before + after)
+    return writer.write("Pad", [x, writer.constant(before + after, "margins")], "canvas")
 
 
 # -- views of the dialect's result

@@ -7,21 +7,23 @@ are silent, from ONNX's own shape inference, run once on a copy without weights.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 
-from poolgrad_lowering.attributes import attribute, integer
+from poolgrad_lowering.attributes import attribute
+from poolgrad_lowering.declared import read_shape
 from poolgrad_lowering.dims import Dim, Shape
 from poolgrad_lowering.index import ModelIndex, Node, Value
 from poolgrad_lowering.inference import inferred_types
 from poolgrad_lowering.integer_rules import integer_rule
-from poolgrad_lowering.shape_rules import SHAPE_RULES, is_opaque, opaque
+from poolgrad_lowering.shape_rules import SHAPE_RULES, is_opaque
+from poolgrad_lowering.stored import all_bits_clear, bits_clear, small_array, stored_tensor
+from poolgrad_lowering.type_rules import KEEPS_TYPE, stated_type
 
 T = TypeVar("T")
 
@@ -34,7 +36,7 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
     ("value_float", np.float32),
     ("value_floats", np.float32),
 )
-_MAX_CONSTANT = 1 << 16
+_MAX_TABLE = 1 << 23
 _MAX_DEPTH = 64
 """Facts that follow from facts, at most: each takes up to seven frames of Python's stack, which has 1000."""
 
@@ -54,7 +56,7 @@ class Facts:
     def declared_shape(self, value: Value) -> Shape | None:
         """The shape that the model itself states for the value, or None."""
         declared = value.scope.declared.get(value.name)
-        return None if declared is None else _read_shape(value, declared.type)
+        return None if declared is None else read_shape(value, declared.type)
 
     def element_type(self, value: Value) -> int | None:
         """The value's `TensorProto.DataType`, or None."""
@@ -67,6 +69,10 @@ class Facts:
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The value of a small constant: an initializer that no caller can override, or a Constant node."""
         return self._once("constant", value, self._constant)
+
+    def table(self, value: Value) -> np.ndarray[Any, Any] | None:
+        """A constant as `constant` gives it, of up to 2^23 elements."""
+        return self._once("table", value, self._table)
 
     def integers(self, value: Value) -> Shape | None:
         """The elements of an integer scalar or vector, symbolic where they are sizes of something."""
@@ -107,22 +113,23 @@ class Facts:
             return declared.type.tensor_type.elem_type
         node = value.producer
         if node is not None:
-            if node.is_a("Cast"):
-                return integer(node, "to")
-            if node.is_a("MaxPool") and list(node.proto.output).index(value.name) == 1:
-                return int(TensorProto.INT64)
+            stated = stated_type(node, value)
+            if stated is not None:
+                return stated
             source = node.input(0)
-            keeps_type = node.is_a("MaxPool", "ScatterElements", "Relu", "Neg", "Slice", "Pad", *VIEW_OPS)
+            keeps_type = node.is_a(*KEEPS_TYPE, *VIEW_OPS)
             found = self.element_type(source) if keeps_type and source is not None else None
             if found:
                 return found
         inferred = self._inferred.get(value)
-        return inferred.tensor_type.elem_type or None if inferred is not None else None
+        if inferred is not None and inferred.tensor_type.elem_type:
+            return inferred.tensor_type.elem_type
+        return self._passed(value, self.element_type)
 
     # -- shapes
 
     def _shape(self, value: Value) -> Shape | None:
-        tensor = _stored(value)
+        tensor = stored_tensor(value)
         if tensor is not None:
             return tuple(Dim(size) for size in tensor.dims) if min(tensor.dims, default=0) >= 0 else None
         node = value.producer
@@ -132,10 +139,34 @@ class Facts:
         declared = self.declared_shape(value)
         if derived is None and declared is None:
             inferred = self._inferred.get(value)
-            return _read_shape(value, inferred) if inferred is not None else None
+            return read_shape(value, inferred) if inferred is not None else self._passed(value, self.shape)
         if derived is None or declared is None or len(derived) != len(declared):
             return declared if derived is None else derived
         return tuple(d if is_opaque(s) else s for s, d in zip(derived, declared, strict=True))
+
+    # -- views
+
+    def is_view(self, node: Node) -> bool:
+        """Whether the output has the input's elements in the same row-major order."""
+        if node.is_a(*VIEW_OPS):
+            return True
+        source, output = node.input(0), node.output(0)
+        if not node.is_a("Expand") or source is None or output is None:
+            return False
+        shape = self.shape(source)
+        return shape is not None and shape == self.shape(output)  # exporters write Expands that change nothing
+
+    # -- inputs of functions
+
+    def _passed(self, value: Value, fact: Callable[[Value], T | None]) -> T | None:
+        """What is known of everything that the callers of a function give for one of its inputs, if they agree."""
+        proto = value.scope.proto
+        if not isinstance(proto, onnx.FunctionProto) or value.name not in value.scope.inputs:
+            return None
+        position = list(proto.input).index(value.name)
+        operands = [node.input(position) for node in self._index.calls(value.scope)]
+        found = {None if operand is None else fact(operand) for operand in operands}
+        return found.pop() if len(found) == 1 else None
 
     @cached_property
     def _inferred(self) -> dict[Value, onnx.TypeProto]:
@@ -150,9 +181,9 @@ class Facts:
 
     @staticmethod
     def _constant(value: Value) -> np.ndarray[Any, Any] | None:
-        tensor = _stored(value)
+        tensor = stored_tensor(value)
         if tensor is not None:
-            return _array(tensor)
+            return small_array(tensor)
         node = value.producer
         if node is None or not node.is_a("Constant"):
             return None
@@ -161,6 +192,10 @@ class Facts:
             if isinstance(stored, (int, float, list)):
                 return np.asarray(stored, dtype)
         return None
+
+    def _table(self, value: Value) -> np.ndarray[Any, Any] | None:
+        tensor = stored_tensor(value)
+        return self.constant(value) if tensor is None else small_array(tensor, _MAX_TABLE)
 
     def _integers(self, value: Value) -> Shape | None:
         constant = self.constant(value)
@@ -175,18 +210,18 @@ class Facts:
     # -- zeros
 
     def _is_zero(self, value: Value) -> bool:
-        tensor = _stored(value)
+        tensor = stored_tensor(value)
         if tensor is not None:
-            return _all_bits_clear(tensor)
+            return all_bits_clear(tensor)
         node = value.producer
         if node is None:
             return False
         if node.is_a("Constant"):
             constant = self.constant(value)
-            return constant is not None and _bits_clear(constant)
+            return constant is not None and bits_clear(constant)
         if node.is_a("ConstantOfShape"):
             stored = attribute(node, "value")
-            return stored is None or (isinstance(stored, TensorProto) and _all_bits_clear(stored))
+            return stored is None or (isinstance(stored, TensorProto) and all_bits_clear(stored))
         source = node.input(0)
         moves_data = node.is_a("Cast", "CastLike", "Expand", "Transpose", "Tile", "Slice", *VIEW_OPS)
         return moves_data and source is not None and self.is_zero(source)
@@ -198,52 +233,3 @@ def type_name(element_type: int | None) -> str:
         return "of unknown type"
     known = element_type in TensorProto.DataType.values()
     return TensorProto.DataType.Name(element_type).lower() if known else f"of type number {element_type}"
-
-
-def _stored(value: Value) -> TensorProto | None:
-    """The tensor that a value always is: of an initializer that no caller can override, or of a Constant node."""
-    if value.name in value.scope.inputs:
-        return None
-    node = value.producer
-    if node is None or not node.is_a("Constant"):
-        return value.scope.initializers.get(value.name)
-    tensor = attribute(node, "value")
-    return tensor if isinstance(tensor, TensorProto) else None
-
-
-def _array(tensor: TensorProto) -> np.ndarray[Any, Any] | None:
-    """A small tensor's value; None where it is large, external or malformed."""
-    if tensor.data_location == TensorProto.EXTERNAL or math.prod(tensor.dims) > _MAX_CONSTANT:
-        return None
-    try:
-        return numpy_helper.to_array(tensor)
-    except (ValueError, TypeError, KeyError):
-        return None
-
-
-def _all_bits_clear(tensor: TensorProto) -> bool:
-    """Whether the tensor's stored bytes are all zero, read in place and without its external data."""
-    if tensor.data_location == TensorProto.EXTERNAL:
-        return False
-    if tensor.raw_data:
-        return tensor.raw_data.count(0) == len(tensor.raw_data)
-    array = _array(tensor)
-    return array is not None and _bits_clear(array)
-
-
-def _bits_clear(array: np.ndarray[Any, Any]) -> bool:
-    return not array.dtype.hasobject and not np.any(np.atleast_1d(array).view(np.uint8))
-
-
-def _read_shape(value: Value, declared: onnx.TypeProto) -> Shape | None:
-    if not declared.tensor_type.HasField("shape"):
-        return None
-    return tuple(_read_dim(dim) or opaque(value, axis) for axis, dim in enumerate(declared.tensor_type.shape.dim))
-
-
-def _read_dim(dim: onnx.TensorShapeProto.Dimension) -> Dim | None:
-    """The declared size; None where there is none: producers also write -1 and "?" for that."""
-    if dim.HasField("dim_value"):
-        return Dim(dim.dim_value) if dim.dim_value >= 0 else None
-    symbol = str(dim.dim_param)  # protobuf gives bytes where they are not UTF-8
-    return Dim.parse(symbol) if symbol and not symbol.startswith("?") else None

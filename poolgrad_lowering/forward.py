@@ -5,31 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import Shape
-from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.dims import Shape, Shown, differ
+from poolgrad_lowering.facts import Facts, type_name
 from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.shape_rules import opaque
 
 
 @dataclass(frozen=True)
-class ForwardPool:
-    """A MaxPool: its input `x` of shape (N, C, spatial…) and element type, and the pooled shape.
+class Pooled:
+    """What is pooled and to what, by whichever operators: `x` of shape (N, C, spatial…), its type, the pooled shape.
 
     Sizes that nothing tells are symbols equal only to themselves.
     """
 
-    node: Node
-    attributes: PoolAttributes
     x: Value
     element_type: int
     x_shape: Shape
     pooled_shape: Shape
 
 
+@dataclass(frozen=True)
+class ForwardPool(Pooled):
+    """A pooling by a MaxPool node."""
+
+    node: Node
+    attributes: PoolAttributes
+
+
 def forward_pool(facts: Facts, node: Node) -> ForwardPool | Refusal:
     """What is known of a MaxPool node, or why no gradient of it can be lowered."""
-    attributes, x, pooled = PoolAttributes.read(node), node.input(0), node.output(1)
+    attributes, x, pooled = PoolAttributes.read(node), node.input(0), node.output(1) or node.output(0)
     if attributes is None or x is None or pooled is None:
         return refuse(Code.POOL_ATTRIBUTES, "MaxPool '{}' has missing or malformed attributes", node.label)
     if attributes.storage_order:
@@ -53,4 +59,21 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool | Refusal:
         return refuse(
             Code.POOL_ATTRIBUTES, "MaxPool '{}' has {} spatial axes, '{}' has others", node.label, rank - 2, x.name
         )
-    return ForwardPool(node, attributes, x, element_type, x_shape, pooled_shape)
+    return ForwardPool(x, element_type, x_shape, pooled_shape, node, attributes)
+
+
+def other_type(facts: Facts, grad: Value, forward: ForwardPool) -> Refusal | None:
+    """Why a gradient operator, which takes any types, is none on x's: the lowered node takes one element type."""
+    element_type = facts.element_type(grad)
+    if element_type is None or element_type == forward.element_type:
+        return None
+    names = [type_name(number) for number in (element_type, forward.element_type)]
+    return refuse(Code.DTYPE_MIX, "'{}' is {}, the pooled input '{}' {}", grad.name, names[0], forward.x.name, names[1])
+
+
+def other_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> Refusal | None:
+    """Why an operand of a gradient operator does not fit the pool: only a shape that is known to be another counts."""
+    shape = facts.shape(value)
+    if shape is None or not differ(shape, expected):
+        return None
+    return refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))

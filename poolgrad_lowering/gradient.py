@@ -26,10 +26,12 @@ class PoolGradient:
     """A proven gradient of a max pool: `dx = 0; dx[n, c].flat[index[n, c, o]] += grad[n, c, o]`.
 
     * `x`: the pooled input, (N, C, spatial…), `element_type` its `TensorProto.DataType`
+    * `x_is_flat`: the value `x` has its elements in row-major order under another shape than `x_shape`
     * `grad`: the incoming gradient; its elements in row-major order are those of the pooled output, its shape is
       the pooled shape unless `grad_is_flat`
     * `argmax`: the recorded indices, counted as `numbering` says (along spatial axis `axis` where that is AXIS), in the
-      pooled shape unless `argmax_is_flat`
+      pooled shape unless `argmax_is_flat`; its name is empty where `pool` has no Indices output yet, which the rewrite
+      then adds
     * `dx`: the value that the lowered node takes over; its shape is x's unless `dx_shape` names another one with the
       same elements in row-major order
     * `channels_last`: `grad` and `dx` are (N, spatial…, C), all else stays (N, C, spatial…)
@@ -54,6 +56,7 @@ class PoolGradient:
     argmax_is_flat: bool = False
     channels_last: bool = False
     axis: int = 0
+    x_is_flat: bool = False
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,16 @@ class ModelIndex:
         for training in model.training_info:
             self._record_training(training)
 
+    def calls(self, function: Scope) -> list[Node]:
+        """Every node that calls a model function, wherever it is."""
+        proto = function.proto
+        if not isinstance(proto, onnx.FunctionProto):
+            return []
+        domain = canonical_domain(proto.domain)
+        op = (domain or LOCAL, proto.name)
+        nodes = (scope.node(position) for scope in self.scopes for position in scope.by_op.get(op, ()))
+        return [node for node in nodes if node.proto.overload == proto.overload]
+
     @property
     def opset(self) -> int:
         """The model's version of the default domain; 0 where it is not imported."""

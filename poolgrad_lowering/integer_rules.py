@@ -6,10 +6,11 @@ All rules keep to scalars and vectors, flattened: nothing of higher rank is ever
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from onnx import TensorProto
 
-from poolgrad_lowering.attributes import attribute, integer
+from poolgrad_lowering.attributes import attribute, integer, integers
 from poolgrad_lowering.dims import Shape, size
 from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.shape_rules import (
@@ -69,6 +70,24 @@ def _int_slice(known: Known, node: Node) -> Shape | None:
     return data[start:end]
 
 
+def _int_split(value: Value, known: Known, node: Node) -> Shape | None:
+    """The part of a vector that a Split gives as one of its outputs: equal parts, unless told otherwise."""
+    data, outputs = input_integers(known, node, 0), list(node.proto.output)
+    if data is None or integer(node, "axis") != 0:
+        return None
+    given = node.input(1) is not None or attribute(node, "split") is not None
+    parts = (integers(node, "split") or static_integers(known, node, 1)) if given else _equal_parts(data, outputs)
+    if parts is None or len(parts) != len(outputs) or sum(parts) != len(data):
+        return None
+    position = outputs.index(value.name)
+    start = sum(parts[:position])
+    return data[start : start + parts[position]]
+
+
+def _equal_parts(data: Shape, outputs: list[str]) -> list[int]:
+    return [len(data) // len(outputs)] * len(outputs)
+
+
 def _int_concat(known: Known, node: Node) -> Shape | None:
     if integer(node, "axis") != 0:
         return None
@@ -126,5 +145,7 @@ def integer_rule(value: Value) -> Callable[[Known, Node], Shape | None] | None:
         return None
     if node.op == _CONCAT_TRAINING:
         return _int_concat if value == node.output(0) else None
+    if node.is_a("Split"):
+        return partial(_int_split, value)
     _, op_type = node.op
     return INTEGER_RULES.get(op_type) if node.is_a(op_type) else None

@@ -73,20 +73,26 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
 def _hidden(gradient: PoolGradient) -> Refusal | None:
     """Whether a value that the lowered node reads has another meaning where that node would stand."""
     for value in (gradient.x, gradient.grad, gradient.argmax):
-        if gradient.dx.scope.resolve(value.name) != value:
+        if value.name and gradient.dx.scope.resolve(value.name) != value:
             return refuse(Code.SHADOWED_NAME, "'{}' is redefined in {}", value.name, gradient.dx.scope.path)
     return None
 
 
 def _shapeless(gradient: PoolGradient) -> Refusal | None:
     """Whether an operand has to be brought into a shape that nothing tells."""
-    flat = gradient.argmax_is_flat and sum(dim.static is None for dim in gradient.pooled_shape) > 1
+    flat = any(
+        is_flat and sum(dim.static is None for dim in shape) > 1
+        for is_flat, shape in (
+            (gradient.argmax_is_flat, gradient.pooled_shape),
+            (gradient.x_is_flat, gradient.x_shape),
+        )
+    )
     spatial = gradient.x_shape[2:]
     slanted = gradient.numbering is Numbering.AXIS and len(spatial) > 1 and any(dim.static is None for dim in spatial)
     if flat or slanted:
         return refuse(
             Code.UNKNOWN_SHAPE,
-            "'{}' cannot become plane-local over {}: several sizes are not known",
+            "'{}' cannot be counted in planes of {}: several sizes are not known",
             gradient.argmax.name,
             Shown(gradient.x_shape),
         )

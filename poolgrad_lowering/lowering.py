@@ -18,6 +18,8 @@ from poolgrad_lowering.forward_lowering import ForwardSite, choose_forwards
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.judge import Declined, Site, judge
 from poolgrad_lowering.legality import Plan
+from poolgrad_lowering.patterns import broken_plugins
+from poolgrad_lowering.recording import record_indices
 from poolgrad_lowering.report import AnchorReport, Report
 from poolgrad_lowering.rewrite import names, rewrite
 from poolgrad_lowering.targets import DEFAULT_TARGET, Target, find_target
@@ -71,6 +73,7 @@ def _lower(model: ModelProto, target: Target, forward: bool) -> Report:
     forwards: list[ForwardSite] = []
     nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
     taken = names(index) if sites else set()
+    sites = record_indices(sites, taken)
     if forward:
         sites, forwards = choose_forwards(facts, sites, target, bodies, taken)
     anchors = _describe_all(verdicts, sites)
@@ -83,6 +86,7 @@ def _lower(model: ModelProto, target: Target, forward: bool) -> Report:
         bytes_before=bytes_before,
         bytes_after=model.ByteSize(),
         seconds=time.perf_counter() - started,
+        broken_plugins=broken_plugins(),
     )
     logger.info("lowered %d of %d anchors for %s", len(report.lowered), len(anchors), target.name)
     return report

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import numpy as np
 from onnx import TensorProto
 
 from poolgrad_lowering.attributes import integer
 from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import size
-from poolgrad_lowering.facts import VIEW_OPS, Facts
+from poolgrad_lowering.dims import Dim, size
+from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.shape_rules import slice_bounds
@@ -61,14 +62,16 @@ def _trace(facts: Facts, value: Value, steps: int) -> Indices | Refusal:
     if node.is_a("MaxPool"):
         recorded = value == node.output(1)
         return Indices(node, Numbering.TENSOR, value, Numbering.TENSOR) if recorded else _no_source(value)
-    source = node.input(0)
+    source, operand = _source_and_operand(facts, node)
     if source is None:
         return _no_source(value)
     found = _trace(facts, source, steps - 1)
     if isinstance(found, Refusal):
         return found
-    if node.is_a(*VIEW_OPS):
+    if facts.is_view(node):
         return _reached(facts, found, value)
+    if node.is_a("Add"):
+        return _to_tensor(facts, node, found, source, operand)
     if node.is_a("Cast"):
         return _through_cast(facts, node, found, value)
     if node.is_a("Sub", "Mod"):
@@ -82,14 +85,24 @@ def _trace(facts: Facts, value: Value, steps: int) -> Indices | Refusal:
     )
 
 
+def _source_and_operand(facts: Facts, node: Node) -> tuple[Value | None, Value | None]:
+    """The input that could be indices, and the other one: an Add may have them in either order."""
+    first, second = node.input(0), node.input(1)
+    swapped = node.is_a("Add") and first is not None and facts.table(first) is not None
+    return (second, first) if swapped else (first, second)
+
+
 def _no_source(value: Value) -> Refusal:
     return refuse(Code.INDICES_SOURCE, "indices come from '{}', which is not the Indices of a MaxPool", value.name)
 
 
 def _reached(facts: Facts, found: Indices, value: Value) -> Indices:
-    """The indices at `value`, which is the better argmax where it still has the pooled shape."""
-    shape = facts.shape(value)
-    if shape is not None and shape == facts.shape(found.argmax):
+    """The indices at `value`, which is the better argmax where it still has the pooled shape.
+
+    Plane-local ones are what the lowered node takes: no later ones in whole-tensor numbering are better.
+    """
+    shape, renumbered = facts.shape(value), (found.argmax_numbering, found.numbering)
+    if shape is not None and shape == facts.shape(found.argmax) and renumbered != (Numbering.PLANE, Numbering.TENSOR):
         return replace(found, argmax=value, argmax_numbering=found.numbering)
     return found
 
@@ -117,6 +130,36 @@ def _to_plane(facts: Facts, node: Node, found: Indices, value: Value) -> Indices
         node.label,
         found.pool.label,
     )
+
+
+def _to_tensor(facts: Facts, node: Node, found: Indices, source: Value, table: Value | None) -> Indices | Refusal:
+    """`plane-local index + first index of the plane`, by a constant table that is checked value by value."""
+    if found.numbering is Numbering.PLANE and table is not None and _is_base_table(facts, table, found, source):
+        return replace(found, numbering=Numbering.TENSOR)
+    return refuse(
+        Code.PLANE_BASE,
+        "Add '{}' is not proven to give the Indices of MaxPool '{}' their plane's first index",
+        node.label,
+        found.pool.label,
+    )
+
+
+def _is_base_table(facts: Facts, table: Value, found: Indices, source: Value) -> bool:
+    """Whether a constant adds `(n·C + c)·plane` to each index of plane (n, c).
+
+    The table has the indices' leading sizes, then ones to broadcast over, and a whole number of entries a plane.
+    """
+    x, entries, shape = found.pool.input(0), facts.table(table), facts.shape(source)
+    x_shape = facts.shape(x) if x is not None else None
+    if entries is None or shape is None or x_shape is None or entries.ndim != len(shape):
+        return False
+    planes, plane = size(x_shape[:2]).static, size(x_shape[2:]).static
+    own = max((axis + 1 for axis, extent in enumerate(entries.shape) if extent != 1), default=0)
+    leading = tuple(Dim(extent) for extent in entries.shape[:own])
+    if entries.dtype != np.int64 or not planes or plane is None or leading != shape[:own] or entries.size % planes:
+        return False
+    expected = np.repeat(np.arange(planes) * plane, entries.size // planes)
+    return np.array_equal(entries.reshape(-1), expected)
 
 
 def _is_plane_base(facts: Facts, base: Value, found: Indices, node: Node) -> bool:

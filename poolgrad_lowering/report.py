@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from poolgrad_lowering.plugins import BrokenPlugin
+
 SCHEMA_VERSION = 1
 
 
@@ -40,7 +42,7 @@ class AnchorReport:
 
 @dataclass(frozen=True)
 class Report:
-    """All anchors in the order of the model, and the sums.
+    """All anchors in the order of the model, the sums, and the forms of other packages that could not be used.
 
     Nodes are those of all graphs and functions but the bodies that the lowering adds; bytes are of the serialised
     model, seconds of wall time.
@@ -53,6 +55,7 @@ class Report:
     bytes_before: int
     bytes_after: int
     seconds: float
+    broken_plugins: tuple[BrokenPlugin, ...] = ()
     refused_by_code: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,11 +73,12 @@ class Report:
         return tuple(anchor for anchor in self.anchors if anchor.status == "refused")
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data: `schema_version`, `target`, `anchors`, `summary`."""
+        """The report as plain data: `schema_version`, `target`, `anchors`, `broken_plugins`, `summary`."""
         return {
             "schema_version": SCHEMA_VERSION,
             "target": self.target,
             "anchors": [asdict(anchor) for anchor in self.anchors],
+            "broken_plugins": [asdict(plugin) for plugin in self.broken_plugins],
             "summary": {
                 "anchors": len(self.anchors),
                 "lowered": len(self.lowered),

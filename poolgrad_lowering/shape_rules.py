@@ -159,7 +159,11 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
 
 
 def _broadcast(known: Known, node: Node, _: Value) -> Shape | None:
-    left, right = input_shape(known, node, 0), input_shape(known, node, 1)
+    return _common_shape(input_shape(known, node, 0), input_shape(known, node, 1))
+
+
+def _common_shape(left: Shape | None, right: Shape | None) -> Shape | None:
+    """What two shapes broadcast to, where that is certain."""
     if left is None or right is None:
         return None
     rank = max(len(left), len(right))
@@ -170,10 +174,7 @@ def _broadcast(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _expand(known: Known, node: Node, _: Value) -> Shape | None:
-    source, target = input_shape(known, node, 0), input_integers(known, node, 1)
-    if source is None or target is None or len(source) > len(target) or any(dim != Dim(1) for dim in source):
-        return None
-    return target
+    return _common_shape(input_shape(known, node, 0), input_integers(known, node, 1))
 
 
 def _constant_of_shape(known: Known, node: Node, _: Value) -> Shape | None:
@@ -198,6 +199,14 @@ def _shape_shape(known: Known, node: Node, _: Value) -> Shape | None:
     return None if dims is None else (Dim(len(dims)),)
 
 
+def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
+    source, axis, kept = input_shape(known, node, 0), integer(node, "axis"), integer(node, "keepdims")
+    if source is None or axis is None or kept is None or not -len(source) <= axis < len(source):
+        return None
+    axis %= len(source)
+    return (*source[:axis], *((Dim(1),) if kept else ()), *source[axis + 1 :])
+
+
 def _gather(known: Known, node: Node, _: Value) -> Shape | None:
     data, positions = input_shape(known, node, 0), input_shape(known, node, 1)
     if data is None or positions is None or integer(node, "axis") != 0:
@@ -206,8 +215,9 @@ def _gather(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
-    **dict.fromkeys(("Cast", "CastLike", "Identity", "Neg", "Relu", "ScatterElements"), _same),
-    **dict.fromkeys(("Mod", "Mul", "Sub"), _broadcast),
+    **dict.fromkeys(("Cast", "CastLike", "Identity", "Neg", "Relu", "ScatterElements", "ScatterND"), _same),
+    **dict.fromkeys(("Add", "Mod", "Mul", "Sub"), _broadcast),
+    "ArgMax": _arg_max,
     "Constant": _constant_shape,
     "ConstantOfShape": _constant_of_shape,
     "Expand": _expand,

@@ -11,6 +11,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from oracles import tensorflow
 from oracles.aten import ATEN_OPS
 from oracles.gradient import pool_gradient
 from oracles.pooling import max_pool, same_pads
@@ -46,13 +47,18 @@ class MaxPool(OpRun):
 
 
 class MaxPoolGrad(OpRun):
-    """onnxruntime-training's MaxPoolGrad(dY, Indices), with dX's shape as a third input (see `run_reference`)."""
+    """onnxruntime-training's MaxPoolGrad(dY, Indices), with dX's shape as a third input (see `run_reference`).
+
+    TensorFlow's MaxPoolGrad(x, y, dy) has the same name and domain, and a `ksize`.
+    """
 
     op_domain = ""
 
-    def _run(self, dy: Array, indices: Array, dx_shape: Array, **_: Any) -> tuple[Array]:
-        """Return dX; every attribute is ignored, as onnxruntime's kernel does."""
-        return (pool_gradient(dx_shape.tolist(), dy, indices),)
+    def _run(self, first: Array, second: Array, third: Array, **attributes: Any) -> tuple[Array]:
+        """Return dX; onnxruntime's kernel ignores every attribute."""
+        if "ksize" in attributes:
+            return (tensorflow.max_pool_grad(first, third, **attributes),)
+        return (pool_gradient(third.tolist(), first, second),)
 
 
 class Evaluator(ReferenceEvaluator):
@@ -60,7 +66,7 @@ class Evaluator(ReferenceEvaluator):
 
     def __init__(self, proto: onnx.ModelProto | onnx.FunctionProto | onnx.GraphProto, **options: Any) -> None:
         """Take what onnx's evaluator takes, but no new operators."""
-        super().__init__(proto, **{**options, "new_ops": [MaxPool, MaxPoolGrad, *ATEN_OPS]})
+        super().__init__(proto, **{**options, "new_ops": [MaxPool, MaxPoolGrad, *tensorflow.OPERATORS, *ATEN_OPS]})
 
 
 def run_reference(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> dict[str, Array]:
@@ -107,7 +113,7 @@ def _give_gradient_shapes(graph: onnx.GraphProto, outer: Mapping[str, str] | Non
     for node in nodes:
         if node.op_type == "MaxPool" and len(node.output) > 1:
             pooled[node.output[1]] = node.input[0]
-        if node.op_type == "MaxPoolGrad":
+        if node.op_type == "MaxPoolGrad" and len(node.input) == 2:
             shape = f"{node.output[0]}_shape"
             graph.node.append(_shape_node(declared.get(node.output[0]), pooled.get(node.input[1]), shape))
             node.input.append(shape)

@@ -85,7 +85,7 @@ def _plain(node: NodeProto) -> NodeProto:
 
 def check_well_formed(model: ModelProto, lowered: ModelProto, target: str) -> None:
     """Valid, nothing left that nobody reads, and lowered for good."""
-    if not any(node.op_type == "MaxPoolGrad" for node in all_nodes(model.graph)):  # no schema of the checker's
+    if _has_all_operators(lowered):
         with registered_schemas():
             onnx.checker.check_model(lowered, full_check=True)
     left = {tensor.name for tensor in lowered.graph.initializer} & _read(model)
@@ -120,12 +120,16 @@ def check_same_results(
 
 def known_runners(model: ModelProto) -> list[Runner]:
     """Return onnx's reference evaluator, and onnxruntime where it is installed and takes operators and types."""
-    standard = all(
-        node.op_type != "MaxPoolGrad" and node.domain not in ("org.pytorch.aten", "npu")
-        for node in all_nodes(model.graph)
-    )
+    standard = _has_all_operators(model)
     bfloat16 = any(value.type.tensor_type.elem_type == TensorProto.BFLOAT16 for value in model.graph.input)
     return [run_reference, run_ort] if standard and not bfloat16 and _has_onnxruntime() else [run_reference]
+
+
+def _has_all_operators(model: ModelProto) -> bool:
+    """Whether every node's operator is one of onnx's schemas or of the model's functions."""
+    functions = {(function.domain, function.name) for function in model.functions}
+    nodes = [*all_nodes(model.graph), *(node for function in model.functions for node in function.node)]
+    return all(onnx.defs.has(n.op_type, n.domain) or (n.domain, n.op_type) in functions for n in nodes)
 
 
 def _has_onnxruntime() -> bool:

@@ -23,6 +23,8 @@ TORCH = [pytest.param(entry, id=entry.name) for entry in catalogue.entries("torc
 STAY = {  # pools of lowered gradients that stay on every target; all others move
     "ort_module/whole_row": Code.FORWARD_WINDOWS,  # the pooled size is symbolic
     "torch_legacy/axis_maximum": Code.FORWARD_SOURCE,  # ReduceMax and ArgMax
+    "torch/global": Code.FORWARD_SOURCE,  # the same
+    "torch/maximum_over_axis": Code.FORWARD_SOURCE,  # the same
     "ort/returned_indices": Code.FORWARD_READERS,
     "ort/same_lower": Code.FORWARD_WINDOWS,
     "ort/unequal_pads": Code.FORWARD_WINDOWS,

@@ -43,20 +43,10 @@ def external_base() -> ModelProto:
 
 NEAR_MISSES: NearMisses = {
     # the scatter
-    "overwrites": (
-        Code.REDUCTION,
-        "ScatterElements 's' has reduction=none, not add",
-        gradient(scatter="s = ScatterElements <axis=1> (z, r, u)"),
-    ),
     "maximum": (
         Code.REDUCTION,
         "ScatterElements 's' has reduction=max, not add",
         gradient(scatter='s = ScatterElements <axis=1, reduction="max"> (z, r, u)'),
-    ),
-    "before_there_was_a_reduction": (
-        Code.REDUCTION,
-        "ScatterElements 's' has reduction=None, not add",
-        gradient(scatter="s = ScatterElements <axis=1> (z, r, u)").replace('"" : 18', '"" : 15'),
     ),
     "no_updates": (
         Code.ARITY,
@@ -167,7 +157,7 @@ NEAR_MISSES: NearMisses = {
         Code.INDICES_SOURCE,
         "indices come from 'x', which is not the Indices of a MaxPool",
         gradient(
-            rows="flat = Reshape (x, canvas_shape)\nr = ArgMax <axis=1> (flat)",
+            rows="flat = Reshape (x, canvas_shape)\nr = ArgMin <axis=1> (flat)",
             updates="t = ReduceSum (dy, axes)\nu = Reshape (t, one_per_row)",
             constants={"row_shape": "int64[2] one_per_row = {6, 1}"},
         ),

@@ -65,6 +65,12 @@ OPERATORS = (
     recorded("ArgMax", 0, "value_selecting_reduction_backward", 2),
     plane_local("NPUMaxPool2dWithIndicesBackward", 2),
 )
+BY_ARG_MAX = [
+    core([("maximum", "anchor", 0, 1)], {"maximum": "ArgMax", "anchor": f"ScatterElements({reduction})"})
+    for reduction in ("add", "none")
+]
+OVERWRITING = plane_local("ScatterElements(none)", 1)
+FORMS = (MAX_POOL_GRAD, SCATTER_ADD, OVERWRITING, *BY_ARG_MAX, *OPERATORS)
 
 
 def contracted(graph: GraphProto) -> nx.DiGraph[str]:
@@ -118,7 +124,7 @@ def anchors(graph: nx.DiGraph[str], pattern: nx.DiGraph[str]) -> set[str]:
 def test_same_anchors_as_by_isomorphism(entry: Entry) -> None:
     model = onnx.load(entry.file)
     graph = contracted(model.graph)
-    by_isomorphism = {name for form in (MAX_POOL_GRAD, SCATTER_ADD, *OPERATORS) for name in anchors(graph, form)}
+    by_isomorphism = {name for form in FORMS for name in anchors(graph, form)}
     by_compiler = {
         anchor.name
         for anchor in inspect(model).anchors
@@ -133,3 +139,15 @@ def test_isomorphism_finds_every_site() -> None:
     found = [(anchors(g, MAX_POOL_GRAD), anchors(g, SCATTER_ADD)) for g in (contracted(m.graph) for m in models)]
     assert sum(len(first) for first, _ in found) == sum(entry.sites.get("F1", 0) for entry in catalogue.entries()) + 1
     assert sum(len(second) for _, second in found) == sum(entry.sites.get("F4", 0) for entry in catalogue.entries()) + 1
+
+
+def test_isomorphism_finds_what_overwrites() -> None:
+    graphs = [contracted(onnx.load(entry.file).graph) for entry in catalogue.entries()]
+    found = sum(len(anchors(graph, OVERWRITING)) for graph in graphs)
+    assert found == sum(entry.sites.get("F7", 0) for entry in catalogue.entries()) > 0
+
+
+def test_isomorphism_finds_the_maxima() -> None:
+    graphs = [contracted(onnx.load(entry.file).graph) for entry in catalogue.entries()]
+    found = [sum(len(anchors(graph, form)) for graph in graphs) for form in BY_ARG_MAX]
+    assert found == [sum(entry.sites.get(form, 0) for entry in catalogue.entries()) for form in ("F5", "F8")]

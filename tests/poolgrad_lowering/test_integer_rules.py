@@ -44,6 +44,13 @@ CASES = [
     ("Squeeze", "s = Shape<end = 1>(X) Y = Squeeze(s)", 16),
     ("Unsqueeze", "s = Size(X) a = Constant<value_ints = [0]>() Y = Unsqueeze(s, a)", 16),
 ]
+SPLITS = [
+    ("s = Shape(X) Y, b = Split(s)", 16),
+    ("s = Shape(X) a, b, Y, d = Split<axis = 0>(s)", 16),
+    ("s = Shape(X) a, Y = Split<num_outputs = 2>(s)", 18),
+    ("s = Shape(X) p = Constant<value_ints = [1, 2, 1]>() a, Y, c = Split(s, p)", 16),
+    ("s = Shape(X) a, Y = Split<split = [1, 3]>(s)", 11),
+]
 IDS = [re.sub(r"\W+", " ", nodes) for _, nodes, _ in CASES]
 
 NOTHING = [
@@ -57,6 +64,11 @@ NOTHING = [
     ("s = Shape(X) Y = ReduceProd<noop_with_empty_axes = 1>(s)", 18),
     ("s = Shape(X) c = Constant<value_ints = [2, 2]>() Y = Reshape(s, c)", 16),
     ("s = Shape(X) Y = Slice<starts = [0, 0], ends = [1, 1]>(s)", 9),
+    ("s = Shape(X) a, Y, c = Split(s)", 16),
+    ("s = Shape(X) p = Constant<value_ints = [1, 4]>() a, Y = Split(s, p)", 16),
+    ("s = Shape(X) p = Shape(nobody) a, Y = Split(s, p)", 16),
+    ("s = Shape(X) Y, b = Split<axis = 1>(s)", 16),
+    ("s = Shape(nobody) Y, b = Split(s)", 16),
     ("s = Shape(X) Y = Neg(s)", 16),
     ("s = Shape(X) Y = other.Identity(s)", 16),
     ("c = Constant<value = int64[1, 2] {3, 4}>() Y = Identity(c)", 16),
@@ -95,6 +107,13 @@ def test_symbolic(op_type: str, nodes: str, opset: int) -> None:
     assert found is not None
     values = [dim.coefficient * math.prod(SIZES[symbol] for symbol in dim.symbols) for dim in found]
     assert values == actual(nodes, opset)
+
+
+@pytest.mark.parametrize(("nodes", "opset"), SPLITS)
+def test_parts_of_a_split(nodes: str, opset: int) -> None:
+    found = known_integers(nodes, opset, "3,2,5,7")
+    assert found is not None
+    assert [dim.static for dim in found] == actual(nodes, opset)
 
 
 @pytest.mark.parametrize(("nodes", "opset"), NOTHING)

@@ -30,7 +30,7 @@ MIXED = """g (float[2,3,4] X, float[2,3,2] dY, int64[2,3,2] I, bool c) => (A) {
     B = MaxPoolGrad(dY, I)
     [choose] C = If(c) <
         then_branch = yes () => (T) { [inner] T = MaxPoolGrad(dY, I) },
-        else_branch = no () => (E) { E = MaxPoolGrad(dY, I, I) }
+        else_branch = no () => (E) { E = MaxPoolGrad(dY) }
     >
 }"""
 
@@ -39,7 +39,7 @@ def test_every_field() -> None:
     report = lower(parse(MIXED)).report
     data = json.loads(report.to_json())
     assert data == report.to_dict()
-    assert list(data) == ["schema_version", "target", "anchors", "summary"]
+    assert list(data) == ["schema_version", "target", "anchors", "broken_plugins", "summary"]
     assert (data["schema_version"], data["target"]) == (1, "atlas-a2")
     assert {name: type(held) for name, held in data["summary"].items()} == SUMMARY
     assert [tuple(anchor) for anchor in data["anchors"]] == [ANCHOR + FORWARD] * 4

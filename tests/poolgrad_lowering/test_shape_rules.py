@@ -16,6 +16,10 @@ from poolgrad_lowering.dims import Shape
 from poolgrad_lowering.shape_rules import SHAPE_RULES, is_opaque, slice_bounds
 
 CASES = [
+    ("Add", "Y = Add(X0, X1)", [(2, 1, 3), (4, 1)], 16),
+    *(("ArgMax", f"Y = ArgMax<axis = {axis}>(X)", [(2, 3, 4)], 16) for axis in range(-3, 3)),
+    ("ArgMax", "Y = ArgMax<axis = -2, keepdims = 0>(X)", [(2, 3, 4)], 16),
+    ("ArgMax", "Y = ArgMax(X)", [(2, 3)], 16),
     ("Cast", "Y = Cast<to = 7>(X)", [(2, 3)], 16),
     ("CastLike", "Y = CastLike(X, X)", [(2, 3)], 16),
     ("Constant", "Y = Constant<value = int64[2,1] {3, 4}>()", [(1,)], 16),
@@ -23,6 +27,8 @@ CASES = [
     ("ConstantOfShape", "s = Shape(X) Y = ConstantOfShape(s)", [(2, 3)], 16),
     ("Expand", "s = Shape(X) z = Constant<value = float {0.0}>() Y = Expand(z, s)", [(2, 3)], 16),
     ("Expand", "s = Shape(X) z = Constant<value = float[1,1] {0.0}>() Y = Expand(z, s)", [(2, 3)], 16),
+    ("Expand", "s = Constant<value_ints = [1]>() Y = Expand(X, s)", [(2, 3)], 16),
+    ("Expand", "s = Constant<value_ints = [4, 2, 3]>() Y = Expand(X, s)", [(2, 1)], 16),
     *(("Flatten", f"Y = Flatten<axis = {axis}>(X)", [(2, 3, 4)], 16) for axis in range(-3, 4)),
     ("Gather", "i = Constant<value_ints = [1, 0]>() Y = Gather(X, i)", [(2, 3)], 16),
     ("Gather", "i = Constant<value_int = 1>() Y = Gather(X, i)", [(2, 3)], 16),
@@ -49,6 +55,12 @@ CASES = [
     (
         "ScatterElements",
         "i = Constant<value = int64[1,1] {0}>() u = Constant<value = float[1,1] {0.0}>() Y = ScatterElements(X, i, u)",
+        [(2, 3)],
+        16,
+    ),
+    (
+        "ScatterND",
+        "i = Constant<value = int64[1,2] {0, 0}>() u = Constant<value = float[1] {0.0}>() Y = ScatterND(X, i, u)",
         [(2, 3)],
         16,
     ),
@@ -84,6 +96,7 @@ CASES = [
 IDS = [re.sub(r"\W+", " ", text) for _, text, _, _ in CASES]
 
 NOTHING = [
+    "Y = ArgMax<axis = 3>(X)",
     "s = Constant<value_ints = [2, -1, -1]>() Y = Reshape(X, s)",
     "s = Shape(nobody) Y = Reshape(X, s)",
     "Y = Squeeze(nobody)",
@@ -91,7 +104,7 @@ NOTHING = [
     "a = Constant<value_ints = [0, 0]>() Y = Unsqueeze(X, a)",
     "a = Constant<value_ints = [7]>() Y = Unsqueeze(X, a)",
     "a = Constant<value_ints = [2]>() Y = Expand(X, a)",
-    "a = Constant<value_ints = [1, 1, 1]>() Y = Expand(X, a)",
+    "Y = Expand(X, nobody)",
     "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() t = Constant<value_ints = [2]>() "
     "Y = Slice(X, s, e, s, t)",
     "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1, 2]>() Y = Slice(X, s, e)",

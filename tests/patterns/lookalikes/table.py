@@ -203,7 +203,7 @@ LOOKALIKES: dict[str, Lookalike] = {
             scatter='s = ScatterElements <axis=1, reduction="none"> (z, r, u)',
             constants={"row_shape": "int64[2] row_shape = {6, 12}"},
         ),
-        "later form",
+        "lowered",
         True,
         "overwriting equals adding where windows tile: max-unpool and pool gradient are one",
         window=_TILES,

@@ -1,0 +1,108 @@
+"""AdaptiveMaxPool of sizes that do not divide, written out: windows by tables, ArgMax, positions by a table.
+
+No exporter has an operator for it, so that decompositions gather every window by a constant table, mask what is too
+much with −inf, reduce, and look the position up in a second table: dX = Reshape(ScatterElements(zeros, GatherElements(
+positions, ArgMax(Where(mask, Gather(x, windows), −inf))), updates, reduction="add")). What is proven here, value by
+value: each window reads, in row-major order, what PyTorch's adaptive pooling pools (⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1),
+and what is looked up is where it was read. Where an optimiser has merged the shape of the plane away, it is found
+again as one whose windows the tables hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.dims import Dim, Shape
+from poolgrad_lowering.evaluation import static_shape
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.first_maximum import RANKS, FirstMaximum, argmax_node
+from poolgrad_lowering.forward import Pooled
+from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
+from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.provenance import Numbering
+from poolgrad_lowering.scatter import Scatter, not_by_planes, not_onto_zeros, plane_argmax_of, scattered_gradient
+from poolgrad_lowering.views import view_sources
+from poolgrad_lowering.window_tables import adaptive_counts, factorisations
+from poolgrad_lowering.written_windows import written_windows
+
+
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    """The gradient that a ScatterElements node computes, or why it is not one; None where no table is read."""
+    scatter = Scatter.read(node)
+    reducer = None if isinstance(scatter, Refusal) else _looked_up(facts, scatter.recorded)
+    if isinstance(scatter, Refusal) or reducer is None:
+        return None
+    maximum = FirstMaximum.read(facts, reducer)
+    if isinstance(maximum, Refusal):
+        return maximum
+    pooled = _pooled(facts, maximum, scatter.recorded)
+    if isinstance(pooled, Refusal):
+        return pooled
+    elsewhere = not_onto_zeros(facts, scatter) or not_by_planes(facts, scatter, pooled, Numbering.PLANE)
+    argmax = plane_argmax_of(facts, scatter.recorded, pooled)
+    found = elsewhere or scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
+    if isinstance(found, Refusal):
+        return found
+    return replace(found, x_is_flat=facts.shape(pooled.x) != pooled.x_shape)
+
+
+def _looked_up(facts: Facts, recorded: Value) -> Node | None:
+    """The ArgMax whose answers are looked up in a table, or None."""
+    *_, made = view_sources(facts, recorded)
+    lookup = made.producer
+    answer = lookup.input(1) if lookup is not None and lookup.is_a("GatherElements") else None
+    return argmax_node(facts, answer) if answer is not None else None
+
+
+def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> Pooled | Refusal:
+    """What is pooled to what, proven from the tables."""
+    rows = _gathered_rows(facts, maximum)
+    shape = static_shape(facts, rows) if rows is not None else None
+    if rows is None or shape is None or len(shape) < 2 or 0 in shape or maximum.axis != len(maximum.shape) - 1:
+        return refuse(Code.WINDOW_TABLES, "ArgMax '{}' is not over windows gathered by a table", maximum.node.label)
+    element_type = facts.element_type(rows)
+    if not element_type:
+        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", rows.name)
+    table = written_windows(facts, maximum, recorded, rows, math.prod(shape[:-1]))
+    if isinstance(table, Refusal):
+        return table
+    for x, x_shape in _planes(facts, rows, shape):
+        counts = adaptive_counts(table, x_shape[2:])
+        if counts is not None:
+            return Pooled(x, element_type, _dims(x_shape), _dims(x_shape[:2] + counts))
+    return refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of adaptive pooling", rows.name)
+
+
+def _gathered_rows(facts: Facts, maximum: FirstMaximum) -> Value | None:
+    """The planes as rows, from which a Gather takes the windows behind a mask and a view."""
+    *_, masked = view_sources(facts, maximum.data)
+    mask = masked.producer
+    chosen = mask.input(1) if mask is not None and mask.is_a("Where") else None
+    *_, gathered = view_sources(facts, chosen) if chosen is not None else (masked,)
+    gather = gathered.producer
+    return gather.input(0) if gather is not None and gather.is_a("Gather") else None
+
+
+def _planes(facts: Facts, rows: Value, shape: tuple[int, ...]) -> Iterator[tuple[Value, tuple[int, ...]]]:
+    """Tensors that the rows are planes of, with their shapes: first those that exist, then what rows may have been."""
+    for source in reversed(list(view_sources(facts, rows))):
+        found = static_shape(facts, source)
+        if found is not None and len(found) in RANKS and math.prod(found[2:]) == shape[-1]:
+            yield source, found
+    if len(shape) == 3:
+        yield from ((rows, shape[:2] + sizes) for sizes in factorisations(shape[-1], 2))
+
+
+def _dims(sizes: tuple[int, ...]) -> Shape:
+    return tuple(Dim(size) for size in sizes)
+
+
+PATTERN = Pattern(
+    name="adaptive_window_tables",
+    anchors=(("", "ScatterElements"),),
+    summary="AdaptiveMaxPool written out: ScatterElements(reduction=add) by an ArgMax over windows gathered by a table",
+    match=match,
+)

@@ -1,0 +1,184 @@
+"""MaxPool written out by index arithmetic: windows by GatherND, ArgMax, and the position computed from its answer.
+
+torch decomposes `max_pool2d_with_indices` so where it is told to: Pad with −inf, Transpose, GatherND by a table of
+canvas coordinates, Transpose and Reshape to one window a row, ArgMax; its answer becomes row and column of the tap (by
+Div and Floor in float32, and Mod), those a position in the plane, and that one ScatterElements' index. The windows are
+read off the table and the pads, then everything is proven by computing it: each window reads what that MaxPool pools,
+in its order, and the arithmetic gives where it was read, for every answer of ArgMax. A window of nothing but −inf may
+choose its padding, whose position means nothing; CANN takes no −inf either.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from poolgrad_lowering.arithmetic_rules import ARITHMETIC_RULES, constant_input
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.dims import Dim, Shape
+from poolgrad_lowering.evaluation import Array, static_shape
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.first_maximum import RANKS, FirstMaximum
+from poolgrad_lowering.forward import Pooled
+from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.pool import AxisWindow, PoolAttributes
+from poolgrad_lowering.provenance import Numbering
+from poolgrad_lowering.scatter import Scatter, not_by_planes, not_onto_zeros, plane_argmax_of, scattered_gradient
+from poolgrad_lowering.shape_rules import static_integers
+from poolgrad_lowering.views import view_sources
+from poolgrad_lowering.window_tables import pool_table, same_windows
+from poolgrad_lowering.written_windows import written_windows
+
+_ARITHMETIC = tuple(op_type for op_type in ARITHMETIC_RULES if op_type not in ("Expand", "GatherElements"))
+_MAX_STEPS = 64
+
+
+@dataclass(frozen=True)
+class _Gathered:
+    """The GatherND that takes the windows: from x (N, C, spatial…), padded, by canvas coordinates.
+
+    `coordinates` is (out, kernel, out, kernel, …, axis), `pads` are those of a Pad over all axes, begins first.
+    """
+
+    x: Value
+    sizes: tuple[int, ...]
+    pads: tuple[int, ...]
+    coordinates: Array
+
+
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    """The gradient that a ScatterElements node computes, or why it is not one; None where nothing was computed."""
+    scatter = Scatter.read(node)
+    reducer = None if isinstance(scatter, Refusal) else _computed_from(facts, scatter.recorded)
+    if isinstance(scatter, Refusal) or reducer is None:
+        return None
+    gather = _gather_node(facts, reducer)
+    if gather is None:
+        return None
+    maximum = FirstMaximum.read(facts, reducer)
+    if isinstance(maximum, Refusal):
+        return maximum
+    return _gradient(facts, scatter, maximum, gather)
+
+
+def _gradient(facts: Facts, scatter: Scatter, maximum: FirstMaximum, gather: Node) -> PoolGradient | Refusal:
+    gathered = _gathered(facts, gather)
+    if gathered is None or maximum.axis != len(maximum.shape) - 1:
+        return refuse(Code.WINDOW_TABLES, "GatherND '{}' is not proven to take windows", gather.label)
+    windows = _windows(gathered)
+    pooled = _pooled(facts, maximum, scatter.recorded, gathered, windows)
+    if isinstance(pooled, Refusal):
+        return pooled
+    elsewhere = not_onto_zeros(facts, scatter) or not_by_planes(facts, scatter, pooled, Numbering.PLANE)
+    argmax = plane_argmax_of(facts, scatter.recorded, pooled)
+    return elsewhere or scattered_gradient(facts, scatter, pooled, _attributes(windows), argmax)
+
+
+def _computed_from(facts: Facts, recorded: Value) -> Node | None:
+    """The ArgMax whose answer the indices are computed from, through arithmetic and not through views alone."""
+    pending, computed = [recorded], False
+    for _ in range(_MAX_STEPS):
+        if not pending:
+            return None
+        made = pending.pop().producer
+        if made is None:
+            continue
+        if made.is_a("ArgMax"):
+            return made if computed else None
+        if made.is_a(*_ARITHMETIC) or facts.is_view(made):
+            computed = computed or made.is_a(*_ARITHMETIC)
+            operands = (made.input(position) for position in range(len(made.proto.input)))
+            pending += [operand for operand in operands if operand is not None]
+    return None
+
+
+def _gather_node(facts: Facts, reducer: Node) -> Node | None:
+    """The GatherND whose windows an ArgMax is over, behind views and a Transpose."""
+    data = reducer.input(0)
+    for _ in range(2):
+        if data is None:
+            return None
+        *_, made = view_sources(facts, data)
+        node = made.producer
+        if node is None or node.is_a("GatherND"):
+            return node
+        data = node.input(0) if node.is_a("Transpose") else None
+    return None
+
+
+def _gathered(facts: Facts, gather: Node) -> _Gathered | None:
+    """What is gathered from what, where it is a table of coordinates on the planes of one tensor."""
+    source, coordinates = gather.input(0), constant_input(facts, gather, 1)
+    transpose = source.producer if source is not None else None
+    canvas = transpose.input(0) if transpose is not None and transpose.is_a("Transpose") else None
+    pad = canvas.producer if canvas is not None else None
+    padded = pad is not None and pad.is_a("Pad")
+    x = pad.input(0) if pad is not None and padded else canvas
+    sizes = static_shape(facts, x) if x is not None else None
+    if x is None or sizes is None or coordinates is None or len(sizes) not in RANKS or 0 in sizes:
+        return None
+    pads = static_integers(facts, pad, 1) if pad is not None and padded else [0] * 2 * len(sizes)
+    spatial = len(sizes) - 2
+    if pads is None or len(pads) != 2 * len(sizes) or coordinates.ndim != 2 * spatial + 1 or not coordinates.size:
+        return None
+    return _Gathered(x, sizes, tuple(pads), coordinates) if coordinates.shape[-1] == spatial else None
+
+
+def _windows(gathered: _Gathered) -> list[AxisWindow]:
+    """The windows that the table looks like, one per spatial axis; not proven yet."""
+    return [_window(gathered, axis) for axis in range(len(gathered.sizes) - 2)]
+
+
+def _window(gathered: _Gathered, axis: int) -> AxisWindow:
+    rank = len(gathered.sizes)
+    begin, end = gathered.pads[2 + axis], gathered.pads[rank + 2 + axis]
+    others = tuple(other for other in range(2 * (rank - 2)) if other // 2 != axis)
+    taps = gathered.coordinates[..., axis].min(axis=others)
+    count, kernel = taps.shape
+    # Of a single window no stride is seen: one beyond the canvas makes no second one.
+    stride = int(taps[1, 0] - taps[0, 0]) if count > 1 else begin + gathered.sizes[2 + axis] + end
+    return AxisWindow(kernel, stride, begin, end, int(taps[0, 1] - taps[0, 0]) if kernel > 1 else 1)
+
+
+def _pooled(
+    facts: Facts, maximum: FirstMaximum, recorded: Value, gathered: _Gathered, windows: list[AxisWindow]
+) -> Pooled | Refusal:
+    """What is pooled to what, once the table of its windows is proven to be a MaxPool's."""
+    sizes, counts = gathered.sizes, gathered.coordinates.shape[0:-1:2]
+    table = written_windows(facts, maximum, recorded, gathered.x, math.prod(sizes[:2]))
+    if isinstance(table, Refusal):
+        return table
+    if any(min(w.stride, w.dilation) < 1 or min(w.begin, w.end) < 0 for w in windows) or not same_windows(
+        table, pool_table(windows, sizes[2:], counts)
+    ):
+        return refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of a max pool", gathered.x.name)
+    element_type = facts.element_type(gathered.x)
+    if not element_type:
+        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", gathered.x.name)
+    return Pooled(gathered.x, element_type, _dims(sizes), _dims(sizes[:2] + counts))
+
+
+def _attributes(windows: list[AxisWindow]) -> PoolAttributes:
+    return PoolAttributes(
+        kernel=tuple(window.kernel for window in windows),
+        strides=tuple(window.stride for window in windows),
+        begins=tuple(window.begin for window in windows),
+        ends=tuple(window.end for window in windows),
+        dilations=tuple(window.dilation for window in windows),
+        ceil=False,
+        auto_pad="NOTSET",
+        storage_order=0,
+    )
+
+
+def _dims(sizes: tuple[int, ...]) -> Shape:
+    return tuple(Dim(extent) for extent in sizes)
+
+
+PATTERN = Pattern(
+    name="decomposed_forward",
+    anchors=(("", "ScatterElements"),),
+    summary="MaxPool written out: ScatterElements(reduction=add) by arithmetic on an ArgMax over GatherND's windows",
+    match=match,
+)

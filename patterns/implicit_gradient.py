@@ -1,0 +1,53 @@
+"""ONNX's preview operator `Gradient`: dw = Gradient <xs, zs, y> (…), which names a gradient and leaves it to a runtime.
+
+The gradient of a MaxPool between `xs` and `y` is then in no node, so there is nothing to lower; no runtime implements
+the operator. It is refused where a MaxPool lies in front of `y`, so that the report does not pass over it: a tool that
+writes the backward graph out has to come first. Without a MaxPool it is no anchor.
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.attributes import text
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.gradient import Pattern
+from poolgrad_lowering.index import Node, Value
+
+
+def match(facts: Facts, node: Node) -> Refusal | None:
+    """Why a Gradient node is not lowered; None where no MaxPool is in front of what is differentiated."""
+    name = text(node, "y")
+    pool = None if name is None or facts.is_function(node) else _pool_before(node.scope.resolve(name))
+    if pool is None:
+        return None
+    return refuse(
+        Code.IMPLICIT_GRADIENT,
+        "Gradient '{}' differentiates '{}' through MaxPool '{}', and no node computes that",
+        node.label,
+        name,
+        pool.label,
+    )
+
+
+def _pool_before(value: Value | None) -> Node | None:
+    """The nearest MaxPool that `value` is computed from."""
+    pending, seen = [value], {value}
+    for reached in pending:
+        node = reached.producer if reached is not None else None
+        if node is None:
+            continue
+        if node.is_a("MaxPool"):
+            return node
+        sources = [node.input(position) for position in range(len(node.proto.input))]
+        new = [source for source in sources if source not in seen]
+        seen.update(new)
+        pending.extend(new)
+    return None
+
+
+PATTERN = Pattern(
+    name="implicit_gradient",
+    anchors=(("ai.onnx.preview.training", "Gradient"),),
+    summary="ONNX's preview operator Gradient over a graph with a MaxPool: refused",
+    match=match,
+)

@@ -1,0 +1,88 @@
+"""The maximum over one axis (`torch.max(x, dim)`): dX = ScatterElements(zeros, ArgMax along the axis, updates).
+
+PointNet and its kin pool points or neighbours so. Along a spatial axis it is a max pool: one window as long as the
+axis, size one on the other spatial axes. Each line along the axis gets one index, so that a scatter that overwrites,
+as PyTorch exports it, is the same as one that adds, but for the sign of a gradient of -0.0, which adding onto +0.0
+loses. What is proven here: the scatter goes along the reduced axis of a tensor of x's own shape, and the axis is a
+spatial one.
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.attributes import integer
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.dims import Dim, Shape, Shown
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.first_maximum import FirstMaximum, argmax_node
+from poolgrad_lowering.forward import Pooled
+from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
+from poolgrad_lowering.index import Node
+from poolgrad_lowering.provenance import Numbering
+from poolgrad_lowering.scatter import Argmax, Scatter, not_onto_zeros, scattered_gradient
+
+
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    """The gradient that a ScatterElements node computes, or why it is not one; None where it is no ArgMax's.
+
+    A plane flattened to one axis is `torch_global_max`'s.
+    """
+    scatter = Scatter.read(node)
+    reducer = None if isinstance(scatter, Refusal) else argmax_node(facts, scatter.recorded)
+    if isinstance(scatter, Refusal) or reducer is None:
+        return None
+    maximum = FirstMaximum.read(facts, reducer)
+    if isinstance(maximum, Refusal):
+        return maximum
+    if maximum.flattened(facts) is not None:
+        return None
+    return _gradient(facts, scatter, maximum)
+
+
+def _gradient(facts: Facts, scatter: Scatter, maximum: FirstMaximum) -> PoolGradient | Refusal:
+    pooled = _one_line(facts, maximum)
+    if isinstance(pooled, Refusal):
+        return pooled
+    elsewhere = not_onto_zeros(facts, scatter, ("add", "none")) or _not_along(facts, scatter, maximum, pooled)
+    argmax = Argmax(scatter.recorded, Numbering.AXIS, axis=maximum.axis - 2)
+    return elsewhere or scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
+
+
+def _one_line(facts: Facts, maximum: FirstMaximum) -> Pooled | Refusal:
+    """The pooling of x to one element a line along the axis."""
+    x, shape, axis = maximum.data, maximum.shape, maximum.axis
+    if axis < 2:
+        return refuse(Code.NOT_SPATIAL, "ArgMax '{}' is over axis {} of {}", maximum.node.label, axis, Shown(shape))
+    element_type = facts.element_type(x)
+    if not element_type:
+        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
+    return Pooled(x, element_type, shape, _with_one(shape, axis))
+
+
+def _not_along(facts: Facts, scatter: Scatter, maximum: FirstMaximum, pooled: Pooled) -> Refusal | None:
+    """Why an index would not be the position along the reduced axis of x."""
+    base, recorded = facts.shape(scatter.base), facts.shape(scatter.recorded)
+    if base is None or recorded is None:
+        return refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterElements '{}' are not known", scatter.node.label)
+    along = integer(scatter.node, "axis") in (maximum.axis, maximum.axis - len(maximum.shape))
+    if along and (base, recorded) == (pooled.x_shape, pooled.pooled_shape):
+        return None
+    return refuse(
+        Code.ROWS,
+        "{} onto {} is not proven to go along axis {} of {}",
+        Shown(recorded),
+        Shown(base),
+        maximum.axis,
+        Shown(pooled.x_shape),
+    )
+
+
+def _with_one(shape: Shape, axis: int) -> Shape:
+    return (*shape[:axis], Dim(1), *shape[axis + 1 :])
+
+
+PATTERN = Pattern(
+    name="max_over_axis",
+    anchors=(("", "ScatterElements"),),
+    summary="The maximum over one spatial axis: ScatterElements onto zeros by an ArgMax along it",
+    match=match,
+)

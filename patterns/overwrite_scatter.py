@@ -1,0 +1,72 @@
+"""Scatters without a reduction: dX = Reshape(ScatterElements(zeros, indices, updates)), or with ScatterND.
+
+PyTorch's `scatter` and `index_put`, and the MaxUnpool of SegNet and its kind, which is the same thing. The legacy
+exporter writes `index_put(accumulate=True)` and `index_add` so too, with an Add of zeros behind, and loses the
+accumulation. Where windows share an element, the last one wins instead of the sum: that is no gradient and stays. Where
+no two windows can overlap (the effective kernel is at most the stride, or there is one window, on every axis), nothing
+is ever written twice, and overwriting is adding. One bit differs: an incoming −0.0 is written as it is, and added to
+zero as +0.0.
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.attributes import attribute
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.forward import ForwardPool, forward_pool
+from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.index import Node
+from poolgrad_lowering.provenance import indices
+from poolgrad_lowering.scatter import Argmax, Scatter, not_by_planes, not_onto_zeros, scattered_gradient
+from poolgrad_lowering.scatter_nd import not_by_rows, within_rows
+
+
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    """The gradient that an overwriting scatter computes, or why it is not one that can be lowered.
+
+    None where it reduces, or overwrites by something else than a MaxPool's Indices.
+    """
+    scatter = Scatter.read(node)
+    if isinstance(scatter, Refusal) or attribute(node, "reduction") not in (None, "none"):
+        return None
+    by_rows = node.is_a("ScatterND")
+    found = indices(facts, (within_rows(scatter) if by_rows else scatter).recorded)
+    if isinstance(found, Refusal):
+        return None
+    forward = forward_pool(facts, found.pool)
+    if isinstance(forward, Refusal):
+        return forward
+    if (overlapping := _overlapping(node, forward)) is not None:
+        return overlapping
+    if (elsewhere := not_onto_zeros(facts, scatter, ("none",))) is not None:
+        return elsewhere
+    misplaced = (not_by_rows if by_rows else not_by_planes)(facts, scatter, forward, found.numbering)
+    if misplaced is not None:
+        return misplaced
+    argmax = Argmax(found.argmax, found.argmax_numbering)
+    return scattered_gradient(facts, scatter, forward, forward.attributes, argmax)
+
+
+def _overlapping(node: Node, forward: ForwardPool) -> Refusal | None:
+    """Whether two windows may share an element."""
+    pool = forward.attributes
+    axes = zip(pool.kernel, pool.dilations, pool.strides, forward.pooled_shape[2:], strict=True)
+    for number, (kernel, dilation, stride, count) in enumerate(axes):
+        if (kernel - 1) * dilation + 1 > stride and count.static != 1:
+            return refuse(
+                Code.OVERLAPPING_OVERWRITE,
+                "{} '{}' overwrites, and windows of MaxPool '{}' overlap on spatial axis {}",
+                node.proto.op_type,
+                node.label,
+                forward.node.label,
+                number,
+            )
+    return None
+
+
+PATTERN = Pattern(
+    name="overwrite_scatter",
+    anchors=(("", "ScatterElements"), ("", "ScatterND")),
+    summary="PyTorch scatter and index_put, max-unpool: overwriting by a MaxPool's Indices where no windows overlap",
+    match=match,
+)

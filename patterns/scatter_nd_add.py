@@ -1,0 +1,45 @@
+"""PyTorch's `index_put(accumulate=True)`: dX = Reshape(ScatterND(zeros, indices, updates, reduction="add")).
+
+Two spellings come out of the dynamo exporter: on the flattened tensor, by plane-local Indices plus a constant table of
+each plane's first index; and on rows, one per (n, c) plane, by a constant table of the rows' numbers joined to the
+Indices. Both tables are checked value by value. What else has to hold, and what happens to half types, is as for
+ScatterElements (`torch_scatter_add`).
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.codes import Refusal
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.forward import forward_pool
+from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.index import Node
+from poolgrad_lowering.provenance import indices
+from poolgrad_lowering.scatter import Argmax, Scatter, not_onto_zeros, scattered_gradient
+from poolgrad_lowering.scatter_nd import not_by_rows, within_rows
+
+
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal:
+    """The gradient that a ScatterND node computes, or why it is not one that can be lowered."""
+    scatter = Scatter.read(node)
+    if isinstance(scatter, Refusal):
+        return scatter
+    found = indices(facts, within_rows(scatter).recorded)
+    if isinstance(found, Refusal):
+        return found
+    if (elsewhere := not_onto_zeros(facts, scatter)) is not None:
+        return elsewhere
+    forward = forward_pool(facts, found.pool)
+    if isinstance(forward, Refusal):
+        return forward
+    if (misplaced := not_by_rows(facts, scatter, forward, found.numbering)) is not None:
+        return misplaced
+    argmax = Argmax(found.argmax, found.argmax_numbering)
+    return scattered_gradient(facts, scatter, forward, forward.attributes, argmax)
+
+
+PATTERN = Pattern(
+    name="scatter_nd_add",
+    anchors=(("", "ScatterND"),),
+    summary="PyTorch joint graphs: ScatterND(reduction=add) of dY onto zeros by a MaxPool's Indices and fixed tables",
+    match=match,
+)

@@ -1,0 +1,133 @@
+"""TensorFlow's `MaxPoolGradWithArgmax` as tf2onnx leaves it: dx = MaxPoolGradWithArgmax(x, dy, argmax).
+
+tf2onnx converts MaxPoolWithArgmax to a MaxPool between Transposes and writes the arithmetic that turns its Indices into
+TensorFlow's: the position in a channels-last tensor, `(h·W + w)·C + c`, plus `n·H·W·C` where the batch is counted. What
+is proven here is that argmax is exactly that, of a MaxPool over x with the same windows; the lowered node then takes
+the Indices themselves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolgrad_lowering.attributes import attribute
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.dims import Dim, Shape, size
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.layout import Arranged, arranged, channels_to_last
+from poolgrad_lowering.tensorflow import DOMAINS, gradient_operator, tensorflow_gradient
+
+_RANK = 4  # TensorFlow has the operator for two spatial axes and channels last only
+_MAX_DEPTH = 8
+_POSITION, _CHANNEL, _BATCH = "position", "channel", "batch"
+
+Coefficients = dict[str, Dim]
+"""What a tensor of indices is the sum of: the plane's position, the channel's and the batch's number, each times it."""
+
+
+def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    """The gradient that a MaxPoolGradWithArgmax node computes, or why it is not one that can be lowered.
+
+    None for a call of the model's own function.
+    """
+    if facts.is_function(node):
+        return None
+    x, grad, argmax = node.input(0), node.input(1), node.input(2)
+    if x is None or grad is None or argmax is None:
+        return refuse(Code.ARITY, "MaxPoolGradWithArgmax '{}' lacks an input", node.label)
+    operator = gradient_operator(node)
+    if isinstance(operator, Refusal):
+        return operator
+    pool = _pool_behind(argmax)
+    if pool is None or not operator.channels_last:
+        return refuse(Code.NO_FORWARD_POOL, "'{}' does not come from the Indices of a MaxPool", argmax.name)
+    if not _is_argmax(facts, argmax, pool, counts_batch=bool(attribute(node, "include_batch_in_index"))):
+        return refuse(
+            Code.INDICES_NUMBERING,
+            "'{}' is not proven to be the Indices of MaxPool '{}' counted channels last",
+            argmax.name,
+            pool.label,
+        )
+    return tensorflow_gradient(facts, operator, pool, x, grad)
+
+
+def _pool_behind(argmax: Value) -> Node | None:
+    """The MaxPool whose Indices go into the arithmetic."""
+    pending, seen = [argmax], {argmax}
+    for reached in pending:
+        node = reached.producer
+        if node is not None and node.is_a("MaxPool"):
+            return node if reached == node.output(1) else None
+        if node is not None and node.is_a("Add", "Mul", "Mod", "Transpose", "Identity"):
+            sources = [source for position in (0, 1) if (source := node.input(position)) is not None]
+            pending += [source for source in sources if source not in seen]
+            seen.update(sources)
+    return None
+
+
+def _is_argmax(facts: Facts, argmax: Value, pool: Node, *, counts_batch: bool) -> bool:
+    """Whether `argmax` is `(h·W + w)·C + c` of the pool's maxima, plus `n·H·W·C` where the batch is counted."""
+    x = pool.input(0)
+    shape = facts.shape(x) if x is not None else None
+    if shape is None or len(shape) != _RANK:
+        return False
+    expected = {_POSITION: shape[1], _CHANNEL: Dim(1)} | ({_BATCH: size(shape[1:])} if counts_batch else {})
+    return _coefficients(facts, argmax, pool, shape, _MAX_DEPTH) == expected
+
+
+def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth: int) -> Coefficients | None:
+    """What `value` is the sum of; None where it is anything else, or deeper than converters write."""
+    node = value.producer
+    left, right = (node.input(0), node.input(1)) if node is not None else (None, None)
+    if node is None or left is None or right is None or not node.is_a("Add", "Mul"):
+        counted = _counted(facts, value, pool, x_shape)
+        return None if counted is None else {counted: Dim(1)}
+    if depth == 0:
+        return None
+    if node.is_a("Mul"):
+        if facts.integers(right) is None:
+            left, right = right, left
+        factor, part = facts.integers(right), _coefficients(facts, left, pool, x_shape, depth - 1)
+        if factor is None or len(factor) != 1 or part is None:
+            return None
+        return {name: coefficient * factor[0] for name, coefficient in part.items()}
+    first = _coefficients(facts, left, pool, x_shape, depth - 1)
+    second = _coefficients(facts, right, pool, x_shape, depth - 1)
+    return None if first is None or second is None or first.keys() & second.keys() else first | second
+
+
+def _counted(facts: Facts, value: Value, pool: Node, x_shape: Shape) -> str | None:
+    """What a tensor that broadcasts over (N, H, W, C) counts."""
+    node, channels = value.producer, x_shape[1].static
+    constant = facts.constant(value)
+    if constant is not None and channels is not None:
+        return _CHANNEL if np.array_equal(constant, np.arange(channels)) else None
+    source, second = (node.input(0), node.input(1)) if node is not None else (None, None)
+    if node is None or source is None or second is None:
+        return None
+    if node.is_a("Mod"):
+        behind = arranged(source, _RANK)
+        in_order = behind == Arranged(Value(pool.scope, pool.proto.output[1]), tuple(channels_to_last(_RANK)))
+        return _POSITION if in_order and facts.integers(second) == (size(x_shape[2:]),) else None
+    along_batch = node.is_a("Unsqueeze") and facts.integers(second) == (Dim(1), Dim(2), Dim(3))
+    return _BATCH if along_batch and _is_range(facts, source, x_shape[0]) else None
+
+
+def _is_range(facts: Facts, value: Value, count: Dim) -> bool:
+    """Whether it is 0, 1, … count − 1."""
+    node = value.producer
+    if node is None or not node.is_a("Range"):
+        return False
+    bounds = [node.input(position) for position in range(3)]
+    expected = [(Dim(0),), (count,), (Dim(1),)]
+    return [None if bound is None else facts.integers(bound) for bound in bounds] == expected
+
+
+PATTERN = Pattern(
+    name="tensorflow_max_pool_grad_with_argmax",
+    anchors=tuple((domain, "MaxPoolGradWithArgmax") for domain in DOMAINS),
+    summary="TensorFlow through tf2onnx: MaxPoolGradWithArgmax (x, dy, argmax), argmax made from a MaxPool's Indices",
+    match=match,
+)

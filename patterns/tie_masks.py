@@ -1,0 +1,73 @@
+"""Equality masks: dX = Equal(x, maximum of x) · dY, recognised and never lowered.
+
+Where a framework has no argmax at hand it compares x with its own maximum: JAX, TensorFlow and torch's `amax` with the
+maximum over whole axes, dividing the gradient by the number of equal maxima; hand-written modules with a MaxPool's
+output spread back over its windows, giving every one of them the whole gradient. A pool's gradient goes to the first
+maximum alone, and after a ReLU equal maxima (zeros) are the rule. The masks that keep a heat map's local maxima in
+detectors look the same and are no gradients at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.facts import VIEW_OPS, Facts
+from poolgrad_lowering.gradient import Pattern
+from poolgrad_lowering.index import Node, Value
+
+_CODES = {
+    "ReduceMax": Code.SPLITS_TIES,
+    "GlobalMaxPool": Code.SPLITS_TIES,
+    "MaxPool": Code.PAYS_ALL_TIES,
+}
+_LAYOUT = (*VIEW_OPS, "Transpose")
+_SPREADS = (*_LAYOUT, "Expand", "Resize", "Tile", "Upsample")
+_MAX_CHAIN = 64
+
+
+def match(_: Facts, node: Node) -> Refusal | None:
+    """Why an Equal node's mask is no pool's gradient; None where it does not compare a value with its own maximum."""
+    left, right = node.input(0), node.input(1)
+    if left is None or right is None:
+        return None
+    for compared, bound in ((left, right), (right, left)):
+        spread = list(_upstream(bound, _SPREADS))[-1]
+        maximum = spread.producer
+        if maximum is not None and maximum.is_a(*_CODES) and _pools(maximum, spread, compared):
+            return refuse(
+                _CODES[maximum.op[1]],
+                "Equal '{}' marks all elements of '{}' that equal {} '{}', not the first",
+                node.label,
+                compared.name,
+                maximum.op[1],
+                maximum.label,
+            )
+    return None
+
+
+def _pools(maximum: Node, pooled: Value, compared: Value) -> bool:
+    """Whether the pooled value is the maximum of what is compared with it, in whatever layout."""
+    source = maximum.input(0)
+    if source is None or pooled != maximum.output(0):
+        return False
+    return bool(set(_upstream(source, _LAYOUT)) & set(_upstream(compared, _LAYOUT)))
+
+
+def _upstream(value: Value, through: tuple[str, ...]) -> Iterator[Value]:
+    """The value, and those that it comes from through the first inputs of some operators, nearest first."""
+    for _ in range(_MAX_CHAIN):
+        yield value
+        node = value.producer
+        source = node.input(0) if node is not None and node.is_a(*through) else None
+        if source is None:
+            return
+        value = source
+
+
+PATTERN = Pattern(
+    name="tie_masks",
+    anchors=(("", "Equal"),),
+    summary="Equality with the own maximum (amax, jnp.max, tf.reduce_max, upsampled pools): recognised, never lowered",
+    match=match,
+)

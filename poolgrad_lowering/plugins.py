@@ -1,0 +1,86 @@
+"""Forms of other packages, registered under the entry point group `poolgrad_lowering.patterns`.
+
+An entry names a `Pattern`, or a module with a `PATTERN`. What cannot be loaded is named and left out; a form that fails
+on a model refuses the anchor it was asked about. Neither stops a lowering.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
+
+from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.index import Node
+
+logger = logging.getLogger(__name__)
+
+GROUP = "poolgrad_lowering.patterns"
+
+
+@dataclass(frozen=True)
+class BrokenPlugin:
+    """An entry that is not used: its name in the entry point group, and why."""
+
+    name: str
+    reason: str
+
+
+def load_plugins(taken: Iterable[str]) -> tuple[tuple[Pattern, ...], tuple[BrokenPlugin, ...]]:
+    """The forms of other packages in the order of their entries, and the entries that give none.
+
+    `taken` are names that no form may have any more.
+    """
+    names = set(taken)
+    patterns: list[Pattern] = []
+    broken: list[BrokenPlugin] = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+        loaded = _load(entry, names)
+        if isinstance(loaded, Pattern):
+            names.add(loaded.name)
+            patterns.append(_guarded(loaded))
+        else:
+            logger.warning("form '%s' of another package is not used: %s", loaded.name, loaded.reason)
+            broken.append(loaded)
+    return tuple(patterns), tuple(broken)
+
+
+def _load(entry: EntryPoint, names: set[str]) -> Pattern | BrokenPlugin:
+    try:
+        loaded = entry.load()  # another package's code: anything can come out of it
+    except Exception as error:
+        return BrokenPlugin(entry.name, f"{entry.value} cannot be loaded: {type(error).__name__}: {error}")
+    pattern = loaded if isinstance(loaded, Pattern) else getattr(loaded, "PATTERN", None)
+    if not isinstance(pattern, Pattern):
+        return BrokenPlugin(entry.name, f"{entry.value} is neither a Pattern nor a module with a PATTERN")
+    if not _is_well_formed(pattern):
+        return BrokenPlugin(entry.name, f"{entry.value} needs a name, anchors as pairs (domain, op type) and a match")
+    if pattern.name in names:
+        return BrokenPlugin(entry.name, f"{entry.value} has the name of another form, '{pattern.name}'")
+    return pattern
+
+
+def _is_well_formed(pattern: Pattern) -> bool:
+    pairs = isinstance(pattern.anchors, tuple) and all(
+        isinstance(anchor, tuple) and len(anchor) == 2 and all(isinstance(part, str) for part in anchor)
+        for anchor in pattern.anchors
+    )
+    return pairs and isinstance(pattern.name, str) and bool(pattern.name) and callable(pattern.match)
+
+
+def _guarded(pattern: Pattern) -> Pattern:
+    """The form with its errors and wrong answers made refusals."""
+
+    def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+        try:
+            verdict: object = pattern.match(facts, node)
+        except Exception as error:
+            verdict = f"{type(error).__name__}: {error}"
+        if verdict is None or isinstance(verdict, (PoolGradient, Refusal)):
+            return verdict
+        return refuse(Code.PLUGIN_FAILED, "form '{}' failed on '{}': {}", pattern.name, node.label, verdict)
+
+    return replace(pattern, match=match)

@@ -1,0 +1,246 @@
+"""AdaptiveMaxPool written out by tables: every kind of sizes that is lowered, and tables with one thing changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from lowering_checks import TARGETS, backward, check_refused, check_same_results, check_well_formed, node_text
+from onnx import ModelProto
+from oracles import assert_same_bits, run_ort
+from written_out import adaptive, adaptive_windows
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+RUNNERS = [run_ort]
+"""onnx's reference evaluator takes no negative axis in GatherElements."""
+
+FORWARD = """
+    f = Reshape (x, flat_shape)
+    g = Gather <axis=-1> (f, windows)
+    w = Reshape (g, split_shape)
+    m = Where (mask, w, minus_infinity)
+    y = ReduceMax <keepdims=0> (m, last)
+    a = ArgMax <axis=-1, keepdims=0> (m)
+    k = Unsqueeze (a, last)
+    p = GatherElements <axis=-1> (positions, k)
+"""
+
+
+def check(model: ModelProto, expected: str, target: str = "atlas-a2") -> ModelProto:
+    """As `check_lowered`, of a model whose tables are no text."""
+    lowered = lower(model, target=target).model
+    assert node_text(lowered.graph) == node_text(onnx.parser.parse_graph(f"g () => () {{ {expected} }}"))
+    check_same_results(model, lowered, runners=RUNNERS)
+    check_well_formed(model, lowered, target)
+    return lowered
+
+
+def test_two_axes_that_do_not_divide() -> None:
+    check(
+        adaptive((5, 7), (3, 4)),
+        f"""{FORWARD}
+            dx_pooled_argmax_shape = Constant <value = int64[4] {{2, 3, 3, 4}}> ()
+            dx_pooled_argmax = Reshape (p, dx_pooled_argmax_shape)
+            dx_argmax = Cast <to=6> (dx_pooled_argmax)
+            dx = npu.AdaptiveMaxPool3DGrad (x, dy, dx_argmax)""",
+    )
+
+
+def test_one_axis_whose_argmax_has_the_pooled_shape() -> None:
+    check(
+        adaptive((25,), (7,)),
+        f"""{FORWARD}
+            q = Squeeze (p, last)
+            dx_argmax = Cast <to=6> (q)
+            dx = npu.AdaptiveMaxPool3DGrad (x, dy, dx_argmax)""",
+    )
+
+
+def test_sizes_that_divide_become_a_max_pool() -> None:
+    check(
+        adaptive((6, 8), (3, 2)),
+        f"""{FORWARD}
+            dx_pooled_argmax_shape = Constant <value = int64[4] {{2, 3, 3, 2}}> ()
+            dx_pooled_argmax = Reshape (p, dx_pooled_argmax_shape)
+            dx_argmax = Cast <to=6> (dx_pooled_argmax)
+            {backward(window="ksize=[1,2,4], strides=[1,2,4], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0")}""",
+    )
+
+
+def test_a_plane_whose_shape_was_merged_away() -> None:
+    """Of nested pools the inner one reads rows (N, C, 35): its tables tell that they were 5 by 7."""
+    check(
+        adaptive((5, 7), (3, 4), x_shape=(2, 3, 35), flat="f = Identity (x)"),
+        f"""{FORWARD.replace("Reshape (x, flat_shape)", "Identity (x)")}
+            dx_pooled_argmax_shape = Constant <value = int64[4] {{2, 3, 3, 4}}> ()
+            dx_pooled_argmax = Reshape (p, dx_pooled_argmax_shape)
+            dx_argmax = Cast <to=6> (dx_pooled_argmax)
+            dx_x_shape = Constant <value = int64[4] {{2, 3, 5, 7}}> ()
+            dx_x = Reshape (f, dx_x_shape)
+            dx_AdaptiveMaxPool3DGrad = npu.AdaptiveMaxPool3DGrad (dx_x, dy, dx_argmax)
+            dx_view_shape = Constant <value = int64[3] {{2, 3, 35}}> ()
+            dx = Reshape (dx_AdaptiveMaxPool3DGrad, dx_view_shape)""",
+    )
+
+
+SIZES = [((5,), (2,)), ((3, 4), (5, 6)), ((13, 15), (4, 4)), ((1, 7), (1, 3)), ((4, 5, 6), (3, 2, 4)), ((7, 7), (7, 7))]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("sizes", "counts"), SIZES)
+def test_against_torch(sizes: tuple[int, ...], counts: tuple[int, ...], target: str) -> None:
+    torch = pytest.importorskip("torch")
+    result = lower(adaptive(sizes, counts), target=target)
+    assert [anchor.pattern for anchor in result.report.anchors] == ["adaptive_window_tables"]
+    random = np.random.default_rng(len(sizes))
+    x = random.integers(0, 4, (2, 3, *sizes)).astype(np.float32)  # ties: torch takes the first of them too
+    dy = random.integers(-4, 5, (2, 3, *counts)).astype(np.float32)  # sums of them are exact in any order
+    leaf = torch.tensor(x, requires_grad=True)
+    pooling = getattr(torch.nn.functional, f"adaptive_max_pool{len(sizes)}d")
+    pooling(leaf, counts).backward(torch.tensor(dy))
+    assert_same_bits(run_ort(result.model, {"x": x, "dy": dy})["dx"], leaf.grad.numpy())
+
+
+def test_half_types_between_casts() -> None:
+    model = adaptive(
+        (5, 7),
+        (3, 4),
+        element_type="float16",
+        updates="v = Reshape (dy, row_shape)\nu = Cast <to=1> (v)",
+        result="d = Cast <to=10> (s)\ndx = Reshape (d, x_shape)",
+        tables={"zero": np.float32(0)},
+    )
+    result = lower(model)
+    assert [anchor.op for anchor in result.report.anchors] == ["AdaptiveMaxPool3DGrad"]
+    check_same_results(model, result.model, runners=RUNNERS)
+
+
+POSITIONS, MASK = adaptive_windows((5, 7), (3, 4))
+
+
+def changed(table: Any, at: tuple[int, ...], value: Any) -> Any:
+    """Return a copy of a table with one element changed."""
+    copy = np.array(table)
+    copy[at] = value
+    return copy
+
+
+def everywhere(table: Any) -> Any:
+    """Return the table of positions for all planes."""
+    return np.broadcast_to(table, (2, 3, *table.shape)).copy()
+
+
+def swapped(table: Any, one: int, other: int) -> Any:
+    """Return a copy of a table with two columns exchanged."""
+    copy = np.array(table)
+    copy[:, [one, other]] = copy[:, [other, one]]
+    return copy
+
+
+NOT_ADAPTIVE = "the windows of 'f' are not those of adaptive pooling"
+REPORTED = "'r' holds other positions than those where ArgMax 'a' looks"
+UNREAD = "'m' is not proven to be windows of 'f'"
+NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
+    "a_window_that_reads_elsewhere": (
+        Code.WINDOW_TABLES,
+        REPORTED,
+        adaptive((5, 7), (3, 4), tables={"windows": changed(POSITIONS, (2, 1), 30).reshape(-1)}),
+    ),
+    "a_position_that_was_not_read": (
+        Code.WINDOW_TABLES,
+        REPORTED,
+        adaptive((5, 7), (3, 4), tables={"positions": everywhere(changed(POSITIONS, (2, 1), 30))}),
+    ),
+    "positions_that_differ_between_planes": (
+        Code.WINDOW_TABLES,
+        "'r' does not follow from ArgMax 'a'",
+        adaptive((5, 7), (3, 4), tables={"positions": changed(everywhere(POSITIONS), (1, 2, 2, 1), 30)}),
+    ),
+    "other_windows_than_adaptive_ones": (
+        Code.WINDOW_TABLES,
+        NOT_ADAPTIVE,
+        adaptive(
+            (5, 7),
+            (3, 4),
+            tables={
+                "windows": changed(POSITIONS, (2, 1), 30).reshape(-1),
+                "positions": everywhere(changed(POSITIONS, (2, 1), 30)),
+            },
+        ),
+    ),
+    "one_element_more": (
+        Code.WINDOW_TABLES,
+        NOT_ADAPTIVE,
+        adaptive((5, 7), (3, 4), tables={"mask": np.ones_like(MASK)}),
+    ),
+    "one_element_less": (
+        Code.WINDOW_TABLES,
+        NOT_ADAPTIVE,
+        adaptive((5, 7), (3, 4), tables={"mask": changed(MASK, (0, 1), False)}),
+    ),
+    "another_order_in_each_window": (
+        Code.WINDOW_TABLES,
+        NOT_ADAPTIVE,
+        adaptive(
+            (5, 7),
+            (3, 4),
+            tables={
+                "windows": swapped(POSITIONS, 0, 1).reshape(-1),
+                "positions": everywhere(swapped(POSITIONS, 0, 1)),
+                "mask": MASK,
+            },
+        ),
+    ),
+    "masked_with_zeros": (
+        Code.WINDOW_TABLES,
+        UNREAD,
+        adaptive((5, 7), (3, 4), tables={"minus_infinity": np.float32(0)}),
+    ),
+    "a_window_beyond_the_plane": (
+        Code.WINDOW_TABLES,
+        UNREAD,
+        adaptive((5, 7), (3, 4), tables={"windows": changed(POSITIONS, (2, 1), 35).reshape(-1)}),
+    ),
+    "a_window_counted_from_the_end": (
+        Code.WINDOW_TABLES,
+        UNREAD,
+        adaptive((5, 7), (3, 4), tables={"windows": changed(POSITIONS, (0, 0), -35).reshape(-1)}),
+    ),
+    "no_gather": (
+        Code.WINDOW_TABLES,
+        "ArgMax 'a' is not over windows gathered by a table",
+        adaptive((4, 6), (2, 3), gather="g = Neg (f)"),
+    ),
+    "overwriting": (
+        Code.REDUCTION,
+        "ScatterElements 's' has reduction=none, not add",
+        adaptive((5, 7), (3, 4), scatter="s = ScatterElements <axis=1> (z, r, u)"),
+    ),
+    "onto_ones": (
+        Code.BASE_NOT_ZERO,
+        "'z' is not proven to be all zero",
+        adaptive((5, 7), (3, 4), tables={"zero": np.float32(1)}),
+    ),
+    "last_of_equal_maxima": (
+        Code.LAST_MAXIMUM,
+        "ArgMax 'a' selects the last of equal maxima",
+        adaptive((5, 7), (3, 4), maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (m)"),
+    ),
+    "rows_of_another_tensor": (
+        Code.CANVAS,
+        "rows have 36 elements, a plane of [2, 3, 5, 7] has 35",
+        adaptive((5, 7), (3, 4), tables={"canvas_shape": [6, 36]}, outputs="float[6,36] s", result=""),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "model"),
+    [pytest.param(*row, id=name, marks=pytest.mark.refusal(row[0].value)) for name, row in NEAR_MISSES.items()],
+)
+def test_near_miss(code: Code, reason: str, model: ModelProto) -> None:
+    check_refused(model, code, reason)

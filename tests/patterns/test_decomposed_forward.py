@@ -1,0 +1,213 @@
+"""MaxPool written out by index arithmetic: every kind of windows is lowered, changed windows and arithmetic are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from lowering_checks import TARGETS, backward, check_refused, check_same_results, check_well_formed, node_text
+from onnx import ModelProto
+from oracles import assert_same_bits, run_ort
+from written_out import pool
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+FORWARD = """
+    c = Pad (x, pads, minus_infinity)
+    t = Transpose <perm=[2,3,0,1]> (c)
+    g = GatherND (t, coordinates)
+    b = Transpose <perm=[4,5,0,2,1,3]> (g)
+    w = Reshape (b, split_shape)
+    y = ReduceMax <keepdims=0> (w, last)
+    a = ArgMax <axis=-1, keepdims=0> (w)
+    a_float = Cast <to=1> (a)
+    d_float = Div (a_float, width_float)
+    d_floor = Floor (d_float)
+    d = Cast <to=7> (d_floor)
+    ds = Mul (d, row_dilation)
+    l_canvas = Add (row_starts, ds)
+    l = Sub (l_canvas, row_pad)
+    e = Mod <fmod=0> (a, width)
+    es = Mul (e, column_dilation)
+    h_canvas = Add (column_starts, es)
+    h = Sub (h_canvas, column_pad)
+    lw = Mul (l, columns)
+    p = Add (lw, h)
+    dx_argmax = Cast <to=6> (p)
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS[:2])
+def test_as_decomposed(target: str) -> None:
+    model = pool((9, 12), (3, 3), (2, 2), begins=(1, 1), ends=(1, 1))
+    lowered = lower(model, target=target).model
+    wanted = onnx.parser.parse_graph(
+        f"""g () => () {{ {FORWARD} {
+            backward(window="ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0")
+        } }}"""
+    )
+    assert node_text(lowered.graph) == node_text(wanted)
+    check_same_results(model, lowered)
+    check_well_formed(model, lowered, target)
+
+
+WINDOWS: dict[str, dict[str, Any]] = {
+    "tiling": {"sizes": (8, 6), "kernel": (2, 2), "strides": (2, 2)},
+    "overlapping": {"sizes": (7, 9), "kernel": (3, 2), "strides": (1, 1)},
+    "gaps": {"sizes": (9, 11), "kernel": (2, 3), "strides": (3, 4)},
+    "padded": {"sizes": (8, 7), "kernel": (3, 3), "strides": (2, 2), "begins": (1, 1), "ends": (1, 1)},
+    "rounded_up": {"sizes": (8, 9), "kernel": (3, 3), "strides": (2, 2), "begins": (1, 1), "ends": (2, 1)},
+    "dilated": {"sizes": (9, 8), "kernel": (2, 3), "strides": (1, 2), "ends": (0, 1), "dilations": (3, 2)},
+    "one_window": {"sizes": (4, 5), "kernel": (4, 5), "strides": (1, 1)},
+    "one_tap": {"sizes": (5, 7), "kernel": (1, 1), "strides": (2, 3)},
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("windows", WINDOWS.values(), ids=WINDOWS)
+def test_windows(windows: dict[str, Any], target: str) -> None:
+    model = pool(**windows)
+    result = lower(model, target=target)
+    assert [anchor.pattern for anchor in result.report.anchors] == ["decomposed_forward"]
+    check_same_results(model, result.model)
+
+
+def test_against_torch() -> None:
+    torch = pytest.importorskip("torch")
+    result = lower(pool((9, 12), (3, 3), (2, 2), begins=(1, 1), ends=(1, 1)))
+    assert len(result.report.lowered) == 1
+    random = np.random.default_rng(3)
+    x = random.integers(0, 4, (2, 3, 9, 12)).astype(np.float32)  # ties: torch takes the first of them too
+    dy = random.integers(-4, 5, (2, 3, 5, 6)).astype(np.float32)  # sums of them are exact in any order
+    leaf = torch.tensor(x, requires_grad=True)
+    torch.nn.functional.max_pool2d(leaf, 3, 2, 1).backward(torch.tensor(dy))
+    assert_same_bits(run_ort(result.model, {"x": x, "dy": dy})["dx"], leaf.grad.numpy())
+
+
+def test_without_padding() -> None:
+    """An optimiser may have taken a Pad of nothing out."""
+    model = pool((8, 6), (2, 2), (2, 2), pad="c = Identity (x)")
+    result = lower(model)
+    assert [anchor.op for anchor in result.report.anchors] == ["MaxPool3DGradWithArgmax"]
+    check_same_results(model, result.model)
+
+
+PADDED: dict[str, Any] = {
+    "sizes": (9, 12),
+    "kernel": (3, 3),
+    "strides": (2, 2),
+    "begins": (1, 1),
+    "ends": (1, 1),
+}
+
+
+def coordinates(model: ModelProto) -> np.ndarray[Any, Any]:
+    """Return the table of the model's GatherND, to change it."""
+    (table,) = [tensor for tensor in model.graph.initializer if tensor.name == "coordinates"]
+    return np.array(onnx.numpy_helper.to_array(table))
+
+
+def moved() -> np.ndarray[Any, Any]:
+    """One window looks one column further than a pool's."""
+    table = coordinates(pool(**PADDED))
+    table[2, :, 3, :, 1] += 1
+    return table
+
+
+def irregular() -> dict[str, np.ndarray[Any, Any]]:
+    """All windows of one column, and what is reported of them, are one step further right."""
+    table, starts = coordinates(pool(**PADDED)), np.arange(0, 12, 2)
+    table[:, :, 3, :, 1] += 1
+    starts[3] += 1
+    return {"coordinates": table, "column_starts": starts.reshape(1, 1, 1, 6)}
+
+
+REPORTED = "'r' holds other positions than those where ArgMax 'a' looks"
+UNREAD = "'w' is not proven to be windows of 'x'"
+NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
+    "other_row_starts": (
+        Code.WINDOW_TABLES,
+        REPORTED,
+        pool(**PADDED, tables={"row_starts": np.arange(5).reshape(1, 1, 5, 1)}),
+    ),
+    "other_width_of_the_window": (Code.WINDOW_TABLES, REPORTED, pool(**PADDED, tables={"width_float": np.float32(2)})),
+    "other_width_of_the_plane": (Code.WINDOW_TABLES, REPORTED, pool(**PADDED, tables={"columns": 11})),
+    "padding_not_taken_off": (Code.WINDOW_TABLES, REPORTED, pool(**PADDED, tables={"column_pad": 0})),
+    "rounded_to_nothing": (
+        Code.WINDOW_TABLES,
+        "'r' does not follow from ArgMax 'a'",
+        pool(**PADDED, row="d_float = Cast <to=1> (a)\nd_part = Div (d_float, width_float)\nd = Cast <to=7> (d_part)"),
+    ),
+    "answers_of_other_windows": (
+        Code.WINDOW_TABLES,
+        "'r' does not follow from ArgMax 'a'",
+        pool(
+            **PADDED,
+            column="o = GatherElements <axis=3> (a, order)\ne = Mod <fmod=0> (o, width)\n"
+            "es = Mul (e, column_dilation)\nh_canvas = Add (column_starts, es)\nh = Sub (h_canvas, column_pad)",
+            tables={"order": np.broadcast_to(np.arange(6)[::-1], (2, 3, 5, 6)).copy()},
+        ),
+    ),
+    "a_window_that_looks_elsewhere": (Code.WINDOW_TABLES, REPORTED, pool(**PADDED, tables={"coordinates": moved()})),
+    "windows_that_are_not_evenly_spaced": (
+        Code.WINDOW_TABLES,
+        "the windows of 'x' are not those of a max pool",
+        pool(**PADDED, tables=irregular()),
+    ),
+    "padded_with_zeros": (
+        Code.WINDOW_TABLES,
+        UNREAD,
+        pool(**PADDED, tables={"minus_infinity": np.float32(0)}),
+    ),
+    "planes_exchanged": (
+        Code.WINDOW_TABLES,
+        UNREAD,
+        pool(
+            (8, 6),
+            (2, 2),
+            (2, 2),
+            tables={"split_shape": [3, 2, 4, 3, 4]},
+            to_back="b = Transpose <perm=[5,4,0,2,1,3]> (g)",
+            indices="r = Reshape (p, row_shape)",
+            forward="",
+            outputs="float[2,3,8,6] dx",
+        ),
+    ),
+    "reflected": (Code.WINDOW_TABLES, UNREAD, pool(**PADDED, pad='c = Pad <mode="reflect"> (x, pads)')),
+    "coordinates_of_one_axis": (
+        Code.WINDOW_TABLES,
+        "GatherND 'g' is not proven to take windows",
+        pool(**PADDED, tables={"coordinates": coordinates(pool(**PADDED))[..., :1]}),
+    ),
+    "overwriting": (
+        Code.REDUCTION,
+        "ScatterElements 's' has reduction=none, not add",
+        pool(**PADDED, scatter="s = ScatterElements <axis=1> (z, r, u)"),
+    ),
+    "onto_ones": (
+        Code.BASE_NOT_ZERO,
+        "'z' is not proven to be all zero",
+        pool(**PADDED, tables={"zero": np.float32(1)}),
+    ),
+    "last_of_equal_maxima": (
+        Code.LAST_MAXIMUM,
+        "ArgMax 'a' selects the last of equal maxima",
+        pool(**PADDED, maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (w)"),
+    ),
+    "wider_rows": (
+        Code.CANVAS,
+        "rows have 109 elements, a plane of [2, 3, 9, 12] has 108",
+        pool(**PADDED, tables={"canvas_shape": [6, 109]}, outputs="float[6,109] s", result=""),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "model"),
+    [pytest.param(*row, id=name, marks=pytest.mark.refusal(row[0].value)) for name, row in NEAR_MISSES.items()],
+)
+def test_near_miss(code: Code, reason: str, model: ModelProto) -> None:
+    check_refused(model, code, reason)

@@ -1,0 +1,47 @@
+"""ONNX's preview operator Gradient: refused where it differentiates a pool, no anchor elsewhere."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from lowering_checks import check_refused
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+
+def training(layer: str, y: str = 'y="loss"') -> str:
+    """A loss behind one layer, and its gradient by x."""
+    return f"""<ir_version: 8, opset_import: ["" : 17, "ai.onnx.preview.training" : 1]>
+        g (float[2,3,8,8] x, float[2] t) => (float loss, float[2,3,8,8] dx) {{
+            h = {layer} (x)
+            a = Relu (h)
+            loss = ReduceMean <keepdims=0> (a)
+            dx = ai.onnx.preview.training.Gradient <xs=["x"], {y}> (x)
+        }}"""
+
+
+@pytest.mark.refusal(Code.IMPLICIT_GRADIENT.value)
+def test_pool_in_between() -> None:
+    check_refused(
+        training("MaxPool <kernel_shape=[2,2], strides=[2,2]>"),
+        Code.IMPLICIT_GRADIENT,
+        "Gradient 'dx' differentiates 'loss' through MaxPool 'h', and no node computes that",
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        training("Softplus"),
+        training("MaxPool <kernel_shape=[2,2]>", 'y="x"'),
+        training("MaxPool <kernel_shape=[2,2]>", 'y="nobody"'),
+        training("MaxPool <kernel_shape=[2,2]>", "z=1"),
+    ],
+    ids=["no_pool", "pool_behind", "nothing_differentiated", "no_y"],
+)
+def test_no_anchor(source: str) -> None:
+    model = onnx.parser.parse_model(source)
+    result = lower(model)
+    assert not result.report.anchors
+    assert result.model.SerializeToString() == model.SerializeToString()

@@ -1,0 +1,208 @@
+"""Overwriting scatters, text in and text out: what is lowered where no windows overlap, and what stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lookalikes.scatter import gradient
+from lowering_checks import (
+    NearMisses,
+    check_refused,
+    check_same_results,
+    check_well_formed,
+    near_misses,
+    node_text,
+    random_feeds,
+)
+from onnx.parser import parse_graph, parse_model
+from oracles import max_pool_indices, pool_gradient, run_reference
+from test_scatter_nd_add import FIRST, repeated
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+TILES = {
+    "inputs": "float[2,3,9,12] x, float[2,3,3,4] dy",
+    "outputs": "float[2,3,3,4] y, float[2,3,9,12] dx",
+    "pool": "y, i = MaxPool <kernel_shape=[3,3], strides=[3,3]> (x)",
+}
+ROW_SHAPE = {"row_shape": "int64[2] row_shape = {6, 12}"}
+FLAT = {
+    "base": f"int64[2,3,1,1] base = {{{repeated(FIRST)}}}",
+    "last": "int64[1] last = {-1}",
+    "row_shape": "int64[1] row_shape = {-1}",
+    "canvas_shape": "int64[1] canvas_shape = {648}",
+}
+ND = {"rows": "a = Add (p, base)\nw = Reshape (a, row_shape)\nv = Unsqueeze (w, last)"}
+PLAIN = "s = ScatterElements <axis=1> (z, r, u)"
+LOWERED = """{pool}
+    y1, i1 = MaxPool <kernel_shape=[1,1], strides=[1,1]> (x)
+    d = Slice (i1, starts, ends, axes)
+    p = Sub (i, d)
+    dx_argmax = Cast <to=6> (p)
+    dx = npu.MaxPool3DGradWithArgmax <
+        {window}, dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"
+    > (x, dy, dx_argmax)"""
+TILED = "ksize=[1,3,3], strides=[1,3,3], pads=[0,0,0]"
+
+
+def check_lowered(source: str, expected: str) -> None:
+    """As in `lowering_checks`, but without −0.0 in the inputs: overwriting keeps its sign, adding to zero does not."""
+    model = parse_model(source)
+    lowered = lower(model, forward=False).model
+    assert node_text(lowered.graph) == node_text(parse_graph(f"g () => () {{ {expected} }}"))
+    feeds = {name: value + np.zeros((), value.dtype) for name, value in random_feeds(model).items()}
+    for result in (lowered, lower(model).model):
+        check_same_results(model, result, feeds)
+        check_well_formed(model, result, "atlas-a2")
+
+
+SPELLINGS = {
+    "elements": gradient(**TILES, scatter=PLAIN, constants=ROW_SHAPE),
+    "reduction_written_out": gradient(
+        **TILES, scatter='s = ScatterElements <axis=1, reduction="none"> (z, r, u)', constants=ROW_SHAPE
+    ),
+    "before_there_was_a_reduction": gradient(**TILES, scatter=PLAIN, constants=ROW_SHAPE).replace('"" : 18', '"" : 15'),
+    "nd_on_the_flattened_tensor": gradient(**TILES, **ND, scatter="s = ScatterND (z, v, u)", constants=FLAT),
+    "nd_on_rows": gradient(
+        **TILES,
+        rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (table, w)",
+        scatter="s = ScatterND (z, v, u)",
+        constants=ROW_SHAPE
+        | {"last": FLAT["last"], "table": f"int64[6,12,1] table = {{{repeated(list(range(6)), 12)}}}"},
+    ),
+    "zeros_added": gradient(
+        **TILES,
+        **ND,
+        scatter="s = ScatterND (z, v, u)",
+        result="t = Add (z2, s)\ndx = Reshape (t, x_shape)",
+        constants=FLAT | {"more": f"float[648] z2 = {{{repeated([0], 648)}}}"},
+    ),
+}
+
+
+@pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings(source: str) -> None:
+    check_lowered(source, LOWERED.format(pool=TILES["pool"], window=TILED))
+
+
+WINDOWS = {  # MaxPool's attributes, the pooled size, the node's attributes
+    "gaps": ("kernel_shape=[2,2], strides=[3,4]", (3, 3), "ksize=[1,2,2], strides=[1,3,4], pads=[0,0,0]"),
+    "dilated": (
+        "kernel_shape=[2,2], strides=[3,3], dilations=[2,1]",
+        (3, 4),
+        "ksize=[1,3,2], strides=[1,3,3], pads=[0,0,0]",
+    ),
+    "padded": (
+        "kernel_shape=[3,4], strides=[3,4], pads=[1,2,1,2]",
+        (3, 4),
+        "ksize=[1,3,4], strides=[1,3,4], pads=[0,1,2]",
+    ),
+    "one_window": ("kernel_shape=[9,12]", (1, 1), "ksize=[1,9,12], strides=[1,1,1], pads=[0,0,0]"),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_that_do_not_overlap(name: str) -> None:
+    attributes, (height, width), window = WINDOWS[name]
+    pool = f"y, i = MaxPool <{attributes}> (x)"
+    source = gradient(
+        inputs=f"float[2,3,9,12] x, float[2,3,{height},{width}] dy",
+        outputs=f"float[2,3,{height},{width}] y, float[2,3,9,12] dx",
+        pool=pool,
+        scatter=PLAIN,
+        constants={"row_shape": f"int64[2] row_shape = {{6, {height * width}}}"},
+    )
+    check_lowered(source, LOWERED.format(pool=pool, window=window))
+
+
+def test_max_unpool_is_the_pool_gradient() -> None:
+    """Against the definition of the gradient, and of the unpool: each value goes where its maximum was."""
+    model = parse_model(SPELLINGS["elements"])
+    feeds = random_feeds(model)
+    indices = max_pool_indices(feeds["x"], (3, 3), (3, 3))
+    unpooled = np.zeros(feeds["x"].size, np.float32)
+    unpooled[indices] = feeds["dy"]
+    found = run_reference(lower(model).model, feeds)["dx"]
+    assert np.array_equal(found, unpooled.reshape(found.shape))
+    assert np.array_equal(found, pool_gradient(found.shape, feeds["dy"], indices))
+
+
+@pytest.mark.parametrize(("bits", "scatter"), [(0x80000000, "overwrites"), (0, "adds zeros")])
+def test_negative_zero_is_what_differs(bits: int, scatter: str) -> None:
+    model = parse_model(SPELLINGS["elements" if scatter == "overwrites" else "zeros_added"])
+    feeds = {"x": random_feeds(model)["x"], "dy": np.full((2, 3, 3, 4), -0.0, np.float32)}
+    before, after = (run_reference(m, feeds)["dx"].view(np.uint32).max() for m in (model, lower(model).model))
+    assert (before, after) == (bits, 0)
+
+
+OVERLAP = "ScatterElements 's' overwrites, and windows of MaxPool 'y' overlap on spatial axis 0"
+NEAR_MISSES: NearMisses = {
+    "overlapping_windows": (Code.OVERLAPPING_OVERWRITE, OVERLAP, gradient(scatter=PLAIN)),
+    "overlap_on_one_axis": (
+        Code.OVERLAPPING_OVERWRITE,
+        "ScatterElements 's' overwrites, and windows of MaxPool 'y' overlap on spatial axis 1",
+        gradient(
+            inputs="float[2,3,9,12] x, float[2,3,3,6] dy",
+            outputs="float[2,3,3,6] y, float[2,3,9,12] dx",
+            pool="y, i = MaxPool <kernel_shape=[3,3], strides=[3,2], pads=[0,1,0,0]> (x)",
+            scatter=PLAIN,
+            constants={"row_shape": "int64[2] row_shape = {6, 18}"},
+        ),
+    ),
+    "overlap_by_dilation": (
+        Code.OVERLAPPING_OVERWRITE,
+        OVERLAP,
+        gradient(
+            inputs="float[2,3,9,12] x, float[2,3,4,5] dy",
+            outputs="float[2,3,4,5] y, float[2,3,9,12] dx",
+            pool="y, i = MaxPool <kernel_shape=[2,2], strides=[2,2], dilations=[2,2]> (x)",
+            scatter=PLAIN,
+            constants={"row_shape": "int64[2] row_shape = {6, 20}"},
+        ),
+    ),
+    "nd_overlapping": (
+        Code.OVERLAPPING_OVERWRITE,
+        OVERLAP.replace("ScatterElements", "ScatterND"),
+        gradient(**ND, scatter="s = ScatterND (z, v, u)", constants=FLAT),
+    ),
+    "tiles_onto_ones": (
+        Code.BASE_NOT_ZERO,
+        "'z' is not proven to be all zero",
+        gradient(**TILES, scatter=PLAIN, constants=ROW_SHAPE | {"zero": "float zero = {1}"}),
+    ),
+    "tiles_on_a_larger_canvas": (
+        Code.CANVAS,
+        "rows have 109 elements, a plane of [2, 3, 9, 12] has 108",
+        gradient(
+            **TILES | {"outputs": "float[2,3,3,4] y, float[6,109] dx"},
+            scatter=PLAIN,
+            result="dx = Identity (s)",
+            constants=ROW_SHAPE | {"canvas_shape": "int64[2] canvas_shape = {6, 109}"},
+        ),
+    ),
+    "tiles_column_major": (
+        Code.STORAGE_ORDER,
+        "MaxPool 'y' has storage_order=1",
+        gradient(
+            **TILES | {"pool": "y, i = MaxPool <kernel_shape=[3,3], strides=[3,3], storage_order=1> (x)"},
+            scatter=PLAIN,
+            constants=ROW_SHAPE,
+        ),
+    ),
+    "tiles_take_the_maximum": (
+        Code.REDUCTION,
+        "ScatterND 's' has reduction=max, not add",
+        gradient(**TILES, **ND, scatter='s = ScatterND <reduction="max"> (z, v, u)', constants=FLAT),
+    ),
+    "labels": (
+        Code.INDICES_SOURCE,
+        "indices come from 'r', which is not the Indices of a MaxPool",
+        gradient(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30] r", rows="", scatter=PLAIN),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, reason: str, model: str) -> None:
+    check_refused(model, code, reason)

@@ -1,0 +1,238 @@
+"""ScatterND with addition, text in and text out: its two spellings, and near misses with the reason each gets."""
+
+from __future__ import annotations
+
+import pytest
+from lookalikes.scatter import gradient
+from lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses
+
+from poolgrad_lowering.codes import Code
+
+LOWERED = f"""y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+    y1, i1 = MaxPool <kernel_shape=[1,1], strides=[1,1]> (x)
+    d = Slice (i1, starts, ends, axes)
+    p = Sub (i, d)
+    dx_argmax = Cast <to=6> (p)
+    {backward()}"""
+FIRST = [108 * plane for plane in range(6)]
+LAST = "int64[1] last = {-1}"
+
+
+def repeated(numbers: list[int], times: int = 1) -> str:
+    """Numbers as text, each several times."""
+    return ", ".join(str(number) for number in numbers for _ in range(times))
+
+
+BASE = f"int64[2,3,1,1] base = {{{repeated(FIRST)}}}"
+ROWS = f"int64[6,30,1] table = {{{repeated(list(range(6)), 30)}}}"
+
+
+def flat(base: str = BASE, **steps: str) -> str:
+    """On the flattened tensor, by indices to which a table adds their plane's first index."""
+    constants = {
+        "base": base,
+        "last": LAST,
+        "row_shape": "int64[1] row_shape = {-1}",
+        "canvas_shape": "int64[1] canvas_shape = {648}",
+    }
+    changed = {
+        "rows": "a = Add (p, base)\nw = Reshape (a, row_shape)\nv = Unsqueeze (w, last)",
+        "scatter": 's = ScatterND <reduction="add"> (z, v, u)',
+    }
+    return gradient(constants=constants, **(changed | steps))
+
+
+def by_rows(table: str = ROWS, constants: dict[str, str] | None = None, **steps: str) -> str:
+    """On rows, one per plane, by a table of the rows' numbers joined to the indices."""
+    changed = {
+        "rows": "r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (table, w)",
+        "scatter": 's = ScatterND <reduction="add"> (z, v, u)',
+    }
+    return gradient(constants={"table": table, "last": LAST} | (constants or {}), **(changed | steps))
+
+
+THREE_AXES = {
+    "row_shape": "int64[3] row_shape = {2, 3, 30}",
+    "canvas_shape": "int64[3] canvas_shape = {2, 3, 108}",
+    "channel": f"int64[2,3,30,1] channel = {{{repeated([0, 1, 2, 0, 1, 2], 30)}}}",
+}
+SPELLINGS = {
+    "flat": flat(),
+    "base_in_front": flat(rows="a = Add (base, p)\nw = Reshape (a, row_shape)\nv = Unsqueeze (w, last)"),
+    "base_on_rows": flat(
+        f"int64[6,1] base = {{{repeated(FIRST)}}}, int64[2] as_rows = {{6, 30}}",
+        rows="q = Reshape (p, as_rows)\na = Add (q, base)\nw = Reshape (a, row_shape)\nv = Unsqueeze (w, last)",
+    ),
+    "base_of_every_index": flat(
+        f"int64[180] base = {{{repeated(FIRST, 30)}}}",
+        rows="q = Reshape (p, row_shape)\na = Add (q, base)\nv = Unsqueeze (a, last)",
+    ),
+    "base_of_every_line": flat(f"int64[2,3,5,1] base = {{{repeated(FIRST, 5)}}}"),
+    "indices_in_the_pooled_shape": flat(
+        rows="a = Add (p, base)\nb = Identity (a)\nv = Unsqueeze (b, last)",
+        updates="",
+        scatter='s = ScatterND <reduction="add"> (z, v, dy)',
+    ),
+    "an_expand_that_changes_nothing": flat(
+        rows="a = Add (p, base)\nw = Reshape (a, row_shape)\nn = Shape (w)\ne = Expand (w, n)\nv = Unsqueeze (e, last)",
+        updates="f = Reshape (dy, row_shape)\nu = Expand (f, one)",
+        base=f"{BASE}, int64[1] one = {{1}}",
+    ),
+    "zeros_added": flat(
+        f"{BASE}, float[648] more = {{{repeated([0], 648)}}}", result="t = Add (more, s)\ndx = Reshape (t, x_shape)"
+    ),
+    "rows": by_rows(),
+    "rows_along_a_positive_axis": by_rows(
+        rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=2> (table, w)"
+    ),
+    "rows_by_batch_and_channel": by_rows(
+        f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
+        THREE_AXES,
+        rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (batch, channel, w)",
+    ),
+    "one_table_for_batch_and_channel": by_rows(
+        f"int64[2,3,30,2] table = {{{', '.join(f'{n}, {c}' for n in range(2) for c in range(3) for _ in range(30))}}}",
+        THREE_AXES,
+    ),
+}
+
+
+@pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings(source: str) -> None:
+    check_lowered(source, LOWERED)
+
+
+def test_an_addition_of_ones_stays() -> None:
+    """The sums before it are read as they are, so they are the result."""
+    check_lowered(
+        flat(
+            f"{BASE}, float[648] more = {{{repeated([1], 648)}}}", result="t = Add (more, s)\ndx = Reshape (t, x_shape)"
+        ),
+        f"""{LOWERED.split("dx_argmax", maxsplit=1)[0]}
+            s_argmax = Cast <to=6> (p)
+            {backward("x, dy, s_argmax", "s_MaxPool3DGradWithArgmax")}
+            s_view_shape = Constant <value = int64[1] {{648}}> ()
+            s = Reshape (s_MaxPool3DGradWithArgmax, s_view_shape)
+            t = Add (more, s)
+            dx = Reshape (t, x_shape)""",
+    )
+
+
+def unlike(numbers: list[int], position: int, number: int) -> list[int]:
+    """The numbers with another one at a position."""
+    return [*numbers[:position], number, *numbers[position + 1 :]]
+
+
+NEAR_MISSES: NearMisses = {
+    # the table of each plane's first index
+    "one_base_is_another": (
+        Code.PLANE_BASE,
+        "Add 'a' is not proven to give the Indices of MaxPool 'y' their plane's first index",
+        flat(f"int64[2,3,1,1] base = {{{repeated(unlike(FIRST, 5, 432))}}}"),
+    ),
+    "base_along_the_channels_alone": (
+        Code.PLANE_BASE,
+        "Add 'a' is not proven to give the Indices of MaxPool 'y' their plane's first index",
+        flat(f"int64[1,3,1,1] base = {{{repeated(FIRST[:3])}}}"),
+    ),
+    "base_along_the_width": (
+        Code.PLANE_BASE,
+        "Add 'a' is not proven to give the Indices of MaxPool 'y' their plane's first index",
+        flat(f"int64[1,1,1,6] base = {{{repeated(FIRST)}}}"),
+    ),
+    "base_is_an_input": (
+        Code.PLANE_BASE,
+        "Add 'a' is not proven to give the Indices of MaxPool 'y' their plane's first index",
+        flat(
+            "int64 unused = {0}",
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,1,1] base",
+        ),
+    ),
+    "base_on_whole_tensor_indices": (
+        Code.PLANE_BASE,
+        "Add 'a' is not proven to give the Indices of MaxPool 'y' their plane's first index",
+        flat(rows="a = Add (i, base)\nw = Reshape (a, row_shape)\nv = Unsqueeze (w, last)"),
+    ),
+    "no_base": (
+        Code.ROWS,
+        "rows of [180] onto [648] are not proven to be the planes of [2, 3, 9, 12]",
+        flat(rows="w = Reshape (p, row_shape)\nv = Unsqueeze (w, last)"),
+    ),
+    # the table of rows
+    "one_row_is_another": (
+        Code.ROWS,
+        "'v' is not proven to keep each entry of ScatterND 's' in its row",
+        by_rows(f"int64[6,30,1] table = {{{repeated(unlike([int(r) for r in range(6) for _ in range(30)], 31, 0))}}}"),
+    ),
+    "rows_are_an_input": (
+        Code.ROWS,
+        "'v' is not proven to keep each entry of ScatterND 's' in its row",
+        by_rows("int64 unused = {0}", inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30,1] table"),
+    ),
+    "channel_before_batch": (
+        Code.ROWS,
+        "'v' is not proven to keep each entry of ScatterND 's' in its row",
+        by_rows(
+            f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
+            THREE_AXES | {"canvas_shape": "int64[3] canvas_shape = {3, 2, 108}"},
+            rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (channel, batch, w)",
+        ),
+    ),
+    "rows_of_a_larger_canvas": (
+        Code.CANVAS,
+        "rows have 109 elements, a plane of [2, 3, 9, 12] has 108",
+        by_rows(
+            constants={"canvas_shape": "int64[2] canvas_shape = {6, 109}"},
+            outputs="float[2,3,5,6] y, float[6,109] dx",
+            result="dx = Identity (s)",
+        ),
+    ),
+    "whole_tensor_indices_on_rows": (
+        Code.INDICES_NUMBERING,
+        "ScatterND 's' uses whole-tensor Indices on rows of [6, 108]",
+        by_rows(rows="r = Reshape (i, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (table, w)"),
+    ),
+    # the scatter
+    "slices": (
+        Code.ROWS,
+        "ScatterND 's' writes slices of [648, 1], not single elements",
+        flat(
+            f"{BASE}, int64[2] slices = {{-1, 1}}, int64[2] canvas_slices = {{648, 1}}",
+            canvas="z = Expand (zero, canvas_slices)",
+            updates="u = Reshape (dy, slices)",
+        ),
+    ),
+    "maximum": (
+        Code.REDUCTION,
+        "ScatterND 's' has reduction=max, not add",
+        flat(scatter='s = ScatterND <reduction="max"> (z, v, u)'),
+    ),
+    "onto_ones": (
+        Code.BASE_NOT_ZERO,
+        "'z' is not proven to be all zero",
+        flat(f"{BASE}, float one = {{1}}", canvas="z = Expand (one, canvas_shape)"),
+    ),
+    "no_pool": (
+        Code.INDICES_SOURCE,
+        "indices come from 'v', which is not the Indices of a MaxPool",
+        flat(
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[180,1] v",
+            rows="",
+        ),
+    ),
+    "no_updates": (
+        Code.ARITY,
+        "ScatterND 's' lacks an input",
+        flat(scatter='s = ScatterND <reduction="add"> (z, v)'),
+    ),
+    "rows_of_unknown_shape": (
+        Code.UNKNOWN_SHAPE,
+        "the shapes of ScatterND 's' are not known",
+        flat(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[k] m", canvas="z = Expand (zero, m)"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, reason: str, model: str) -> None:
+    check_refused(model, code, reason)

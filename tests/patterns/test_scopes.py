@@ -1,0 +1,285 @@
+"""Gradients wherever a graph can have them, in every form: branches, loop bodies, functions; and pools that share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from lowering_checks import TARGETS, check_refused, check_same_results, check_well_formed
+from onnx import ModelProto, inliner
+from oracles import run_reference
+from pool_graphs import parse, random_feeds
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+Array = npt.NDArray[Any]
+
+POOL = "y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)"
+PLANE_LOCAL = "hw = Constant <value_int=64> () \n p = Mod (i, hw)"
+FLAT_ROWS = "rows = Constant <value_ints=[6,16]> () \n r = Reshape (p, rows) \n u = Reshape (dy, rows)"
+WHOLE = "whole = Constant <value_ints=[2,3,8,8]> () \n dx = Reshape (s, whole)"
+FORMS = {  # the nodes from x, i and dy to dx
+    "ort_max_pool_grad": "dx = MaxPoolGrad (dy, i)",
+    "torch_scatter_add": f"""{PLANE_LOCAL} {FLAT_ROWS}
+        canvas = Constant <value_ints=[6,64]> ()
+        z = ConstantOfShape (canvas)
+        s = ScatterElements <axis=1, reduction="add"> (z, r, u)
+        {WHOLE}""",
+    "scatter_nd_add": f"""{PLANE_LOCAL}
+        base = Constant <value = int64[2,3,1,1] {{0, 64, 128, 192, 256, 320}}> ()
+        all = Constant <value_ints=[-1]> ()
+        canvas = Constant <value_ints=[384]> ()
+        a = Add (p, base)
+        r = Reshape (a, all)
+        v = Unsqueeze (r, all)
+        u = Reshape (dy, all)
+        z = ConstantOfShape (canvas)
+        s = ScatterND <reduction="add"> (z, v, u)
+        {WHOLE}""",
+    "overwrite_scatter": f"""{PLANE_LOCAL} {FLAT_ROWS}
+        canvas = Constant <value_ints=[6,64]> ()
+        z = ConstantOfShape (canvas)
+        s = ScatterElements <axis=1> (z, r, u)
+        zeros = ConstantOfShape (canvas)
+        t = Add (s, zeros)
+        whole = Constant <value_ints=[2,3,8,8]> ()
+        dx = Reshape (t, whole)""",
+    "tensorflow_max_pool_grad": "dx = MaxPoolGrad "
+    '<ksize=[1,1,2,2], strides=[1,1,2,2], padding="VALID", data_format="NCHW"> (x, y, dy)',
+}
+INPUTS = "float[2,3,8,8] x, float[2,3,4,4] dy"
+RESULT = "float[2,3,8,8] dx"
+
+
+def renamed(nodes: str) -> str:
+    """The nodes with a result that has its own name in the inner graph."""
+    return nodes.replace("dx = ", "inner = ")
+
+
+def in_a_branch(form: str) -> ModelProto:
+    """Pool and gradient in a branch."""
+    return parse(
+        f"""g (bool wanted, {INPUTS}) => ({RESULT}) {{
+            dx = If (wanted) <
+                then_branch = backward () => (float[2,3,8,8] inner) {{ {POOL} {renamed(FORMS[form])} }},
+                else_branch = nothing () => (float[2,3,8,8] none) {{ none = Neg (x) }}>
+        }}"""
+    )
+
+
+def pool_outside_the_branch(form: str) -> ModelProto:
+    """The gradient alone in a branch, which captures x, dy and the indices."""
+    return parse(
+        f"""g (bool wanted, {INPUTS}) => ({RESULT}) {{
+            {POOL}
+            dx = If (wanted) <
+                then_branch = backward () => (float[2,3,8,8] inner) {{ {renamed(FORMS[form])} }},
+                else_branch = nothing () => (float[2,3,8,8] none) {{ none = Neg (x) }}>
+        }}"""
+    )
+
+
+def in_a_loop(form: str) -> ModelProto:
+    """Pool and gradient in the body of a loop that adds up what it gets."""
+    return parse(
+        f"""g (int64 steps, bool wanted, {INPUTS}) => ({RESULT}) {{
+            start = Sub (x, x)
+            dx = Loop (steps, wanted, start) <
+                body = step (int64 number, bool again, float[2,3,8,8] sum) => (bool more, float[2,3,8,8] total) {{
+                    more = Identity (again)
+                    {POOL}
+                    {renamed(FORMS[form])}
+                    total = Add (sum, inner)
+                }}>
+        }}"""
+    )
+
+
+def in_a_function(form: str) -> ModelProto:
+    """Pool and gradient in a function, whose body declares no types: its caller's operands tell them."""
+    return parse(
+        f"g ({INPUTS}) => ({RESULT}) {{ dx = local.PoolGradient (x, dy) }}",
+        imports='"local": 1',
+        functions=f"""<domain: "local", opset_import: ["": 16]>
+            PoolGradient (x, dy) => (dx) {{ {POOL} {FORMS[form]} }}""",
+    )
+
+
+PLACES = {
+    "branch": (in_a_branch, "main/dx.then_branch"),
+    "outside": (pool_outside_the_branch, "main/dx.then_branch"),
+    "loop": (in_a_loop, "main/dx.body"),
+    "function": (in_a_function, "function local.PoolGradient"),
+}
+
+
+def feeds_of(model: ModelProto) -> dict[str, Array]:
+    """Every branch taken, every loop run three times; no −0.0, whose sign overwriting keeps."""
+    names = {value.name for value in model.graph.input}
+    known = {"wanted": np.array(True), "steps": np.array(3)}
+    tensors = random_feeds(parse(f"g ({INPUTS}) => ({RESULT}) {{ dx = Neg (x) }}"))
+    return {name: known[name] if name in known else tensors[name] for name in names}
+
+
+def run_inlined(model: ModelProto, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """In the reference evaluator, functions put in place of their calls."""
+    return run_reference(inliner.inline_local_functions(model), feeds)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_everywhere(form: str, place: str, target: str) -> None:
+    build, scope = PLACES[place]
+    model = build(form)
+    result = lower(model, target=target)
+    [anchor] = result.report.anchors
+    assert (anchor.status, anchor.pattern, anchor.scope) == ("lowered", form, scope)
+    check_well_formed(model, result.model, target)
+    check_same_results(model, result.model, feeds_of(model), runners=[run_inlined])
+
+
+def test_a_function_that_is_called_twice() -> None:
+    """Callers that agree on types and sizes tell as much as one."""
+    model = in_a_function("torch_scatter_add")
+    model.graph.node.insert(0, onnx.helper.make_node("PoolGradient", ["x", "dy"], ["first"], domain="local"))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("first", onnx.TensorProto.FLOAT, [2, 3, 8, 8]))
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    check_same_results(model, result.model, feeds_of(model), runners=[run_inlined])
+
+
+def test_a_function_that_declares_its_types() -> None:
+    """Types in the function's value_info, and none at its only call, which is in a function that nobody calls."""
+    model = in_a_function("torch_scatter_add")
+    del model.graph.node[:]
+    model.graph.node.append(onnx.helper.make_node("Neg", ["x"], ["dx"]))
+    [function] = model.functions
+    for name, shape in (("x", [2, 3, 8, 8]), ("dy", [2, 3, 4, 4])):
+        function.value_info.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape))
+    assert [anchor.status for anchor in lower(model).report.anchors] == ["lowered"]
+
+
+@pytest.mark.refusal(Code.UNKNOWN_DTYPE.value)
+def test_a_function_that_nobody_calls() -> None:
+    model = in_a_function("ort_max_pool_grad")
+    del model.graph.node[:]
+    model.graph.node.append(onnx.helper.make_node("Neg", ["x"], ["dx"]))
+    check_refused(model, Code.UNKNOWN_DTYPE, "the element type of 'x' is not known")
+
+
+@pytest.mark.refusal(Code.UNKNOWN_DTYPE.value)
+def test_callers_that_disagree_on_the_type() -> None:
+    model = in_a_function("torch_scatter_add")
+    nodes = [
+        onnx.helper.make_node("Cast", ["x"], ["xh"], to=onnx.TensorProto.FLOAT16),
+        onnx.helper.make_node("Cast", ["dy"], ["dyh"], to=onnx.TensorProto.FLOAT16),
+        onnx.helper.make_node("PoolGradient", ["xh", "dyh"], ["other"], domain="local"),
+    ]
+    for node in reversed(nodes):
+        model.graph.node.insert(0, node)
+    check_refused(model, Code.UNKNOWN_DTYPE, "the element type of 'x' is not known")
+
+
+def test_callers_that_disagree_on_a_size() -> None:
+    """Batches of two and of four: x's shape is not known, and so neither is its plane."""
+    model = in_a_function("torch_scatter_add")
+    for name in ("x", "dy"):
+        doubled = onnx.helper.make_node("Concat", [name, name], [f"{name}2"], axis=0)
+        model.graph.node.insert(0, doubled)
+    model.graph.node.append(onnx.helper.make_node("PoolGradient", ["x2", "dy2"], ["other"], domain="local"))
+    [anchor] = lower(model).report.anchors
+    assert anchor.code == Code.PLANE_BASE.value
+
+
+def test_symbols_of_a_function_are_its_own() -> None:
+    """x has N examples by its caller; the rows have N·3 by the function, which means another N."""
+    model = parse(
+        """g (float[N,3,8,8] x, float[N,3,4,4] dy, float[K] other) => (float[N,3,8,8] dx) {
+            dx = local.PoolGradient (x, dy, other)
+        }""",
+        imports='"local": 1',
+        functions=f"""<domain: "local", opset_import: ["": 16]>
+            PoolGradient (x, dy, other) => (dx) {{
+                {POOL}
+                {PLANE_LOCAL}
+                n = Shape (typed)
+                three = Constant <value_ints=[3]> ()
+                typed = Softplus (other)
+                count = Mul (n, three)
+                sixteen = Constant <value_ints=[16]> ()
+                rows = Concat <axis=0> (count, sixteen)
+                r = Reshape (p, rows)
+                u = Reshape (dy, rows)
+                area = Constant <value_ints=[64]> ()
+                canvas = Concat <axis=0> (count, area)
+                z = ConstantOfShape (canvas)
+                s = ScatterElements <axis=1, reduction="add"> (z, r, u)
+                whole = Constant <value_ints=[-1,3,8,8]> ()
+                dx = Reshape (s, whole)
+            }}""",
+    )
+    [function] = model.functions
+    function.node.sort(key=lambda node: node.output[0] != "typed")
+    function.value_info.append(onnx.helper.make_tensor_value_info("typed", onnx.TensorProto.FLOAT, ["N"]))
+    [anchor] = lower(model).report.anchors
+    assert anchor.code == Code.ROWS.value
+
+
+def test_one_pool_with_several_consumers() -> None:
+    """The pool's output is read twice; its gradient is the sum of what comes back, and is lowered once."""
+    model = parse(
+        f"""g (float[2,3,8,8] x) => (float loss, {RESULT}) {{
+            {POOL}
+            a = Relu (y)
+            b = Neg (y)
+            c = Sum (a, b)
+            loss = ReduceSum <keepdims=0> (c)
+            da = Abs (a)
+            db = Sign (b)
+            dy = Sum (da, db)
+            {FORMS["torch_scatter_add"]}
+        }}"""
+    )
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    check_same_results(model, result.model)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_several_gradients_of_one_pool(form: str) -> None:
+    """Two gradients by the same indices, of two losses."""
+    second = FORMS[form]
+    for name in ("hw", "p", "rows", "r", "u", "canvas", "z", "s", "t", "whole", "base", "all", "a", "v", "zeros", "dx"):
+        second = second.replace(f"{name} =", f"{name}2 =").replace(f"({name}, ", f"({name}2, ")
+        second = second.replace(f", {name})", f", {name}2)").replace(f", {name}, ", f", {name}2, ")
+        second = second.replace(f"({name})", f"({name}2)")
+    second = second.replace("(dy, ", "(n, ").replace(", dy)", ", n)")
+    model = parse(f"g ({INPUTS}) => ({RESULT}, float[2,3,8,8] dx2) {{ {POOL} n = Abs (dy) {FORMS[form]} {second} }}")
+    result = lower(model)
+    assert [(anchor.status, anchor.pattern) for anchor in result.report.anchors] == [("lowered", form)] * 2
+    check_same_results(model, result.model, feeds_of(model), runners=[run_inlined])
+
+
+def test_several_pools_on_one_input() -> None:
+    """Pyramid pooling: each pool has its own gradient, and x's is their sum."""
+    model = parse(
+        f"""g ({INPUTS}, float[2,3,2,2] dy2) => ({RESULT}) {{
+            {POOL}
+            y2, i2 = MaxPool <kernel_shape=[4,4], strides=[4,4]> (x)
+            one = MaxPoolGrad (dy, i)
+            other = MaxPoolGrad (dy2, i2)
+            dx = Sum (one, other)
+        }}"""
+    )
+    result = lower(model, forward=False)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"] * 2
+    kernels = [node.attribute for node in result.model.graph.node if node.domain == "npu"]
+    assert [list(a.ints) for attributes in kernels for a in attributes if a.name == "ksize"] == [[1, 2, 2], [1, 4, 4]]
+    check_same_results(model, result.model)
+    check_same_results(model, lower(model).model)

@@ -1,0 +1,313 @@
+"""TensorFlow's MaxPoolGrad and MaxPool3DGrad as tf2onnx leaves them, text in and text out; near misses and reasons."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from lowering_checks import NearMisses, check_lowered, check_refused, near_misses
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+POOL = "<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>"
+SAME = 'ksize=[1,3,3,1], strides=[1,2,2,1], padding="SAME"'
+
+
+def gradient(
+    *,
+    attributes: str = SAME,
+    pool: str = f"m = MaxPool {POOL} (t)",
+    before: str = "t = Transpose <perm=[0,3,1,2]> (x)",
+    after: str = "y = Transpose <perm=[0,2,3,1]> (m)",
+    gradient: str = "dx = MaxPoolGrad <{}> (x, y, dy)",
+    inputs: str = "float[2,9,11,3] x, float[2,5,6,3] dy",
+    outputs: str = "float[2,5,6,3] y, float[2,9,11,3] dx",
+    imports: str = '"" : 17',
+) -> str:
+    """Return the text of the form over a 3×3 window with stride 2, some of its parts replaced."""
+    return f"""<ir_version: 8, opset_import: [{imports}]> g ({inputs}) => ({outputs}) {{
+        {before}
+        {pool}
+        {after}
+        {gradient.format(attributes)}
+    }}"""
+
+
+WINDOW = "ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0"
+LOWERED = """{before}
+    {pool}
+    y = Transpose <perm=[0,2,3,1]> (m)
+    dx_plane = Constant <value = int64 {{99}}> ()
+    dx_plane_index = Mod ({indices}, dx_plane)
+    dx_argmax = Cast <to=6> (dx_plane_index)
+    dx_grad = Transpose <perm=[0,3,1,2]> (dy)
+    dx_MaxPool3DGradWithArgmax = npu.MaxPool3DGradWithArgmax <{window}, data_format="NCDHW"> (
+        {x}, dx_grad, dx_argmax)
+    dx = Transpose <perm=[0,2,3,1]> (dx_MaxPool3DGradWithArgmax)"""
+
+
+def lowered(pool: str = f"m, m_indices = MaxPool {POOL} (t)", **changes: str) -> str:
+    given = {"before": "t = Transpose <perm=[0,3,1,2]> (x)", "indices": "m_indices", "window": WINDOW, "x": "t"}
+    return LOWERED.format(pool=pool, **(given | changes))
+
+
+def test_the_pool_gets_its_indices() -> None:
+    check_lowered(gradient(), lowered())
+
+
+VARIANTS = {
+    "indices_are_there": (
+        gradient(pool=f"m, i = MaxPool {POOL} (t)"),
+        lowered(f"m, i = MaxPool {POOL} (t)", indices="i"),
+    ),
+    "an_absent_output": (gradient(pool=f"m, '' = MaxPool {POOL} (t)").replace("''", ""), lowered()),
+    "auto_pad": (
+        gradient(pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"> (t)'),
+        lowered('m, m_indices = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"> (t)'),
+    ),
+    "layout_written_out": (
+        gradient(attributes=f'{SAME}, data_format="NHWC", explicit_paddings : ints = []'),
+        lowered(),
+    ),
+    "explicit_paddings": (
+        gradient(
+            attributes='ksize=[1,3,3,1], strides=[1,2,2,1], padding="EXPLICIT", explicit_paddings=[0,0,1,1,1,1,0,0]'
+        ),
+        lowered(),
+    ),
+    "valid": (
+        gradient(
+            attributes='ksize=[1,3,2,1], strides=[1,2,2,1], padding="VALID"',
+            pool="m = MaxPool <kernel_shape=[3,2], strides=[2,2]> (t)",
+            inputs="float[2,9,11,3] x, float[2,4,5,3] dy",
+            outputs="float[2,4,5,3] y, float[2,9,11,3] dx",
+        ),
+        lowered(
+            "m, m_indices = MaxPool <kernel_shape=[3,2], strides=[2,2]> (t)",
+            window="ksize=[1,3,2], strides=[1,2,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
+        ),
+    ),
+    "x_was_channels_first": (
+        gradient(
+            before="t = Relu (x0)\nx = Transpose <perm=[0,2,3,1]> (t)",
+            inputs="float[2,3,9,11] x0, float[2,5,6,3] dy",
+        ),
+        lowered(before="t = Relu (x0)"),
+    ),
+    "there_and_back": (
+        gradient(
+            before="r = Relu (x0)\nx = Transpose <perm=[0,2,3,1]> (r)\nt = Transpose <perm=[0,3,1,2]> (x)",
+            inputs="float[2,3,9,11] x0, float[2,5,6,3] dy",
+        ),
+        lowered(
+            before="r = Relu (x0)\nx = Transpose <perm=[0,2,3,1]> (r)\nt = Transpose <perm=[0,3,1,2]> (x)",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "expected"), VARIANTS.values(), ids=VARIANTS)
+def test_variants(source: str, expected: str) -> None:
+    check_lowered(source, expected)
+
+
+def test_converters_own_domain() -> None:
+    source = gradient(
+        gradient="dx = ai.onnx.converters.tensorflow.MaxPoolGrad <{}> (x, y, dy)",
+        imports='"" : 17, "ai.onnx.converters.tensorflow" : 1',
+    )
+    check_lowered(source, lowered())
+
+
+def test_channels_first() -> None:
+    check_lowered(
+        gradient(
+            attributes='ksize=[1,1,3,3], strides=[1,1,2,2], padding="SAME", data_format="NCHW"',
+            before="",
+            pool=f"y = MaxPool {POOL} (x)",
+            after="",
+            inputs="float[2,3,9,11] x, float[2,3,5,6] dy",
+            outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
+        ),
+        f"""y, y_indices = MaxPool {POOL} (x)
+            dx_plane = Constant <value = int64 {{99}}> ()
+            dx_plane_index = Mod (y_indices, dx_plane)
+            dx_argmax = Cast <to=6> (dx_plane_index)
+            dx = npu.MaxPool3DGradWithArgmax <{WINDOW}, data_format="NCDHW"> (x, dy, dx_argmax)""",
+    )
+
+
+def test_three_axes() -> None:
+    check_lowered(
+        gradient(
+            attributes='ksize=[1,2,2,2,1], strides=[1,2,2,2,1], padding="SAME", data_format="NDHWC", TInput=1',
+            before="t = Transpose <perm=[0,4,1,2,3]> (x)",
+            pool="m = MaxPool <kernel_shape=[2,2,2], strides=[2,2,2], pads=[0,0,0,1,0,1]> (t)",
+            after="y = Transpose <perm=[0,2,3,4,1]> (m)",
+            gradient="dx = MaxPool3DGrad <{}> (x, y, dy)",
+            inputs="float[2,5,4,3,2] x, float[2,3,2,2,2] dy",
+            outputs="float[2,3,2,2,2] y, float[2,5,4,3,2] dx",
+        ),
+        """t = Transpose <perm=[0,4,1,2,3]> (x)
+            m, m_indices = MaxPool <kernel_shape=[2,2,2], strides=[2,2,2], pads=[0,0,0,1,0,1]> (t)
+            y = Transpose <perm=[0,2,3,4,1]> (m)
+            dx_plane = Constant <value = int64 {60}> ()
+            dx_plane_index = Mod (m_indices, dx_plane)
+            dx_argmax = Cast <to=6> (dx_plane_index)
+            dx_grad = Transpose <perm=[0,4,1,2,3]> (dy)
+            dx_MaxPool3DGradWithArgmax = npu.MaxPool3DGradWithArgmax <
+                ksize=[3,2,3], strides=[2,2,2], pads=[1,0,1], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"
+            > (t, dx_grad, dx_argmax)
+            dx = Transpose <perm=[0,2,3,4,1]> (dx_MaxPool3DGradWithArgmax)""",
+    )
+
+
+def test_two_gradients_share_the_indices() -> None:
+    """The pool gets one output, whoever asks for it, and its name is new in the model."""
+    source = gradient(
+        gradient="dx = MaxPoolGrad <{0}> (x, y, dy)\nn = Neg (dy)\nother = MaxPoolGrad <{0}> (x, y, n)",
+        outputs="float[2,5,6,3] y, float[2,9,11,3] dx, float[2,9,11,3] other",
+    )
+    model = onnx.parser.parse_model(source)
+    model.graph.node.append(onnx.helper.make_node("Identity", ["n"], ["m/indices"]))
+    result = lower(model, forward=False)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"] * 2
+    [pool] = [node for node in result.model.graph.node if node.op_type == "MaxPool"]
+    assert list(pool.output) == ["m", "m/indices_2"]
+    assert sum(pool.output[1] in node.input for node in result.model.graph.node) == 2
+
+
+def test_symbolic_batch() -> None:
+    source = gradient(inputs="float[N,9,11,3] x, float[N,5,6,3] dy", outputs="float[N,5,6,3] y, float[N,9,11,3] dx")
+    check_lowered(source, lowered())
+
+
+def test_a_function_of_the_model_of_the_same_name_is_no_anchor() -> None:
+    model = onnx.parser.parse_model(
+        gradient(
+            gradient="dx = ai.onnx.converters.tensorflow.MaxPoolGrad <{}> (x, y, dy)",
+            imports='"" : 17, "ai.onnx.converters.tensorflow" : 1',
+        )
+        + """<domain: "ai.onnx.converters.tensorflow", opset_import: ["" : 17]>
+            MaxPoolGrad <ksize, strides, padding> (x, y, dy) => (dx) { dx = Neg (x) }"""
+    )
+    result = lower(model)
+    assert not result.report.anchors
+    assert result.model.SerializeToString() == model.SerializeToString()
+
+
+OTHER = "the windows of MaxPoolGrad 'dx' are not proven to be those of MaxPool 'm'"
+NEAR_MISSES: NearMisses = {
+    "y_is_an_input": (
+        Code.NO_FORWARD_POOL,
+        "'y' is not the output of a MaxPool",
+        gradient(
+            before="",
+            pool="",
+            after="",
+            inputs="float[2,9,11,3] x, float[2,5,6,3] y, float[2,5,6,3] dy",
+            outputs="float[2,9,11,3] dx",
+        ),
+    ),
+    "y_is_the_indices": (
+        Code.NO_FORWARD_POOL,
+        "'y' is not the output of a MaxPool",
+        gradient(
+            pool=f"n, i = MaxPool {POOL} (t)\nm = Cast <to=1> (i)",
+        ),
+    ),
+    "y_is_transposed_otherwise": (
+        Code.NO_FORWARD_POOL,
+        "'y' is not the output of a MaxPool",
+        gradient(
+            before="t = Transpose <perm=[0,3,2,1]> (x)",
+            after="y = Transpose <perm=[0,3,2,1]> (m)",
+        ),
+    ),
+    "pool_over_another_tensor": (
+        Code.NO_FORWARD_POOL,
+        "MaxPool 'm' is not over 'x' in channels-last order",
+        gradient(before="r = Relu (x)\nt = Transpose <perm=[0,3,1,2]> (r)"),
+    ),
+    "pool_over_x_transposed_otherwise": (
+        Code.NO_FORWARD_POOL,
+        "MaxPool 'm' is not over 'x' in channels-last order",
+        gradient(
+            before="t = Transpose <perm=[0,3,2,1]> (x)",
+            inputs="float[2,9,9,3] x, float[2,5,5,3] dy",
+            outputs="float[2,5,5,3] y, float[2,9,9,3] dx",
+        ),
+    ),
+    "pool_before_there_were_indices": (
+        Code.OPSET,
+        "MaxPool 'm' has no Indices below opset 8",
+        gradient(imports='"" : 7'),
+    ),
+    "other_kernel": (Code.ATTRIBUTE_MISMATCH, OTHER, gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,4,1]"))),
+    "other_padding": (Code.ATTRIBUTE_MISMATCH, OTHER, gradient(attributes=SAME.replace("SAME", "VALID"))),
+    "other_explicit_paddings": (
+        Code.ATTRIBUTE_MISMATCH,
+        OTHER,
+        gradient(attributes=SAME.replace('"SAME"', '"EXPLICIT", explicit_paddings=[0,0,1,1,2,0,0,0]')),
+    ),
+    "dilated_pool": (
+        Code.ATTRIBUTE_MISMATCH,
+        OTHER,
+        gradient(pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], dilations=[1,2]> (t)"),
+    ),
+    "pads_of_a_symbolic_size": (
+        Code.ATTRIBUTE_MISMATCH,
+        OTHER,
+        gradient(inputs="float[2,H,11,3] x, float[2,h,6,3] dy", outputs="float[2,h,6,3] y, float[2,H,11,3] dx"),
+    ),
+    "pools_over_channels": (
+        Code.POOL_ATTRIBUTES,
+        "MaxPoolGrad 'dx' has missing or malformed attributes",
+        gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,3,2]")),
+    ),
+    "unknown_layout": (
+        Code.POOL_ATTRIBUTES,
+        "MaxPoolGrad 'dx' has missing or malformed attributes",
+        gradient(attributes=f'{SAME}, data_format="NCHW_VECT_C"'),
+    ),
+    "no_padding": (
+        Code.POOL_ATTRIBUTES,
+        "MaxPoolGrad 'dx' has missing or malformed attributes",
+        gradient(attributes="ksize=[1,3,3,1], strides=[1,2,2,1]"),
+    ),
+    "explicit_without_paddings": (
+        Code.POOL_ATTRIBUTES,
+        "MaxPoolGrad 'dx' has missing or malformed attributes",
+        gradient(attributes=SAME.replace("SAME", "EXPLICIT")),
+    ),
+    "too_few_strides": (
+        Code.POOL_ATTRIBUTES,
+        "MaxPoolGrad 'dx' has missing or malformed attributes",
+        gradient(attributes=SAME.replace("[1,2,2,1]", "[1,2,2]")),
+    ),
+    "gradient_of_another_shape": (
+        Code.GRAD_SHAPE,
+        "'dy' has shape [2, 6, 5, 3], the pool [2, 5, 6, 3]",
+        gradient(inputs="float[2,9,11,3] x, float[2,6,5,3] dy"),
+    ),
+    "result_of_another_shape": (
+        Code.DX_SHAPE,
+        "'dx' has shape [2, 11, 9, 3], the pool [2, 9, 11, 3]",
+        gradient(outputs="float[2,5,6,3] y, float[2,11,9,3] dx"),
+    ),
+    "gradient_of_another_type": (
+        Code.DTYPE_MIX,
+        "'dy' is float16, the pooled input 't' float",
+        gradient(inputs="float[2,9,11,3] x, float16[2,5,6,3] dy"),
+    ),
+    "no_y": (
+        Code.ARITY,
+        "MaxPoolGrad 'dx' lacks an input",
+        gradient(gradient="dx = MaxPoolGrad <{}> (x, nothing, dy)"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, reason: str, model: str) -> None:
+    check_refused(model, code, reason)

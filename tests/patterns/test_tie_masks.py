@@ -1,0 +1,113 @@
+"""Equality masks are recognised, by what is compared with what, and never lowered."""
+
+from __future__ import annotations
+
+import pytest
+from lookalikes import LOOKALIKES
+from lowering_checks import NearMisses, check_refused, near_misses
+from onnx.parser import parse_model
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+
+def shared_among_ties(
+    maximum: str = "y = ReduceMax <keepdims=1> (x, axes)",
+    compared: str = "e = Equal (x, y)",
+    *,
+    mask: str = "m = Cast <to=1> (e)",
+    opset: int = 18,
+) -> str:
+    """Return a maximum and its gradient as frameworks without argmax write it, with a step replaced."""
+    return f"""<ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[2,3,4,6] x, float[2,3,1,1] dy) => (float[2,3,4,6] dx)
+        <int64[2] axes = {{2, 3}}, int64[4] kept = {{2, 3, 1, 1}}> {{
+            {maximum}
+            {compared}
+            {mask}
+            n = ReduceSum <keepdims=1> (m, axes)
+            q = Div (m, n)
+            dx = Mul (q, dy)
+        }}"""
+
+
+def paid_to_all_ties(
+    upsampled: str = 'u = Resize <mode="nearest", coordinate_transformation_mode="asymmetric"> (y, , scales)',
+    compared: str = "e = Equal (x, u)",
+) -> str:
+    """Return a hand-written gradient of a 2×2 pool: its output spread over its windows, compared, times dy."""
+    return f"""<ir_version: 8, opset_import: ["" : 18]>
+        g (float[2,3,4,6] x, float[2,3,4,6] dy) => (float[2,3,4,6] dx)
+        <float[4] scales = {{1, 1, 2, 2}},
+         int64[6] split = {{2, 3, 2, 1, 3, 1}}, int64[6] spread = {{2, 3, 2, 2, 3, 2}},
+         int64[4] joined = {{2, 3, 4, 6}}, int64[6] repeats = {{1, 1, 1, 2, 1, 2}}> {{
+            y = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            {upsampled}
+            {compared}
+            m = Cast <to=1> (e)
+            dx = Mul (m, dy)
+        }}"""
+
+
+def splits(compared: str, operator: str) -> tuple[Code, str]:
+    return Code.SPLITS_TIES, f"Equal 'e' marks all elements of '{compared}' that equal {operator}, not the first"
+
+
+PAYS = (Code.PAYS_ALL_TIES, "Equal 'e' marks all elements of 'x' that equal MaxPool 'y', not the first")
+MASKS: NearMisses = {
+    "kept_axes": (*splits("x", "ReduceMax 'y'"), shared_among_ties()),
+    "the_other_way_round": (*splits("x", "ReduceMax 'y'"), shared_among_ties(compared="e = Equal (y, x)")),
+    "reshaped": (
+        *splits("x", "ReduceMax 'r'"),
+        shared_among_ties("r = ReduceMax <keepdims=0> (x, axes)\ny = Reshape (r, kept)"),
+    ),
+    "expanded": (
+        *splits("x", "ReduceMax 'r'"),
+        shared_among_ties("r = ReduceMax <keepdims=1> (x, axes)\nshape = Shape (x)\ny = Expand (r, shape)"),
+    ),
+    "axes_as_an_attribute": (
+        *splits("x", "ReduceMax 'y'"),
+        shared_among_ties("y = ReduceMax <keepdims=1, axes=[2,3]> (x)", opset=17),
+    ),
+    "global_pool": (*splits("x", "GlobalMaxPool 'y'"), shared_among_ties("y = GlobalMaxPool (x)")),
+    "channels_last": (
+        *splits("c", "ReduceMax 'y'"),
+        shared_among_ties(
+            "y = ReduceMax <keepdims=1> (x, axes)\nc = Transpose <perm=[0,2,3,1]> (x)",
+            "d = Transpose <perm=[0,2,3,1]> (y)\ne = Equal (c, d)",
+            mask="b = Cast <to=1> (e)\nm = Transpose <perm=[0,3,1,2]> (b)",
+        ),
+    ),
+    "upsampled": (*PAYS, paid_to_all_ties()),
+    "upsampled_by_expanding": (
+        *PAYS,
+        paid_to_all_ties("s = Reshape (y, split)\nb = Expand (s, spread)\nu = Reshape (b, joined)"),
+    ),
+    "upsampled_by_tiling": (
+        *PAYS,
+        paid_to_all_ties("s = Reshape (y, split)\nb = Tile (s, repeats)\nu = Reshape (b, joined)"),
+    ),
+    "local_maxima_that_are_kept": (*PAYS, LOOKALIKES["N25_nms_keep_mask"].build()),
+    "local_maxima_that_are_paid": (*PAYS, LOOKALIKES["N26_stride_one_mask"].build()),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "model"), near_misses(MASKS))
+def test_masks_are_refused(code: Code, reason: str, model: str) -> None:
+    check_refused(model, code, reason)
+
+
+OTHERS = {
+    "another_tensor": shared_among_ties("z = Neg (x)\ny = ReduceMax <keepdims=1> (z, axes)"),
+    "a_minimum": shared_among_ties("y = ReduceMin <keepdims=1> (x, axes)"),
+    "a_sum_on_the_way": shared_among_ties("r = ReduceMax <keepdims=1> (x, axes)\ny = Add (r, dy)"),
+    "a_constant": shared_among_ties("y = Constant <value_float=0.0> ()"),
+    "itself": shared_among_ties("", "e = Equal (x, x)"),
+    "the_indices_of_a_pool": paid_to_all_ties("z, i = MaxPool <kernel_shape=[1,1]> (x)\nu = Identity (i)"),
+    "the_pool_of_another_tensor": paid_to_all_ties(compared="v = Neg (x)\ne = Equal (v, u)"),
+}
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_other_comparisons_are_no_anchors(text: str) -> None:
+    assert not lower(parse_model(text)).report.anchors

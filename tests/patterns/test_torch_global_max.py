@@ -1,0 +1,284 @@
+"""AdaptiveMaxPool(1), text in and text out: every spelling that is lowered, and what is no such gradient."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, node_text, random_feeds
+from onnx.parser import parse_graph, parse_model
+from oracles import assert_same_bits, run_ort
+from reductions import global_max
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.codes import Code
+
+WINDOW = "ksize=[1,4,5], strides=[1,4,5], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
+FORWARD = "y = ReduceMax <keepdims=1> (x, axes)"
+ARG_MAX = f"""{FORWARD}
+    f = Reshape (x, flat_shape)
+    a = ArgMax <axis=-1, keepdims=0, select_last_index=0> (f)"""
+LOWERED = f"""{ARG_MAX}
+    a1 = Unsqueeze (a, last)
+    a2 = Unsqueeze (a1, last)
+    dx_argmax = Cast <to=6> (a2)
+    {backward(window=WINDOW)}"""
+
+
+def test_as_exported() -> None:
+    lowered = check_lowered(global_max(), LOWERED)
+    assert [tensor.name for tensor in lowered.graph.initializer] == ["axes", "flat_shape", "last"]
+
+
+def test_two_axes_on_ascend950() -> None:
+    window = "ksize=[4,5], strides=[4,5], pads=[0,0], dilation=[1,1], ceil_mode=0"
+    node = f'dx = npu.MaxPoolGradWithArgmaxV3 <{window}, dtype=3, data_format="NCHW"> (x, dy, dx_argmax)'
+    check_lowered(global_max(), LOWERED.replace(backward(window=WINDOW), node), target="ascend950")
+
+
+ROWS_OF_THREE_AXES = {
+    "row_shape": "int64[3] row_shape = {2, 3, 1}",
+    "canvas_shape": "int64[3] canvas_shape = {2, 3, 20}",
+}
+SPELLINGS = {
+    "three_axes": global_max(
+        constants=ROWS_OF_THREE_AXES, scatter='s = ScatterElements <axis=-1, reduction="add"> (z, r, u)'
+    ),
+    "axis_from_the_front": global_max(maximum="a = ArgMax <axis=2, keepdims=0> (f)"),
+    "kept": global_max(
+        maximum="a = ArgMax <axis=-1> (f)", indices="a2 = Unsqueeze (a, last)\nr = Reshape (a2, row_shape)"
+    ),
+    "allowzero": global_max(result="dx = Reshape <allowzero=1> (s, x_shape)"),
+}
+
+
+@pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings(source: str) -> None:
+    wanted = LOWERED
+    if "axis=2" in source:
+        wanted = wanted.replace("axis=-1, keepdims=0, select_last_index=0", "axis=2, keepdims=0")
+    if "a2 = Unsqueeze (a, last)" in source:
+        wanted = wanted.replace("ArgMax <axis=-1, keepdims=0, select_last_index=0>", "ArgMax <axis=-1>")
+        wanted = wanted.replace("a1 = Unsqueeze (a, last)", "").replace("(a1, last)", "(a, last)")
+    check_lowered(source, wanted)
+
+
+def test_planes_flattened_into_rows() -> None:
+    """ArgMax never has the pooled shape: the lowered graph makes it."""
+    source = global_max(
+        flat="f = Flatten <axis=2> (x)",
+        maximum="r = ArgMax <axis=1> (f)",
+        indices="",
+        constants={"last": "int64[1] unused = {0}", "flat_shape": "float other = {0}"},
+    )
+    check_lowered(
+        source,
+        f"""{FORWARD}
+            f = Flatten <axis=2> (x)
+            r = ArgMax <axis=1> (f)
+            dx_pooled_argmax_shape = Constant <value = int64[4] {{2, 3, 1, 1}}> ()
+            dx_pooled_argmax = Reshape (r, dx_pooled_argmax_shape)
+            dx_argmax = Cast <to=6> (dx_pooled_argmax)
+            {backward(window=WINDOW)}""",
+    )
+
+
+def by_rows(numbers: str = "0, 1, 2, 3, 4, 5") -> str:
+    """Return the spelling of `index_put(accumulate=True)`: entry [row, 0] is (row, position)."""
+    return global_max(
+        indices="""a1 = Unsqueeze (a, last)
+            a2 = Unsqueeze (a1, last)
+            i = Reshape (a2, row_shape)
+            j = Unsqueeze (i, last)
+            r = Concat <axis=-1> (rows, j)""",
+        scatter='s = ScatterND <reduction="add"> (z, r, u)',
+        constants={"rows": f"int64[6,1,1] rows = {{{numbers}}}"},
+    )
+
+
+def test_scattered_by_row_and_position() -> None:
+    check_lowered(by_rows(), LOWERED)
+
+
+def test_symbolic_batch() -> None:
+    source = global_max(
+        inputs="float[N,3,4,5] x, float[N,3,1,1] dy",
+        outputs="float[N,3,1,1] y, float[N,3,4,5] dx",
+        constants={
+            "flat_shape": "int64[3] flat_shape = {-1, 3, 20}",
+            "row_shape": "int64[3] row_shape = {-1, 3, 1}",
+            "x_shape": "int64[4] x_shape = {-1, 3, 4, 5}",
+        },
+        canvas="shape = Shape (f)\nz = Expand (zero, shape)",
+        scatter='s = ScatterElements <axis=-1, reduction="add"> (z, r, u)',
+    )
+    check_lowered(source, LOWERED)
+
+
+def test_one_axis_wrapped_in_two() -> None:
+    """PyTorch writes 1-D pools so; the tensor in front of the wrapping is the pooled one."""
+    source = global_max(
+        inputs="float[2,3,20] x, float[2,3,1] dy",
+        outputs="float[2,3,1] y, float[2,3,20] dx",
+        forward="y = ReduceMax <keepdims=1> (x, axes)\nw = Unsqueeze (x, two)",
+        flat="f = Reshape (w, flat_shape)",
+        updates="dw = Unsqueeze (dy, two)\nu = Reshape (dw, row_shape)",
+        result="d = Reshape (s, w_shape)\ndx = Squeeze (d, two)",
+        constants={
+            "axes": "int64[1] axes = {2}",
+            "two": "int64[1] two = {2}",
+            "x_shape": "int64[4] w_shape = {2, 3, 1, 20}",
+        },
+    )
+    check_lowered(
+        source,
+        f"""y = ReduceMax <keepdims=1> (x, axes)
+            w = Unsqueeze (x, two)
+            f = Reshape (w, flat_shape)
+            a = ArgMax <axis=-1, keepdims=0, select_last_index=0> (f)
+            a1 = Unsqueeze (a, last)
+            dx_argmax = Cast <to=6> (a1)
+            {backward(window="ksize=[1,1,20], strides=[1,1,20], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0")}""",
+    )
+
+
+def test_three_axes() -> None:
+    source = global_max(
+        inputs="float[2,3,2,2,5] x, float[2,3,1,1,1] dy",
+        outputs="float[2,3,1,1,1] y, float[2,3,2,2,5] dx",
+        constants={"axes": "int64[3] axes = {2, 3, 4}", "x_shape": "int64[5] x_shape = {2, 3, 2, 2, 5}"},
+        indices="""a1 = Unsqueeze (a, last)
+            a2 = Unsqueeze (a1, last)
+            a3 = Unsqueeze (a2, last)
+            r = Reshape (a3, row_shape)""",
+    )
+    window = "ksize=[2,2,5], strides=[2,2,5], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
+    wanted = LOWERED.replace("Cast <to=6> (a2)", "Cast <to=6> (a3)").replace(WINDOW, window)
+    check_lowered(source, wanted.replace("dx_argmax =", "a3 = Unsqueeze (a2, last)\ndx_argmax ="))
+
+
+def test_half_types_between_casts() -> None:
+    source = global_max(
+        inputs="float16[2,3,4,5] x, float16[2,3,1,1] dy",
+        outputs="float16[2,3,1,1] y, float16[2,3,4,5] dx",
+        updates="w = Cast <to=1> (dy)\nu = Reshape (w, row_shape)",
+        result="d = Reshape (s, x_shape)\ndx = Cast <to=10> (d)",
+    )
+    check_lowered(source, LOWERED)
+
+
+def test_overwriting() -> None:
+    """One index a row: nothing is written twice. Adding turns an incoming -0.0 into +0.0, so none is fed here."""
+    model = parse_model(global_max(scatter='s = ScatterElements <axis=1, reduction="none"> (z, r, u)'))
+    lowered = lower(model).model
+    assert node_text(lowered.graph) == node_text(parse_graph(f"g () => () {{ {LOWERED} }}"))
+    feeds = {name: value + np.float32(0) for name, value in random_feeds(model).items()}
+    for name, value in run_ort(model, feeds).items():
+        assert_same_bits(run_ort(lowered, feeds)[name], value)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_against_torch(ties: bool) -> None:
+    torch = pytest.importorskip("torch")
+    x = np.zeros((2, 3, 4, 5), np.float32) if ties else np.random.default_rng(1).normal(size=(2, 3, 4, 5))
+    dy = np.random.default_rng(2).normal(size=(2, 3, 1, 1)).astype(np.float32)
+    pooled = torch.tensor(x, dtype=torch.float32, requires_grad=True)
+    torch.nn.functional.adaptive_max_pool2d(pooled, 1).backward(torch.tensor(dy))
+    lowered = lower(parse_model(global_max())).model
+    found = run_ort(lowered, {"x": x.astype(np.float32), "dy": dy})
+    assert_same_bits(found["dx"], pooled.grad.numpy())
+
+
+NEAR_MISSES: NearMisses = {
+    "last_of_equal_maxima": (
+        Code.LAST_MAXIMUM,
+        "ArgMax 'a' selects the last of equal maxima",
+        global_max(maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (f)"),
+    ),
+    "maximum_of_what_is_there": (
+        Code.REDUCTION,
+        "ScatterElements 's' has reduction=max, not add or none",
+        global_max(scatter='s = ScatterElements <axis=1, reduction="max"> (z, r, u)'),
+    ),
+    "rows_exchanged": (
+        Code.ROWS,
+        "'r' is not proven to keep each entry of ScatterND 's' in its row",
+        by_rows("1, 0, 2, 3, 4, 5"),
+    ),
+    "onto_ones": (
+        Code.BASE_NOT_ZERO,
+        "'z' is not proven to be all zero",
+        global_max(constants={"zero": "float zero = {1}"}),
+    ),
+    "along_the_rows": (
+        Code.ROWS,
+        "ScatterElements 's' does not scatter along the last axis",
+        global_max(
+            scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
+            constants={"canvas_shape": "int64[2] canvas_shape = {20, 6}"},
+        ),
+    ),
+    "one_row_for_all": (
+        Code.ROWS,
+        "rows of [1, 6] onto [1, 20] are not proven to be the planes of [2, 3, 4, 5]",
+        global_max(
+            constants={
+                "row_shape": "int64[2] row_shape = {1, 6}",
+                "canvas_shape": "int64[2] canvas_shape = {1, 20}",
+            },
+            outputs="float[2,3,1,1] y, float[1,20] s",
+            result="",
+        ),
+    ),
+    "wider_rows": (
+        Code.CANVAS,
+        "rows have 21 elements, a plane of [2, 3, 4, 5] has 20",
+        global_max(
+            constants={"canvas_shape": "int64[2] canvas_shape = {6, 21}"},
+            outputs="float[2,3,1,1] y, float[6,21] s",
+            result="",
+        ),
+    ),
+    "result_in_another_shape": (
+        Code.DX_SHAPE,
+        "'dx' has shape [3, 2, 4, 5], the pooled input [2, 3, 4, 5]",
+        global_max(
+            constants={"x_shape": "int64[4] x_shape = {3, 2, 4, 5}"}, outputs="float[2,3,1,1] y, float[3,2,4,5] dx"
+        ),
+    ),
+    "double_precision": (
+        Code.DTYPE,
+        "'x' is double; Ascend takes float32, float16 and bfloat16",
+        global_max(
+            inputs="double[2,3,4,5] x, double[2,3,1,1] dy",
+            outputs="double[2,3,1,1] y, double[2,3,4,5] dx",
+            constants={"zero": "double zero = {0}"},
+        ),
+    ),
+    "minimum": (
+        Code.INDICES_SOURCE,
+        "indices come from 'x', which is not the Indices of a MaxPool",
+        global_max(maximum="a = ArgMin <axis=-1, keepdims=0> (f)"),
+    ),
+    "of_channels_flattened_with_their_batch": (
+        Code.NOT_SPATIAL,
+        "ArgMax 'a' is over axis 1 of [2, 60]",
+        global_max(
+            constants={
+                "flat_shape": "int64[2] flat_shape = {2, 60}",
+                "row_shape": "int64[2] row_shape = {2, 1}",
+                "canvas_shape": "int64[2] canvas_shape = {2, 60}",
+            },
+            inputs="float[2,3,4,5] x, float[2,1] dy",
+        ),
+    ),
+    "unknown_shape": (
+        Code.UNKNOWN_SHAPE,
+        "the shape that ArgMax 'a' reduces is not known",
+        global_max(inputs="float[2,3,4,5] x, float[2,3,1,1] dy, int64[k] flat", flat="f = Reshape (x, flat)"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "source"), near_misses(NEAR_MISSES))
+def test_near_miss(code: Code, reason: str, source: str) -> None:
+    check_refused(source, code, reason)

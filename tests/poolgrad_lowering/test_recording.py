@@ -1,0 +1,50 @@
+"""MaxPools that get their Indices output, and what else must stay as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import run_reference
+from pool_graphs import parse, random_feeds
+
+from poolgrad_lowering import lower
+
+GRADIENT = '<ksize=[1,1,2,2], strides=[1,1,2,2], padding="VALID", data_format="NCHW">'
+
+
+@pytest.mark.parametrize("absent", [[], [""]], ids=["no_output", "empty_name"])
+def test_the_pool_gets_one_output_and_nothing_else(absent: list[str]) -> None:
+    model = parse(
+        f"""g (float[2,3,8,8] x, float[2,3,4,4] dy) => (float[2,3,4,4] y, float[2,3,8,8] dx) {{
+            y = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            dx = MaxPoolGrad {GRADIENT} (x, y, dy)
+        }}"""
+    )
+    pool = model.graph.node[0]
+    pool.name = "pool"
+    pool.output.extend(absent)
+    result = lower(model, forward=False)
+    found = result.model.graph.node[0]
+    assert list(found.output) == ["y", "y/indices"]
+    del found.output[1:]
+    found.output.extend(absent)
+    assert found.SerializeToString() == pool.SerializeToString()
+
+
+def test_a_pool_outside_the_gradients_scope() -> None:
+    model = parse(
+        f"""g (bool wanted, float[2,3,8,8] x, float[2,3,4,4] dy) => (float[2,3,8,8] dx) {{
+            y = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            dx = If (wanted) <
+                then_branch = backward () => (float[2,3,8,8] a) {{ a = MaxPoolGrad {GRADIENT} (x, y, dy) }},
+                else_branch = again () => (float[2,3,8,8] b) {{ b = MaxPoolGrad {GRADIENT} (x, y, dy) }}>
+        }}"""
+    )
+    result = lower(model, forward=False)
+    assert [anchor.scope for anchor in result.report.lowered] == ["main/dx.then_branch", "main/dx.else_branch"]
+    assert list(result.model.graph.node[0].output) == ["y", "y/indices"]
+    feeds = {
+        **random_feeds(parse("g (float[2,3,8,8] x, float[2,3,4,4] dy) => (Y) { Y = Neg(x) }")),
+        "wanted": np.array(True),
+    }
+    assert np.array_equal(run_reference(model, feeds)["dx"], run_reference(result.model, feeds)["dx"])
