@@ -17,6 +17,7 @@ import onnx
 from onnx import AttributeProto, TensorProto
 
 from poolgrad_lowering import inspect as inspect_model
+from poolgrad_lowering import lower
 from poolgrad_lowering.codes import DESCRIPTIONS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.gradient import Pattern
@@ -49,9 +50,35 @@ def forms() -> str:
     return "\n\n".join(_form(pattern) for pattern in own_patterns())
 
 
+def examples() -> str:
+    """A graph in each form of this package, before and after its lowering."""
+    return "\n\n".join(_example(pattern) for pattern in own_patterns())
+
+
 def ops() -> str:
     """A section per op of the dialect."""
     return "\n\n".join(_op(op) for op in OPS.values())
+
+
+def _example(pattern: Pattern) -> str:
+    model = onnx.parser.parse_model((DOCS / "examples" / f"{pattern.name}.onnxtxt").read_text(encoding="utf-8"))
+    result = lower(model)
+    [anchor] = result.report.anchors
+    before = f"## {pattern.name}\n\n{pattern.summary}.\n\n{_graph_text(model)}"
+    if anchor.status == "refused":
+        return f"{before}\n\nRefused, `{anchor.code}`: {anchor.reason}."
+    if anchor.pattern != pattern.name:
+        raise ValueError(f"the example of {pattern.name} is lowered as {anchor.pattern}")
+    return f"{before}\n\nbecomes\n\n{_graph_text(result.model)}"
+
+
+def _graph_text(model: onnx.ModelProto) -> str:
+    """The graph for reading: no node names, no quotes around values' names, long constants cut."""
+    text = onnx.printer.to_text(model.graph)
+    text = re.sub(r'^( +)\["[^"]*"\] ', r"\1", text, flags=re.MULTILINE)
+    text = re.sub(r'"(\w+/\w+)"', r"\1", text)
+    text = re.sub(r"\{((?:\d+,){8})[\d,]+\}", r"{\1…}", text)
+    return "```\n" + "\n".join(line.rstrip() for line in text.strip().splitlines()) + "\n```"
 
 
 def example() -> str:
@@ -64,6 +91,7 @@ def example() -> str:
 
 
 PAGES: dict[str, Callable[[], dict[str, object]]] = {
+    "forms": lambda: {"examples": examples()},
     "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
     "legality": lambda: {"codes": codes()},
     "patterns": lambda: {"forms": forms()},
