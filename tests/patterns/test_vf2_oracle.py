@@ -4,7 +4,8 @@ networkx's VF2 matches the cores of the forms by operator types and by which out
 in which views and casts are contracted. It sees neither values nor shapes: that the base is all zero, that the
 companion is 1×1 and its Slice takes each plane's first index, that rows are planes, that the element type is one of
 Ascend's. So it finds what the compiler lowers, and what the compiler refuses for one of those reasons. It knows only
-the spellings of these cores: a remainder in place of Sub, or whole-tensor Indices, are not among the built graphs.
+the spellings of these cores: whole-tensor Indices, say, are not among the built graphs, and a remainder in place of Sub
+only among the random ones.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import networkx as nx
 import onnx
 import pytest
 from catalogue import Entry
+from hypothesis import given, settings
 from networkx.algorithms.isomorphism import DiGraphMatcher
 from onnx import GraphProto, NodeProto
+from random_gradients import SPELLINGS, Pool, Spelling, max_pool_grad, pools, scatter_add
 
 from poolgrad_lowering import inspect
 from poolgrad_lowering.codes import Code
@@ -58,6 +61,10 @@ def recorded(forward: str, output: int, anchor: str, position: int) -> nx.DiGrap
 
 MAX_POOL_GRAD = recorded("MaxPool", 1, "MaxPoolGrad", 1)
 SCATTER_ADD = plane_local("ScatterElements(add)", 1)
+REMAINDER = core(
+    [("pool", "local", 1, 0), ("local", "anchor", 0, 1)],
+    {"pool": "MaxPool", "local": "Mod", "anchor": "ScatterElements(add)"},
+)
 OPERATORS = (
     recorded("max_pool2d_with_indices", 1, "max_pool2d_with_indices_backward", 7),
     recorded("adaptive_max_pool2d", 1, "adaptive_max_pool2d_backward", 2),
@@ -131,6 +138,16 @@ def test_same_anchors_as_by_isomorphism(entry: Entry) -> None:
         if anchor.status == "lowered" or anchor.code in BEHIND_THE_STRUCTURE
     }
     assert by_isomorphism == by_compiler
+
+
+@settings(max_examples=100, derandomize=True, deadline=None, database=None)
+@given(pools(), SPELLINGS)
+def test_same_anchors_in_random_graphs(pool: Pool, spelling: Spelling) -> None:
+    scattered = REMAINDER if spelling.remainder else SCATTER_ADD
+    for model, form in ((max_pool_grad(pool), MAX_POOL_GRAD), (scatter_add(pool, spelling), scattered)):
+        found = anchors(contracted(model.graph), form)
+        assert found == {anchor.name for anchor in inspect(model).anchors if anchor.status == "lowered"}
+        assert len(found) == 1
 
 
 def test_isomorphism_finds_every_site() -> None:
