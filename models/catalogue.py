@@ -60,9 +60,17 @@ class Entry:
 
 def entries(producer: Producer | None = None) -> list[Entry]:
     """Return the built graphs in the order of the manifest, those of one producer if it is named."""
-    rows = json.loads((BUILT / "manifest.json").read_text(encoding="utf-8"))
-    found = [Entry(**{**row, "file": BUILT / row["file"]}) for row in rows]
-    return [entry for entry in found if producer in (None, entry.producer)]
+    return [entry for entry in _rows("manifest.json") if producer in (None, entry.producer)]
+
+
+def spellings() -> list[Entry]:
+    """Return producers' graphs of the rarer forms; some have no runtime, and only some were recorded with outputs."""
+    return _rows("spellings.json")
+
+
+def _rows(manifest: str) -> list[Entry]:
+    rows = json.loads((BUILT / manifest).read_text(encoding="utf-8"))
+    return [Entry(**{**row, "file": BUILT / row["file"]}) for row in rows]
 
 
 def entry(name: str) -> Entry:

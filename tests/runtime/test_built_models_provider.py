@@ -18,7 +18,11 @@ from poolgrad_lowering.dialect import DOMAIN
 # element, 2^-11 of it, in what is computed from the gradient, and one of the result.
 FLOAT16_ROUNDING = 2.0**-10
 
-ENTRIES = [pytest.param(entry, id=entry.name) for entry in catalogue.entries("torch") if entry.sites]
+# An adaptive pool to more windows than x has elements: the provider leaves it to the function bodies.
+ENLARGING = "spellings/adaptive_tables_upsize"
+
+RUNNING = [entry for entry in catalogue.spellings() if entry.file.with_suffix(".npz").exists()]
+ENTRIES = [pytest.param(entry, id=entry.name) for entry in (*catalogue.entries("torch"), *RUNNING) if entry.sites]
 
 
 @pytest.mark.parametrize("forward", [True, False], ids=["pools_move", "pools_stay"])
@@ -32,8 +36,8 @@ def test_lowered_on_the_provider(entry: Entry, target: str, forward: bool) -> No
     session = runtime.create_session(result.model, backend="host", session_options=options)
     nodes = [node for node in runtime.assignment(session) if node.domain == DOMAIN]
     moved = sum(node.domain == DOMAIN and "Grad" not in node.op_type for node in result.model.graph.node)
-    assert len(nodes) == entry.site_count + moved
-    assert {node.provider for node in nodes} == {runtime.get_ep_name()}
+    assert len(nodes) == (0 if entry.name == ENLARGING else entry.site_count + moved)
+    assert {node.provider for node in nodes} <= {runtime.get_ep_name()}
     feeds = entry.feeds()
     expected = run_ort(model, feeds)
     found = dict(zip(expected, session.run(list(expected), feeds), strict=True))

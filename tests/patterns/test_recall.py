@@ -1,0 +1,74 @@
+"""Nothing is lost silently: of every graph in the repository, as many sites of each form as the manifests say."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import catalogue
+import numpy as np
+import onnx
+import pytest
+from catalogue import Entry
+from lowering_checks import TARGETS
+from oracles import assert_same_bits, run_ort
+
+from poolgrad_lowering import inspect, lower
+from poolgrad_lowering.codes import Code
+
+FORMS = {
+    "adaptive_window_tables": "F16",
+    "aten_adaptive_max_pool_grad": "F3",
+    "aten_max_pool_grad": "F2",
+    "aten_value_selecting_grad": "F14",
+    "decomposed_forward": "F12",
+    "max_over_axis": "F8",
+    "ort_max_pool_grad": "F1",
+    "overwrite_scatter": "F7",
+    "scatter_nd_add": "F6",
+    "tensorflow_max_pool_grad": "F11",
+    "tensorflow_max_pool_grad_with_argmax": "F11",
+    "torch_global_max": "F5",
+    "torch_scatter_add": "F4",
+    "user_symbolic_grad": "F15",
+}
+REFUSALS = {
+    "equality mask": Code.SPLITS_TIES,
+    "implicit gradient": Code.IMPLICIT_GRADIENT,
+    "one-hot scatter of the loss": Code.INDICES_SOURCE,
+    "upsampled equality mask": Code.PAYS_ALL_TIES,
+}
+ALL = [pytest.param(entry, id=entry.name) for entry in (*catalogue.entries(), *catalogue.spellings())]
+SPELLINGS = [pytest.param(entry, id=entry.name) for entry in catalogue.spellings()]
+RUNNING = [
+    pytest.param(entry, id=entry.name)
+    for entry in catalogue.spellings()
+    if entry.file.with_suffix(".npz").exists()  # TensorFlow's nodes have no runtime
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", ALL)
+def test_sites_per_form(entry: Entry, target: str) -> None:
+    lowered = inspect(onnx.load(entry.file), target=target).lowered
+    assert Counter(FORMS[anchor.pattern or ""] for anchor in lowered) == Counter(dict(entry.sites))
+
+
+@pytest.mark.parametrize("entry", SPELLINGS)
+def test_what_is_no_gradient_is_refused(entry: Entry) -> None:
+    model = onnx.load(entry.file)
+    result = lower(model)
+    expected = Counter({REFUSALS[what].value: count for what, count in entry.refused.items()})
+    assert Counter(anchor.code for anchor in result.report.refused) == expected
+    assert entry.sites or result.model.SerializeToString() == model.SerializeToString()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", RUNNING)
+def test_same_bits_in_onnxruntime(entry: Entry, target: str) -> None:
+    pytest.importorskip("onnxruntime")
+    model = onnx.load(entry.file)
+    expected = run_ort(model, entry.feeds())
+    for forward in (True, False):
+        found = run_ort(lower(model, target=target, forward=forward).model, entry.feeds())
+        for name, array in expected.items():
+            assert_same_bits(np.asarray(found[name]), np.asarray(array))
