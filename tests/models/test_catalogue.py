@@ -29,11 +29,12 @@ def nodes(entry: Entry, op_type: str) -> list[onnx.NodeProto]:
     return [node for node in onnx.load(entry.file).graph.node if node.op_type == op_type]
 
 
-def test_manifest_and_folder_agree() -> None:
-    names = [entry.name for entry in ENTRIES]
+def test_manifests_and_folder_agree() -> None:
+    listed = [*ENTRIES, *catalogue.spellings()]
+    names = [entry.name for entry in listed]
     assert len(set(names)) == len(names) >= 12
-    assert {entry.file for entry in ENTRIES} == set(catalogue.BUILT.rglob("*.onnx"))
-    assert {path.name.split(".")[0] for path in catalogue.BUILT.rglob("*.npz")} <= {e.file.stem for e in ENTRIES}
+    assert {entry.file for entry in listed} == set(catalogue.BUILT.rglob("*.onnx"))
+    assert {path.name.split(".")[0] for path in catalogue.BUILT.rglob("*.npz")} <= {e.file.stem for e in listed}
 
 
 def test_lookup() -> None:
