@@ -14,6 +14,7 @@
 using aclError = int;
 using aclnnStatus = std::int32_t;
 using aclrtStream = void*;
+using aclrtEvent = void*;
 
 struct aclTensor;
 struct aclIntArray;
@@ -72,6 +73,29 @@ enum aclrtMemMallocPolicy : int {
   ACL_MEM_MALLOC_NORMAL_ONLY = 2,
 };
 
+enum aclrtRunMode : int {
+  ACL_DEVICE = 0,  // the process runs beside the device and shares its memory
+  ACL_HOST = 1,
+};
+
+enum aclrtStreamStatus : int {
+  ACL_STREAM_STATUS_COMPLETE = 0,
+  ACL_STREAM_STATUS_NOT_READY = 1,
+};
+
+enum aclrtEventRecordedStatus : int {
+  ACL_EVENT_RECORDED_STATUS_NOT_READY = 0,
+  ACL_EVENT_RECORDED_STATUS_COMPLETE = 1,
+};
+
+enum aclrtMemAttr : int {
+  ACL_DDR_MEM = 0,
+  ACL_HBM_MEM = 1,
+};
+
+// Flag of aclrtCreateEventWithFlag: an event that orders streams and the host, without time stamps.
+constexpr uint32_t ACL_EVENT_SYNC = 1;
+
 enum aclSysParamOpt : int {
   ACL_OPT_DETERMINISTIC = 0,
   ACL_OPT_ENABLE_DEBUG_KERNEL = 1,
@@ -90,6 +114,8 @@ aclError aclrtGetDeviceCount(uint32_t* count);
 aclError aclrtSetDevice(int32_t deviceId);
 aclError aclrtResetDevice(int32_t deviceId);
 aclError aclrtGetDevice(int32_t* deviceId);
+aclError aclrtGetRunMode(aclrtRunMode* runMode);
+aclError aclsysGetVersionStr(char* pkgName, char* versionStr);
 aclError aclrtCtxSetSysParamOpt(aclSysParamOpt opt, int64_t value);
 aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value);
 aclError aclrtSetSysParamOpt(aclSysParamOpt opt, int64_t value);
@@ -97,8 +123,16 @@ aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t* value);
 aclError aclrtCreateStream(aclrtStream* stream);
 aclError aclrtDestroyStream(aclrtStream stream);
 aclError aclrtSynchronizeStream(aclrtStream stream);
+aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status);
+aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag);
+aclError aclrtDestroyEvent(aclrtEvent event);
+aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
+aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
+aclError aclrtSynchronizeEvent(aclrtEvent event);
+aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status);
 aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy);
 aclError aclrtFree(void* devPtr);
+aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total);
 aclError aclrtMallocHost(void** hostPtr, size_t size);
 aclError aclrtFreeHost(void* hostPtr);
 aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind);

@@ -8,11 +8,11 @@
 
 namespace {
 
+using poolgrad::ep::EpContext;
 using poolgrad::ep::Error;
 using poolgrad::ep::Factory;
 using poolgrad::ep::Guard;
 using poolgrad::ep::InvalidArgument;
-using poolgrad::ep::OrtContext;
 namespace ort = poolgrad::ort;
 
 // The minor number of "1.X.Y", which is the newest API version that this onnxruntime has.
@@ -39,7 +39,7 @@ ort::OrtStatus* CreateEpFactories(const char* /*registered_name*/, const ort::Or
                                      "; pip install 'onnxruntime>=1.24.1'");
     }
     if (max_factories == 0) throw InvalidArgument("there is no room for a provider factory");
-    factories[0] = new Factory(OrtContext{api, *api.GetEpApi(), version}, logger);
+    factories[0] = new Factory(EpContext{{api, version}, *api.GetEpApi()}, logger);
     *factory_count = 1;
   });
 }

@@ -18,7 +18,7 @@ void LogChoice(const Logger& logger, const std::string& who, const BackendChoice
 
 }  // namespace
 
-Factory::Factory(const OrtContext& ort, const ort::OrtLogger* logger)
+Factory::Factory(const EpContext& ort, const ort::OrtLogger* logger)
     : ort::OrtEpFactory{}, ort_(ort), logger_(ort.api, logger), npu_(nullptr, ort.ep_api.ReleaseHardwareDevice) {
   ort_version_supported = ort.version;
   GetName = GetNameImpl;
@@ -92,7 +92,7 @@ ort::OrtStatus* Factory::CreateEpImpl(ort::OrtEpFactory* self, const ort::OrtHar
                                       const ort::OrtKeyValuePairs* const*, std::size_t,
                                       const ort::OrtSessionOptions* session_options, const ort::OrtLogger* logger,
                                       ort::OrtEp** out) noexcept {
-  const OrtContext& ort = static_cast<Factory*>(self)->ort_;
+  const EpContext& ort = static_cast<Factory*>(self)->ort_;
   return Guard(ort.api, [&] {
     const Logger session_logger(ort.api, logger);
     const BackendChoice choice = ChooseBackend(ReadOptions(ort.api, session_options).backend);

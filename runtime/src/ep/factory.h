@@ -10,7 +10,7 @@ namespace poolgrad::ep {
 
 class Factory : public ort::OrtEpFactory {
  public:
-  Factory(const OrtContext& ort, const ort::OrtLogger* logger);
+  Factory(const EpContext& ort, const ort::OrtLogger* logger);
 
  private:
   static const char* GetNameImpl(const ort::OrtEpFactory* self) noexcept;
@@ -33,7 +33,7 @@ class Factory : public ort::OrtEpFactory {
                                            std::size_t device_count);
   ort::OrtEpDevice* CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware);
 
-  OrtContext ort_;
+  EpContext ort_;
   Logger logger_;
   OrtHandle<ort::OrtHardwareDevice> npu_;  // made here where onnxruntime's discovery does not list it
 };

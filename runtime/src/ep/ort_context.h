@@ -13,8 +13,12 @@ namespace poolgrad::ep {
 
 struct OrtContext {
   const ort::OrtApi& api;
-  const ort::OrtEpApi& ep_api;
   std::uint32_t version;  // the API version spoken with this onnxruntime
+};
+
+// With the table of a plugin execution provider, which an onnxruntime before 1.24 does not have.
+struct EpContext : OrtContext {
+  const ort::OrtEpApi& ep_api;
 };
 
 class Error : public std::runtime_error {

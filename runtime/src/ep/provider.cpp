@@ -4,7 +4,7 @@
 
 namespace poolgrad::ep {
 
-Provider::Provider(const OrtContext& ort, const aclnn::Backend& backend, const Logger& logger)
+Provider::Provider(const EpContext& ort, const aclnn::Backend& backend, const Logger& logger)
     : ort::OrtEp{}, ort_(ort), backend_(backend), logger_(logger), registry_(ort_, std::make_shared<Device>(backend)) {
   ort_version_supported = ort.version;
   GetName = GetNameImpl;

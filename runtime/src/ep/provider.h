@@ -9,7 +9,7 @@ namespace poolgrad::ep {
 
 class Provider : public ort::OrtEp {
  public:
-  Provider(const OrtContext& ort, const aclnn::Backend& backend, const Logger& logger);
+  Provider(const EpContext& ort, const aclnn::Backend& backend, const Logger& logger);
 
  private:
   static const char* GetNameImpl(const ort::OrtEp* self) noexcept;
@@ -20,7 +20,7 @@ class Provider : public ort::OrtEp {
   void CheckNode(const DialectOp& op, const Attributes& attributes, const ort::OrtNode* node);
   void Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support);
 
-  OrtContext ort_;
+  EpContext ort_;
   const aclnn::Backend& backend_;
   Logger logger_;
   KernelRegistry registry_;

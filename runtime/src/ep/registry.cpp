@@ -5,7 +5,7 @@
 namespace poolgrad::ep {
 namespace {
 
-OrtHandle<ort::OrtKernelRegistry> CreateRegistry(const OrtContext& ort) {
+OrtHandle<ort::OrtKernelRegistry> CreateRegistry(const EpContext& ort) {
   ort::OrtKernelRegistry* registry = nullptr;
   Check(ort.api, ort.ep_api.CreateKernelRegistry(&registry));
   return {registry, ort.ep_api.ReleaseKernelRegistry};
@@ -13,7 +13,7 @@ OrtHandle<ort::OrtKernelRegistry> CreateRegistry(const OrtContext& ort) {
 
 // Without type constraints: onnxruntime cannot match these against a node that has a function body. The
 // provider checks types itself before it claims a node.
-OrtHandle<ort::OrtKernelDef> Define(const OrtContext& ort, const DialectOp& op) {
+OrtHandle<ort::OrtKernelDef> Define(const EpContext& ort, const DialectOp& op) {
   const ort::OrtEpApi& api = ort.ep_api;
   ort::OrtKernelDefBuilder* created = nullptr;
   Check(ort.api, api.CreateKernelDefBuilder(&created));
@@ -29,7 +29,7 @@ OrtHandle<ort::OrtKernelDef> Define(const OrtContext& ort, const DialectOp& op) 
 
 }  // namespace
 
-KernelRegistry::KernelRegistry(const OrtContext& ort, std::shared_ptr<Device> device)
+KernelRegistry::KernelRegistry(const EpContext& ort, std::shared_ptr<Device> device)
     : ort_(ort), device_(std::move(device)), registry_(CreateRegistry(ort)) {
   for (const DialectOp& op : kDialectOps) Add(op);
 }
@@ -44,7 +44,7 @@ void KernelRegistry::Add(const DialectOp& op) {
 ort::OrtStatus* KernelRegistry::CreateKernel(void* creator, const ort::OrtKernelInfo* info,
                                              ort::OrtKernelImpl** out) noexcept {
   const Creator& self = *static_cast<const Creator*>(creator);
-  return Guard(self.ort.api, [&] { *out = new Kernel(self.ort, self.device, self.op, info); });
+  return Guard(self.ort.api, [&] { *out = new Kernel(self.ort, Operation(self.ort, self.device, self.op, info)); });
 }
 
 }  // namespace poolgrad::ep

@@ -14,14 +14,14 @@ inline constexpr char kProviderName[] = "AclnnExecutionProvider";
 // The registry of one session: a kernel for every dialect operator, on `device`.
 class KernelRegistry {
  public:
-  KernelRegistry(const OrtContext& ort, std::shared_ptr<Device> device);
+  KernelRegistry(const EpContext& ort, std::shared_ptr<Device> device);
 
   const ort::OrtKernelRegistry* get() const { return registry_.get(); }
 
  private:
   // What onnxruntime passes back to create a kernel of one operator.
   struct Creator {
-    const OrtContext& ort;
+    const EpContext& ort;
     std::shared_ptr<Device> device;
     const DialectOp& op;
   };
@@ -30,7 +30,7 @@ class KernelRegistry {
 
   void Add(const DialectOp& op);
 
-  const OrtContext& ort_;
+  const EpContext& ort_;
   std::shared_ptr<Device> device_;
   std::vector<std::unique_ptr<Creator>> creators_;
   OrtHandle<ort::OrtKernelRegistry> registry_;

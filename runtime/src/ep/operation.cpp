@@ -1,0 +1,87 @@
+#include "ep/operation.h"
+
+#include <cstring>
+#include <utility>
+
+#include "aclnn/staging.h"
+#include "ep/node.h"
+#include "ep/operands.h"
+
+namespace poolgrad::ep {
+namespace {
+
+std::string NodeName(const OrtContext& ort, const ort::OrtKernelInfo* info) {
+  std::size_t size = 0;
+  Check(ort.api, ort.api.KernelInfo_GetNodeName(info, nullptr, &size));
+  std::string name(size, '\0');
+  Check(ort.api, ort.api.KernelInfo_GetNodeName(info, name.data(), &size));
+  name.resize(std::strlen(name.c_str()));  // size counts the terminator
+  return name;
+}
+
+}  // namespace
+
+Operation::Operation(const OrtContext& ort, std::shared_ptr<Device> device, const DialectOp& op,
+                     const ort::OrtKernelInfo* info)
+    : ort_(ort),
+      device_(std::move(device)),
+      op_(op),
+      label_(Label(op.name, NodeName(ort, info))),
+      attributes_(ReadAttributes(op, KernelAttributes(ort, info))) {}
+
+ort::OrtStatus* Operation::Run(ort::OrtKernelContext* context) noexcept {
+  return Guard(ort_.api, [&] {
+    try {
+      if (op_.direction == Direction::kForward) {
+        RunForward(context);
+      } else {
+        RunBackward(context);
+      }
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(label_ + ": " + error.what());
+    } catch (const std::exception& error) {
+      throw Error(ort::ORT_FAIL, label_ + ": " + error.what());
+    }
+  });
+}
+
+void Operation::RunForward(ort::OrtKernelContext* context) {
+  const Tensor x = Input(ort_, context, 0);
+  const Route& route = CheckForward(op_, attributes_, device_->backend.product(), x.argument);
+  const Shape pooled = PooledShape(op_, attributes_, x.argument.shape);
+  const Tensor y = Output(ort_, context, 0, pooled, x.argument.type);
+  const Tensor argmax = Output(ort_, context, 1, pooled, *attributes_.argmax_type);
+  if (pooled.IsEmpty()) return;
+  const OperandView x_view(x, route.view_rank);
+  const OperandView y_view(y, route.view_rank);
+  const OperandView argmax_view(argmax, route.view_rank);
+  const aclnn::ForwardCall call{route.entry,       x_view.Get(),       y_view.Get(),
+                                argmax_view.Get(), attributes_.window, attributes_.output_size};
+  device_->streams.With(
+      [&](aclnn::StreamResources& resources) { aclnn::RunForwardOnHostMemory(device_->backend, call, resources); });
+}
+
+void Operation::RunBackward(ort::OrtKernelContext* context) {
+  const Tensor x = Input(ort_, context, 0);
+  const Tensor grad = Input(ort_, context, 1);
+  const Tensor argmax = Input(ort_, context, 2);
+  const Route& route =
+      CheckBackward(op_, attributes_, device_->backend.product(), {x.argument, grad.argument, argmax.argument});
+  const Tensor y = Output(ort_, context, 0, x.argument.shape, x.argument.type);
+  if (y.argument.shape.IsEmpty()) return;
+  const OperandView grad_view(grad, route.view_rank);
+  const OperandView x_view(x, route.view_rank);
+  const OperandView argmax_view(argmax, route.view_rank);
+  const OperandView y_view(y, route.view_rank);
+  if (grad.argument.shape.IsEmpty()) {
+    // aclnn leaves the output as it is when there is nothing to add.
+    std::memset(y.data, 0, aclnn::ByteCount(y_view.Get()));
+    return;
+  }
+  const aclnn::BackwardCall call{route.entry,       grad_view.Get(), x_view.Get(),
+                                 argmax_view.Get(), y_view.Get(),    attributes_.window};
+  device_->streams.With(
+      [&](aclnn::StreamResources& resources) { aclnn::RunBackwardOnHostMemory(device_->backend, call, resources); });
+}
+
+}  // namespace poolgrad::ep
