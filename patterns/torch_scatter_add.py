@@ -12,30 +12,16 @@ from __future__ import annotations
 
 from poolgrad_lowering.codes import Refusal
 from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.forward import forward_pool
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.index import Node
-from poolgrad_lowering.provenance import indices
-from poolgrad_lowering.scatter import Argmax, Scatter, not_by_planes, not_onto_zeros, scattered_gradient
+from poolgrad_lowering.recorded_scatter import recorded_gradient
+from poolgrad_lowering.scatter import Scatter, not_by_planes
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal:
     """The gradient that a ScatterElements node computes, or why it is not one that can be lowered."""
     scatter = Scatter.read(node)
-    if isinstance(scatter, Refusal):
-        return scatter
-    found = indices(facts, scatter.recorded)
-    if isinstance(found, Refusal):
-        return found
-    if (elsewhere := not_onto_zeros(facts, scatter)) is not None:
-        return elsewhere
-    forward = forward_pool(facts, found.pool)
-    if isinstance(forward, Refusal):
-        return forward
-    if (misplaced := not_by_planes(facts, scatter, forward, found.numbering)) is not None:
-        return misplaced
-    argmax = Argmax(found.argmax, found.argmax_numbering)
-    return scattered_gradient(facts, scatter, forward, forward.attributes, argmax)
+    return scatter if isinstance(scatter, Refusal) else recorded_gradient(facts, scatter, not_by_planes)
 
 
 PATTERN = Pattern(
