@@ -130,6 +130,56 @@ def test_streams(aclnn: Aclnn) -> None:
     assert aclnn.c.aclrtSynchronizeStream(None) == NO_CONTEXT
 
 
+def test_run_mode_and_version(aclnn: Aclnn) -> None:
+    mode, version = ctypes.c_int(-1), ctypes.create_string_buffer(128)
+    assert aclnn.c.aclrtGetRunMode(ctypes.byref(mode)) == 0
+    assert mode.value == 0  # ACL_DEVICE
+    assert aclnn.c.aclsysGetVersionStr(b"runtime", version) == 0
+    assert version.value == b"8.5.0.host"
+    assert aclnn.c.aclrtGetRunMode(None) == aclnn.c.aclsysGetVersionStr(None, version) == INVALID
+    assert aclnn.c.aclsysGetVersionStr(b"runtime", None) == INVALID
+
+
+def test_events_are_complete_once_recorded(aclnn: Aclnn) -> None:
+    stream, event, status = c_void_p(), c_void_p(), ctypes.c_int(-1)
+    assert aclnn.c.aclrtCreateStream(ctypes.byref(stream)) == 0
+    assert aclnn.c.aclrtCreateEventWithFlag(ctypes.byref(event), 1) == 0
+    assert aclnn.c.aclrtQueryEventStatus(event, ctypes.byref(status)) == 0
+    assert status.value == 0
+    assert aclnn.c.aclrtRecordEvent(event, stream) == 0
+    assert aclnn.c.aclrtStreamWaitEvent(None, event) == aclnn.c.aclrtSynchronizeEvent(event) == 0
+    assert aclnn.c.aclrtQueryEventStatus(event, ctypes.byref(status)) == 0
+    assert status.value == 1
+    assert aclnn.c.aclrtStreamQuery(stream, ctypes.byref(status)) == 0
+    assert status.value == 0
+    assert aclnn.c.aclrtDestroyEvent(event) == aclnn.c.aclrtDestroyStream(stream) == 0
+
+
+def test_events_refuse(aclnn: Aclnn) -> None:
+    event, status = c_void_p(), ctypes.c_int()
+    c = aclnn.c
+    assert c.aclrtCreateEventWithFlag(None, 1) == c.aclrtDestroyEvent(None) == INVALID
+    assert c.aclrtRecordEvent(None, None) == c.aclrtStreamWaitEvent(None, None) == INVALID
+    assert c.aclrtSynchronizeEvent(None) == c.aclrtQueryEventStatus(None, ctypes.byref(status)) == INVALID
+    assert c.aclrtCreateEventWithFlag(ctypes.byref(event), 1) == 0
+    assert c.aclrtQueryEventStatus(event, None) == c.aclrtStreamQuery(None, None) == INVALID
+    c.aclrtResetDevice(0)
+    assert c.aclrtRecordEvent(event, None) == c.aclrtStreamWaitEvent(None, event) == NO_CONTEXT
+    assert c.aclrtCreateEventWithFlag(ctypes.byref(c_void_p()), 1) == NO_CONTEXT
+    assert c.aclrtSynchronizeEvent(event) == c.aclrtStreamQuery(None, ctypes.byref(status)) == NO_CONTEXT
+    assert c.aclrtDestroyEvent(event) == 0
+
+
+def test_memory_info(aclnn: Aclnn) -> None:
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    for kind in (0, 1):
+        assert aclnn.c.aclrtGetMemInfo(kind, ctypes.byref(free), ctypes.byref(total)) == 0
+        assert 0 < free.value < total.value
+    assert aclnn.c.aclrtGetMemInfo(2, ctypes.byref(free), ctypes.byref(total)) == PARAM_INVALID
+    assert aclnn.c.aclrtGetMemInfo(0, None, ctypes.byref(total)) == INVALID
+    assert aclnn.c.aclrtGetMemInfo(0, ctypes.byref(free), None) == INVALID
+
+
 def test_memory_keeps_what_is_copied(aclnn: Aclnn) -> None:
     device, host = c_void_p(), c_void_p()
     assert aclnn.c.aclrtMalloc(ctypes.byref(device), 5, 0) == 0

@@ -1,6 +1,7 @@
 #include "host/device.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -10,6 +11,7 @@ namespace {
 constexpr int32_t kDeviceId = 0;
 constexpr uint32_t kDeviceCount = 1;
 constexpr uint64_t kNoContext = 0;
+constexpr char kVersion[] = "8.5.0.host";  // of the CANN whose ABI this is; of every package
 
 using SysParams = std::map<aclSysParamOpt, int64_t>;
 
@@ -148,6 +150,18 @@ Status GetProcessParam(aclSysParamOpt option, int64_t* value) {
   return {};
 }
 
+Status GetRunMode(aclrtRunMode* mode) {
+  if (mode == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "runMode is null");
+  *mode = ACL_DEVICE;  // device memory is the process's own
+  return {};
+}
+
+Status GetVersion(const char* package, char* version) {
+  if (package == nullptr || version == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "pkgName or versionStr is null");
+  std::memcpy(version, kVersion, sizeof(kVersion));
+  return {};
+}
+
 const char* SocName() {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
@@ -193,6 +207,14 @@ aclError aclrtResetDevice(int32_t deviceId) {
 
 aclError aclrtGetDevice(int32_t* deviceId) {
   return Boundary(__func__, [&] { return GetDevice(deviceId); });
+}
+
+aclError aclrtGetRunMode(aclrtRunMode* runMode) {
+  return Boundary(__func__, [&] { return GetRunMode(runMode); });
+}
+
+aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
+  return Boundary(__func__, [&] { return GetVersion(pkgName, versionStr); });
 }
 
 aclError aclrtCtxSetSysParamOpt(aclSysParamOpt opt, int64_t value) {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 #include "host/device.h"
 #include "host/stream.h"
@@ -51,6 +52,19 @@ Status CheckFill(const void* memory, size_t capacity, size_t count) {
   return RequireCurrentDevice();
 }
 
+// The memory of the device is the machine's. CANN knows two kinds of it, DDR and HBM; here they are one.
+Status GetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total) {
+  if (free == nullptr || total == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "free or total is null");
+  if (attr != ACL_DDR_MEM && attr != ACL_HBM_MEM) {
+    return Fail(ACL_ERROR_RT_PARAM_INVALID, "attr is ", attr, "; 0 and 1 are known");
+  }
+  if (Status status = RequireCurrentDevice(); !status.ok()) return status;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  *free = page * static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES));
+  *total = page * static_cast<size_t>(sysconf(_SC_PHYS_PAGES));
+  return {};
+}
+
 Task CopyTask(void* destination, const void* source, size_t count) {
   return [=]() -> Status {
     std::memmove(destination, source, count);
@@ -76,6 +90,10 @@ aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy /*policy*/
 
 aclError aclrtFree(void* devPtr) {
   return Boundary(__func__, [&] { return Release(devPtr); });
+}
+
+aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total) {
+  return Boundary(__func__, [&] { return GetMemInfo(attr, free, total); });
 }
 
 aclError aclrtMallocHost(void** hostPtr, size_t size) {

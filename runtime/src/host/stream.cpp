@@ -34,3 +34,12 @@ aclError aclrtDestroyStream(aclrtStream stream) {
 }
 
 aclError aclrtSynchronizeStream(aclrtStream /*stream*/) { return Boundary(__func__, RequireCurrentDevice); }
+
+aclError aclrtStreamQuery(aclrtStream /*stream*/, aclrtStreamStatus* status) {
+  return Boundary(__func__, [&]() -> Status {
+    if (status == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "status is null");
+    if (Status failed = RequireCurrentDevice(); !failed.ok()) return failed;
+    *status = ACL_STREAM_STATUS_COMPLETE;
+    return {};
+  });
+}
