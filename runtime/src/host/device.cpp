@@ -5,6 +5,14 @@
 #include <map>
 #include <mutex>
 
+#include "host/boundary.h"
+#include "host/executor.h"
+#include "host/hardware.h"
+#include "host/mode.h"
+#include "host/settings.h"
+#include "host/tensor.h"
+#include "host/violations.h"
+
 namespace poolgrad::host {
 namespace {
 
@@ -25,6 +33,7 @@ struct Process {
   SysParams process_params;
 
   void EndContext() {
+    TheHardware().EndContext();
     references = 0;
     ++context;
     context_params.clear();
@@ -56,17 +65,23 @@ Status CheckSysParam(aclSysParamOpt option) {
   return Fail(ACL_ERROR_RT_PARAM_INVALID, "option ", option, " is unknown; 0, 1 and 2 are known");
 }
 
+Status ChosenSoc(const Soc*& soc) {
+  const char* setting = std::getenv("ACLNN_HOST_SOC");
+  const std::string_view name = setting != nullptr ? std::string_view(setting) : kDefaultSoc;
+  soc = FindSoc(name);
+  if (soc != nullptr) return {};
+  return Fail(ACL_ERROR_RT_NO_DEVICE, "ACLNN_HOST_SOC is \"", name,
+              "\", which is no SoC name of CANN; leave it unset for ", kDefaultSoc,
+              ", or name one exactly, such as Ascend910B1 or Ascend910_9391");
+}
+
 Status Init() {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
   if (process.soc != nullptr) return Fail(ACL_ERROR_REPEAT_INITIALIZE, "acl is initialized already");
-  const char* setting = std::getenv("ACLNN_HOST_SOC");
-  const std::string_view name = setting != nullptr ? std::string_view(setting) : kDefaultSoc;
-  process.soc = FindSoc(name);
-  if (process.soc != nullptr) return {};
-  return Fail(ACL_ERROR_RT_NO_DEVICE, "ACLNN_HOST_SOC is \"", name,
-              "\", which is no SoC name of CANN; leave it unset for ", kDefaultSoc,
-              ", or name one exactly, such as Ascend910B1 or Ascend910_9391");
+  if (Status status = EnvironmentStatus(); !status.ok()) return status;
+  if (Status status = ReadMode(); !status.ok()) return status;
+  return ChosenSoc(process.soc);
 }
 
 Status Finalize() {
@@ -74,6 +89,9 @@ Status Finalize() {
   const std::lock_guard lock(process.mutex);
   if (process.soc == nullptr) return Fail(ACL_ERROR_REPEAT_FINALIZE, "acl is not initialized");
   process.EndContext();
+  RecordLeak(Kind::kTensor, Tensors().Size(), "acl is finalized");
+  RecordLeak(Kind::kIntArray, IntArrays().Size(), "acl is finalized");
+  RecordLeak(Kind::kExecutor, Executors().Size(), "acl is finalized");
   process.process_params.clear();
   process.soc = nullptr;
   return {};
@@ -152,7 +170,7 @@ Status GetProcessParam(aclSysParamOpt option, int64_t* value) {
 
 Status GetRunMode(aclrtRunMode* mode) {
   if (mode == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "runMode is null");
-  *mode = ACL_DEVICE;  // device memory is the process's own
+  *mode = TheHardware().RunMode();
   return {};
 }
 
@@ -170,65 +188,78 @@ const char* SocName() {
 
 }  // namespace
 
-std::optional<Product> CurrentProduct() {
+// CANN's releases differ in whose value they take, the context's or the process's; setting the context's sets both.
+DeviceState SampleDevice() {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  if (!HasCurrentDevice(process)) return std::nullopt;
-  return process.soc->product;
+  if (!HasCurrentDevice(process)) return {};
+  const auto found = process.process_params.find(ACL_OPT_DETERMINISTIC);
+  return {process.soc->product, found != process.process_params.end() && found->second != 0};
 }
 
-Status RequireCurrentDevice() { return CurrentProduct() ? Status{} : NoCurrentDevice(); }
+Status RequireCurrentDevice() {
+  Process& process = TheProcess();
+  const std::lock_guard lock(process.mutex);
+  return HasCurrentDevice(process) ? Status{} : NoCurrentDevice();
+}
 
 }  // namespace poolgrad::host
 
 using namespace poolgrad::host;
 
-aclError aclInit(const char* /*configPath*/) { return Boundary(__func__, Init); }
+aclError aclInit(const char* /*configPath*/) { return Boundary(__func__, {}, Init); }
 
-aclError aclFinalize() { return Boundary(__func__, Finalize); }
+aclError aclFinalize() { return Boundary(__func__, {}, Finalize); }
 
 aclError aclrtGetDeviceCount(uint32_t* count) {
-  return Boundary(__func__, [&]() -> Status {
+  return Boundary(__func__, {Out("count", count)}, [&]() -> Status {
     if (count == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "count is null");
     *count = kDeviceCount;
     return {};
   });
 }
 
-const char* aclrtGetSocName() { return SocName(); }
+const char* aclrtGetSocName() {
+  const char* name = nullptr;
+  Boundary(__func__, {}, [&]() -> Status {
+    name = SocName();
+    return {};
+  });
+  return name;
+}
 
 aclError aclrtSetDevice(int32_t deviceId) {
-  return Boundary(__func__, [&] { return SetDevice(deviceId); });
+  return Boundary(__func__, {In("deviceId", deviceId)}, [&] { return SetDevice(deviceId); });
 }
 
 aclError aclrtResetDevice(int32_t deviceId) {
-  return Boundary(__func__, [&] { return ResetDevice(deviceId); });
+  return Boundary(__func__, {In("deviceId", deviceId)}, [&] { return ResetDevice(deviceId); });
 }
 
 aclError aclrtGetDevice(int32_t* deviceId) {
-  return Boundary(__func__, [&] { return GetDevice(deviceId); });
+  return Boundary(__func__, {Out("deviceId", deviceId)}, [&] { return GetDevice(deviceId); });
 }
 
 aclError aclrtGetRunMode(aclrtRunMode* runMode) {
-  return Boundary(__func__, [&] { return GetRunMode(runMode); });
+  return Boundary(__func__, {Out("runMode", runMode)}, [&] { return GetRunMode(runMode); });
 }
 
 aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
-  return Boundary(__func__, [&] { return GetVersion(pkgName, versionStr); });
+  return Boundary(__func__, {}, [&] { return GetVersion(pkgName, versionStr); });
 }
 
 aclError aclrtCtxSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
-  return Boundary(__func__, [&] { return SetContextParam(opt, value); });
+  return Boundary(__func__, {In("opt", opt), In("value", value)}, [&] { return SetContextParam(opt, value); });
 }
 
 aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
-  return Boundary(__func__, [&] { return GetContextParam(opt, value); });
+  return Boundary(__func__, {In("opt", opt), Out("value", value)}, [&] { return GetContextParam(opt, value); });
 }
 
 aclError aclrtSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
-  return Boundary(__func__, [&] { return SetProcessParam(opt, value); });
+  return Boundary(__func__, {In("opt", opt), In("value", value)}, [&] { return SetProcessParam(opt, value); });
 }
 
 aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
-  return Boundary(__func__, [&] { return GetProcessParam(opt, value); });
+  return Boundary(__func__, {In("opt", opt), Out("value", value)}, [&] { return GetProcessParam(opt, value); });
 }

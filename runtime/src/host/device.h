@@ -10,8 +10,12 @@
 
 namespace poolgrad::host {
 
-// The product of the calling thread's current device; none if the thread has no current device.
-std::optional<Product> CurrentProduct();
+// What phase 1 of an operator looks at.
+struct DeviceState {
+  std::optional<Product> product;  // none if the calling thread has no current device
+  bool deterministic = false;
+};
+DeviceState SampleDevice();
 
 // ACL_ERROR_RT_CONTEXT_NULL if the calling thread has no current device.
 Status RequireCurrentDevice();

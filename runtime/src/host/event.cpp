@@ -1,15 +1,13 @@
-// Events. As streams are synchronous, an event is complete as soon as it is recorded.
+// The functions of events.
 
+#include "host/boundary.h"
 #include "host/device.h"
+#include "host/hardware.h"
 
 namespace poolgrad::host {
 namespace {
 
-struct Event {
-  bool recorded = false;
-};
-
-Status RequireEvent(const Event* event) {
+Status RequireEvent(const void* event) {
   if (event == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "event is null");
   return RequireCurrentDevice();
 }
@@ -19,46 +17,45 @@ Status RequireEvent(const Event* event) {
 
 using namespace poolgrad::host;
 
-aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t /*flag*/) {
-  return Boundary(__func__, [&]() -> Status {
-    if (event == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "event is null");
-    if (Status status = RequireCurrentDevice(); !status.ok()) return status;
-    *event = new Event;
-    return {};
+aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag) {
+  return Boundary(__func__, {In("flag", flag), Out("event", event)}, [&] {
+    Status status = RequireEvent(event);
+    return status.ok() ? TheHardware().CreateEvent(event) : status;
   });
 }
 
 aclError aclrtDestroyEvent(aclrtEvent event) {
-  return Boundary(__func__, [&]() -> Status {
+  return Boundary(__func__, {In("event", event)}, [&]() -> Status {
     if (event == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "event is null");
-    delete static_cast<Event*>(event);
-    return {};
+    return TheHardware().DestroyEvent(event);
   });
 }
 
-aclError aclrtRecordEvent(aclrtEvent event, aclrtStream /*stream*/) {
-  return Boundary(__func__, [&]() -> Status {
-    auto* recorded = static_cast<Event*>(event);
-    if (Status status = RequireEvent(recorded); !status.ok()) return status;
-    recorded->recorded = true;
-    return {};
+aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
+  return Boundary(__func__, {In("event", event), In("stream", stream)}, [&] {
+    Status status = RequireEvent(event);
+    return status.ok() ? TheHardware().RecordEvent(event, stream) : status;
   });
 }
 
-aclError aclrtStreamWaitEvent(aclrtStream /*stream*/, aclrtEvent event) {
-  return Boundary(__func__, [&] { return RequireEvent(static_cast<Event*>(event)); });
+aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
+  return Boundary(__func__, {In("stream", stream), In("event", event)}, [&] {
+    Status status = RequireEvent(event);
+    return status.ok() ? TheHardware().Wait(stream, event) : status;
+  });
 }
 
 aclError aclrtSynchronizeEvent(aclrtEvent event) {
-  return Boundary(__func__, [&] { return RequireEvent(static_cast<Event*>(event)); });
+  return Boundary(__func__, {In("event", event)}, [&] {
+    Status status = RequireEvent(event);
+    return status.ok() ? TheHardware().SynchronizeEvent(event) : status;
+  });
 }
 
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status) {
-  return Boundary(__func__, [&]() -> Status {
+  return Boundary(__func__, {In("event", event), Out("status", status)}, [&]() -> Status {
     if (status == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "status is null");
-    const auto* queried = static_cast<Event*>(event);
-    if (Status failed = RequireEvent(queried); !failed.ok()) return failed;
-    *status = queried->recorded ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
-    return {};
+    if (Status failed = RequireEvent(event); !failed.ok()) return failed;
+    return TheHardware().QueryEvent(event, status);
   });
 }

@@ -1,61 +1,59 @@
+// The functions of executors, but for the two phases of the operators.
 #include "host/executor.h"
 
-#include <memory>
+#include <algorithm>
 
-#include "host/device.h"
+#include "host/boundary.h"
 #include "host/tensor.h"
 
 namespace poolgrad::host {
 namespace {
 
-// Deletes an executor at the end of its only run.
-struct Consume {
-  void operator()(aclOpExecutor* executor) const {
-    if (!executor->repeatable) delete executor;
+// As CANN does for operators composed of several kernels: the tensor itself moves, the index is unused.
+Status SetTensorAddress(const aclOpExecutor& executor, aclTensor& tensor, void* address) {
+  const auto tensors = executor.call.tensors();
+  if (IsStrict() && std::find(tensors.begin(), tensors.end(), &tensor) == tensors.end()) {
+    Record(Rule::kForeignTensor, "the tensor is not one that this executor was made for");
   }
-};
+  tensor.data = address;
+  return {};
+}
 
 }  // namespace
 
-Status RunExecutor(void* workspace, uint64_t workspace_size, aclOpExecutor* executor, aclrtStream stream) {
-  if (executor == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "executor is null");
-  const std::unique_ptr<aclOpExecutor, Consume> running(executor);
-  if (workspace_size > 0 && workspace == nullptr) {
-    return Fail(ACLNN_ERR_PARAM_NULLPTR, "workspace is null, but workspaceSize is ", workspace_size);
-  }
-  if (!executor->launch) return {};
-  if (Status status = RequireCurrentDevice(); !status.ok()) {
-    return {ACLNN_ERR_RUNTIME_ERROR, std::move(status.message)};
-  }
-  return executor->launch(stream);
+Registry<aclOpExecutor>& Executors() {
+  static auto* const executors = new Registry<aclOpExecutor>(Kind::kExecutor);  // never destroyed: calls may come late
+  return *executors;
 }
 
 }  // namespace poolgrad::host
 
 using namespace poolgrad::host;
 
-aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t /*index*/, aclTensor* tensor, void* addr) {
-  return Boundary(__func__, [&]() -> Status {
+aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) {
+  const auto body = [&]() -> Status {
     if (executor == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "executor is null");
     if (tensor == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "tensor is null");
-    // As CANN does for operators composed of several kernels: the tensor itself moves, the index is unused.
-    tensor->data = addr;
-    return {};
-  });
+    if (Status status = Executors().Check(executor, ACLNN_ERR_INNER); !status.ok()) return status;
+    if (Status status = Tensors().Check(tensor, ACLNN_ERR_INNER); !status.ok()) return status;
+    return SetTensorAddress(*executor, *tensor, addr);
+  };
+  return Boundary(__func__,
+                  {In("executor", executor), In("index", index), In("tensor", tensor), In("addr", addr)}, body);
 }
 
 aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
-  return Boundary(__func__, [&]() -> Status {
+  return Boundary(__func__, {In("executor", executor)}, [&]() -> Status {
     if (executor == nullptr) return Fail(ACLNN_ERR_INNER_NULLPTR, "executor is null");
+    if (Status status = Executors().Check(executor, ACLNN_ERR_INNER); !status.ok()) return status;
     executor->repeatable = true;
     return {};
   });
 }
 
 aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
-  return Boundary(__func__, [&]() -> Status {
+  return Boundary(__func__, {In("executor", executor)}, [&]() -> Status {
     if (executor == nullptr) return Fail(ACLNN_ERR_INNER_NULLPTR, "executor is null");
-    delete executor;
-    return {};
+    return Executors().Remove(executor, ACLNN_ERR_INNER);
   });
 }

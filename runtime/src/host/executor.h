@@ -2,22 +2,27 @@
 #ifndef POOLGRAD_HOST_EXECUTOR_H_
 #define POOLGRAD_HOST_EXECUTOR_H_
 
+#include <atomic>
 #include <functional>
 
-#include "host/status.h"
+#include "host/hardware.h"
+#include "host/pool_call.h"
+#include "host/registry.h"
 
-// `launch` checks what CANN checks no earlier than phase 2 and puts the work on the stream. It looks at the
-// tensors only then, so that aclSetTensorAddr may move them between the runs of a repeatable executor.
+// `prepare` checks what CANN checks no earlier than phase 2 and describes the work. It looks at the tensors only then,
+// so that aclSetTensorAddr may move them between the runs of a repeatable executor; work that is queued keeps the
+// addresses it was prepared with.
 struct aclOpExecutor {
-  std::function<poolgrad::host::Status(aclrtStream)> launch;  // none where there is nothing to do
-  uint64_t workspace_size = 0;                                // bytes
+  poolgrad::host::PoolCall call = {};
+  std::function<poolgrad::host::Status(poolgrad::host::Work&)> prepare;  // none where there is nothing to do
+  uint64_t workspace_size = 0;                                          // bytes
   bool repeatable = false;
+  std::atomic<bool> in_call = false;
 };
 
 namespace poolgrad::host {
 
-// Phase 2 of every operator. Consumes the executor, also on failure, unless it is repeatable.
-Status RunExecutor(void* workspace, uint64_t workspace_size, aclOpExecutor* executor, aclrtStream stream);
+Registry<aclOpExecutor>& Executors();
 
 }  // namespace poolgrad::host
 

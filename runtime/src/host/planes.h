@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "host/hardware.h"
 #include "host/tensor.h"
 
 namespace poolgrad::host {
@@ -29,6 +30,9 @@ struct Planes {
   // N, C, D, H, W.
   std::vector<int64_t> Dims() const { return {n, c, dims[0], dims[1], dims[2]}; }
 };
+
+// The memory of the planes of a tensor whose view lies in its storage; from now on they are seen from its first byte.
+Use UseOf(const char* name, Planes& planes, const aclTensor& tensor, bool written);
 
 // The tensor has `axes` spatial axes (at most 3) after C, or before it if channels come last; N may be missing.
 Planes PlanesOf(const aclTensor& tensor, int64_t axes, bool channels_last);

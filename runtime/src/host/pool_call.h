@@ -2,6 +2,7 @@
 #ifndef POOLGRAD_HOST_POOL_CALL_H_
 #define POOLGRAD_HOST_POOL_CALL_H_
 
+#include <array>
 #include <optional>
 
 #include "host/soc.h"
@@ -25,8 +26,14 @@ enum class Api {
 struct Entry {
   Api api;
   int64_t axes;
-  std::optional<Product> product;  // none: the calling thread has no current device
+  std::optional<Product> product = {};  // none: the calling thread has no current device
+  bool deterministic = false;           // sums do not depend on chance
 };
+
+inline bool IsAdaptive(Api api) {
+  return api == Api::kAdaptiveMaxPool2d || api == Api::kAdaptiveMaxPool3d || api == Api::kAdaptiveMaxPool2dBackward ||
+         api == Api::kAdaptiveMaxPool3dBackward;
+}
 
 // Named as CANN names them (the adaptive pools have outputOut for out and indicesOut for indices); all of the
 // caller, any may be null until checked. What a function does not take is null.
@@ -43,6 +50,9 @@ struct PoolCall {
   aclTensor* grad_input = nullptr;
   const aclIntArray* output_size = nullptr;
   const aclTensor* out = nullptr;
+
+  std::array<const aclTensor*, 5> tensors() const { return {grad_output, self, indices, grad_input, out}; }
+  std::array<const aclIntArray*, 5> lists() const { return {kernel_size, stride, padding, dilation, output_size}; }
 
   bool on_ascend950() const { return entry.product == Product::kAscend950; }
 

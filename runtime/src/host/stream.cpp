@@ -1,45 +1,37 @@
-#include "host/stream.h"
+// The functions of streams.
 
+#include "host/boundary.h"
 #include "host/device.h"
-
-namespace poolgrad::host {
-namespace {
-
-// Synchronous streams have no state: the object is there for its address.
-struct Stream {};
-
-}  // namespace
-
-Status Submit(aclrtStream /*stream*/, const Task& task) { return task(); }
-
-}  // namespace poolgrad::host
+#include "host/hardware.h"
 
 using namespace poolgrad::host;
 
 aclError aclrtCreateStream(aclrtStream* stream) {
-  return Boundary(__func__, [&]() -> Status {
+  return Boundary(__func__, {Out("stream", stream)}, [&]() -> Status {
     if (stream == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "stream is null");
     if (Status status = RequireCurrentDevice(); !status.ok()) return status;
-    *stream = new Stream;
-    return {};
+    return TheHardware().CreateStream(stream);
   });
 }
 
 aclError aclrtDestroyStream(aclrtStream stream) {
-  return Boundary(__func__, [&]() -> Status {
+  return Boundary(__func__, {In("stream", stream)}, [&]() -> Status {
     if (stream == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "stream is null");
-    delete static_cast<Stream*>(stream);
-    return {};
+    return TheHardware().DestroyStream(stream);
   });
 }
 
-aclError aclrtSynchronizeStream(aclrtStream /*stream*/) { return Boundary(__func__, RequireCurrentDevice); }
+aclError aclrtSynchronizeStream(aclrtStream stream) {
+  return Boundary(__func__, {In("stream", stream)}, [&]() -> Status {
+    if (Status status = RequireCurrentDevice(); !status.ok()) return status;
+    return TheHardware().Synchronize(stream);
+  });
+}
 
-aclError aclrtStreamQuery(aclrtStream /*stream*/, aclrtStreamStatus* status) {
-  return Boundary(__func__, [&]() -> Status {
+aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
+  return Boundary(__func__, {In("stream", stream), Out("status", status)}, [&]() -> Status {
     if (status == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "status is null");
     if (Status failed = RequireCurrentDevice(); !failed.ok()) return failed;
-    *status = ACL_STREAM_STATUS_COMPLETE;
-    return {};
+    return TheHardware().Query(stream, status);
   });
 }

@@ -4,7 +4,7 @@
 #include <limits>
 #include <memory>
 
-#include "host/status.h"
+#include "host/boundary.h"
 
 namespace poolgrad::host {
 namespace {
@@ -130,6 +130,16 @@ std::string DimsText(const std::vector<int64_t>& dims) {
   return text + "]";
 }
 
+Registry<aclTensor>& Tensors() {
+  static auto* const tensors = new Registry<aclTensor>(Kind::kTensor);  // never destroyed: calls may come late
+  return *tensors;
+}
+
+Registry<aclIntArray>& IntArrays() {
+  static auto* const arrays = new Registry<aclIntArray>(Kind::kIntArray);  // likewise
+  return *arrays;
+}
+
 }  // namespace poolgrad::host
 
 using namespace poolgrad::host;
@@ -137,8 +147,8 @@ using namespace poolgrad::host;
 aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDataType dataType, const int64_t* stride,
                            int64_t offset, aclFormat format, const int64_t* storageDims, uint64_t storageDimsNum,
                            void* tensorData) {
-  std::unique_ptr<aclTensor> tensor;
-  Boundary(__func__, [&]() -> Status {
+  aclTensor* tensor = nullptr;
+  const auto body = [&]() -> Status {
     auto made = std::make_unique<aclTensor>();
     if (Status status = ReadDims("viewDims", viewDims, viewDimsNum, made->dims); !status.ok()) return status;
     if (Status status = ReadDims("storageDims", storageDims, storageDimsNum, made->storage_dims); !status.ok()) {
@@ -150,29 +160,33 @@ aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDat
     made->dtype = dataType;
     made->format = format;
     made->data = tensorData;
-    tensor = std::move(made);
+    tensor = Tensors().Add(std::move(made));
     return {};
-  });
-  return tensor.release();
+  };
+  Boundary(__func__,
+           {In("dataType", dataType), In("format", format), In("tensorData", tensorData), Out("tensor", &tensor)}, body);
+  return tensor;
 }
 
 aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
-  delete tensor;
-  return ACLNN_SUCCESS;
+  return Boundary(__func__, {In("tensor", tensor)}, [&] {
+    return tensor != nullptr ? Tensors().Remove(tensor, ACLNN_ERR_INNER) : Status{};
+  });
 }
 
 aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
-  std::unique_ptr<aclIntArray> array;
-  Boundary(__func__, [&]() -> Status {
+  aclIntArray* array = nullptr;
+  Boundary(__func__, {In("size", size), Out("array", &array)}, [&]() -> Status {
     auto made = std::make_unique<aclIntArray>();
     if (Status status = ReadValues("value", value, size, made->values); !status.ok()) return status;
-    array = std::move(made);
+    array = IntArrays().Add(std::move(made));
     return {};
   });
-  return array.release();
+  return array;
 }
 
 aclnnStatus aclDestroyIntArray(const aclIntArray* array) {
-  delete array;
-  return ACLNN_SUCCESS;
+  return Boundary(__func__, {In("array", array)}, [&] {
+    return array != nullptr ? IntArrays().Remove(array, ACLNN_ERR_INNER) : Status{};
+  });
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "abi/acl.h"
+#include "host/registry.h"
 
 // A strided view of a storage; strides and offset count elements. Owns the description, not the data.
 struct aclTensor {
@@ -27,6 +28,9 @@ struct aclIntArray {
 };
 
 namespace poolgrad::host {
+
+Registry<aclTensor>& Tensors();
+Registry<aclIntArray>& IntArrays();
 
 // Product of dims; INT64_MAX if it is larger than that, 0 if any is 0.
 int64_t ElementCount(const std::vector<int64_t>& dims);

@@ -62,4 +62,16 @@ AxisSpans AdaptiveSpans(int64_t size, int64_t count) {
   return axis;
 }
 
+std::array<AxisSpans, 3> SpansOf(const std::array<int64_t, 3>& sizes, const std::array<int64_t, 3>& counts,
+                                 const std::vector<WindowAxis>& windows) {
+  std::array<AxisSpans, 3> axes;
+  const size_t absent = axes.size() - windows.size();
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    const bool windowed = axis >= absent;
+    axes[axis] = windowed ? PooledSpans(sizes[axis], counts[axis], windows[axis - absent])
+                          : AdaptiveSpans(sizes[axis], counts[axis]);
+  }
+  return axes;
+}
+
 }  // namespace poolgrad::host

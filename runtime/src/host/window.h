@@ -2,6 +2,7 @@
 #ifndef POOLGRAD_HOST_WINDOW_H_
 #define POOLGRAD_HOST_WINDOW_H_
 
+#include <array>
 #include <vector>
 
 #include "host/tensor.h"
@@ -49,6 +50,11 @@ AxisSpans PooledSpans(int64_t size, int64_t count, const WindowAxis& window);
 // The `count` windows of adaptive pooling, which never are empty: window i reaches from floor(i size / count) to
 // ceil((i + 1) size / count).
 AxisSpans AdaptiveSpans(int64_t size, int64_t count);
+
+// The windows along D, H and W, `counts` of them over `sizes` elements: the last axes have `windows`, or adaptive ones
+// where there are none; an axis before them has one position per element.
+std::array<AxisSpans, 3> SpansOf(const std::array<int64_t, 3>& sizes, const std::array<int64_t, 3>& counts,
+                                 const std::vector<WindowAxis>& windows);
 
 }  // namespace poolgrad::host
 

@@ -63,6 +63,38 @@ int64_t ScatterPlane(const T* grad, const Index* indices, int64_t count, float* 
   return count;
 }
 
+bool Contains(const AxisSpans& axis, int64_t position, int64_t element) {
+  const Span& span = axis.spans[static_cast<size_t>(position)];
+  const int64_t distance = element - span.first;
+  return distance >= 0 && distance % axis.step == 0 && distance / axis.step < span.count;
+}
+
+// Whether the element lies in the window of the position, both counted in row-major order in their planes.
+bool IsInWindow(const ScatterAdd& work, int64_t position, int64_t element) {
+  for (size_t axis = work.windows.size(); axis-- > 0;) {
+    const int64_t positions = work.grad_output.dims[axis];
+    const int64_t elements = work.grad_input.dims[axis];
+    if (!Contains(work.windows[axis], position % positions, element % elements)) return false;
+    position /= positions;
+    element /= elements;
+  }
+  return true;
+}
+
+// As ScatterPlane, but in the order and with the windows of the work.
+template <typename T, typename Index>
+int64_t ScatterPlaneInWindows(const ScatterAdd& work, const T* grad, const Index* indices, float* sums) {
+  const int64_t count = work.grad_output.plane_size();
+  const int64_t plane_size = work.grad_input.plane_size();
+  for (int64_t done = 0; done < count; ++done) {
+    const int64_t position = work.reversed ? count - 1 - done : done;
+    const int64_t index = indices[position];
+    if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(plane_size)) return position;
+    if (IsInWindow(work, position, index)) sums[index] += ToFloat(grad[position]);
+  }
+  return count;
+}
+
 // Planes `begin` to `end`, up to the first with a bad index.
 template <typename T, typename Index>
 std::optional<BadIndex> ScatterRange(const ScatterAdd& work, int64_t begin, int64_t end) {
@@ -71,9 +103,12 @@ std::optional<BadIndex> ScatterRange(const ScatterAdd& work, int64_t begin, int6
   PlaneSums<T> sums(work.grad_input);
   const int64_t count = work.grad_output.plane_size();
   for (int64_t plane = begin; plane < end; ++plane) {
+    const T* plane_grads = grads.Read(plane);
     const Index* plane_indices = indices.Read(plane);
+    float* const plane_sums = sums.Begin(plane);
     const int64_t stopped =
-        ScatterPlane(grads.Read(plane), plane_indices, count, sums.Begin(plane), work.grad_input.plane_size());
+        work.has_windows() ? ScatterPlaneInWindows(work, plane_grads, plane_indices, plane_sums)
+                           : ScatterPlane(plane_grads, plane_indices, count, plane_sums, work.grad_input.plane_size());
     if (stopped < count) return BadIndex{plane, stopped, plane_indices[stopped]};
     sums.End(plane);
   }

@@ -2,8 +2,8 @@
 
 #include "host/checks/pools.h"
 #include "host/checks/tensors.h"
-#include "host/device.h"
 #include "host/operators/forward.h"
+#include "host/operators/phases.h"
 
 namespace poolgrad::host {
 namespace {
@@ -30,13 +30,12 @@ constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool3dChecks = {
 
 constexpr std::initializer_list<PoolCheck> kLateChecks = {CheckAdaptiveOutShape};
 
-Status Plan(Api api, int64_t axes, const aclTensor* self, const aclIntArray* output_size, const aclTensor* out,
-            const aclTensor* indices, std::initializer_list<PoolCheck> checks, uint64_t* workspace_size,
-            aclOpExecutor** executor) {
-  PoolCall call{{api, axes, CurrentProduct()}, nullptr, self, indices};
+PoolCall CallOf(Api api, int64_t axes, const aclTensor* self, const aclIntArray* output_size, const aclTensor* out,
+                const aclTensor* indices) {
+  PoolCall call{{api, axes}, nullptr, self, indices};
   call.output_size = output_size;
   call.out = out;
-  return PlanForward(call, checks, kLateChecks, workspace_size, executor);
+  return call;
 }
 
 }  // namespace
@@ -47,29 +46,25 @@ using namespace poolgrad::host;
 aclnnStatus aclnnAdaptiveMaxPool2dGetWorkspaceSize(const aclTensor* self, const aclIntArray* outputSize,
                                                    aclTensor* outputOut, aclTensor* indicesOut, uint64_t* workspaceSize,
                                                    aclOpExecutor** executor) {
-  const auto body = [&] {
-    return Plan(Api::kAdaptiveMaxPool2d, 2, self, outputSize, outputOut, indicesOut, kAdaptiveMaxPool2dChecks,
-                workspaceSize, executor);
-  };
-  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+  const PoolCall call = CallOf(Api::kAdaptiveMaxPool2d, 2, self, outputSize, outputOut, indicesOut);
+  const auto plan = [](aclOpExecutor& planned) { return PlanForward(planned, kAdaptiveMaxPool2dChecks, kLateChecks); };
+  return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
 
 aclnnStatus aclnnAdaptiveMaxPool2d(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                    aclrtStream stream) {
-  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+  return RunPhase2(__func__, workspace, workspaceSize, executor, stream);
 }
 
 aclnnStatus aclnnAdaptiveMaxPool3dGetWorkspaceSize(const aclTensor* self, const aclIntArray* outputSize,
                                                    aclTensor* outputOut, aclTensor* indicesOut, uint64_t* workspaceSize,
                                                    aclOpExecutor** executor) {
-  const auto body = [&] {
-    return Plan(Api::kAdaptiveMaxPool3d, 3, self, outputSize, outputOut, indicesOut, kAdaptiveMaxPool3dChecks,
-                workspaceSize, executor);
-  };
-  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+  const PoolCall call = CallOf(Api::kAdaptiveMaxPool3d, 3, self, outputSize, outputOut, indicesOut);
+  const auto plan = [](aclOpExecutor& planned) { return PlanForward(planned, kAdaptiveMaxPool3dChecks, kLateChecks); };
+  return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
 
 aclnnStatus aclnnAdaptiveMaxPool3d(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                    aclrtStream stream) {
-  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+  return RunPhase2(__func__, workspace, workspaceSize, executor, stream);
 }

@@ -1,8 +1,8 @@
 // aclnnAdaptiveMaxPool2dBackward and aclnnAdaptiveMaxPool3dBackward.
 
 #include "host/checks/tensors.h"
-#include "host/device.h"
 #include "host/operators/backward.h"
+#include "host/operators/phases.h"
 
 namespace poolgrad::host {
 namespace {
@@ -35,31 +35,27 @@ using namespace poolgrad::host;
 aclnnStatus aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
                                                            const aclTensor* indices, aclTensor* gradInput,
                                                            uint64_t* workspaceSize, aclOpExecutor** executor) {
-  const auto body = [&] {
-    PoolCall call{{Api::kAdaptiveMaxPool2dBackward, 2, CurrentProduct()}, gradOutput, self, indices};
-    call.grad_input = gradInput;
-    return PlanBackward(call, kAdaptiveMaxPool2dChecks, workspaceSize, executor);
-  };
-  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+  PoolCall call{{Api::kAdaptiveMaxPool2dBackward, 2}, gradOutput, self, indices};
+  call.grad_input = gradInput;
+  const auto plan = [](aclOpExecutor& planned) { return PlanBackward(planned, kAdaptiveMaxPool2dChecks); };
+  return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
 
 aclnnStatus aclnnAdaptiveMaxPool2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                            aclrtStream stream) {
-  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+  return RunPhase2(__func__, workspace, workspaceSize, executor, stream);
 }
 
 aclnnStatus aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
                                                            const aclTensor* indices, aclTensor* gradInput,
                                                            uint64_t* workspaceSize, aclOpExecutor** executor) {
-  const auto body = [&] {
-    PoolCall call{{Api::kAdaptiveMaxPool3dBackward, 3, CurrentProduct()}, gradOutput, self, indices};
-    call.grad_input = gradInput;
-    return PlanBackward(call, kAdaptiveMaxPool3dChecks, workspaceSize, executor);
-  };
-  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+  PoolCall call{{Api::kAdaptiveMaxPool3dBackward, 3}, gradOutput, self, indices};
+  call.grad_input = gradInput;
+  const auto plan = [](aclOpExecutor& planned) { return PlanBackward(planned, kAdaptiveMaxPool3dChecks); };
+  return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
 
 aclnnStatus aclnnAdaptiveMaxPool3dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                            aclrtStream stream) {
-  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+  return RunPhase2(__func__, workspace, workspaceSize, executor, stream);
 }

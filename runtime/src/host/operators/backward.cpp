@@ -1,13 +1,15 @@
 #include "host/operators/backward.h"
 
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "host/checks/geometry.h"
 #include "host/checks/storage.h"
+#include "host/kernels/copy_planes.h"
 #include "host/kernels/scatter_add.h"
+#include "host/operators/conduct.h"
 #include "host/planes.h"
-#include "host/stream.h"
+#include "host/trace.h"
 #include "host/window.h"
 
 namespace poolgrad::host {
@@ -18,16 +20,18 @@ struct Launch {
   PoolCall call;
   std::vector<WindowAxis> windows;  // none: adaptive
   bool channels_last;
+  Conduct conduct;
 };
 
 Launch LaunchOf(const PoolCall& call) {
-  Launch launch{call, {}, false};
+  Launch launch{call, {}, false, {}};
   if (call.kernel_size != nullptr) {
     launch.windows = WindowAxes(*call.kernel_size, *call.stride, *call.padding, *call.dilation, call.entry.axes);
   }
   // The only operator that is told the order of the axes; the others read any tensor as channels first.
   launch.channels_last = call.entry.api == Api::kMaxPool2dWithIndicesBackward && call.on_ascend950() &&
                          call.self->format == ACL_FORMAT_NHWC;
+  launch.conduct = ConductOf(call, launch.windows);
   return launch;
 }
 
@@ -48,21 +52,46 @@ Status CheckGeometry(const Launch& launch, const Planes& self, const ScatterAdd&
   const Status pooled = launch.windows.empty()
                             ? CheckAdaptivelyPooled(self, work.grad_output, code)
                             : CheckPooled(self, work.grad_output, launch.windows, call.ceil_mode, code);
-  return pooled.ok() ? CheckIndexed(work.grad_output, work.indices, code) : pooled;
+  if (!pooled.ok()) return pooled;
+  const Status indexed = CheckIndexed(work.grad_output, work.indices, code);
+  if (!indexed.ok()) TraceNote("the documents have phase 1 refuse indices of another shape; the code does not");
+  return indexed;
 }
 
-Status Run(const Launch& launch, aclrtStream stream) {
+ScatterAddKernel KernelOf(const Launch& launch) {
+  const aclDataType values = launch.call.self->dtype;
+  if (launch.conduct.copies) {
+    TraceNote("windows of one element: gradOutput is copied, indices are not looked at");
+    return values == ACL_FLOAT ? CopyFloatPlanes : CopyHalfPlanes;
+  }
+  return FindScatterAdd(values, launch.call.indices->dtype);
+}
+
+Status Prepare(const Launch& launch, Work& work) {
   const PoolCall& call = launch.call;
   const auto planes = [&](const aclTensor& tensor) { return PlanesOf(tensor, call.entry.axes, launch.channels_last); };
-  const ScatterAdd work{planes(*call.grad_output), planes(*call.indices), planes(*call.grad_input)};
-  if (Status status = CheckGeometry(launch, planes(*call.self), work); !status.ok()) return status;
-  const ScatterAddKernel kernel = FindScatterAdd(call.self->dtype, call.indices->dtype);
+  ScatterAdd scatter{planes(*call.grad_output), planes(*call.indices), planes(*call.grad_input)};
+  if (Status status = CheckGeometry(launch, planes(*call.self), scatter); !status.ok()) return status;
+  if (launch.conduct.looks_at_windows) {
+    scatter.windows = SpansOf(scatter.grad_input.dims, scatter.grad_output.dims, launch.windows);
+    scatter.reversed = launch.conduct.reversed;
+  }
+  const ScatterAddKernel kernel = KernelOf(launch);
   if (kernel == nullptr) {
     return Fail(ACLNN_ERR_INNER_FIND_KERNEL_ERROR, "no kernel for ", DtypeName(call.self->dtype), " gradients with ",
                 DtypeName(call.indices->dtype), " indices");
   }
   if (Status status = CheckStorages(call); !status.ok()) return status;
-  return Submit(stream, [=] { return kernel(work); });
+  work.uses = {UseOf("gradOutput", scatter.grad_output, *call.grad_output, false),
+               UseOf("indices", scatter.indices, *call.indices, false),
+               UseOf("gradInput", scatter.grad_input, *call.grad_input, true)};
+  work.run = [scatter = std::move(scatter), kernel](const Addresses& at) mutable {
+    scatter.grad_output.storage = at[0];
+    scatter.indices.storage = at[1];
+    scatter.grad_input.storage = at[2];
+    return kernel(scatter);
+  };
+  return {};
 }
 
 bool NothingToDo(const PoolCall& call) {
@@ -74,19 +103,18 @@ bool NothingToDo(const PoolCall& call) {
 
 }  // namespace
 
-Status PlanBackward(const PoolCall& call, std::initializer_list<PoolCheck> checks, uint64_t* workspace_size,
-                    aclOpExecutor** executor) {
-  if (workspace_size == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "workspaceSize is null");
-  if (executor == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "executor is null");
+Status PlanBackward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks) {
+  const PoolCall& call = executor.call;
   for (const PoolCheck check : checks) {
     if (Status status = check(call); !status.ok()) return status;
   }
-  auto planned = std::make_unique<aclOpExecutor>();
-  if (!NothingToDo(call)) {
-    planned->launch = [launch = LaunchOf(call)](aclrtStream stream) { return Run(launch, stream); };
+  if (NothingToDo(call)) {
+    if (ElementCount(call.grad_input->dims) > 0) TraceNote("gradOutput is empty: gradInput is not written");
+    return {};
   }
-  *workspace_size = planned->workspace_size;
-  *executor = planned.release();
+  Launch launch = LaunchOf(call);
+  executor.workspace_size = launch.conduct.workspace_size;
+  executor.prepare = [launch = std::move(launch)](Work& work) { return Prepare(launch, work); };
   return {};
 }
 

@@ -10,11 +10,10 @@
 
 namespace poolgrad::host {
 
-// Phase 1: runs the checks in their order, the first that fails decides, and makes the executor. Where a tensor
+// Phase 1: runs the checks on the executor's call in their order, the first that fails decides. Where a tensor
 // is empty there is nothing to run: the executor does nothing, and gradInput stays as it is, also if gradOutput
 // alone is empty (as in CANN).
-Status PlanBackward(const PoolCall& call, std::initializer_list<PoolCheck> checks, uint64_t* workspace_size,
-                    aclOpExecutor** executor);
+Status PlanBackward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks);
 
 }  // namespace poolgrad::host
 

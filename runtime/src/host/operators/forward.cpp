@@ -1,14 +1,13 @@
 #include "host/operators/forward.h"
 
 #include <algorithm>
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "host/checks/pools.h"
 #include "host/checks/storage.h"
 #include "host/kernels/max_pool.h"
 #include "host/planes.h"
-#include "host/stream.h"
 #include "host/window.h"
 
 namespace poolgrad::host {
@@ -60,34 +59,30 @@ Status CheckWindows(const MaxPool& work) {
   return {};
 }
 
-void SetSpans(const Launch& launch, MaxPool& work) {
-  const size_t absent = work.axes.size() - static_cast<size_t>(launch.call.entry.axes);
-  for (size_t axis = 0; axis < work.axes.size(); ++axis) {
-    const int64_t size = work.self.dims[axis];
-    const int64_t count = work.out.dims[axis];
-    const bool windowed = axis >= absent && !launch.windows.empty();
-    work.axes[axis] = windowed ? PooledSpans(size, count, launch.windows[axis - absent]) : AdaptiveSpans(size, count);
-  }
-}
-
-Status Run(const Launch& launch, aclrtStream stream) {
+Status Prepare(const Launch& launch, Work& work) {
   const PoolCall& call = launch.call;
   const auto planes = [&](const aclTensor& tensor) { return PlanesOf(tensor, call.entry.axes, launch.channels_last); };
-  MaxPool work{planes(*call.self), planes(*call.out), planes(*call.indices), {}};
-  if (Status status = CheckSameShape(call, work); !status.ok()) return status;
+  MaxPool pool{planes(*call.self), planes(*call.out), planes(*call.indices), {}};
+  if (Status status = CheckSameShape(call, pool); !status.ok()) return status;
   if (Status status = CheckDilation(launch); !status.ok()) return status;
-  SetSpans(launch, work);
-  if (Status status = CheckWindows(work); !status.ok()) return status;
+  pool.axes = SpansOf(pool.self.dims, pool.out.dims, launch.windows);
+  if (Status status = CheckWindows(pool); !status.ok()) return status;
   const MaxPoolKernel kernel = FindMaxPool(call.self->dtype, call.indices->dtype);
   if (kernel == nullptr) {
     return Fail(ACLNN_ERR_INNER_FIND_KERNEL_ERROR, "no kernel for ", DtypeName(call.self->dtype), " values with ",
                 DtypeName(call.indices->dtype), " indices");
   }
   if (Status status = CheckStorages(call); !status.ok()) return status;
-  return Submit(stream, [=]() -> Status {
-    kernel(work);
+  work.uses = {UseOf("self", pool.self, *call.self, false), UseOf("out", pool.out, *call.out, true),
+               UseOf("indices", pool.indices, *call.indices, true)};
+  work.run = [pool = std::move(pool), kernel](const Addresses& at) mutable -> Status {
+    pool.self.storage = at[0];
+    pool.out.storage = at[1];
+    pool.indices.storage = at[2];
+    kernel(pool);
     return {};
-  });
+  };
+  return {};
 }
 
 Status RunChecks(const PoolCall& call, std::initializer_list<PoolCheck> checks) {
@@ -99,18 +94,13 @@ Status RunChecks(const PoolCall& call, std::initializer_list<PoolCheck> checks) 
 
 }  // namespace
 
-Status PlanForward(const PoolCall& call, std::initializer_list<PoolCheck> checks,
-                   std::initializer_list<PoolCheck> late_checks, uint64_t* workspace_size, aclOpExecutor** executor) {
-  if (workspace_size == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "workspaceSize is null");
-  if (executor == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "executor is null");
+Status PlanForward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks,
+                   std::initializer_list<PoolCheck> late_checks) {
+  const PoolCall& call = executor.call;
   if (Status status = RunChecks(call, checks); !status.ok()) return status;
-  auto planned = std::make_unique<aclOpExecutor>();
-  if (ElementCount(call.self->dims) > 0 && ElementCount(call.out->dims) > 0) {
-    if (Status status = RunChecks(call, late_checks); !status.ok()) return status;
-    planned->launch = [launch = LaunchOf(call)](aclrtStream stream) { return Run(launch, stream); };
-  }
-  *workspace_size = planned->workspace_size;
-  *executor = planned.release();
+  if (ElementCount(call.self->dims) == 0 || ElementCount(call.out->dims) == 0) return {};
+  if (Status status = RunChecks(call, late_checks); !status.ok()) return status;
+  executor.prepare = [launch = LaunchOf(call)](Work& work) { return Prepare(launch, work); };
   return {};
 }
 

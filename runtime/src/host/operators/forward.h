@@ -10,11 +10,11 @@
 
 namespace poolgrad::host {
 
-// Phase 1: runs the checks in their order, the first that fails decides, and makes the executor. Where self or out
+// Phase 1: runs the checks on the executor's call in their order, the first that fails decides. Where self or out
 // is empty there is nothing to run, and what CANN finds only when it builds the operator, `late_checks`, is not
 // checked.
-Status PlanForward(const PoolCall& call, std::initializer_list<PoolCheck> checks,
-                   std::initializer_list<PoolCheck> late_checks, uint64_t* workspace_size, aclOpExecutor** executor);
+Status PlanForward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks,
+                   std::initializer_list<PoolCheck> late_checks);
 
 }  // namespace poolgrad::host
 

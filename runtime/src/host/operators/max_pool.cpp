@@ -3,8 +3,8 @@
 #include "host/checks/pools.h"
 #include "host/checks/tensors.h"
 #include "host/checks/windows.h"
-#include "host/device.h"
 #include "host/operators/forward.h"
+#include "host/operators/phases.h"
 
 namespace poolgrad::host {
 namespace {
@@ -41,25 +41,15 @@ aclnnStatus aclnnMaxPool3dWithArgmaxGetWorkspaceSize(const aclTensor* self, cons
                                                      const aclIntArray* dilation, bool ceilMode, aclTensor* out,
                                                      aclTensor* indices, uint64_t* workspaceSize,
                                                      aclOpExecutor** executor) {
-  const auto body = [&] {
-    PoolCall call{{Api::kMaxPool3dWithArgmax, 3, CurrentProduct()},
-                  nullptr,
-                  self,
-                  indices,
-                  kernelSize,
-                  stride,
-                  padding,
-                  dilation,
-                  ceilMode};
-    call.out = out;
-    return PlanForward(call, kMaxPool3dChecks, kMaxPool3dLateChecks, workspaceSize, executor);
-  };
-  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+  PoolCall call{{Api::kMaxPool3dWithArgmax, 3}, nullptr, self, indices, kernelSize, stride, padding, dilation, ceilMode};
+  call.out = out;
+  const auto plan = [](aclOpExecutor& planned) { return PlanForward(planned, kMaxPool3dChecks, kMaxPool3dLateChecks); };
+  return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
 
 aclnnStatus aclnnMaxPool3dWithArgmax(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                      aclrtStream stream) {
-  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+  return RunPhase2(__func__, workspace, workspaceSize, executor, stream);
 }
 
 aclnnStatus aclnnMaxPool2dWithIndicesGetWorkspaceSize(const aclTensor* self, const aclIntArray* kernelSize,
@@ -67,23 +57,13 @@ aclnnStatus aclnnMaxPool2dWithIndicesGetWorkspaceSize(const aclTensor* self, con
                                                       const aclIntArray* dilation, bool ceilMode, aclTensor* out,
                                                       aclTensor* indices, uint64_t* workspaceSize,
                                                       aclOpExecutor** executor) {
-  const auto body = [&] {
-    PoolCall call{{Api::kMaxPool2dWithIndices, 2, CurrentProduct()},
-                  nullptr,
-                  self,
-                  indices,
-                  kernelSize,
-                  stride,
-                  padding,
-                  dilation,
-                  ceilMode};
-    call.out = out;
-    return PlanForward(call, kMaxPool2dChecks, {}, workspaceSize, executor);
-  };
-  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+  PoolCall call{{Api::kMaxPool2dWithIndices, 2}, nullptr, self, indices, kernelSize, stride, padding, dilation, ceilMode};
+  call.out = out;
+  const auto plan = [](aclOpExecutor& planned) { return PlanForward(planned, kMaxPool2dChecks, {}); };
+  return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
 
 aclnnStatus aclnnMaxPool2dWithIndices(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                       aclrtStream stream) {
-  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+  return RunPhase2(__func__, workspace, workspaceSize, executor, stream);
 }

@@ -2,8 +2,8 @@
 
 #include "host/checks/tensors.h"
 #include "host/checks/windows.h"
-#include "host/device.h"
 #include "host/operators/backward.h"
+#include "host/operators/phases.h"
 
 namespace poolgrad::host {
 namespace {
@@ -39,17 +39,15 @@ aclnnStatus aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize(const aclTensor* gr
                                                              const aclIntArray* dilation, bool ceilMode,
                                                              aclTensor* gradInput, uint64_t* workspaceSize,
                                                              aclOpExecutor** executor) {
-  const auto body = [&] {
-    const Entry entry{Api::kMaxPool3dWithArgmaxBackward, 3, CurrentProduct()};
-    return PlanBackward({entry, gradOutput, self, indices, kernelSize, stride, padding, dilation, ceilMode, gradInput},
-                        kMaxPool3dChecks, workspaceSize, executor);
-  };
-  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+  const PoolCall call{{Api::kMaxPool3dWithArgmaxBackward, 3}, gradOutput, self,     indices,  kernelSize, stride,
+                      padding, dilation, ceilMode, gradInput};
+  const auto plan = [](aclOpExecutor& planned) { return PlanBackward(planned, kMaxPool3dChecks); };
+  return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
 
 aclnnStatus aclnnMaxPool3dWithArgmaxBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                              aclrtStream stream) {
-  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+  return RunPhase2(__func__, workspace, workspaceSize, executor, stream);
 }
 
 aclnnStatus aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
@@ -58,15 +56,13 @@ aclnnStatus aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(const aclTensor* g
                                                               const aclIntArray* dilation, bool ceilMode,
                                                               aclTensor* gradInput, uint64_t* workspaceSize,
                                                               aclOpExecutor** executor) {
-  const auto body = [&] {
-    const Entry entry{Api::kMaxPool2dWithIndicesBackward, 2, CurrentProduct()};
-    return PlanBackward({entry, gradOutput, self, indices, kernelSize, stride, padding, dilation, ceilMode, gradInput},
-                        kMaxPool2dChecks, workspaceSize, executor);
-  };
-  return Boundary(__func__, body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+  const PoolCall call{{Api::kMaxPool2dWithIndicesBackward, 2}, gradOutput, self,     indices,  kernelSize, stride,
+                      padding, dilation, ceilMode, gradInput};
+  const auto plan = [](aclOpExecutor& planned) { return PlanBackward(planned, kMaxPool2dChecks); };
+  return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
 
 aclnnStatus aclnnMaxPool2dWithIndicesBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                               aclrtStream stream) {
-  return Boundary(__func__, [&] { return RunExecutor(workspace, workspaceSize, executor, stream); });
+  return RunPhase2(__func__, workspace, workspaceSize, executor, stream);
 }

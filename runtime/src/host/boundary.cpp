@@ -1,4 +1,4 @@
-#include "host/status.h"
+#include "host/boundary.h"
 
 #include <utility>
 
@@ -19,9 +19,7 @@ RecentMessage& Recent() {
 
 void SetRecentMessage(const char* function, int code, const char* message) noexcept {
   try {
-    std::ostringstream text;
-    text << function << ": " << message << " (" << code << ' ' << AclErrorNameOf(code) << ')';
-    Recent().pending = text.str();
+    Recent().pending = Text(function, ": ", message, " (", code, ' ', AclErrorNameOf(code), ')');
   } catch (const std::exception&) {
     // No memory for the text: the code, which the caller gets, has to do.
   }
@@ -29,9 +27,16 @@ void SetRecentMessage(const char* function, int code, const char* message) noexc
 
 }  // namespace poolgrad::host
 
+using namespace poolgrad::host;
+
 // Reading clears the message; the pointer is good until the thread's next call of this function.
 const char* aclGetRecentErrMsg() {
-  poolgrad::host::RecentMessage& recent = poolgrad::host::Recent();
-  recent.read = std::exchange(recent.pending, {});
-  return recent.read.empty() ? nullptr : recent.read.c_str();
+  const char* message = nullptr;
+  Boundary(__func__, {}, [&]() -> Status {
+    RecentMessage& recent = Recent();
+    recent.read = std::exchange(recent.pending, {});
+    if (!recent.read.empty()) message = recent.read.c_str();
+    return {};
+  });
+  return message;
 }

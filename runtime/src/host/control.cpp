@@ -1,0 +1,97 @@
+#include "host/control.h"
+
+#include <cstdlib>
+#include <exception>
+
+#include "host/boundary.h"
+#include "host/injection.h"
+#include "host/live.h"
+#include "host/settings.h"
+#include "host/trace.h"
+#include "host/violations.h"
+
+namespace poolgrad::host {
+namespace {
+
+// What the environment asks for, from the loading of the library on.
+Status ReadEnvironment() {
+  if (const char* path = std::getenv("ACLNN_HOST_TRACE"); path != nullptr && *path != '\0') {
+    if (Status status = TraceToFile(path); !status.ok()) return status;
+  }
+  const char* failures = std::getenv("ACLNN_HOST_FAIL");
+  return failures != nullptr ? InjectFailures(failures) : Status{};
+}
+
+const Status environment_status = ReadEnvironment();
+
+int64_t LiveObjects() {
+  int64_t count = 0;
+  for (const Kind kind : kKinds) count += LiveCount(kind);
+  return count;
+}
+
+// The last line of a trace: what the process leaves behind.
+struct ExitLine {
+  ~ExitLine() {
+    if (!Tracing()) return;
+    std::string counts;
+    for (const Kind kind : kKinds) {
+      counts += Text(counts.empty() ? "" : ", ", '"', KindName(kind), "\": ", LiveCount(kind).load());
+    }
+    TraceLine(Text("{\"exit\": {", counts, "}, \"violations\": ", ViolationCount(), '}'));
+  }
+};
+
+const ExitLine exit_line;
+
+// The text of `make`, kept for the thread in `kept`; null without memory for it.
+template <typename Make>
+const char* Keep(std::string& kept, Make&& make) {
+  try {
+    kept = make();
+    return kept.c_str();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+Status EnvironmentStatus() { return environment_status; }
+
+}  // namespace poolgrad::host
+
+using namespace poolgrad::host;
+
+void aclnnHostTraceStart() { StartTrace(); }
+
+void aclnnHostTraceStop() { StopTrace(); }
+
+const char* aclnnHostTraceRead() {
+  thread_local std::string kept;
+  return Keep(kept, TakeTrace);
+}
+
+int32_t aclnnHostFail(const char* function, uint64_t nth, int32_t code) {
+  const auto body = [&] { return InjectFailure(function != nullptr ? function : "", nth, code); };
+  return RunGuarded(__func__, body, ACL_ERROR_BAD_ALLOC);
+}
+
+const char* aclnnHostViolations() {
+  thread_local std::string kept;
+  return Keep(kept, ViolationLines);
+}
+
+int64_t aclnnHostLiveObjects(const char* kind) {
+  if (kind == nullptr) return LiveObjects();
+  for (const Kind known : kKinds) {
+    if (KindName(known) == std::string_view(kind)) return LiveCount(known);
+  }
+  return -1;
+}
+
+void aclnnHostReset() {
+  ForgetFailures();
+  ForgetViolations();
+  TakeTrace();
+}

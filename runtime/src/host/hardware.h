@@ -1,0 +1,76 @@
+// The seam between the ABI and what stands in for the device: its memory, its streams and events. There are two
+// implementations, one for each mode. Arguments are not null; a null stream is the default stream of the context.
+#ifndef POOLGRAD_HOST_HARDWARE_H_
+#define POOLGRAD_HOST_HARDWARE_H_
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "host/status.h"
+
+namespace poolgrad::host {
+
+enum class Place { kDevice, kHost };
+
+// Memory that work reads or writes: `size` bytes from an address of the caller's on.
+struct Use {
+  const char* name;  // as CANN names it
+  void* address;
+  size_t size;
+  Place place;
+  bool written;
+  bool whole = true;  // every byte of it is; else some lie between strided elements
+};
+
+constexpr size_t kMaxUses = 5;
+
+// Where this library reaches the memory of each use, in their order.
+using Addresses = std::array<std::byte*, kMaxUses>;
+
+// Owns all that it needs but the memory it uses, so that it may outlive the call that submits it.
+struct Work {
+  std::vector<Use> uses;  // at most kMaxUses
+  std::function<Status(const Addresses&)> run;
+  bool is_kernel = false;  // what is wrong with its addresses shows no earlier than when it runs
+};
+
+class Hardware {
+ public:
+  virtual ~Hardware() = default;
+
+  virtual aclrtRunMode RunMode() const = 0;
+
+  // Device memory, or pinned memory of the host. The size is not 0.
+  virtual Status Allocate(Place place, size_t size, void** memory) = 0;
+  virtual Status Free(Place place, void* memory) = 0;
+
+  // Runs in no stream, and without waiting for any.
+  virtual Status RunNow(const Work& work) = 0;
+  virtual Status Submit(aclrtStream stream, Work work) = 0;
+
+  virtual Status CreateStream(aclrtStream* stream) = 0;
+  virtual Status DestroyStream(aclrtStream stream) = 0;
+  virtual Status Synchronize(aclrtStream stream) = 0;
+  virtual Status Query(aclrtStream stream, aclrtStreamStatus* status) = 0;
+
+  virtual Status CreateEvent(aclrtEvent* event) = 0;
+  virtual Status DestroyEvent(aclrtEvent event) = 0;
+  virtual Status RecordEvent(aclrtEvent event, aclrtStream stream) = 0;
+  virtual Status Wait(aclrtStream stream, aclrtEvent event) = 0;
+  virtual Status SynchronizeEvent(aclrtEvent event) = 0;
+  virtual Status QueryEvent(aclrtEvent event, aclrtEventRecordedStatus* status) = 0;
+
+  // The context ends, and with it all that the device had in it.
+  virtual void EndContext() = 0;
+};
+
+Hardware& LenientHardware();
+Hardware& StrictHardware();
+
+// That of the current mode.
+Hardware& TheHardware();
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_HARDWARE_H_

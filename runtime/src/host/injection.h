@@ -1,0 +1,30 @@
+// Calls that are made to fail by request, for tests of what a caller does then.
+#ifndef POOLGRAD_HOST_INJECTION_H_
+#define POOLGRAD_HOST_INJECTION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "host/status.h"
+
+namespace poolgrad::host {
+
+// From now on the `nth` call of the exported function, counted from 1, fails with `code`; with 0, every call.
+// ACL_ERROR_INVALID_PARAM if there is no such function or the code is that of success.
+Status InjectFailure(const std::string& function, uint64_t nth, int code);
+
+// The same for each of "function:nth:code,function:nth:code"; ACL_ERROR_INVALID_PARAM if it reads otherwise.
+Status InjectFailures(std::string_view list);
+
+void ForgetFailures();
+
+// The code with which this call of the function has to fail, or ACL_SUCCESS. Counts the call.
+int InjectedFailure(const char* function) noexcept;
+
+inline std::atomic<bool> any_injected = false;
+inline bool AnyInjected() { return any_injected.load(std::memory_order_relaxed); }
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_INJECTION_H_

@@ -1,0 +1,99 @@
+// The objects behind the handles of one kind.
+#ifndef POOLGRAD_HOST_REGISTRY_H_
+#define POOLGRAD_HOST_REGISTRY_H_
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "host/live.h"
+#include "host/mode.h"
+#include "host/violations.h"
+
+namespace poolgrad::host {
+
+// Lenient: handles are trusted, and objects only counted. Strict: every handle is looked up before it is followed, and
+// a destroyed object keeps its address for a while, so that its handle is not mistaken for that of a new one.
+template <typename T>
+class Registry {
+ public:
+  explicit Registry(Kind kind) : kind_(kind) {}
+
+  T* Add(std::unique_ptr<T> object) {
+    T* handle = object.get();
+    if (IsStrict()) {
+      const std::lock_guard lock(mutex_);
+      alive_.emplace(handle, std::move(object));
+    } else {
+      object.release();
+    }
+    ++LiveCount(kind_);
+    return handle;
+  }
+
+  bool IsAlive(const T* handle) const {
+    if (!IsStrict()) return true;
+    const std::lock_guard lock(mutex_);
+    return alive_.count(handle) != 0;
+  }
+
+  // A violation, with this code, if the handle is not alive.
+  Status Check(const T* handle, int code) const { return IsAlive(handle) ? Status{} : Stale(handle, code); }
+
+  // Likewise; else the object is destroyed.
+  Status Remove(const T* handle, int code) {
+    if (!IsStrict()) {
+      delete handle;
+    } else if (!Retire(handle)) {
+      return Stale(handle, code);
+    }
+    --LiveCount(kind_);
+    return {};
+  }
+
+  // How many are alive, in strict mode.
+  size_t Size() const {
+    const std::lock_guard lock(mutex_);
+    return alive_.size();
+  }
+
+  // Destroys all that are alive, in strict mode; their handles, none to be followed.
+  std::vector<const void*> RemoveAll() {
+    std::vector<const void*> handles;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [handle, object] : alive_) handles.push_back(handle);
+    }
+    for (const void* handle : handles) Remove(static_cast<const T*>(handle), ACL_SUCCESS);
+    return handles;
+  }
+
+ private:
+  static constexpr size_t kRetired = 4096;
+
+  bool Retire(const T* handle) {
+    const std::lock_guard lock(mutex_);
+    const auto found = alive_.find(handle);
+    if (found == alive_.end()) return false;
+    retired_.push_back(std::move(found->second));
+    alive_.erase(found);
+    if (retired_.size() > kRetired) retired_.pop_front();
+    return true;
+  }
+
+  Status Stale(const T* handle, int code) const {
+    return Violation(Rule::kStaleHandle, code, KindName(kind_), ' ', static_cast<const void*>(handle),
+                     " is none of this library, or was destroyed before");
+  }
+
+  const Kind kind_;
+  mutable std::mutex mutex_;
+  std::unordered_map<const T*, std::unique_ptr<T>> alive_;
+  std::deque<std::unique_ptr<T>> retired_;
+};
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_REGISTRY_H_

@@ -1,0 +1,14 @@
+// What the environment asks of the library when it is loaded: ACLNN_HOST_TRACE and ACLNN_HOST_FAIL (see control.h).
+#ifndef POOLGRAD_HOST_SETTINGS_H_
+#define POOLGRAD_HOST_SETTINGS_H_
+
+#include "host/status.h"
+
+namespace poolgrad::host {
+
+// ACL_ERROR_INVALID_PARAM if it could not be followed; aclInit answers with it.
+Status EnvironmentStatus();
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_SETTINGS_H_

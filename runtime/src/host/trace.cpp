@@ -1,0 +1,125 @@
+#include "host/trace.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "host/boundary.h"
+
+namespace poolgrad::host {
+namespace {
+
+struct Trace {
+  std::mutex mutex;
+  bool kept = false;
+  std::string lines;
+  int file = -1;
+};
+
+Trace& TheTrace() {
+  static auto* const trace = new Trace;  // never destroyed: calls may come until the very end
+  return *trace;
+}
+
+// Small numbers in the order of the threads' first calls.
+uint64_t ThreadNumber() {
+  static std::atomic<uint64_t> last = 0;
+  thread_local const uint64_t number = ++last;
+  return number;
+}
+
+void Append(const std::string& line) {
+  Trace& trace = TheTrace();
+  const std::lock_guard lock(trace.mutex);
+  if (trace.kept) trace.lines += line;
+  // One write a line, so that a crash loses none; a full disk does, and there is nobody to tell.
+  if (trace.file >= 0 && write(trace.file, line.data(), line.size()) < 0) return;
+}
+
+template <typename Make>
+void AppendMade(Make&& make) noexcept {
+  if (!Tracing()) return;
+  try {
+    Append(make() + "\n");
+  } catch (const std::exception&) {
+    // No memory for the line.
+  }
+}
+
+}  // namespace
+
+void TraceCall(const char* function, Arguments arguments, int code) noexcept {
+  AppendMade([&] {
+    std::string line = Text("{\"call\": \"", function, "\", \"thread\": ", ThreadNumber());
+    for (const Argument& argument : arguments) {
+      const bool is_result = argument.read != nullptr;
+      if (is_result && (code != ACL_SUCCESS || argument.result == nullptr)) continue;
+      line += Text(", \"", argument.name, "\": ", is_result ? argument.read(argument.result) : argument.value);
+    }
+    return line + Text(", \"code\": ", code, '}');
+  });
+}
+
+void TraceRun(const char* function, uint64_t stream, int code) noexcept {
+  AppendMade([&] { return Text("{\"run\": \"", function, "\", \"stream\": ", stream, ", \"code\": ", code, '}'); });
+}
+
+void TraceNote(const char* note) noexcept {
+  AppendMade([&] { return Text("{\"note\": ", Quoted(note), ", \"function\": \"", current_function, "\"}"); });
+}
+
+void TraceLine(const std::string& line) noexcept {
+  AppendMade([&] { return line; });
+}
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char character : text) {
+    if (static_cast<unsigned char>(character) < 0x20) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof(escaped), "\\u%04x", character);
+      quoted += escaped;
+      continue;
+    }
+    if (character == '"' || character == '\\') quoted += '\\';
+    quoted += character;
+  }
+  return quoted + '"';
+}
+
+void StartTrace() {
+  Trace& trace = TheTrace();
+  const std::lock_guard lock(trace.mutex);
+  trace.kept = true;
+  trace.lines.clear();
+  tracing = true;
+}
+
+void StopTrace() {
+  Trace& trace = TheTrace();
+  const std::lock_guard lock(trace.mutex);
+  trace.kept = false;
+  tracing = trace.file >= 0;
+}
+
+std::string TakeTrace() {
+  Trace& trace = TheTrace();
+  const std::lock_guard lock(trace.mutex);
+  return std::exchange(trace.lines, {});
+}
+
+Status TraceToFile(const char* path) {
+  const int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) return Fail(ACL_ERROR_INVALID_PARAM, "cannot open \"", path, "\" to write the trace to");
+  Trace& trace = TheTrace();
+  const std::lock_guard lock(trace.mutex);
+  trace.file = file;
+  tracing = true;
+  return {};
+}
+
+}  // namespace poolgrad::host

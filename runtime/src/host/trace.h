@@ -1,0 +1,65 @@
+// What was called, one JSON object a line, for tests: kept in memory while asked for, or appended to a file.
+#ifndef POOLGRAD_HOST_TRACE_H_
+#define POOLGRAD_HOST_TRACE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+
+#include "host/status.h"
+
+namespace poolgrad::host {
+
+// An argument of a call. What the call writes is read after it succeeded.
+struct Argument {
+  const char* name;
+  int64_t value;
+  const void* result;  // null for an input
+  int64_t (*read)(const void* result);
+};
+
+using Arguments = std::initializer_list<Argument>;
+
+template <typename T>
+int64_t AsNumber(T value) {
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<intptr_t>(value);
+  } else {
+    return static_cast<int64_t>(value);
+  }
+}
+
+template <typename T>
+Argument In(const char* name, T value) {
+  return {name, AsNumber(value), nullptr, nullptr};
+}
+
+template <typename T>
+Argument Out(const char* name, const T* result) {
+  return {name, 0, result, [](const void* written) { return AsNumber(*static_cast<const T*>(written)); }};
+}
+
+inline std::atomic<bool> tracing = false;
+inline bool Tracing() { return tracing.load(std::memory_order_relaxed); }
+
+// Each does nothing where nothing is traced, and loses the line where there is no memory for it.
+void TraceCall(const char* function, Arguments arguments, int code) noexcept;
+void TraceRun(const char* function, uint64_t stream, int code) noexcept;  // queued work, when it runs
+void TraceNote(const char* note) noexcept;  // where CANN's code differs from its documents
+void TraceLine(const std::string& line) noexcept;
+
+// For a JSON string: with quotes, and escaped.
+std::string Quoted(const std::string& text);
+
+void StartTrace();
+void StopTrace();
+std::string TakeTrace();  // what was kept since the start or the last taking
+
+// Appends every line to the file too, from now on. ACL_ERROR_INVALID_PARAM if it cannot be opened.
+Status TraceToFile(const char* path);
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_TRACE_H_
