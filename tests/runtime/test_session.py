@@ -91,7 +91,7 @@ def test_unknown_backend(model: onnx.ModelProto) -> None:
 
 
 def test_unknown_option(model: onnx.ModelProto) -> None:
-    with pytest.raises(SessionError, match="'bakend' is no provider option; there is: backend"):
+    with pytest.raises(SessionError, match="'bakend' is no provider option; there are: backend, deterministic"):
         create_session(model, bakend="host")
 
 

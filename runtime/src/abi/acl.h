@@ -96,6 +96,10 @@ enum aclrtMemAttr : int {
 // Flag of aclrtCreateEventWithFlag: an event that orders streams and the host, without time stamps.
 constexpr uint32_t ACL_EVENT_SYNC = 1;
 
+enum aclrtDevAttr : int {
+  ACL_DEV_ATTR_NPU_ARCH = 601,  // since 9.1.0
+};
+
 enum aclSysParamOpt : int {
   ACL_OPT_DETERMINISTIC = 0,
   ACL_OPT_ENABLE_DEBUG_KERNEL = 1,
@@ -111,6 +115,7 @@ aclError aclFinalize();
 const char* aclGetRecentErrMsg();
 const char* aclrtGetSocName();
 aclError aclrtGetDeviceCount(uint32_t* count);
+aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t* value);
 aclError aclrtSetDevice(int32_t deviceId);
 aclError aclrtResetDevice(int32_t deviceId);
 aclError aclrtGetDevice(int32_t* deviceId);

@@ -1,5 +1,6 @@
 #include "aclnn/api.h"
 
+#include <array>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -9,72 +10,144 @@ namespace {
 
 namespace fs = std::filesystem;
 
-template <typename Function>
-void Resolve(Function*& function, void* library, const fs::path& path, const char* name) {
-  function = reinterpret_cast<Function*>(FindSymbol(library, name));
-  if (function == nullptr) {
-    throw std::runtime_error(path.string() + " has no symbol " + name + "; CANN 8.5 or newer is needed");
+constexpr std::size_t kMaxVersion = 128;  // ACL_PKG_VERSION_MAX_SIZE
+
+void* Open(const fs::path& path, Discovery& found) {
+  try {
+    void* library = OpenLibrary(path);
+    found.libraries.push_back({path, ""});
+    return library;
+  } catch (const std::runtime_error& error) {
+    found.libraries.push_back({path, error.what()});
+    throw;
   }
 }
+
+// The packages of the libraries that are opened here, and the driver under them.
+void FindPackages(const Api& api, Discovery& found) {
+  if (api.aclsysGetVersionStr == nullptr) return;
+  for (std::string name : {"runtime", "opbase", "ops_nn", "driver"}) {
+    std::array<char, kMaxVersion> version{};
+    if (api.aclsysGetVersionStr(name.data(), version.data()) != ACL_SUCCESS) continue;
+    version.back() = '\0';
+    found.packages.push_back({name, version.data()});
+  }
+}
+
+// The symbols that acl and the aclnn base must have: all are looked up, so that a report can name every missing one.
+class Symbols {
+ public:
+  explicit Symbols(Discovery& found) : found_(found) {}
+
+  template <typename Pointer>
+  void Resolve(Pointer& pointer, void* library, const fs::path& path, const char* name) {
+    pointer = reinterpret_cast<Pointer>(FindSymbol(library, name));
+    if (pointer != nullptr) return;
+    found_.missing_symbols.push_back(name);
+    if (first_missing_.empty()) first_missing_ = path.string() + " has no symbol " + name;
+  }
+
+  void RequireAll() const {
+    if (!first_missing_.empty()) throw std::runtime_error(first_missing_ + "; CANN 8.5 or newer is needed");
+  }
+
+ private:
+  Discovery& found_;
+  std::string first_missing_;
+};
 
 // The operator libraries, each opened when an operator was not found in the ones before it.
 class OperatorLibraries {
  public:
-  explicit OperatorLibraries(const std::vector<fs::path>& paths) : paths_(paths) {}
+  OperatorLibraries(const std::vector<fs::path>& paths, Discovery& found) : paths_(paths), found_(found) {}
 
-  // Both phases must come from one library: an executor of one library means nothing to another.
   template <typename GetWorkspaceSize>
   void Resolve(Operator<GetWorkspaceSize>& op) {
+    found_.operators.push_back({op.phase_2, {}});
     for (std::size_t i = 0; i < paths_.size(); ++i) {
-      void* library = Open(i);
+      void* library = Opened(i);
+      if (library == nullptr) continue;
       void* plan = FindSymbol(library, op.phase_1);
       void* execute = FindSymbol(library, op.phase_2);
-      if (plan == nullptr || execute == nullptr) continue;
+      // An executor of one library means nothing to another, and a search goes on in the libraries that one needs.
+      if (!AreOfOneLibrary(plan, execute)) continue;
       op.get_workspace_size = reinterpret_cast<GetWorkspaceSize*>(plan);
-      op.execute = reinterpret_cast<typename Operator<GetWorkspaceSize>::Execute*>(execute);
+      op.execute = reinterpret_cast<decltype(op.execute)>(execute);
+      found_.operators.back().library = paths_[i];
+      any_ = true;
       return;
     }
-    throw std::runtime_error(std::string("no operator library has ") + op.phase_1 + " and " + op.phase_2 +
-                             "; looked in " + Names());
+  }
+
+  void RequireAny() const {
+    if (any_) return;
+    std::string text = "no operator library has any of";
+    for (const FoundOperator& op : found_.operators) text += " " + op.name;
+    text += paths_.empty() ? "; there is no library, such as libopapi_nn.so" : "; looked in";
+    for (const fs::path& path : paths_) text += " " + path.string();
+    throw std::runtime_error(text + problems_);
   }
 
  private:
-  void* Open(std::size_t i) {
-    if (i == opened_.size()) opened_.push_back(OpenLibrary(paths_[i]));
+  // Null if it cannot be opened: another library may still have what is needed.
+  void* Opened(std::size_t i) {
+    if (i == opened_.size()) {
+      try {
+        opened_.push_back(Open(paths_[i], found_));
+      } catch (const std::runtime_error& error) {
+        problems_ += std::string("; ") + error.what();
+        opened_.push_back(nullptr);
+      }
+    }
     return opened_[i];
   }
 
-  std::string Names() const {
-    std::string names;
-    for (const fs::path& path : paths_) names += (names.empty() ? "" : ", ") + path.string();
-    return names.empty() ? "no library: there is no libopapi_nn.so beside libnnopbase.so" : names;
-  }
-
   const std::vector<fs::path>& paths_;
+  Discovery& found_;
   std::vector<void*> opened_;
+  std::string problems_;
+  bool any_ = false;
 };
 
 }  // namespace
 
-Api LoadApi(const LibraryPaths& paths) {
+const Function& ForwardFunction(const Api& api, Entry entry) {
+  const Function* const functions[] = {&api.max_pool_3d, &api.max_pool_2d, &api.adaptive_3d, &api.adaptive_2d};
+  return *functions[static_cast<std::size_t>(entry)];
+}
+
+const Function& BackwardFunction(const Api& api, Entry entry) {
+  const Function* const functions[] = {&api.max_pool_3d_backward, &api.max_pool_2d_backward, &api.adaptive_3d_backward,
+                                       &api.adaptive_2d_backward};
+  return *functions[static_cast<std::size_t>(entry)];
+}
+
+Api LoadApi(const LibraryPaths& paths, Discovery& found) {
   Api api;
-  void* runtime = OpenLibrary(paths.runtime);
-  void* base = OpenLibrary(paths.base);
-#define POOLGRAD_FROM_RUNTIME(symbol) Resolve(api.symbol, runtime, paths.runtime, #symbol);
-#define POOLGRAD_FROM_BASE(symbol) Resolve(api.symbol, base, paths.base, #symbol);
+  void* runtime = Open(paths.runtime, found);
+  void* base = Open(paths.base, found);
+  Symbols symbols(found);
+#define POOLGRAD_FROM_RUNTIME(symbol) symbols.Resolve(api.symbol, runtime, paths.runtime, #symbol);
+#define POOLGRAD_FROM_BASE(symbol) symbols.Resolve(api.symbol, base, paths.base, #symbol);
+#define POOLGRAD_IF_PRESENT(symbol) api.symbol = reinterpret_cast<decltype(api.symbol)>(FindSymbol(runtime, #symbol));
   POOLGRAD_ACL_RUNTIME_SYMBOLS(POOLGRAD_FROM_RUNTIME)
   POOLGRAD_ACL_BASE_SYMBOLS(POOLGRAD_FROM_BASE)
+  POOLGRAD_ACL_OPTIONAL_SYMBOLS(POOLGRAD_IF_PRESENT)
 #undef POOLGRAD_FROM_RUNTIME
 #undef POOLGRAD_FROM_BASE
-  OperatorLibraries operators(paths.operators);
-  operators.Resolve(api.max_pool_3d_backward);
-  operators.Resolve(api.max_pool_2d_backward);
-  operators.Resolve(api.adaptive_3d_backward);
-  operators.Resolve(api.adaptive_2d_backward);
+#undef POOLGRAD_IF_PRESENT
+  OperatorLibraries operators(paths.operators, found);
   operators.Resolve(api.max_pool_3d);
   operators.Resolve(api.max_pool_2d);
   operators.Resolve(api.adaptive_3d);
   operators.Resolve(api.adaptive_2d);
+  operators.Resolve(api.max_pool_3d_backward);
+  operators.Resolve(api.max_pool_2d_backward);
+  operators.Resolve(api.adaptive_3d_backward);
+  operators.Resolve(api.adaptive_2d_backward);
+  FindPackages(api, found);
+  symbols.RequireAll();
+  operators.RequireAny();
   return api;
 }
 

@@ -3,10 +3,12 @@
 #define POOLGRAD_ACLNN_API_H_
 
 #include "abi/acl.h"
+#include "aclnn/discovery.h"
 #include "aclnn/libraries.h"
 
 namespace poolgrad::aclnn {
 
+// Without these nothing runs.
 #define POOLGRAD_ACL_RUNTIME_SYMBOLS(X) \
   X(aclInit)                            \
   X(aclGetRecentErrMsg)                 \
@@ -14,6 +16,7 @@ namespace poolgrad::aclnn {
   X(aclrtGetDeviceCount)                \
   X(aclrtSetDevice)                     \
   X(aclrtGetDevice)                     \
+  X(aclrtCtxSetSysParamOpt)             \
   X(aclrtCreateStream)                  \
   X(aclrtDestroyStream)                 \
   X(aclrtSynchronizeStream)             \
@@ -21,21 +24,32 @@ namespace poolgrad::aclnn {
   X(aclrtFree)                          \
   X(aclrtMemcpy)
 
+// Null in the releases that do not have them.
+#define POOLGRAD_ACL_OPTIONAL_SYMBOLS(X) \
+  X(aclrtGetDeviceInfo)                  \
+  X(aclsysGetVersionStr)
+
 #define POOLGRAD_ACL_BASE_SYMBOLS(X) \
   X(aclCreateTensor)                 \
   X(aclDestroyTensor)                \
   X(aclCreateIntArray)               \
   X(aclDestroyIntArray)              \
+  X(aclSetTensorAddr)                \
+  X(aclSetAclOpExecutorRepeatable)   \
   X(aclDestroyAclOpExecutor)
 
 // An aclnn operator: phase 1 checks and plans, phase 2 runs the plan on a stream.
-template <typename GetWorkspaceSize>
-struct Operator {
-  using Execute = decltype(aclnnMaxPool3dWithArgmaxBackward);
+struct Function {
   const char* phase_1;  // names of the two functions
   const char* phase_2;
+  decltype(&aclnnMaxPool3dWithArgmax) execute = nullptr;
+
+  bool found() const { return execute != nullptr; }
+};
+
+template <typename GetWorkspaceSize>
+struct Operator : Function {
   GetWorkspaceSize* get_workspace_size = nullptr;
-  Execute* execute = nullptr;
 };
 
 using MaxPool = Operator<decltype(aclnnMaxPool3dWithArgmaxGetWorkspaceSize)>;
@@ -46,24 +60,38 @@ using AdaptiveMaxPoolBackward = Operator<decltype(aclnnAdaptiveMaxPool3dBackward
 struct Api {
 #define POOLGRAD_MEMBER(symbol) decltype(&::symbol) symbol = nullptr;
   POOLGRAD_ACL_RUNTIME_SYMBOLS(POOLGRAD_MEMBER)
+  POOLGRAD_ACL_OPTIONAL_SYMBOLS(POOLGRAD_MEMBER)
   POOLGRAD_ACL_BASE_SYMBOLS(POOLGRAD_MEMBER)
 #undef POOLGRAD_MEMBER
-  MaxPool max_pool_3d{"aclnnMaxPool3dWithArgmaxGetWorkspaceSize", "aclnnMaxPool3dWithArgmax"};
-  MaxPool max_pool_2d{"aclnnMaxPool2dWithIndicesGetWorkspaceSize", "aclnnMaxPool2dWithIndices"};
-  AdaptiveMaxPool adaptive_3d{"aclnnAdaptiveMaxPool3dGetWorkspaceSize", "aclnnAdaptiveMaxPool3d"};
-  AdaptiveMaxPool adaptive_2d{"aclnnAdaptiveMaxPool2dGetWorkspaceSize", "aclnnAdaptiveMaxPool2d"};
-  MaxPoolBackward max_pool_3d_backward{"aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize",
-                                       "aclnnMaxPool3dWithArgmaxBackward"};
-  MaxPoolBackward max_pool_2d_backward{"aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize",
-                                       "aclnnMaxPool2dWithIndicesBackward"};
-  AdaptiveMaxPoolBackward adaptive_3d_backward{"aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize",
-                                               "aclnnAdaptiveMaxPool3dBackward"};
-  AdaptiveMaxPoolBackward adaptive_2d_backward{"aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize",
-                                               "aclnnAdaptiveMaxPool2dBackward"};
+  // Each of the operators may be missing.
+  MaxPool max_pool_3d{{"aclnnMaxPool3dWithArgmaxGetWorkspaceSize", "aclnnMaxPool3dWithArgmax"}};
+  MaxPool max_pool_2d{{"aclnnMaxPool2dWithIndicesGetWorkspaceSize", "aclnnMaxPool2dWithIndices"}};
+  AdaptiveMaxPool adaptive_3d{{"aclnnAdaptiveMaxPool3dGetWorkspaceSize", "aclnnAdaptiveMaxPool3d"}};
+  AdaptiveMaxPool adaptive_2d{{"aclnnAdaptiveMaxPool2dGetWorkspaceSize", "aclnnAdaptiveMaxPool2d"}};
+  MaxPoolBackward max_pool_3d_backward{
+      {"aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize", "aclnnMaxPool3dWithArgmaxBackward"}};
+  MaxPoolBackward max_pool_2d_backward{
+      {"aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize", "aclnnMaxPool2dWithIndicesBackward"}};
+  AdaptiveMaxPoolBackward adaptive_3d_backward{
+      {"aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize", "aclnnAdaptiveMaxPool3dBackward"}};
+  AdaptiveMaxPoolBackward adaptive_2d_backward{
+      {"aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize", "aclnnAdaptiveMaxPool2dBackward"}};
 };
 
-// Opens the libraries and resolves every member. Throws std::runtime_error that names the library or symbol.
-Api LoadApi(const LibraryPaths& paths);
+// The operator of aclnn, without its direction.
+enum class Entry { kMaxPool3d, kMaxPool2d, kAdaptive3d, kAdaptive2d };
+
+constexpr bool IsAdaptive(Entry entry) { return entry == Entry::kAdaptive3d || entry == Entry::kAdaptive2d; }
+
+// The axes of the entry's windows, and of its output size.
+constexpr std::size_t AxesOf(Entry entry) { return entry == Entry::kMaxPool3d || entry == Entry::kAdaptive3d ? 3 : 2; }
+
+const Function& ForwardFunction(const Api& api, Entry entry);
+const Function& BackwardFunction(const Api& api, Entry entry);
+
+// Opens the libraries and resolves every member; `found` tells at any time what was found so far. Throws
+// std::runtime_error that names the library or symbol if anything but an operator is missing, or every operator.
+Api LoadApi(const LibraryPaths& paths, Discovery& found);
 
 }  // namespace poolgrad::aclnn
 

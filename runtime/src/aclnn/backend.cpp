@@ -1,6 +1,7 @@
 #include "aclnn/backend.h"
 
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 
 #include "aclnn/failure.h"
@@ -17,10 +18,11 @@ void InitialiseAcl(const Api& api) {
   Check(api, "aclInit", code);
 }
 
-void RequireDevice(const Api& api) {
+std::uint32_t RequireDevices(const Api& api) {
   std::uint32_t count = 0;
   Check(api, "aclrtGetDeviceCount", api.aclrtGetDeviceCount(&count));
   if (count == 0) throw std::runtime_error("aclrtGetDeviceCount finds no NPU; see npu-smi info");
+  return count;
 }
 
 std::string SocName(const Api& api) {
@@ -28,11 +30,20 @@ std::string SocName(const Api& api) {
   return name == nullptr ? "" : name;
 }
 
-LibraryPaths PathsOf(BackendKind kind) { return kind == BackendKind::kHost ? HostLibraryPaths() : CannLibraryPaths(); }
+std::optional<std::int64_t> Architecture(const Api& api) {
+  std::int64_t value = 0;
+  if (api.aclrtGetDeviceInfo == nullptr) return std::nullopt;
+  if (api.aclrtGetDeviceInfo(kDevice, ACL_DEV_ATTR_NPU_ARCH, &value) != ACL_SUCCESS) return std::nullopt;
+  return value;
+}
 
 }  // namespace
 
 const char* NameOf(BackendKind kind) { return kind == BackendKind::kHost ? "host" : "cann"; }
+
+Api LoadApiOf(BackendKind kind, Discovery& found) {
+  return LoadApi(kind == BackendKind::kHost ? HostLibraryPaths() : CannLibraryPaths(found), found);
+}
 
 const Backend& Backend::Open(BackendKind kind) {
   static std::mutex mutex;
@@ -43,12 +54,12 @@ const Backend& Backend::Open(BackendKind kind) {
   return *backend;
 }
 
-Backend::Backend(BackendKind kind) : kind_(kind), api_(LoadApi(PathsOf(kind))) {
+Backend::Backend(BackendKind kind) : kind_(kind), api_(LoadApiOf(kind, found_)) {
   InitialiseAcl(api_);
-  RequireDevice(api_);
+  device_count_ = RequireDevices(api_);
   AttachThread();  // a device that does not open must be known before a session relies on it
   soc_name_ = SocName(api_);
-  product_ = ProductOf(soc_name_);
+  product_ = ProductOf(soc_name_, Architecture(api_));
 }
 
 void Backend::AttachThread() const {

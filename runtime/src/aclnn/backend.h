@@ -13,6 +13,9 @@ enum class BackendKind { kHost, kCann };
 
 const char* NameOf(BackendKind kind);
 
+// Opens the libraries of a backend; see LoadApi.
+Api LoadApiOf(BackendKind kind, Discovery& found);
+
 class Backend {
  public:
   // The process's backend of this kind, opened at the first call. Throws std::runtime_error with the cause;
@@ -25,6 +28,8 @@ class Backend {
 
   BackendKind kind() const { return kind_; }
   const Api& api() const { return api_; }
+  const Discovery& found() const { return found_; }
+  std::uint32_t device_count() const { return device_count_; }
   const std::string& soc_name() const { return soc_name_; }
   Product product() const { return product_; }
 
@@ -32,7 +37,9 @@ class Backend {
   explicit Backend(BackendKind kind);
 
   BackendKind kind_;
+  Discovery found_;
   Api api_;
+  std::uint32_t device_count_;
   std::string soc_name_;
   Product product_;
 };

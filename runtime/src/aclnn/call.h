@@ -1,25 +1,23 @@
-// The two-phase calls of the pools and of their gradients.
+// The calls of the pools and of their gradients, as data.
 #ifndef POOLGRAD_ACLNN_CALL_H_
 #define POOLGRAD_ACLNN_CALL_H_
 
 #include <array>
 #include <cstdint>
 
-#include "aclnn/backend.h"
-#include "aclnn/stream_pool.h"
+#include "aclnn/api.h"
 #include "aclnn/tensor_view.h"
 
 namespace poolgrad::aclnn {
 
-// The function of aclnn, without its direction.
-enum class Entry { kMaxPool3d, kMaxPool2d, kAdaptive3d, kAdaptive2d };
+using Axes = std::array<std::int64_t, 3>;  // values along D, H and W; a 2-D entry takes the last two
 
-// The pooling window along D, H and W, in elements; the 2-D entry takes the last two.
+// The pooling window, in elements.
 struct Window {
-  std::array<std::int64_t, 3> kernel{1, 1, 1};
-  std::array<std::int64_t, 3> stride{1, 1, 1};
-  std::array<std::int64_t, 3> padding{0, 0, 0};
-  std::array<std::int64_t, 3> dilation{1, 1, 1};
+  Axes kernel{1, 1, 1};
+  Axes stride{1, 1, 1};
+  Axes padding{0, 0, 0};
+  Axes dilation{1, 1, 1};
   bool ceil_mode = false;
 };
 
@@ -34,20 +32,35 @@ struct BackwardCall {
   Window window;
 };
 
-// The operands of a pool, likewise. The adaptive entries look at output_size and not at window; the 2-D one takes its
-// last two values.
+// The operands of a pool, likewise. The adaptive entries look at output_size and not at window.
 struct ForwardCall {
   Entry entry;
   TensorView self;
   TensorView out;
   TensorView indices;
   Window window;
-  std::array<std::int64_t, 3> output_size;
+  Axes output_size;
 };
 
-// Plans the call, runs it on the stream of `resources` and waits for it. Throws std::runtime_error.
-void RunBackward(const Backend& backend, const BackwardCall& call, StreamResources& resources);
-void RunForward(const Backend& backend, const ForwardCall& call, StreamResources& resources);
+inline const Function& FunctionOf(const Api& api, const ForwardCall& call) { return ForwardFunction(api, call.entry); }
+
+inline const Function& FunctionOf(const Api& api, const BackwardCall& call) {
+  return BackwardFunction(api, call.entry);
+}
+
+constexpr std::size_t kMaxOperands = 4;
+
+// The operands of a call in the order of the function's arguments; the entries from `count` on are unspecified.
+struct Operands {
+  std::size_t count;
+  std::array<TensorView, kMaxOperands> views;
+};
+
+inline Operands OperandsOf(const ForwardCall& call) { return {3, {call.self, call.out, call.indices}}; }
+
+inline Operands OperandsOf(const BackwardCall& call) {
+  return {4, {call.grad_output, call.self, call.indices, call.grad_input}};
+}
 
 }  // namespace poolgrad::aclnn
 

@@ -10,6 +10,9 @@ namespace poolgrad::aclnn {
 // aclGetRecentErrMsg has for this thread, and advice where the cause is known.
 void Check(const Api& api, const char* function, int code);
 
+// The same for a function that returns what it made, or null.
+void CheckCreated(const Api& api, const char* function, const void* made);
+
 }  // namespace poolgrad::aclnn
 
 #endif  // POOLGRAD_ACLNN_FAILURE_H_

@@ -11,7 +11,7 @@ namespace poolgrad::aclnn {
 // Calls the release function that came with the handle, which lives in a library opened at run time.
 template <typename Released>
 struct Release {
-  int (*function)(Released*);
+  int (*function)(Released*) = nullptr;
   void operator()(Released* handle) const { function(handle); }
 };
 

@@ -3,10 +3,12 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace poolgrad::aclnn {
 namespace {
@@ -28,63 +30,106 @@ std::vector<std::string> Split(const std::string& text, char separator) {
 }
 
 // devlib/ and stub/ hold libraries of the same names that exist for linking only: every call into them fails.
-bool IsUsable(const fs::path& path) {
-  std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  if (error) return false;
-  return std::none_of(real.begin(), real.end(),
-                      [](const fs::path& part) { return part == "devlib" || part == "stub"; });
+bool IsStub(const fs::path& real) {
+  return std::any_of(real.begin(), real.end(), [](const fs::path& part) { return part == "devlib" || part == "stub"; });
 }
 
-void AppendUsable(std::vector<fs::path>& paths, const fs::path& path) {
-  if (IsUsable(path) && std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+std::string WithoutSpaces(std::string text) {
+  const auto is_space = [](unsigned char letter) { return std::isspace(letter) != 0; };
+  text.erase(std::remove_if(text.begin(), text.end(), is_space), text.end());
+  return text;
 }
 
-// The vendors of custom operators in the order that vendors/config.ini gives: "load_priority=a,b".
+// The vendors of custom operators in the order that vendors/config.ini gives: "load_priority=a,b". CANN does not load
+// one that is not listed.
 std::vector<std::string> VendorsByPriority(const fs::path& vendors) {
   const std::string key = "load_priority=";
   std::ifstream config(vendors / "config.ini");
   for (std::string line; std::getline(config, line);) {
+    line = WithoutSpaces(line);
     if (line.rfind(key, 0) == 0) return Split(line.substr(key.size()), ',');
   }
   return {};
 }
 
-void AppendCustomOperatorLibraries(std::vector<fs::path>& paths) {
-  const fs::path library = fs::path("op_api") / "lib" / "libcust_opapi.so";
-  for (const std::string& root : Split(Environment("ASCEND_CUSTOM_OPP_PATH"), ':')) {
-    AppendUsable(paths, root / library);
-  }
-  const std::string opp = Environment("ASCEND_OPP_PATH");
-  if (opp.empty()) return;
-  const fs::path vendors = fs::path(opp) / "vendors";
-  for (const std::string& vendor : VendorsByPriority(vendors)) {
-    AppendUsable(paths, vendors / vendor / library);
-  }
-}
-
-// The toolkit's own operator libraries: the split ones since CANN 8.5, or the one of older releases.
-void AppendToolkitOperatorLibraries(std::vector<fs::path>& paths, const fs::path& folder) {
-  AppendUsable(paths, folder / "libopapi_nn.so");
+// The split operator libraries that CANN has since 8.5, the one of neural networks first.
+std::vector<fs::path> SplitOperatorLibraries(const fs::path& folder) {
+  std::error_code error;
   std::vector<fs::path> split;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (name.rfind("libopapi_", 0) == 0 && entry.path().extension() == ".so") split.push_back(entry.path());
   }
+  if (error) throw std::runtime_error("cannot list " + folder.string() + ": " + error.message());
+  const auto is_nn = [](const fs::path& path) { return path.filename() == "libopapi_nn.so"; };
   std::sort(split.begin(), split.end());
-  for (const fs::path& path : split) AppendUsable(paths, path);
-  AppendUsable(paths, folder / "libopapi.so");
+  std::stable_partition(split.begin(), split.end(), is_nn);
+  return split;
 }
 
-fs::path FirstUsable(const fs::path& folder, const std::vector<std::string>& names) {
-  std::string tried;
-  for (const std::string& name : names) {
-    if (IsUsable(folder / name)) return folder / name;
-    tried += (tried.empty() ? "" : " or ") + name;
+// Collects the libraries of an installation whose lib64 is `folder`; what must not be opened goes to `found`.
+class CannSearch {
+ public:
+  CannSearch(const fs::path& folder, Discovery& found) : folder_(folder), found_(found) {}
+
+  LibraryPaths Run() {
+    paths_.runtime = FirstUsable({"libacl_rt.so", "libascendcl.so"});
+    paths_.base = FirstUsable({"libnnopbase.so"});
+    AppendCustomOperators();
+    AppendToolkitOperators();
+    return std::move(paths_);
   }
-  throw std::runtime_error(tried + " is missing in " + folder.string() +
-                           " (ASCEND_HOME_PATH); install the CANN toolkit, release 8.5 or newer");
-}
+
+ private:
+  bool IsUsable(const fs::path& path) {
+    std::error_code error;
+    const fs::path real = fs::canonical(path, error);
+    if (error) return false;
+    if (!IsStub(real)) return true;
+    found_.libraries.push_back({path, "it is " + real.string() + ", which is for linking only"});
+    return false;
+  }
+
+  fs::path FirstUsable(const std::vector<std::string>& names) {
+    std::string tried;
+    for (const std::string& name : names) {
+      if (IsUsable(folder_ / name)) return folder_ / name;
+      tried += (tried.empty() ? "" : " or ") + name;
+    }
+    throw std::runtime_error(tried + " is missing in " + folder_.string() +
+                             " (ASCEND_HOME_PATH); install the CANN toolkit, release 8.5 or newer");
+  }
+
+  void Append(const fs::path& path) {
+    const bool is_new = std::find(paths_.operators.begin(), paths_.operators.end(), path) == paths_.operators.end();
+    if (is_new && IsUsable(path)) paths_.operators.push_back(path);
+  }
+
+  void AppendCustomOperators() {
+    const fs::path library = fs::path("op_api") / "lib" / "libcust_opapi.so";
+    for (const std::string& root : Split(Environment("ASCEND_CUSTOM_OPP_PATH"), ':')) Append(root / library);
+    const std::string opp = Environment("ASCEND_OPP_PATH");
+    if (opp.empty()) return;
+    const fs::path vendors = fs::path(opp) / "vendors";
+    for (const std::string& vendor : VendorsByPriority(vendors)) Append(vendors / vendor / library);
+  }
+
+  // The split libraries, or the one of older releases, which must not be used together with them.
+  void AppendToolkitOperators() {
+    const std::size_t custom = paths_.operators.size();
+    for (const fs::path& path : SplitOperatorLibraries(folder_)) Append(path);
+    const fs::path whole = folder_ / "libopapi.so";
+    if (paths_.operators.size() == custom) {
+      Append(whole);
+    } else if (IsUsable(whole)) {
+      found_.libraries.push_back({whole, "it must not be used together with " + paths_.operators[custom].string()});
+    }
+  }
+
+  const fs::path folder_;
+  Discovery& found_;
+  LibraryPaths paths_;
+};
 
 }  // namespace
 
@@ -97,23 +142,19 @@ LibraryPaths HostLibraryPaths() {
   return {path, path, {path}};
 }
 
-LibraryPaths CannLibraryPaths() {
+LibraryPaths CannLibraryPaths(Discovery& found) {
   const std::string home = Environment("ASCEND_HOME_PATH");
   if (home.empty()) {
     throw std::runtime_error(
         "CANN was not found: ASCEND_HOME_PATH is not set; source the set_env.sh of the CANN toolkit");
   }
   const fs::path folder = fs::path(home) / "lib64";
-  if (!fs::is_directory(folder)) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
     throw std::runtime_error("CANN was not found: ASCEND_HOME_PATH names " + home + ", but there is no folder " +
-                             folder.string());
+                             folder.string() + (error ? ": " + error.message() : ""));
   }
-  LibraryPaths paths;
-  paths.runtime = FirstUsable(folder, {"libacl_rt.so", "libascendcl.so"});
-  paths.base = FirstUsable(folder, {"libnnopbase.so"});
-  AppendCustomOperatorLibraries(paths.operators);
-  AppendToolkitOperatorLibraries(paths.operators, folder);
-  return paths;
+  return CannSearch(folder, found).Run();
 }
 
 void* OpenLibrary(const std::filesystem::path& path) {
@@ -123,5 +164,11 @@ void* OpenLibrary(const std::filesystem::path& path) {
 }
 
 void* FindSymbol(void* library, const char* name) { return dlsym(library, name); }
+
+bool AreOfOneLibrary(const void* first, const void* second) {
+  Dl_info of_first{};
+  Dl_info of_second{};
+  return dladdr(first, &of_first) != 0 && dladdr(second, &of_second) != 0 && of_first.dli_fbase == of_second.dli_fbase;
+}
 
 }  // namespace poolgrad::aclnn

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "aclnn/discovery.h"
+
 namespace poolgrad::aclnn {
 
 struct LibraryPaths {
@@ -18,15 +20,19 @@ struct LibraryPaths {
 LibraryPaths HostLibraryPaths();
 
 // The installed CANN toolkit, found by the variables that its set_env.sh exports (ASCEND_HOME_PATH,
-// ASCEND_OPP_PATH, ASCEND_CUSTOM_OPP_PATH). Throws std::runtime_error that says what is missing where.
-LibraryPaths CannLibraryPaths();
+// ASCEND_OPP_PATH, ASCEND_CUSTOM_OPP_PATH). Candidates that must not be opened are noted in `found`. Throws
+// std::runtime_error that says what is missing where.
+LibraryPaths CannLibraryPaths(Discovery& found);
 
 // Opens a library for the life of the process: CANN's libraries register exit handlers and thread-local
 // destructors, so they must not be unloaded. Throws std::runtime_error with the loader's reason.
 void* OpenLibrary(const std::filesystem::path& path);
 
-// The address of a symbol, or null.
+// The address of a symbol in the library or in one that it needs, or null.
 void* FindSymbol(void* library, const char* name);
+
+// Whether both addresses, which may be null, lie in one library.
+bool AreOfOneLibrary(const void* first, const void* second);
 
 }  // namespace poolgrad::aclnn
 

@@ -1,27 +1,42 @@
 #include "aclnn/product.h"
 
+#include "abi/soc_names.h"
+
 namespace poolgrad::aclnn {
 namespace {
 
-struct Soc {
-  const char* prefix;
-  std::size_t min_length;  // of the whole name: "Ascend910B" itself is an Atlas training chip, not an A2
-  Product product;
-};
+constexpr std::int64_t kArchitectureOfAtlasA2A3 = 2201;
+constexpr std::int64_t kArchitectureOf950 = 3510;
 
-constexpr Soc kSocs[] = {
-    {"Ascend950PR_", 13, Product::kAscend950},
-    {"Ascend950DT_", 13, Product::kAscend950},
-    {"Ascend910_93", 13, Product::kAtlasA2A3},
-    {"Ascend910B", 11, Product::kAtlasA2A3},
-};
+Product ProductOfSoc(SocProduct product) {
+  switch (product) {
+    case SocProduct::kAscend910B:
+    case SocProduct::kAscend910_93:
+      return Product::kAtlasA2A3;
+    case SocProduct::kAscend950:
+      return Product::kAscend950;
+    default:
+      return Product::kUnsupported;
+  }
+}
 
 }  // namespace
 
-Product ProductOf(const std::string& soc_name) {
-  for (const Soc& soc : kSocs) {
-    if (soc_name.size() >= soc.min_length && soc_name.rfind(soc.prefix, 0) == 0) return soc.product;
+const char* NameOf(Product product) {
+  switch (product) {
+    case Product::kAtlasA2A3:
+      return "Atlas A2/A3";
+    case Product::kAscend950:
+      return "Ascend 950";
+    default:
+      return "unsupported";
   }
+}
+
+Product ProductOf(const std::string& soc_name, std::optional<std::int64_t> architecture) {
+  if (const Soc* soc = FindSoc(soc_name)) return ProductOfSoc(soc->product);
+  if (architecture == kArchitectureOfAtlasA2A3) return Product::kAtlasA2A3;
+  if (architecture == kArchitectureOf950) return Product::kAscend950;
   return Product::kUnsupported;
 }
 

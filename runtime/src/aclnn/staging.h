@@ -2,17 +2,19 @@
 #ifndef POOLGRAD_ACLNN_STAGING_H_
 #define POOLGRAD_ACLNN_STAGING_H_
 
-#include "aclnn/call.h"
+#include "aclnn/plan_cache.h"
 
 namespace poolgrad::aclnn {
 
 // Runs a call whose operands are in host memory, and returns when grad_input is written. The host backend
 // works on them in place; for a device they are copied there and back, after the indices, which a device
 // follows unchecked, were found in range. Throws std::runtime_error.
-void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, StreamResources& resources);
+void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, PlanCache& plans,
+                             StreamResources& resources);
 
 // The same for a pool; returns when out and indices are written.
-void RunForwardOnHostMemory(const Backend& backend, const ForwardCall& call, StreamResources& resources);
+void RunForwardOnHostMemory(const Backend& backend, const ForwardCall& call, PlanCache& plans,
+                            StreamResources& resources);
 
 }  // namespace poolgrad::aclnn
 

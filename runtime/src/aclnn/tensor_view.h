@@ -9,6 +9,8 @@
 
 namespace poolgrad::aclnn {
 
+constexpr std::size_t kMaxRank = 5;
+
 // Contiguous, of rank 4 (N, C, H, W) or 5 (N, C, D, H, W).
 struct TensorView {
   aclDataType type;

@@ -13,8 +13,9 @@ void CheckTypes(const Attributes& attributes, const Arguments& arguments) {
 }
 
 void CheckRank(const char* name, const Shape& shape, const Shape& x) {
-  Require(shape.rank == 0 || shape.rank == x.rank,
-          std::string(name) + " has rank " + std::to_string(shape.rank) + ", x has rank " + std::to_string(x.rank));
+  Require(shape.rank == 0 || shape.rank == x.rank, [&] {
+    return std::string(name) + " has rank " + std::to_string(shape.rank) + ", x has rank " + std::to_string(x.rank);
+  });
 }
 
 void CheckPooledShape(const aclnn::Window& window, const Arguments& arguments) {
@@ -22,9 +23,10 @@ void CheckPooledShape(const aclnn::Window& window, const Arguments& arguments) {
   const Dims grad = arguments.grad.shape.AsNcdhw();
   for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
     const std::int64_t expected = PooledSize(x[kFirstSpatialAxis + axis], window, axis);
-    Require(grad[kFirstSpatialAxis + axis] == expected,
-            "grad " + ToString(arguments.grad.shape) + " is not the pooled shape of x " + ToString(arguments.x.shape) +
-                ": along " + "DHW"[axis] + " the window gives " + std::to_string(expected));
+    Require(grad[kFirstSpatialAxis + axis] == expected, [&] {
+      return "grad " + ToString(arguments.grad.shape) + " is not the pooled shape of x " + ToString(arguments.x.shape) +
+             ": along " + "DHW"[axis] + " the window gives " + std::to_string(expected);
+    });
   }
 }
 
@@ -33,9 +35,10 @@ void CheckAdaptiveShape(const Arguments& arguments) {
   const Dims x = arguments.x.shape.AsNcdhw();
   const Dims grad = arguments.grad.shape.AsNcdhw();
   for (std::size_t axis = kFirstSpatialAxis; axis < x.size(); ++axis) {
-    Require(grad[axis] <= x[axis], "grad " + ToString(arguments.grad.shape) +
-                                       " has more positions along an axis than x " + ToString(arguments.x.shape) +
-                                       " has elements");
+    Require(grad[axis] <= x[axis], [&] {
+      return "grad " + ToString(arguments.grad.shape) + " has more positions along an axis than x " +
+             ToString(arguments.x.shape) + " has elements";
+    });
   }
 }
 
@@ -47,19 +50,21 @@ void CheckPlane(const Route& route, const Arguments& arguments) {
     even = even && grad[axis] > 0 && x[axis] % grad[axis] == 0;
   }
   const std::int64_t limit = even ? route.max_plane : route.max_uneven_plane;
-  Require(PlaneSize(x) <= limit,
-          "a plane of x " + ToString(arguments.x.shape) + " has more than " + std::to_string(limit) + " elements");
+  Require(PlaneSize(x) <= limit, [&] {
+    return "a plane of x " + ToString(arguments.x.shape) + " has more than " + std::to_string(limit) + " elements";
+  });
 }
 
 void CheckShapes(const DialectOp& op, const Route& route, const Attributes& attributes, const Arguments& arguments) {
   const Shape& x = arguments.x.shape;
   const Shape& grad = arguments.grad.shape;
   const Shape& argmax = arguments.argmax.shape;
-  Require(argmax.dims == grad.dims, "argmax " + ToString(argmax) + " and grad " + ToString(grad) + " differ in shape");
+  Require(argmax.dims == grad.dims,
+          [&] { return "argmax " + ToString(argmax) + " and grad " + ToString(grad) + " differ in shape"; });
   Require(grad.dims[0] == x.dims[0] && grad.dims[1] == x.dims[1],
-          "grad " + ToString(grad) + " and x " + ToString(x) + " differ in N or C");
+          [&] { return "grad " + ToString(grad) + " and x " + ToString(x) + " differ in N or C"; });
   if (x.IsEmpty()) {
-    Require(grad.IsEmpty(), "x " + ToString(x) + " is empty, grad " + ToString(grad) + " is not");
+    Require(grad.IsEmpty(), [&] { return "x " + ToString(x) + " is empty, grad " + ToString(grad) + " is not"; });
     return;
   }
   RequireReasonable(x);

@@ -95,9 +95,10 @@ ort::OrtStatus* Factory::CreateEpImpl(ort::OrtEpFactory* self, const ort::OrtHar
   const EpContext& ort = static_cast<Factory*>(self)->ort_;
   return Guard(ort.api, [&] {
     const Logger session_logger(ort.api, logger);
-    const BackendChoice choice = ChooseBackend(ReadOptions(ort.api, session_options).backend);
+    const Options options = ReadOptions(ort.api, session_options);
+    const BackendChoice choice = ChooseBackend(options.backend);
     LogChoice(session_logger, "the session runs on", choice);
-    *out = new Provider(ort, choice.backend, session_logger);
+    *out = new Provider(ort, choice.backend, options.deterministic, session_logger);
   });
 }
 

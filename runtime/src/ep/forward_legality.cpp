@@ -22,9 +22,10 @@ void CheckDilation(const Route& route, const aclnn::Window& window) {
 // An axis that x lacks has size 1 and has to keep it.
 void CheckAbsentAxes(const DialectOp& op, const Attributes& attributes, const Shape& x) {
   for (std::size_t axis = 0; axis + x.rank < Shape::kMaxRank; ++axis) {
-    Require(PooledSizeOf(op, attributes, 1, axis) == 1, std::string("the attributes pool along ") + "DHW"[axis] +
-                                                            ", which x of rank " + std::to_string(x.rank) +
-                                                            " does not have");
+    Require(PooledSizeOf(op, attributes, 1, axis) == 1, [&] {
+      return std::string("the attributes pool along ") + "DHW"[axis] + ", which x of rank " + std::to_string(x.rank) +
+             " does not have";
+    });
   }
 }
 
@@ -34,10 +35,11 @@ void CheckWindows(const aclnn::Window& window, const Shape& x) {
   for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
     const std::int64_t size = dims[kFirstSpatialAxis + axis];
     Require(PooledSize(size, window, axis) > 0,
-            "the window along " + std::string(1, "DHW"[axis]) + " does not fit into x " + ToString(x));
-    Require(window.padding[axis] == 0 || window.dilation[axis] <= size,
-            "a window along " + std::string(1, "DHW"[axis]) + " may lie in the padding of x " + ToString(x) +
-                " altogether");
+            [&] { return "the window along " + std::string(1, "DHW"[axis]) + " does not fit into x " + ToString(x); });
+    Require(window.padding[axis] == 0 || window.dilation[axis] <= size, [&] {
+      return "a window along " + std::string(1, "DHW"[axis]) + " may lie in the padding of x " + ToString(x) +
+             " altogether";
+    });
   }
 }
 
@@ -45,23 +47,25 @@ void CheckWindows(const aclnn::Window& window, const Shape& x) {
 void CheckOutputSize(const Attributes& attributes, const Shape& x) {
   const Dims dims = x.AsNcdhw();
   for (std::size_t axis = 0; axis < attributes.output_size.size(); ++axis) {
-    Require(attributes.output_size[axis] <= dims[kFirstSpatialAxis + axis],
-            "output_size holds " + std::to_string(attributes.output_size[axis]) +
-                ", more positions along an axis than x " + ToString(x) + " has elements");
+    Require(attributes.output_size[axis] <= dims[kFirstSpatialAxis + axis], [&] {
+      return "output_size holds " + std::to_string(attributes.output_size[axis]) +
+             ", more positions along an axis than x " + ToString(x) + " has elements";
+    });
   }
 }
 
 void CheckShape(const DialectOp& op, const Route& route, const Attributes& attributes, const Shape& x) {
   RequireReasonable(x);
   const std::int64_t plane = PlaneSize(x.AsNcdhw());
-  Require(plane > 0, "x " + ToString(x) + " has planes without elements");
+  Require(plane > 0, [&] { return "x " + ToString(x) + " has planes without elements"; });
   if (op.axes > 0) {
     CheckWindows(attributes.window, x);
   } else {
     CheckOutputSize(attributes, x);
   }
   const std::int64_t limit = IsInt64(*attributes.argmax_type) ? route.max_plane : std::min(route.max_plane, kInt32);
-  Require(plane <= limit, "a plane of x " + ToString(x) + " has more than " + std::to_string(limit) + " elements");
+  Require(plane <= limit,
+          [&] { return "a plane of x " + ToString(x) + " has more than " + std::to_string(limit) + " elements"; });
 }
 
 }  // namespace

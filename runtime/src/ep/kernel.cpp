@@ -4,7 +4,9 @@
 
 namespace poolgrad::ep {
 
-Kernel::Kernel(const OrtContext& ort, Operation operation) : ort::OrtKernelImpl{}, operation_(std::move(operation)) {
+Kernel::Kernel(const OrtContext& ort, std::shared_ptr<Device> device, const DialectOp& op,
+               const ort::OrtKernelInfo* info)
+    : ort::OrtKernelImpl{}, operation_(ort, std::move(device), op, info) {
   ort_version_supported = ort.version;
   Compute = ComputeImpl;
   Release = ReleaseImpl;

@@ -8,7 +8,8 @@ namespace poolgrad::ep {
 
 class Kernel : public ort::OrtKernelImpl {
  public:
-  Kernel(const OrtContext& ort, Operation operation);
+  // See Operation.
+  Kernel(const OrtContext& ort, std::shared_ptr<Device> device, const DialectOp& op, const ort::OrtKernelInfo* info);
 
  private:
   static ort::OrtStatus* ComputeImpl(ort::OrtKernelImpl* self, ort::OrtKernelContext* context) noexcept;

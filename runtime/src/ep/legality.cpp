@@ -12,8 +12,10 @@ bool IsInt64(ort::ONNXTensorElementDataType type) { return type == ort::ONNX_TEN
 const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Shape& x,
                           ort::ONNXTensorElementDataType argmax) {
   const Route* route = FindRoute(op, product, x.rank, IsInt64(argmax));
-  Require(route != nullptr, "this product has no operator for x of rank " + std::to_string(x.rank) + " with " +
-                                (IsInt64(argmax) ? "int64" : "int32") + " argmax");
+  Require(route != nullptr, [&] {
+    return "this product has no operator for x of rank " + std::to_string(x.rank) + " with " +
+           (IsInt64(argmax) ? "int64" : "int32") + " argmax";
+  });
   return *route;
 }
 

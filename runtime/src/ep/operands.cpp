@@ -51,9 +51,10 @@ Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t
               ort::ONNXTensorElementDataType type) {
   ort::OrtValue* value = nullptr;
   Check(ort.api, ort.api.KernelContext_GetOutput(context, index, shape.dims.data(), shape.rank, &value));
-  Require(value != nullptr, "output " + std::to_string(index) + " is missing");
+  Require(value != nullptr, [&] { return "output " + std::to_string(index) + " is missing"; });
   const Tensor tensor = TensorOf(ort, value);
-  Require(tensor.argument.type == type, "output " + std::to_string(index) + " is not of the type that the node makes");
+  Require(tensor.argument.type == type,
+          [&] { return "output " + std::to_string(index) + " is not of the type that the node makes"; });
   return tensor;
 }
 

@@ -27,7 +27,8 @@ Operation::Operation(const OrtContext& ort, std::shared_ptr<Device> device, cons
       device_(std::move(device)),
       op_(op),
       label_(Label(op.name, NodeName(ort, info))),
-      attributes_(ReadAttributes(op, KernelAttributes(ort, info))) {}
+      attributes_(ReadAttributes(op, KernelAttributes(ort, info))),
+      plans_(device_->backend, device_->deterministic) {}
 
 ort::OrtStatus* Operation::Run(ort::OrtKernelContext* context) noexcept {
   return Guard(ort_.api, [&] {
@@ -57,8 +58,9 @@ void Operation::RunForward(ort::OrtKernelContext* context) {
   const OperandView argmax_view(argmax, route.view_rank);
   const aclnn::ForwardCall call{route.entry,       x_view.Get(),       y_view.Get(),
                                 argmax_view.Get(), attributes_.window, attributes_.output_size};
-  device_->streams.With(
-      [&](aclnn::StreamResources& resources) { aclnn::RunForwardOnHostMemory(device_->backend, call, resources); });
+  device_->streams.With([&](aclnn::StreamResources& resources) {
+    aclnn::RunForwardOnHostMemory(device_->backend, call, plans_, resources);
+  });
 }
 
 void Operation::RunBackward(ort::OrtKernelContext* context) {
@@ -80,8 +82,9 @@ void Operation::RunBackward(ort::OrtKernelContext* context) {
   }
   const aclnn::BackwardCall call{route.entry,       grad_view.Get(), x_view.Get(),
                                  argmax_view.Get(), y_view.Get(),    attributes_.window};
-  device_->streams.With(
-      [&](aclnn::StreamResources& resources) { aclnn::RunBackwardOnHostMemory(device_->backend, call, resources); });
+  device_->streams.With([&](aclnn::StreamResources& resources) {
+    aclnn::RunBackwardOnHostMemory(device_->backend, call, plans_, resources);
+  });
 }
 
 }  // namespace poolgrad::ep

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "aclnn/plan_cache.h"
 #include "aclnn/stream_pool.h"
 #include "ep/attributes.h"
 #include "ep/legality.h"
@@ -15,9 +16,11 @@ namespace poolgrad::ep {
 // What the operations of a session share. They hold it by shared_ptr: onnxruntime need not release kernels
 // before the provider.
 struct Device {
-  explicit Device(const aclnn::Backend& opened) : backend(opened), streams(opened) {}
+  Device(const aclnn::Backend& opened, bool deterministic)
+      : backend(opened), deterministic(deterministic), streams(opened) {}
 
   const aclnn::Backend& backend;
+  const bool deterministic;
   aclnn::StreamPool streams;
 };
 
@@ -38,6 +41,7 @@ class Operation {
   const DialectOp& op_;
   std::string label_;
   Attributes attributes_;
+  aclnn::PlanCache plans_;
 };
 
 }  // namespace poolgrad::ep

@@ -5,9 +5,20 @@ namespace {
 
 constexpr char kPrefix[] = "ep.aclnnexecutionprovider.";
 
+bool Switch(const std::string& key, const std::string& value) {
+  Require(value == "0" || value == "1",
+          [&] { return "provider option " + key + " is '" + value + "'; it takes 0 or 1"; });
+  return value == "1";
+}
+
 void Set(Options& options, const std::string& key, const char* value) {
-  if (key != "backend") throw InvalidArgument("'" + key + "' is no provider option; there is: backend");
-  options.backend = value;
+  if (key == "backend") {
+    options.backend = value;
+  } else if (key == "deterministic") {
+    options.deterministic = Switch(key, value);
+  } else {
+    throw InvalidArgument("'" + key + "' is no provider option; there are: backend, deterministic");
+  }
 }
 
 }  // namespace

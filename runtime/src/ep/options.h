@@ -10,6 +10,7 @@ namespace poolgrad::ep {
 
 struct Options {
   std::string backend = "auto";
+  bool deterministic = false;
 };
 
 // Reads the session entries "ep.aclnnexecutionprovider.<key>", in which form onnxruntime passes provider

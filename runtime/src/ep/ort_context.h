@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "abi/ort.h"
 
@@ -36,8 +37,15 @@ class InvalidArgument : public Error {
   explicit InvalidArgument(const std::string& message) : Error(ort::ORT_INVALID_ARGUMENT, message) {}
 };
 
-inline void Require(bool condition, const std::string& reason) {
-  if (!condition) throw InvalidArgument(reason);
+// `reason` is a text, or makes one: where a Run comes by, no text is made unless the condition fails.
+template <typename Reason>
+void Require(bool condition, Reason&& reason) {
+  if (condition) return;
+  if constexpr (std::is_invocable_v<Reason>) {
+    throw InvalidArgument(reason());
+  } else {
+    throw InvalidArgument(reason);
+  }
 }
 
 // Throws Error if onnxruntime refused a call; takes the status.

@@ -33,7 +33,8 @@ std::int64_t PlaneSize(const Dims& dims) {
 }
 
 void RequireReasonable(const Shape& x) {
-  Require(*std::max_element(x.dims.begin(), x.dims.end()) <= kMaxDim, "x " + ToString(x) + " is too large");
+  Require(*std::max_element(x.dims.begin(), x.dims.end()) <= kMaxDim,
+          [&] { return "x " + ToString(x) + " is too large"; });
 }
 
 }  // namespace poolgrad::ep

@@ -4,8 +4,12 @@
 
 namespace poolgrad::ep {
 
-Provider::Provider(const EpContext& ort, const aclnn::Backend& backend, const Logger& logger)
-    : ort::OrtEp{}, ort_(ort), backend_(backend), logger_(logger), registry_(ort_, std::make_shared<Device>(backend)) {
+Provider::Provider(const EpContext& ort, const aclnn::Backend& backend, bool deterministic, const Logger& logger)
+    : ort::OrtEp{},
+      ort_(ort),
+      backend_(backend),
+      logger_(logger),
+      registry_(ort_, std::make_shared<Device>(backend, deterministic)) {
   ort_version_supported = ort.version;
   GetName = GetNameImpl;
   GetCapability = GetCapabilityImpl;
@@ -31,13 +35,18 @@ ort::OrtStatus* Provider::GetKernelRegistryImpl(ort::OrtEp* self, const ort::Ort
 void Provider::CheckNode(const DialectOp& op, const Attributes& attributes, const ort::OrtNode* node) {
   if (op.direction == Direction::kBackward) {
     const std::vector<Argument> inputs = InputsOf(ort_, node, 3);
-    CheckBackward(op, attributes, backend_.product(), {inputs[0], inputs[1], inputs[2]});
+    RequireFunction(op, CheckBackward(op, attributes, backend_.product(), {inputs[0], inputs[1], inputs[2]}));
     return;
   }
-  CheckForward(op, attributes, backend_.product(), InputsOf(ort_, node, 1)[0]);
+  RequireFunction(op, CheckForward(op, attributes, backend_.product(), InputsOf(ort_, node, 1)[0]));
   // The body of a model decides what type onnxruntime gives argmax.
   Require(OutputsOf(ort_, node, 2)[1].type == attributes.argmax_type,
           std::string("argmax is not of the type that the attribute ") + op.index_type + " says");
+}
+
+void Provider::RequireFunction(const DialectOp& op, const Route& route) {
+  const aclnn::Function& function = FunctionOf(backend_.api(), op, route.entry);
+  Require(function.found(), [&] { return std::string("no library of this CANN has ") + function.phase_2; });
 }
 
 // Claims the node, or leaves it to its function body and logs why.

@@ -9,7 +9,7 @@ namespace poolgrad::ep {
 
 class Provider : public ort::OrtEp {
  public:
-  Provider(const EpContext& ort, const aclnn::Backend& backend, const Logger& logger);
+  Provider(const EpContext& ort, const aclnn::Backend& backend, bool deterministic, const Logger& logger);
 
  private:
   static const char* GetNameImpl(const ort::OrtEp* self) noexcept;
@@ -18,6 +18,7 @@ class Provider : public ort::OrtEp {
   static ort::OrtStatus* GetKernelRegistryImpl(ort::OrtEp* self, const ort::OrtKernelRegistry** out) noexcept;
 
   void CheckNode(const DialectOp& op, const Attributes& attributes, const ort::OrtNode* node);
+  void RequireFunction(const DialectOp& op, const Route& route);
   void Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support);
 
   EpContext ort_;

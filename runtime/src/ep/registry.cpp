@@ -44,7 +44,7 @@ void KernelRegistry::Add(const DialectOp& op) {
 ort::OrtStatus* KernelRegistry::CreateKernel(void* creator, const ort::OrtKernelInfo* info,
                                              ort::OrtKernelImpl** out) noexcept {
   const Creator& self = *static_cast<const Creator*>(creator);
-  return Guard(self.ort.api, [&] { *out = new Kernel(self.ort, Operation(self.ort, self.device, self.op, info)); });
+  return Guard(self.ort.api, [&] { *out = new Kernel(self.ort, self.device, self.op, info); });
 }
 
 }  // namespace poolgrad::ep

@@ -64,4 +64,8 @@ const Route* FindRoute(const DialectOp& op, Product product, std::size_t rank, b
   return nullptr;
 }
 
+const aclnn::Function& FunctionOf(const aclnn::Api& api, const DialectOp& op, Entry entry) {
+  return op.direction == Direction::kForward ? aclnn::ForwardFunction(api, entry) : aclnn::BackwardFunction(api, entry);
+}
+
 }  // namespace poolgrad::ep

@@ -28,6 +28,9 @@ struct Route {
 // The route of a node, or null where the product has none.
 const Route* FindRoute(const DialectOp& op, aclnn::Product product, std::size_t rank, bool argmax_is_int64);
 
+// The function of aclnn that runs a node whose route has this entry.
+const aclnn::Function& FunctionOf(const aclnn::Api& api, const DialectOp& op, aclnn::Entry entry);
+
 }  // namespace poolgrad::ep
 
 #endif  // POOLGRAD_EP_ROUTES_H_

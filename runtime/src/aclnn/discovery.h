@@ -1,0 +1,35 @@
+// What was found of a backend's libraries, symbols and operators, and what is missing: data to report.
+#ifndef POOLGRAD_ACLNN_DISCOVERY_H_
+#define POOLGRAD_ACLNN_DISCOVERY_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace poolgrad::aclnn {
+
+struct FoundLibrary {
+  std::filesystem::path path;
+  std::string problem;  // why it is not used; empty if it is
+};
+
+struct FoundPackage {
+  std::string name;  // as CANN's installer has it
+  std::string version;
+};
+
+struct FoundOperator {
+  std::string name;               // of phase 2
+  std::filesystem::path library;  // empty if no library has both phases
+};
+
+struct Discovery {
+  std::vector<FoundLibrary> libraries;
+  std::vector<FoundPackage> packages;  // those of which the release tells the version
+  std::vector<FoundOperator> operators;
+  std::vector<std::string> missing_symbols;  // of acl and of the aclnn base that are not optional
+};
+
+}  // namespace poolgrad::aclnn
+
+#endif  // POOLGRAD_ACLNN_DISCOVERY_H_
