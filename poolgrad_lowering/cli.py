@@ -1,6 +1,6 @@
 """The command `poolgrad`: files in, files and reports out. Everything it knows comes from the library's tables.
 
-Exit codes: 0 done, 1 `--strict` and something was refused, 2 bad input or usage.
+Exit codes: 0 done, 1 `--strict` and something was refused, or `doctor` and no backend works, 2 bad input or usage.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.report import AnchorReport, Report
 
 DONE, REFUSED, BAD_INPUT = 0, 1, 2
+NO_BACKEND = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,6 +67,10 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("patterns", help="list the forms that are recognised").set_defaults(run=_patterns)
     commands.add_parser("targets", help="list products, SoC names and operators").set_defaults(run=_targets)
+
+    doctor = commands.add_parser("doctor", help="say what lowered models can run on here, and why not on the rest")
+    doctor.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
+    doctor.set_defaults(run=_doctor)
     return parser
 
 
@@ -125,6 +130,15 @@ def _targets(_: argparse.Namespace) -> int:
     ]
     _print_table(("target", "product", "operators", "SoC names"), rows)
     return DONE
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from poolgrad_lowering.runtime.diagnosis_text import to_text  # noqa: PLC0415 - the compiler needs no runtime
+    from poolgrad_lowering.runtime.doctor import diagnose  # noqa: PLC0415 - as above
+
+    diagnosis = diagnose()
+    print(diagnosis.to_json() if options.json else to_text(diagnosis), end="")
+    return DONE if diagnosis.works else NO_BACKEND
 
 
 def _target(options: argparse.Namespace) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from poolgrad_lowering.runtime.errors import OnnxRuntimeMissingError, SessionError
 from poolgrad_lowering.runtime.library import get_ep_name, get_library_path
 
-OLDEST_ONNXRUNTIME = (1, 24, 1)
+OLDEST_ONNXRUNTIME = "1.24.1"
 
 _lock = threading.Lock()
 
@@ -45,13 +45,12 @@ def import_onnxruntime() -> ModuleType:
 
     Raises `OnnxRuntimeMissingError` if it is not installed, or older than `OLDEST_ONNXRUNTIME`.
     """
-    oldest = ".".join(map(str, OLDEST_ONNXRUNTIME))
-    advice = f"pip install 'onnxruntime>={oldest}'"
+    advice = f"pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'"
     try:
         import onnxruntime  # noqa: PLC0415 - optional: the compiler and the libraries work without it
     except ImportError as error:
         raise OnnxRuntimeMissingError(f"onnxruntime cannot be imported ({error}); {advice}") from error
-    if _release(onnxruntime.__version__) < OLDEST_ONNXRUNTIME:
+    if not is_new_enough(onnxruntime.__version__):
         raise OnnxRuntimeMissingError(
             f"onnxruntime {onnxruntime.__version__} has no plugin execution providers of API 24; {advice}"
         )
@@ -59,6 +58,11 @@ def import_onnxruntime() -> ModuleType:
     return module
 
 
+def is_new_enough(version: str) -> bool:
+    """Tell whether this version of onnxruntime is `OLDEST_ONNXRUNTIME` or newer."""
+    return _release(version) >= _release(OLDEST_ONNXRUNTIME)
+
+
 def _release(version: str) -> tuple[int, ...]:
-    """Return the numbers that a version begins with: (1, 25, 0) of "1.25.0.dev20260101"."""
-    return tuple(int(number) for number in re.findall(r"\d+", version)[: len(OLDEST_ONNXRUNTIME)])
+    """Return the three numbers that a version begins with: (1, 25, 0) of "1.25.0.dev20260101"."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

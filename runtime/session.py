@@ -6,14 +6,13 @@ import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
 from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT
 from poolgrad_lowering.runtime.errors import SessionError
 from poolgrad_lowering.runtime.library import get_ep_name
 from poolgrad_lowering.runtime.registration import import_onnxruntime, provider_devices, register
 
 if TYPE_CHECKING:
+    import onnx
     import onnxruntime
 
 _BACKEND_ENTRY = f"ep.{get_ep_name().lower()}.backend"
@@ -34,8 +33,10 @@ def create_session(
     Args:
         model: path, serialised model, or model.
         backend: "cann" for the NPU, "host" for the CPU, "auto" for the NPU where one answers and else the CPU.
-        session_options: options without a provider; the provider is added to them.
-        provider_options: further options of the provider.
+        session_options: options without a provider; the provider is added to them. use_deterministic_compute is
+            passed on to it.
+        provider_options: further options of the provider. `deterministic="1"`: the bits of a sum do not depend on
+            scheduling. On an NPU it is a switch of the process, which stays on.
 
     Raises:
         OnnxRuntimeMissingError, LibraryMissingError: see `register`.
@@ -44,6 +45,8 @@ def create_session(
     register()
     ort = import_onnxruntime()
     options = session_options if session_options is not None else ort.SessionOptions()
+    if options.use_deterministic_compute:  # which onnxruntime does not show to plugin providers
+        provider_options.setdefault("deterministic", "1")
     _add_provider(ort, options, {"backend": backend, **provider_options})
     try:
         # Without enable_fallback=0 onnxruntime's Python layer would answer any failure with a CPU session.
@@ -80,9 +83,11 @@ def _add_provider(ort: ModuleType, options: onnxruntime.SessionOptions, provider
 
 
 def _loadable(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> str | bytes:
-    if isinstance(model, onnx.ModelProto):
-        return model.SerializeToString()
-    return model if isinstance(model, bytes) else os.fspath(model)
+    if isinstance(model, bytes):
+        return model
+    if isinstance(model, (str, os.PathLike)):
+        return os.fspath(model)
+    return model.SerializeToString()
 
 
 def _requested_backend(session: Any) -> str:

@@ -3,6 +3,7 @@
 #include <array>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace poolgrad::aclnn {
@@ -12,13 +13,21 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxVersion = 128;  // ACL_PKG_VERSION_MAX_SIZE
 
+// One library may play several parts; it is noted once.
+void Note(FoundLibrary library, Discovery& found) {
+  for (const FoundLibrary& other : found.libraries) {
+    if (other.path == library.path) return;
+  }
+  found.libraries.push_back(std::move(library));
+}
+
 void* Open(const fs::path& path, Discovery& found) {
   try {
     void* library = OpenLibrary(path);
-    found.libraries.push_back({path, ""});
+    Note({path, ""}, found);
     return library;
   } catch (const std::runtime_error& error) {
-    found.libraries.push_back({path, error.what()});
+    Note({path, error.what()}, found);
     throw;
   }
 }

@@ -50,11 +50,12 @@ const Backend& Backend::Open(BackendKind kind) {
   static Backend* opened[2] = {};  // leaked: sessions may outlive static destruction
   const std::lock_guard<std::mutex> lock(mutex);
   Backend*& backend = opened[static_cast<int>(kind)];
-  if (backend == nullptr) backend = new Backend(kind);
+  Discovery found;
+  if (backend == nullptr) backend = new Backend(kind, LoadApiOf(kind, found));
   return *backend;
 }
 
-Backend::Backend(BackendKind kind) : kind_(kind), api_(LoadApiOf(kind, found_)) {
+Backend::Backend(BackendKind kind, const Api& api) : kind_(kind), api_(api) {
   InitialiseAcl(api_);
   device_count_ = RequireDevices(api_);
   AttachThread();  // a device that does not open must be known before a session relies on it

@@ -28,16 +28,14 @@ class Backend {
 
   BackendKind kind() const { return kind_; }
   const Api& api() const { return api_; }
-  const Discovery& found() const { return found_; }
   std::uint32_t device_count() const { return device_count_; }
   const std::string& soc_name() const { return soc_name_; }
   Product product() const { return product_; }
 
  private:
-  explicit Backend(BackendKind kind);
+  Backend(BackendKind kind, const Api& api);
 
   BackendKind kind_;
-  Discovery found_;
   Api api_;
   std::uint32_t device_count_;
   std::string soc_name_;

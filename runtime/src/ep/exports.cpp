@@ -1,13 +1,17 @@
-// The two functions by which onnxruntime knows a plugin execution provider.
+// What the library exports: the two functions by which onnxruntime knows a plugin execution provider, and a
+// description of the machine that needs no onnxruntime.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "ep/describe.h"
 #include "ep/factory.h"
+#include "ep/json.h"
 
 namespace {
 
+using poolgrad::ep::Describe;
 using poolgrad::ep::EpContext;
 using poolgrad::ep::Error;
 using poolgrad::ep::Factory;
@@ -47,6 +51,17 @@ ort::OrtStatus* CreateEpFactories(const char* /*registered_name*/, const ort::Or
 ort::OrtStatus* ReleaseEpFactory(ort::OrtEpFactory* factory) noexcept {
   delete static_cast<Factory*>(factory);
   return nullptr;
+}
+
+// The JSON text of Describe, good until the thread's next call; {"problem": text} where there is none.
+const char* PoolgradDescribeRuntime(const char* request) noexcept {
+  thread_local std::string description;
+  try {
+    description = Describe(request);
+  } catch (const std::exception& error) {
+    description = poolgrad::ep::json::Object({{"problem", poolgrad::ep::json::String(error.what())}});
+  }
+  return description.c_str();
 }
 
 }  // extern "C"

@@ -1,5 +1,6 @@
 #include "ep/routes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -62,6 +63,15 @@ const Route* FindRoute(const DialectOp& op, Product product, std::size_t rank, b
     }
   }
   return nullptr;
+}
+
+std::vector<Entry> EntriesOf(const DialectOp& op, Product product) {
+  std::vector<Entry> entries;
+  for (const Route& route : kRoutes) {
+    const bool is_new = std::find(entries.begin(), entries.end(), route.entry) == entries.end();
+    if (std::strcmp(route.op, op.name) == 0 && route.product == product && is_new) entries.push_back(route.entry);
+  }
+  return entries;
 }
 
 const aclnn::Function& FunctionOf(const aclnn::Api& api, const DialectOp& op, Entry entry) {

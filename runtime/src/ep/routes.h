@@ -3,6 +3,7 @@
 #define POOLGRAD_EP_ROUTES_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "aclnn/call.h"
 #include "aclnn/product.h"
@@ -27,6 +28,9 @@ struct Route {
 
 // The route of a node, or null where the product has none.
 const Route* FindRoute(const DialectOp& op, aclnn::Product product, std::size_t rank, bool argmax_is_int64);
+
+// The entries that run nodes of the operator on the product, each once.
+std::vector<aclnn::Entry> EntriesOf(const DialectOp& op, aclnn::Product product);
 
 // The function of aclnn that runs a node whose route has this entry.
 const aclnn::Function& FunctionOf(const aclnn::Api& api, const DialectOp& op, aclnn::Entry entry);

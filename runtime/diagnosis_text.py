@@ -1,0 +1,55 @@
+"""A diagnosis of `doctor` as a person reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from poolgrad_lowering.runtime.doctor import Backend, Diagnosis, Operator, Part
+
+
+def to_text(diagnosis: Diagnosis) -> str:
+    """Return lines about every part, every backend and what `auto` takes."""
+    return "".join(f"{line}\n" for line in _lines(diagnosis))
+
+
+def _lines(diagnosis: Diagnosis) -> Iterator[str]:
+    yield f"Python: {diagnosis.python}"
+    yield f"poolgrad-lowering: {diagnosis.package}"
+    yield f"onnxruntime: {_part(diagnosis.onnxruntime)}"
+    yield f"provider: {_part(diagnosis.provider)}"
+    yield f"host library: {_part(diagnosis.host_library)}"
+    for backend in diagnosis.backends:
+        yield f"backend {backend.backend}: {_state(backend)}"
+        yield from (f"  {line}" for line in _details(backend))
+    taken = diagnosis.auto.backend or "no backend"
+    yield f"backend auto: takes {taken}: {diagnosis.auto.reason}"
+
+
+def _part(part: Part) -> str:
+    return " ".join(text for text in (part.found, part.problem and f"PROBLEM: {part.problem}") if text)
+
+
+def _state(backend: Backend) -> str:
+    return "works" if backend.problem is None else f"cannot be used: {backend.problem}"
+
+
+def _details(backend: Backend) -> Iterator[str]:
+    if backend.soc is not None:
+        yield f"device: {backend.soc} ({backend.product}), {backend.devices} in all"
+    for library in backend.libraries:
+        yield f"library: {library.path}" + (f", not used: {library.problem}" if library.problem else "")
+    for package in backend.packages:
+        yield f"package: {package.name} {package.version}"
+    for symbol in backend.missing_symbols:
+        yield f"missing symbol: {symbol}"
+    for operator in backend.operators:
+        yield f"operator: {_operator(operator)}"
+
+
+def _operator(operator: Operator) -> str:
+    if not operator.functions:
+        return f"{operator.name} cannot run on this product"
+    present = [function for function in operator.functions if function not in operator.missing]
+    parts = [f"runs by {', '.join(present)}"] if present else []
+    parts += [f"missing is {', '.join(operator.missing)}"] if operator.missing else []
+    return f"{operator.name} {'; '.join(parts)}"

@@ -1,0 +1,19 @@
+// What a person wants to know of a backend on this machine, as JSON.
+#ifndef POOLGRAD_EP_DESCRIBE_H_
+#define POOLGRAD_EP_DESCRIBE_H_
+
+#include <string>
+
+namespace poolgrad::ep {
+
+// request "host" or "cann": an object with
+//   backend, problem (null if sessions can have it), libraries [{path, problem}], packages [{name, version}],
+//   missing_symbols [name], functions [{name, library}] of aclnn, devices (a number), soc, product,
+//   operators [{name, functions [name], missing [name]}] of the dialect on this product.
+// request "auto": an object with backend, which "auto" takes, and reason.
+// What is not known is null, or left out of its list. Throws InvalidArgument for another request.
+std::string Describe(const std::string& request);
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_DESCRIBE_H_
