@@ -160,8 +160,9 @@ def _backend(provider: Part, name: str) -> Backend:
     except _ProbeError as error:
         return Backend(name, str(error))
     rows = {"libraries": Library, "packages": Package, "functions": Function, "operators": Operator}
-    return Backend(**{key: [rows[key](**row) for row in value] if key in rows else value
-                      for key, value in described.items()})
+    return Backend(
+        **{key: [rows[key](**row) for row in value] if key in rows else value for key, value in described.items()}
+    )
 
 
 def _choice(provider: Part) -> Choice:

@@ -76,10 +76,11 @@ class OperatorLibraries {
     for (std::size_t i = 0; i < paths_.size(); ++i) {
       void* library = Opened(i);
       if (library == nullptr) continue;
-      void* plan = FindSymbol(library, op.phase_1);
-      void* execute = FindSymbol(library, op.phase_2);
-      // An executor of one library means nothing to another, and a search goes on in the libraries that one needs.
-      if (!AreOfOneLibrary(plan, execute)) continue;
+      // Both must come from one library: an executor of one means nothing to another. A plain search would go on in
+      // the libraries that this one needs.
+      void* plan = FindOwnSymbol(library, op.phase_1);
+      void* execute = FindOwnSymbol(library, op.phase_2);
+      if (plan == nullptr || execute == nullptr) continue;
       op.get_workspace_size = reinterpret_cast<GetWorkspaceSize*>(plan);
       op.execute = reinterpret_cast<decltype(op.execute)>(execute);
       found_.operators.back().library = paths_[i];

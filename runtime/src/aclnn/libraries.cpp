@@ -1,6 +1,7 @@
 #include "aclnn/libraries.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <cctype>
@@ -165,10 +166,15 @@ void* OpenLibrary(const std::filesystem::path& path) {
 
 void* FindSymbol(void* library, const char* name) { return dlsym(library, name); }
 
-bool AreOfOneLibrary(const void* first, const void* second) {
-  Dl_info of_first{};
-  Dl_info of_second{};
-  return dladdr(first, &of_first) != 0 && dladdr(second, &of_second) != 0 && of_first.dli_fbase == of_second.dli_fbase;
+void* FindOwnSymbol(void* library, const char* name) {
+  void* address = dlsym(library, name);
+  if (address == nullptr) return nullptr;
+  Dl_info unused{};
+  link_map* definer = nullptr;
+  link_map* asked = nullptr;
+  if (dladdr1(address, &unused, reinterpret_cast<void**>(&definer), RTLD_DL_LINKMAP) == 0) return nullptr;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &asked) != 0) return nullptr;
+  return definer == asked ? address : nullptr;
 }
 
 }  // namespace poolgrad::aclnn

@@ -31,8 +31,8 @@ void* OpenLibrary(const std::filesystem::path& path);
 // The address of a symbol in the library or in one that it needs, or null.
 void* FindSymbol(void* library, const char* name);
 
-// Whether both addresses, which may be null, lie in one library.
-bool AreOfOneLibrary(const void* first, const void* second);
+// The same, of a symbol that the library defines itself.
+void* FindOwnSymbol(void* library, const char* name);
 
 }  // namespace poolgrad::aclnn
 

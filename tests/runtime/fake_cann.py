@@ -1,0 +1,63 @@
+"""CANN installations made of the host implementation, which has the same C ABI, and of small libraries over it.
+
+The libraries of an installation must be links to one file: each copy would be a library with state of its own.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from poolgrad_lowering.runtime import get_host_library_path
+
+LIBRARIES = ("libacl_rt.so", "libnnopbase.so", "libopapi_nn.so")
+
+
+def install(home: Path, library: Path | str | None = None) -> Path:
+    """Make `home` an ASCEND_HOME_PATH with all that is needed, each a link to `library`, and return it."""
+    (home / "lib64").mkdir(parents=True)
+    for name in LIBRARIES:
+        (home / "lib64" / name).symlink_to(library or get_host_library_path())
+    return home
+
+
+def host_library_without(path: Path, *symbols: str) -> Path:
+    """A copy of the host implementation in which these symbols are not found, because their names are changed."""
+    data = Path(get_host_library_path()).read_bytes()
+    for symbol in symbols:
+        name = b"\0" + symbol.encode() + b"\0"
+        assert name in data, symbol
+        data = data.replace(name, name[:-2] + b"?\0")
+    path.write_bytes(data)
+    return path
+
+
+def build_library(path: Path, source: str, *, over: Path | str | None = None) -> Path:
+    """Compile C++ to a shared library that needs `over`, by default the host implementation: its symbols are found too.
+
+    Skips the test where there is no compiler.
+    """
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    needed = str(over or get_host_library_path())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    command = [
+        compiler,
+        "-shared",
+        "-fPIC",
+        "-x",
+        "c++",
+        "-",
+        "-o",
+        str(path),
+        "-x",
+        "none",
+        "-Wl,--no-as-needed",
+        needed,
+    ]
+    subprocess.run(command, input=source, text=True, check=True)
+    return path
