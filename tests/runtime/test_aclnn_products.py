@@ -1,0 +1,69 @@
+"""Which product a SoC name stands for, and what is taken for one that is not known."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from ep_process import run_python
+from fake_cann import build_library, install
+
+from poolgrad_lowering.targets import TARGETS
+
+TABLE = Path(__file__).parents[2] / "runtime" / "src" / "abi" / "soc_names.h"
+
+DESCRIBE = """
+import json
+from poolgrad_lowering.runtime import get_library_path, probe
+described = json.loads(probe.describe(get_library_path(), "cann"))
+answer([described["soc"], described["product"], described["problem"]])
+"""
+
+
+def test_the_runtime_and_the_compiler_know_the_same_names() -> None:
+    rows = re.findall(r'\{"(\w[^"]*)", SocProduct::(\w+)\}', TABLE.read_text(encoding="utf-8"))
+    products = {
+        "kAscend950": "ascend950",
+        "kAscend910B": "atlas-a2",
+        "kAscend910_93": "atlas-a3",
+    }
+    names = {name: products[product] for name, product in rows if product in products}
+    supported = {soc: name for name, target in TARGETS.items() for soc in target.socs if name in products.values()}
+    assert names == supported
+    assert len(rows) == len({name for name, _ in rows})
+
+
+def runtime(soc: str, architecture: str) -> str:
+    """Source of an acl runtime of this chip; the code `architecture` answers aclrtGetDeviceInfo."""
+    return f"""
+#include <cstdint>
+extern "C" const char* aclrtGetSocName() {{ return "{soc}"; }}
+extern "C" int aclrtGetDeviceInfo(uint32_t device, int attribute, int64_t* value) {{
+  if (device != 0 || attribute != 601) return 107000;
+  {architecture}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("soc", "architecture", "product"),
+    [
+        ("Ascend950XX_1", "*value = 3510; return 0;", "Ascend 950"),
+        ("Ascend910_9999", "*value = 2201; return 0;", "Atlas A2/A3"),
+        ("Ascend310Z", "*value = 2002; return 0;", "unsupported"),
+        ("Ascend950PR_", "return 207000;", "unsupported"),
+        ("Ascend910B1x", "return 207000;", "unsupported"),
+        ("Ascend910B", "*value = 2201; return 0;", "unsupported"),  # a known name: an Atlas training chip
+        ("Ascend910B4-1", "*value = 3510; return 0;", "Atlas A2/A3"),
+    ],
+)
+def test_the_name_decides_and_the_architecture_where_it_is_unknown(
+    tmp_path: Path, soc: str, architecture: str, product: str
+) -> None:
+    home = install(tmp_path / "cann")
+    place = home / "lib64" / "libacl_rt.so"
+    place.unlink()
+    build_library(place, runtime(soc, architecture))
+    problem = f"{soc} has no max-pool gradient operators" if product == "unsupported" else None
+    assert run_python(DESCRIBE, ASCEND_HOME_PATH=str(home)) == [soc, product, problem]
