@@ -45,19 +45,7 @@ def build_library(path: Path, source: str, *, over: Path | str | None = None) ->
         pytest.skip("there is no C++ compiler")
     needed = str(over or get_host_library_path())
     path.parent.mkdir(parents=True, exist_ok=True)
-    command = [
-        compiler,
-        "-shared",
-        "-fPIC",
-        "-x",
-        "c++",
-        "-",
-        "-o",
-        str(path),
-        "-x",
-        "none",
-        "-Wl,--no-as-needed",
-        needed,
-    ]
+    link = [f"-Wl,--no-as-needed,-rpath,{Path(needed).parent}", needed]
+    command = [compiler, "-shared", "-fPIC", "-x", "c++", "-", "-x", "none", *link, "-o", str(path)]
     subprocess.run(command, input=source, text=True, check=True)
     return path

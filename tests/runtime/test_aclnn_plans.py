@@ -1,0 +1,232 @@
+"""Plans of a node are kept from one Run to the next, bounded, dropped after a failure, and released with the session."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ep_models import NODE, Array, Case, make_feeds, make_model, window
+from host_control import HostLibrary
+
+from poolgrad_lowering.runtime import create_session
+
+CASES = {
+    "max_pool": Case("MaxPool3DGradWithArgmax", (2, 3, 6, 6), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1])),
+    "adaptive": Case("AdaptiveMaxPool3DGrad", (2, 3, 5, 7), out=(3, 2)),
+}
+CASE = CASES["max_pool"]
+PHASE_1 = "aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize"
+PHASE_2 = "aclnnMaxPool3dWithArgmaxBackward"
+KINDS = ("tensor", "int_array", "executor")
+MOST_PLANS = 32
+
+# What a Run may call that finds a plan: nothing is planned, created, allocated or destroyed.
+STEADY = {"aclrtGetDevice", "aclSetTensorAddr", "aclrtSynchronizeStream", PHASE_2, "aclnnAdaptiveMaxPool2dBackward"}
+
+
+@pytest.fixture
+def host() -> Iterator[HostLibrary]:
+    library = HostLibrary()
+    library.reset()
+    yield library
+    library.reset()
+
+
+def open_session(case: Case = CASE, **options: str) -> Any:
+    """A session of a model that leaves all sizes open."""
+    dims = [None] * len(case.x_shape)
+    return create_session(make_model(case.op, case.attributes(), x=dims, grad=dims), backend="host", **options)
+
+
+def run(session: Any, case: Case = CASE) -> None:
+    feeds, expected = make_feeds(case)
+    assert session.run(None, feeds)[0].tobytes() == expected.tobytes()
+
+
+def with_batch(n: int) -> Case:
+    return Case(CASE.op, (n, *CASE.x_shape[1:]), CASE.window)
+
+
+def calls(trace: list[dict[str, Any]]) -> Counter[str]:
+    return Counter(line["call"] for line in trace if "call" in line)
+
+
+def live(host: HostLibrary) -> dict[str, int]:
+    return {kind: host.live(kind) for kind in KINDS}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_later_runs_plan_and_create_nothing(host: HostLibrary, case: Case) -> None:
+    session = open_session(case)
+    first = calls(host.trace(lambda: run(session, case)))
+    assert sum(count for name, count in first.items() if name.endswith("GetWorkspaceSize")) == 1
+    assert first["aclSetAclOpExecutorRepeatable"] == 1
+    assert first["aclCreateTensor"] == 4
+    for _ in range(3):
+        later = calls(host.trace(lambda: run(session, case)))
+        assert later.keys() <= STEADY
+        assert later["aclSetTensorAddr"] == 4
+
+
+def test_every_size_has_its_plan(host: HostLibrary) -> None:
+    session = open_session()
+    for n in (1, 2, 3):
+        assert calls(host.trace(lambda n=n: run(session, with_batch(n))))[PHASE_1] == 1
+    for n in (2, 1, 3, 1):
+        assert calls(host.trace(lambda n=n: run(session, with_batch(n)))).keys() <= STEADY
+
+
+def test_the_least_recently_used_plan_gives_way(host: HostLibrary) -> None:
+    before = live(host)["executor"]
+    session = open_session()
+    for n in range(1, MOST_PLANS + 1):
+        run(session, with_batch(n))
+    run(session, with_batch(1))  # so that 2 is the oldest
+    run(session, with_batch(MOST_PLANS + 1))
+    assert live(host)["executor"] - before == MOST_PLANS
+    assert PHASE_1 not in calls(host.trace(lambda: run(session, with_batch(1))))
+    assert PHASE_1 in calls(host.trace(lambda: run(session, with_batch(2))))
+
+
+def test_calls_at_the_same_time_have_plans_of_their_own(host: HostLibrary) -> None:
+    before = live(host)["executor"]
+    session = open_session()
+    barrier = threading.Barrier(4)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            barrier.wait()
+            for n in (1, 2, 3, 1, 2, 3):
+                run(session, with_batch(n))
+        except BaseException as error:  # noqa: BLE001 - told by the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert 3 <= live(host)["executor"] - before <= 12
+
+
+def test_executors_that_cannot_be_repeated_are_planned_for_every_run(host: HostLibrary) -> None:
+    before = live(host)
+    session = open_session()
+    host.fail("aclSetAclOpExecutorRepeatable", 0, 561000)
+    assert calls(host.trace(lambda: run(session)))["aclSetAclOpExecutorRepeatable"] == 1
+    for _ in range(2):
+        later = calls(host.trace(lambda: run(session)))
+        assert later[PHASE_1] == 1
+        assert later["aclSetAclOpExecutorRepeatable"] == 0  # the refusal is remembered
+    assert live(host) == before
+    assert calls(host.trace(lambda: run(session, with_batch(5))))["aclSetAclOpExecutorRepeatable"] == 1
+
+
+# Each call of a first Run, by its number, and a code for it to fail with.
+FIRST_RUN = [
+    *((name, nth, 500000) for name in ("aclCreateTensor", "aclCreateIntArray") for nth in (1, 2, 3, 4)),
+    (PHASE_1, 1, 161002),
+    ("aclSetAclOpExecutorRepeatable", 1, 561103),
+    *(("aclSetTensorAddr", nth, 161001) for nth in (1, 4)),
+    (PHASE_2, 1, 561002),
+    ("aclrtSynchronizeStream", 1, 507015),
+]
+
+
+@pytest.mark.parametrize(("function", "nth", "code"), FIRST_RUN)
+def test_a_failure_of_the_first_run_leaves_nothing_behind(
+    host: HostLibrary, function: str, nth: int, code: int
+) -> None:
+    before = live(host)
+    session = open_session()
+    host.fail(function, nth, code)
+    created = function.startswith("aclCreate")
+    with pytest.raises(Exception, match=f"{CASE.op} node '{NODE}': {function} .*{'null' if created else code}"):
+        run(session)
+    kept = 1 if function == "aclrtSynchronizeStream" else 0  # the plan itself did not fail
+    assert live(host)["executor"] - before["executor"] == kept
+    run(session)
+    run(session)
+    del session
+    assert live(host) == before
+
+
+@pytest.mark.parametrize(("function", "code"), [("aclSetTensorAddr", 161001), (PHASE_2, 561002)])
+def test_a_plan_that_failed_is_not_used_again(host: HostLibrary, function: str, code: int) -> None:
+    session = open_session()
+    run(session)
+    before = live(host)["executor"]
+    host.fail(function, 1, code)
+    with pytest.raises(Exception, match=f"'{NODE}': {function} failed with {code}"):
+        run(session)
+    assert live(host)["executor"] == before - 1
+    assert calls(host.trace(lambda: run(session)))[PHASE_1] == 1
+    assert calls(host.trace(lambda: run(session))).keys() <= STEADY
+
+
+def test_a_session_releases_what_it_made(host: HostLibrary) -> None:
+    kinds = (*KINDS, "stream", "device_memory")
+    before = {kind: host.live(kind) for kind in kinds}
+    session = open_session()
+    for n in (1, 2):
+        run(session, with_batch(n))
+    assert live(host)["executor"] - before["executor"] == 2
+    del session
+    assert {kind: host.live(kind) for kind in kinds} == before
+
+
+def test_every_node_has_its_own_plans(host: HostLibrary) -> None:
+    """Two nodes of the same sizes and types differ in their attributes."""
+    overlapping = Case(CASE.op, CASE.x_shape, window([1, 2, 2], [1, 1, 1], [0, 0, 0], [1, 1, 1]))
+    sessions = [(open_session(case), case) for case in (CASE, overlapping)]
+    for _ in range(2):
+        for session, case in sessions:
+            run(session, case)
+
+
+def feeds_of(case: Case) -> dict[str, Array]:
+    return make_feeds(case)[0]
+
+
+ADVICE = [
+    (PHASE_1, 561107, "ASCEND_OPP_PATH is not set; source the set_env.sh"),
+    (PHASE_1, 561112, "install the CANN operator package"),
+    (PHASE_2, 561003, "install the CANN operator package"),
+    ("aclrtSynchronizeStream", 507015, "a kernel failed on the device.*start the process again"),
+    ("aclrtSynchronizeStream", 107003, "reset or switch devices"),
+    ("aclrtCreateStream", 107002, "reset or switch devices"),
+    ("aclrtCreateStream", 207001, "the device is out of memory; use a smaller batch"),
+    ("aclrtSetDevice", 107001, "see npu-smi info and ASCEND_RT_VISIBLE_DEVICES"),
+]
+
+
+@pytest.mark.parametrize(("function", "code", "advice"), ADVICE)
+def test_a_failure_tells_function_code_and_what_to_do(
+    host: HostLibrary, function: str, code: int, advice: str
+) -> None:
+    session = open_session()
+    host.fail(function, 1, code)
+    if function == "aclrtSetDevice":
+        host.fail("aclrtGetDevice", 1, 107002)
+    with pytest.raises(Exception, match=f"'{NODE}': {function} failed with {code} \\(ACL\\w+\\).*; .*{advice}"):
+        session.run(None, feeds_of(CASE))
+    run(session)
+
+
+def test_arguments_refused_for_want_of_a_device_are_explained(host: HostLibrary) -> None:
+    session = open_session()
+    host.fail(PHASE_1, 1, 161002)
+    host.fail("aclrtGetDevice", 2, 107002)  # the first is asked before phase 1
+    with pytest.raises(Exception, match="161002 .*; this thread has no context of the device any more"):
+        session.run(None, feeds_of(CASE))
+    host.fail(PHASE_1, 1, 161002)
+    with pytest.raises(Exception, match="161002") as failure:
+        session.run(None, feeds_of(CASE))
+    assert "context" not in str(failure.value)
+
+
