@@ -36,16 +36,21 @@ def host_library_without(path: Path, *symbols: str) -> Path:
 
 
 def build_library(path: Path, source: str, *, over: Path | str | None = None) -> Path:
-    """Compile C++ to a shared library that needs `over`, by default the host implementation: its symbols are found too.
+    """Compile C++ to a shared library. With `over`, it needs that library: a search for a symbol goes on there.
 
     Skips the test where there is no compiler.
     """
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         pytest.skip("there is no C++ compiler")
-    needed = str(over or get_host_library_path())
+    link = [] if over is None else [f"-Wl,--no-as-needed,-rpath,{Path(over).parent}", str(over)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    link = [f"-Wl,--no-as-needed,-rpath,{Path(needed).parent}", needed]
-    command = [compiler, "-shared", "-fPIC", "-x", "c++", "-", "-x", "none", *link, "-o", str(path)]
+    command = [compiler, "-shared", "-fPIC", "-x", "c++", "-", "-x", "none", *link, "-ldl", "-o", str(path)]
     subprocess.run(command, input=source, text=True, check=True)
     return path
+
+
+def build_over_host(path: Path, source: str) -> Path:
+    """The host implementation with what the source adds or replaces, to be installed as one of CANN's libraries."""
+    path.unlink(missing_ok=True)
+    return build_library(path, source, over=get_host_library_path())

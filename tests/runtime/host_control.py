@@ -25,10 +25,10 @@ class HostLibrary:
         """What was misused so far."""
         return self._lines(self._library.aclnnHostViolations())
 
-    def live(self, kind: str) -> int:
-        """The number of objects of this kind that are not released."""
-        gc.collect()
-        return int(self._library.aclnnHostLiveObjects(kind.encode()))
+    def live(self, *kinds: str) -> list[int]:
+        """The numbers of objects of these kinds that are not released."""
+        gc.collect()  # sessions that only a dead traceback holds
+        return [int(self._library.aclnnHostLiveObjects(kind.encode())) for kind in kinds]
 
     def fail(self, function: str, nth: int, code: int) -> None:
         """Have the nth call from now of this function fail; 0: every call."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ep_process import run_python
-from fake_cann import build_library, host_library_without, install
+from fake_cann import build_library, build_over_host, host_library_without, install
 
 from poolgrad_lowering.runtime import get_host_library_path
 
@@ -132,7 +132,7 @@ def test_where_no_operator_library_opens_the_reason_is_told(home: Path) -> None:
 def test_both_phases_come_from_one_library(home: Path, tmp_path: Path) -> None:
     """A custom library with one phase of its own: the loader finds the other one in what the library needs."""
     phase_1 = f'extern "C" int {GRADIENT}GetWorkspaceSize() {{ return 0; }}'
-    custom = build_library(tmp_path / "custom" / CUSTOM, phase_1)
+    custom = build_over_host(tmp_path / "custom" / CUSTOM, phase_1)
     described = describe(home, ASCEND_CUSTOM_OPP_PATH=str(tmp_path / "custom"))
     assert library_of(described) == str(home / "lib64" / "libopapi_nn.so")
     assert str(custom) in [row["path"] for row in described["libraries"]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ep_process import run_python
-from fake_cann import build_library, install
+from fake_cann import build_over_host, install
 
 from poolgrad_lowering.targets import TARGETS
 
@@ -62,8 +62,6 @@ def test_the_name_decides_and_the_architecture_where_it_is_unknown(
     tmp_path: Path, soc: str, architecture: str, product: str
 ) -> None:
     home = install(tmp_path / "cann")
-    place = home / "lib64" / "libacl_rt.so"
-    place.unlink()
-    build_library(place, runtime(soc, architecture))
+    build_over_host(home / "lib64" / "libacl_rt.so", runtime(soc, architecture))
     problem = f"{soc} has no max-pool gradient operators" if product == "unsupported" else None
     assert run_python(DESCRIBE, ASCEND_HOME_PATH=str(home)) == [soc, product, problem]

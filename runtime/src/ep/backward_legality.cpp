@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ep/legality.h"
 #include "ep/pooling.h"
 
@@ -49,7 +51,8 @@ void CheckPlane(const Route& route, const Arguments& arguments) {
   for (std::size_t axis = kFirstSpatialAxis; axis < x.size(); ++axis) {
     even = even && grad[axis] > 0 && x[axis] % grad[axis] == 0;
   }
-  const std::int64_t limit = even ? route.max_plane : route.max_uneven_plane;
+  const std::int64_t of_route = even ? route.max_plane : route.max_uneven_plane;
+  const std::int64_t limit = IsInt64(arguments.argmax.type) ? of_route : std::min(of_route, kInt32Max);
   Require(PlaneSize(x) <= limit, [&] {
     return "a plane of x " + ToString(arguments.x.shape) + " has more than " + std::to_string(limit) + " elements";
   });

@@ -1,13 +1,10 @@
 #include <algorithm>
-#include <limits>
 
 #include "ep/legality.h"
 #include "ep/pooling.h"
 
 namespace poolgrad::ep {
 namespace {
-
-constexpr std::int64_t kInt32 = std::numeric_limits<std::int32_t>::max();
 
 std::int64_t PooledSizeOf(const DialectOp& op, const Attributes& attributes, std::int64_t size, std::size_t axis) {
   return op.axes > 0 ? PooledSize(size, attributes.window, axis) : attributes.output_size[axis];
@@ -63,7 +60,7 @@ void CheckShape(const DialectOp& op, const Route& route, const Attributes& attri
   } else {
     CheckOutputSize(attributes, x);
   }
-  const std::int64_t limit = IsInt64(*attributes.argmax_type) ? route.max_plane : std::min(route.max_plane, kInt32);
+  const std::int64_t limit = IsInt64(*attributes.argmax_type) ? route.max_plane : std::min(route.max_plane, kInt32Max);
   Require(plane <= limit,
           [&] { return "a plane of x " + ToString(x) + " has more than " + std::to_string(limit) + " elements"; });
 }

@@ -2,6 +2,8 @@
 #ifndef POOLGRAD_EP_POOLING_H_
 #define POOLGRAD_EP_POOLING_H_
 
+#include <limits>
+
 #include "aclnn/call.h"
 #include "ep/shape.h"
 
@@ -10,6 +12,7 @@ namespace poolgrad::ep {
 using Dims = std::array<std::int64_t, Shape::kMaxRank>;  // N, C, D, H, W
 
 constexpr std::size_t kFirstSpatialAxis = 2;
+constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
 
 // The output size of a pool of `size` elements along an axis of the window. Sizes up to 2^48 do not overflow.
 std::int64_t PooledSize(std::int64_t size, const aclnn::Window& window, std::size_t axis);

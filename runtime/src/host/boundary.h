@@ -37,8 +37,7 @@ int RunGuarded(const char* function, Body&& body, int out_of_memory) noexcept {
 }
 
 template <typename Body>
-int Boundary(const char* function, Arguments arguments, Body&& body,
-             int out_of_memory = ACL_ERROR_BAD_ALLOC) noexcept {
+int Boundary(const char* function, Arguments arguments, Body&& body, int out_of_memory = ACL_ERROR_BAD_ALLOC) noexcept {
   current_function = function;
   int code = AnyInjected() ? InjectedFailure(function) : ACL_SUCCESS;
   if (code == ACL_SUCCESS) {

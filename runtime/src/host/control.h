@@ -22,7 +22,8 @@ const char* aclnnHostTraceRead();  // since the start or the last reading
 
 // From now on the `nth` call of the exported function, counted from 1, does nothing and returns `code` (where it
 // returns a pointer, null); with nth 0, every call. An executor that phase 2 is given is consumed all the same. 100000
-// for a function that does not exist, or code 0. ACLNN_HOST_FAIL=function:nth:code,... does so at the library's loading.
+// for a function that does not exist, or code 0. ACLNN_HOST_FAIL=function:nth:code,... does so at the library's
+// loading.
 int32_t aclnnHostFail(const char* function, uint64_t nth, int32_t code);
 
 // {"violation": rule, "function": function, "message": text} for each rule broken, in strict mode; "" if there is none.

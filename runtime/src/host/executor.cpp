@@ -38,8 +38,8 @@ aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTen
     if (Status status = Tensors().Check(tensor, ACLNN_ERR_INNER); !status.ok()) return status;
     return SetTensorAddress(*executor, *tensor, addr);
   };
-  return Boundary(__func__,
-                  {In("executor", executor), In("index", index), In("tensor", tensor), In("addr", addr)}, body);
+  return Boundary(__func__, {In("executor", executor), In("index", index), In("tensor", tensor), In("addr", addr)},
+                  body);
 }
 
 aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {

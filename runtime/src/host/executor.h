@@ -15,7 +15,7 @@
 struct aclOpExecutor {
   poolgrad::host::PoolCall call = {};
   std::function<poolgrad::host::Status(poolgrad::host::Work&)> prepare;  // none where there is nothing to do
-  uint64_t workspace_size = 0;                                          // bytes
+  uint64_t workspace_size = 0;                                           // bytes
   bool repeatable = false;
   std::atomic<bool> in_call = false;
 };

@@ -121,8 +121,8 @@ aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t cou
     Status status = CheckCopy(dst, destMax, src, count, kind);
     return status.ok() ? TheHardware().Submit(stream, CopyWork(dst, src, count, kind)) : status;
   };
-  return Boundary(
-      __func__, {In("dst", dst), In("src", src), In("count", count), In("kind", kind), In("stream", stream)}, body);
+  return Boundary(__func__,
+                  {In("dst", dst), In("src", src), In("count", count), In("kind", kind), In("stream", stream)}, body);
 }
 
 aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
@@ -133,9 +133,8 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
 }
 
 aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count, aclrtStream stream) {
-  return Boundary(
-      __func__, {In("devPtr", devPtr), In("value", value), In("count", count), In("stream", stream)}, [&] {
-        Status status = CheckFill(devPtr, maxCount, count);
-        return status.ok() ? TheHardware().Submit(stream, FillWork(devPtr, value, count)) : status;
-      });
+  return Boundary(__func__, {In("devPtr", devPtr), In("value", value), In("count", count), In("stream", stream)}, [&] {
+    Status status = CheckFill(devPtr, maxCount, count);
+    return status.ok() ? TheHardware().Submit(stream, FillWork(devPtr, value, count)) : status;
+  });
 }

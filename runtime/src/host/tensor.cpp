@@ -164,14 +164,14 @@ aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDat
     return {};
   };
   Boundary(__func__,
-           {In("dataType", dataType), In("format", format), In("tensorData", tensorData), Out("tensor", &tensor)}, body);
+           {In("dataType", dataType), In("format", format), In("tensorData", tensorData), Out("tensor", &tensor)},
+           body);
   return tensor;
 }
 
 aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
-  return Boundary(__func__, {In("tensor", tensor)}, [&] {
-    return tensor != nullptr ? Tensors().Remove(tensor, ACLNN_ERR_INNER) : Status{};
-  });
+  return Boundary(__func__, {In("tensor", tensor)},
+                  [&] { return tensor != nullptr ? Tensors().Remove(tensor, ACLNN_ERR_INNER) : Status{}; });
 }
 
 aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
@@ -186,7 +186,6 @@ aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
 }
 
 aclnnStatus aclDestroyIntArray(const aclIntArray* array) {
-  return Boundary(__func__, {In("array", array)}, [&] {
-    return array != nullptr ? IntArrays().Remove(array, ACLNN_ERR_INNER) : Status{};
-  });
+  return Boundary(__func__, {In("array", array)},
+                  [&] { return array != nullptr ? IntArrays().Remove(array, ACLNN_ERR_INNER) : Status{}; });
 }

@@ -9,9 +9,7 @@ namespace {
 
 constexpr uint64_t kWorkspaceUnit = 512;  // bytes
 
-bool Overlaps(const WindowAxis& window) {
-  return Wide{window.dilation} * (window.kernel - 1) + 1 > window.stride;
-}
+bool Overlaps(const WindowAxis& window) { return Wide{window.dilation} * (window.kernel - 1) + 1 > window.stride; }
 
 bool IsOneElement(const WindowAxis& window) { return window.kernel == 1 && window.stride == 1; }
 
@@ -34,8 +32,8 @@ uint64_t FloatCopySize(const aclTensor& tensor) {
 
 Conduct ConductOf(const PoolCall& call, const std::vector<WindowAxis>& windows) {
   if (!IsStrict()) return {};
-  const bool overlap = windows.empty() ? AdaptiveWindowsOverlap(call)
-                                       : std::any_of(windows.begin(), windows.end(), Overlaps);
+  const bool overlap =
+      windows.empty() ? AdaptiveWindowsOverlap(call) : std::any_of(windows.begin(), windows.end(), Overlaps);
   Conduct conduct;
   conduct.looks_at_windows = true;
   conduct.reversed = overlap && !call.entry.deterministic && (windows.empty() || !call.on_ascend950());

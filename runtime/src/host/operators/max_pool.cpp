@@ -41,7 +41,8 @@ aclnnStatus aclnnMaxPool3dWithArgmaxGetWorkspaceSize(const aclTensor* self, cons
                                                      const aclIntArray* dilation, bool ceilMode, aclTensor* out,
                                                      aclTensor* indices, uint64_t* workspaceSize,
                                                      aclOpExecutor** executor) {
-  PoolCall call{{Api::kMaxPool3dWithArgmax, 3}, nullptr, self, indices, kernelSize, stride, padding, dilation, ceilMode};
+  PoolCall call{
+      {Api::kMaxPool3dWithArgmax, 3}, nullptr, self, indices, kernelSize, stride, padding, dilation, ceilMode};
   call.out = out;
   const auto plan = [](aclOpExecutor& planned) { return PlanForward(planned, kMaxPool3dChecks, kMaxPool3dLateChecks); };
   return RunPhase1(__func__, call, plan, workspaceSize, executor);
@@ -57,7 +58,8 @@ aclnnStatus aclnnMaxPool2dWithIndicesGetWorkspaceSize(const aclTensor* self, con
                                                       const aclIntArray* dilation, bool ceilMode, aclTensor* out,
                                                       aclTensor* indices, uint64_t* workspaceSize,
                                                       aclOpExecutor** executor) {
-  PoolCall call{{Api::kMaxPool2dWithIndices, 2}, nullptr, self, indices, kernelSize, stride, padding, dilation, ceilMode};
+  PoolCall call{
+      {Api::kMaxPool2dWithIndices, 2}, nullptr, self, indices, kernelSize, stride, padding, dilation, ceilMode};
   call.out = out;
   const auto plan = [](aclOpExecutor& planned) { return PlanForward(planned, kMaxPool2dChecks, {}); };
   return RunPhase1(__func__, call, plan, workspaceSize, executor);

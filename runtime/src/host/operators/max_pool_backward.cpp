@@ -39,8 +39,16 @@ aclnnStatus aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize(const aclTensor* gr
                                                              const aclIntArray* dilation, bool ceilMode,
                                                              aclTensor* gradInput, uint64_t* workspaceSize,
                                                              aclOpExecutor** executor) {
-  const PoolCall call{{Api::kMaxPool3dWithArgmaxBackward, 3}, gradOutput, self,     indices,  kernelSize, stride,
-                      padding, dilation, ceilMode, gradInput};
+  const PoolCall call{{Api::kMaxPool3dWithArgmaxBackward, 3},
+                      gradOutput,
+                      self,
+                      indices,
+                      kernelSize,
+                      stride,
+                      padding,
+                      dilation,
+                      ceilMode,
+                      gradInput};
   const auto plan = [](aclOpExecutor& planned) { return PlanBackward(planned, kMaxPool3dChecks); };
   return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
@@ -56,8 +64,16 @@ aclnnStatus aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(const aclTensor* g
                                                               const aclIntArray* dilation, bool ceilMode,
                                                               aclTensor* gradInput, uint64_t* workspaceSize,
                                                               aclOpExecutor** executor) {
-  const PoolCall call{{Api::kMaxPool2dWithIndicesBackward, 2}, gradOutput, self,     indices,  kernelSize, stride,
-                      padding, dilation, ceilMode, gradInput};
+  const PoolCall call{{Api::kMaxPool2dWithIndicesBackward, 2},
+                      gradOutput,
+                      self,
+                      indices,
+                      kernelSize,
+                      stride,
+                      padding,
+                      dilation,
+                      ceilMode,
+                      gradInput};
   const auto plan = [](aclOpExecutor& planned) { return PlanBackward(planned, kMaxPool2dChecks); };
   return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }

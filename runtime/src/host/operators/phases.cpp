@@ -106,24 +106,23 @@ aclnnStatus RunPhase1(const char* function, PoolCall call, const std::function<S
     *executor = Executors().Add(std::move(planned));
     return {};
   };
-  return Boundary(function,
-                  {In("gradOutput", call.grad_output), In("self", call.self), In("indices", call.indices),
-                   In("gradInput", call.grad_input), In("out", call.out),
-                   Out("deterministic", &call.entry.deterministic), Out("workspaceSize", workspace_size),
-                   Out("executor", executor)},
-                  body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
+  return Boundary(
+      function,
+      {In("gradOutput", call.grad_output), In("self", call.self), In("indices", call.indices),
+       In("gradInput", call.grad_input), In("out", call.out), Out("deterministic", &call.entry.deterministic),
+       Out("workspaceSize", workspace_size), Out("executor", executor)},
+      body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
 }
 
 aclnnStatus RunPhase2(const char* function, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
                       aclrtStream stream) {
   const Claim claim(executor);
-  return Boundary(function,
-                  {In("workspace", workspace), In("workspaceSize", workspace_size), In("executor", executor),
-                   In("stream", stream)},
-                  [&] {
-                    return claim.succeeded() ? Launch(workspace, workspace_size, *executor, stream)
-                                             : WhyNotClaimed(executor);
-                  });
+  return Boundary(
+      function,
+      {In("workspace", workspace), In("workspaceSize", workspace_size), In("executor", executor), In("stream", stream)},
+      [&] {
+        return claim.succeeded() ? Launch(workspace, workspace_size, *executor, stream) : WhyNotClaimed(executor);
+      });
 }
 
 }  // namespace poolgrad::host

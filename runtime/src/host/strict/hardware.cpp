@@ -1,5 +1,7 @@
 // The strict device: what a caller of a real one can do wrong shows here.
 
+#include "host/hardware.h"
+
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -7,7 +9,6 @@
 #include <utility>
 
 #include "host/boundary.h"
-#include "host/hardware.h"
 #include "host/registry.h"
 #include "host/strict/memory.h"
 #include "host/strict/streams.h"
@@ -38,8 +39,7 @@ class Strict final : public Hardware {
     for (const Use& use : work.uses) {
       const std::string user = streams_.UserOf(use);
       if (user.empty()) continue;
-      Record(Rule::kRace, Text(use.name, ", ", use.size, " bytes at ", use.address,
-                                                 ", is still to be used by ", user));
+      Record(Rule::kRace, Text(use.name, ", ", use.size, " bytes at ", use.address, ", is still to be used by ", user));
     }
     return Run(work);
   }
@@ -228,7 +228,8 @@ class Strict final : public Hardware {
     Addresses addresses{};
     for (size_t use = 0; use < work.uses.size(); ++use) {
       Status status = Recorded(Rule::kBadAddress, memory_.Reach(work.uses[use], &addresses[use]));
-      if (!status.ok()) return {work.is_kernel ? ACL_ERROR_RT_AICORE_EXCEPTION : status.code, std::move(status.message)};
+      if (!status.ok())
+        return {work.is_kernel ? ACL_ERROR_RT_AICORE_EXCEPTION : status.code, std::move(status.message)};
     }
     Poison(work, false);
     return work.run(addresses);

@@ -54,10 +54,10 @@ Status Memory::Free(Place place, void* address) {
     Retire(found);
     return {};
   }
-  const char* what = WasFreed(address)             ? "was freed before"
-                     : found != live_.end()        ? "is memory of the other side"
-                     : Find(address) != nullptr    ? "lies within an allocation and does not begin it"
-                                                   : "is no memory of this device";
+  const char* what = WasFreed(address)          ? "was freed before"
+                     : found != live_.end()     ? "is memory of the other side"
+                     : Find(address) != nullptr ? "lies within an allocation and does not begin it"
+                                                : "is no memory of this device";
   return Fail(ACL_ERROR_RT_DRV_INTERNAL_ERROR, address, ' ', what);
 }
 
@@ -74,9 +74,9 @@ Status Memory::Reach(const Use& use, std::byte** bytes) const {
   if (!is_known) return bad(ACL_ERROR_RT_PARAM_INVALID, "is no device memory");
   if (allocation == nullptr) return bad(ACL_ERROR_RT_DRV_INTERNAL_ERROR, "is freed memory");
   if (allocation->place != use.place) {
-    return bad(ACL_ERROR_RT_PARAM_INVALID,
-               use.place == Place::kDevice ? "is pinned memory; it has to be device memory"
-                                           : "is device memory; it has to be memory of the host");
+    return bad(ACL_ERROR_RT_PARAM_INVALID, use.place == Place::kDevice
+                                               ? "is pinned memory; it has to be device memory"
+                                               : "is device memory; it has to be memory of the host");
   }
   const size_t offset = reinterpret_cast<uintptr_t>(use.address) - allocation->address();
   if (use.size > allocation->size - offset) {

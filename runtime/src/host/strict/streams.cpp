@@ -11,7 +11,8 @@ namespace {
 
 // The first of the task's uses that is in conflict with the other, or null.
 const Use* FindConflict(const Task& task, const Use& other) {
-  const auto found = std::find_if(task.uses.begin(), task.uses.end(), [&](const Use& use) { return Conflict(use, other); });
+  const auto found =
+      std::find_if(task.uses.begin(), task.uses.end(), [&](const Use& use) { return Conflict(use, other); });
   return found != task.uses.end() ? &*found : nullptr;
 }
 
@@ -96,7 +97,8 @@ bool Streams::IsComplete(const Event& event) const {
 std::string Streams::UserOf(const Use& use) const {
   for (const auto& [number, stream] : streams_) {
     for (const Task& task : stream->queue) {
-      if (const Use* used = FindConflict(task, use)) return Text(task.function, " of stream ", number, " (", used->name, ')');
+      if (const Use* used = FindConflict(task, use))
+        return Text(task.function, " of stream ", number, " (", used->name, ')');
     }
   }
   return "";
