@@ -45,6 +45,16 @@ def test_the_switch_is_on_where_a_session_asks_and_stays_on() -> None:
     assert run("run(deterministic='1')\nanswer(switch())") == 1
 
 
+@pytest.mark.parametrize("option", ["0", "1"])
+def test_phase_1_sees_the_switch(option: str) -> None:
+    code = f"""
+from host_control import HostLibrary
+trace = HostLibrary().trace(lambda: run(deterministic={option!r}))
+answer([line["deterministic"] for line in trace if line.get("call", "").endswith("GetWorkspaceSize")])
+"""
+    assert [bool(value) for value in run(code)] == [option == "1"]
+
+
 def test_a_session_alone_turns_nothing_on() -> None:
     assert run("create_session(model, backend='host', deterministic='1')\nanswer(switch())") is None
 

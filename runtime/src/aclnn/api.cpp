@@ -1,6 +1,5 @@
 #include "aclnn/api.h"
 
-#include <array>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -10,8 +9,6 @@ namespace poolgrad::aclnn {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kMaxVersion = 128;  // ACL_PKG_VERSION_MAX_SIZE
 
 // One library may play several parts; it is noted once.
 void Note(FoundLibrary library, Discovery& found) {
@@ -29,17 +26,6 @@ void* Open(const fs::path& path, Discovery& found) {
   } catch (const std::runtime_error& error) {
     Note({path, error.what()}, found);
     throw;
-  }
-}
-
-// The packages of the libraries that are opened here, and the driver under them.
-void FindPackages(const Api& api, Discovery& found) {
-  if (api.aclsysGetVersionStr == nullptr) return;
-  for (std::string name : {"runtime", "opbase", "ops_nn", "driver"}) {
-    std::array<char, kMaxVersion> version{};
-    if (api.aclsysGetVersionStr(name.data(), version.data()) != ACL_SUCCESS) continue;
-    version.back() = '\0';
-    found.packages.push_back({name, version.data()});
   }
 }
 
@@ -155,7 +141,6 @@ Api LoadApi(const LibraryPaths& paths, Discovery& found) {
   operators.Resolve(api.max_pool_2d_backward);
   operators.Resolve(api.adaptive_3d_backward);
   operators.Resolve(api.adaptive_2d_backward);
-  FindPackages(api, found);
   symbols.RequireAll();
   operators.RequireAny();
   return api;

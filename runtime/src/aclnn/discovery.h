@@ -13,11 +13,6 @@ struct FoundLibrary {
   std::string problem;  // why it is not used; empty if it is
 };
 
-struct FoundPackage {
-  std::string name;  // as CANN's installer has it
-  std::string version;
-};
-
 struct FoundOperator {
   std::string name;               // of phase 2
   std::filesystem::path library;  // empty if no library has both phases
@@ -25,7 +20,6 @@ struct FoundOperator {
 
 struct Discovery {
   std::vector<FoundLibrary> libraries;
-  std::vector<FoundPackage> packages;  // those of which the release tells the version
   std::vector<FoundOperator> operators;
   std::vector<std::string> missing_symbols;  // of acl and of the aclnn base that are not optional
 };

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "aclnn/packages.h"
 #include "ep/backend_choice.h"
 #include "ep/json.h"
 #include "ep/ort_context.h"
@@ -28,7 +29,7 @@ std::string ToJson(const aclnn::FoundLibrary& library) {
   return Object({{"path", String(library.path)}, {"problem", StringOrNull(library.problem)}});
 }
 
-std::string ToJson(const aclnn::FoundPackage& package) {
+std::string ToJson(const aclnn::Package& package) {
   return Object({{"name", String(package.name)}, {"version", String(package.version)}});
 }
 
@@ -48,34 +49,38 @@ std::string ToJson(const DialectOp& op, const Backend& backend) {
   return Object({{"name", String(op.name)}, {"functions", Array(names)}, {"missing", Array(missing)}});
 }
 
-// The backend, or null with the cause in `problem`.
-const Backend* TryOpen(BackendKind kind, aclnn::Discovery& found, std::string& problem) {
+struct Findings {
+  aclnn::Discovery found;
+  std::vector<aclnn::Package> packages;
+  const Backend* backend = nullptr;  // null where it cannot be opened
+  std::string problem;
+};
+
+Findings Look(BackendKind kind) {
+  Findings findings;
   try {
-    aclnn::LoadApiOf(kind, found);
-    const Backend& backend = Backend::Open(kind);
-    if (backend.product() == aclnn::Product::kUnsupported) {
-      problem = backend.soc_name() + " has no max-pool gradient operators";
+    findings.packages = InstalledPackages(aclnn::LoadApiOf(kind, findings.found));
+    findings.backend = &Backend::Open(kind);
+    if (findings.backend->product() == aclnn::Product::kUnsupported) {
+      findings.problem = findings.backend->soc_name() + " has no max-pool gradient operators";
     }
-    return &backend;
   } catch (const std::runtime_error& error) {
-    problem = error.what();
-    return nullptr;
+    findings.problem = error.what();
   }
+  return findings;
 }
 
 std::string DescribeBackend(BackendKind kind) {
-  aclnn::Discovery found;
-  std::string problem;
-  const Backend* backend = TryOpen(kind, found, problem);
+  const Findings findings = Look(kind);
+  const Backend* backend = findings.backend;
   const auto row = [](const auto& value) { return ToJson(value); };
-  const auto name = [](const std::string& text) { return String(text); };
   const auto op = [&](const DialectOp& value) { return ToJson(value, *backend); };
   return Object({{"backend", String(NameOf(kind))},
-                 {"problem", StringOrNull(problem)},
-                 {"libraries", ArrayOf(found.libraries, row)},
-                 {"packages", ArrayOf(found.packages, row)},
-                 {"missing_symbols", ArrayOf(found.missing_symbols, name)},
-                 {"functions", ArrayOf(found.operators, row)},
+                 {"problem", StringOrNull(findings.problem)},
+                 {"libraries", ArrayOf(findings.found.libraries, row)},
+                 {"packages", ArrayOf(findings.packages, row)},
+                 {"missing_symbols", ArrayOf(findings.found.missing_symbols, String)},
+                 {"functions", ArrayOf(findings.found.operators, row)},
                  {"devices", backend == nullptr ? "null" : std::to_string(backend->device_count())},
                  {"soc", backend == nullptr ? "null" : StringOrNull(backend->soc_name())},
                  {"product", backend == nullptr ? "null" : String(NameOf(backend->product()))},
