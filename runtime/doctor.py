@@ -160,9 +160,8 @@ def _backend(provider: Part, name: str) -> Backend:
     except _ProbeError as error:
         return Backend(name, str(error))
     rows = {"libraries": Library, "packages": Package, "functions": Function, "operators": Operator}
-    return Backend(
-        **{key: [rows[key](**row) for row in value] if key in rows else value for key, value in described.items()}
-    )
+    lists = {key: [row(**fields) for fields in described[key]] for key, row in rows.items()}
+    return Backend(**(described | lists))
 
 
 def _choice(provider: Part) -> Choice:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 
@@ -40,7 +40,7 @@ def onnxruntime() -> str:
 def main(arguments: Sequence[str]) -> None:
     """Answer the question of the command line."""
     path, question, *rest = arguments
-    questions = {"load": load, "describe": describe, "onnxruntime": onnxruntime}
+    questions: dict[str, Callable[..., str]] = {"load": load, "describe": describe, "onnxruntime": onnxruntime}
     Path(path).write_text(questions[question](*rest), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Plans of a node are kept from one Run to the next, bounded, dropped after a failure, and released with the session."""
+"""A node keeps the plans of its calls: how many, for which calls, and what becomes of them after a failure."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_session_releases_what_it_made(host: HostLibrary) -> None:
     assert host.live(*kinds) == before
 
 
-def test_every_node_has_its_own_plans(host: HostLibrary) -> None:
+def test_every_node_has_its_own_plans() -> None:
     """Two nodes of the same sizes and types differ in their attributes."""
     overlapping = Case(CASE.op, CASE.x_shape, window([1, 2, 2], [1, 1, 1], [0, 0, 0], [1, 1, 1]))
     sessions = [(open_session(case), case) for case in (CASE, overlapping)]
@@ -225,7 +225,7 @@ def test_arguments_refused_for_want_of_a_device_are_explained(host: HostLibrary)
     session = open_session()
     host.fail(PHASE_1, 1, 161002)
     host.fail("aclrtGetDevice", 2, 107002)  # the first is asked before phase 1
-    with pytest.raises(Exception, match="161002 .*; this thread has no context of the device any more"):
+    with pytest.raises(Exception, match=r"161002 .*; this thread has no context of the device any more"):
         session.run(None, feeds_of(CASE))
     host.fail(PHASE_1, 1, 161002)
     with pytest.raises(Exception, match="161002") as failure:
