@@ -1,7 +1,7 @@
 """CANN's C ABI as ctypes see it, over the built libaclnn_host.so; tensors are made from numpy arrays.
 
 Knows the ABI and nothing of what is behind it. The library is the one that POOLGRAD_HOST_LIBRARY names, else the
-installed one; tests load a copy, so that they share no state with a provider in the same process.
+installed one; tests load copies, so that they share no state with a provider in the same process.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import dataclasses
 import functools
+import json
 import os
 import shutil
 import tempfile
@@ -109,6 +110,18 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     },
     **dict.fromkeys((*WINDOWED, ADAPTIVE_2D, ADAPTIVE_3D), (c_int32, _PHASE_2)),
     **dict.fromkeys((FORWARD_3D, FORWARD_2D, ADAPTIVE_FORWARD_2D, ADAPTIVE_FORWARD_3D), (c_int32, _PHASE_2)),
+}
+
+
+# The library's own functions (control.h), which CANN does not have.
+CONTROL: dict[str, tuple[Any, list[Any]]] = {
+    "aclnnHostTraceStart": (None, []),
+    "aclnnHostTraceStop": (None, []),
+    "aclnnHostTraceRead": (c_char_p, []),
+    "aclnnHostFail": (c_int32, [c_char_p, c_uint64, c_int32]),
+    "aclnnHostViolations": (c_char_p, []),
+    "aclnnHostLiveObjects": (c_int64, [c_char_p]),
+    "aclnnHostReset": (None, []),
 }
 
 
@@ -211,7 +224,7 @@ class Aclnn:
 
     def __init__(self, path: Path) -> None:
         self.c = ctypes.CDLL(str(path))
-        for name, (result, arguments) in PROTOTYPES.items():
+        for name, (result, arguments) in {**PROTOTYPES, **CONTROL}.items():
             function = getattr(self.c, name)
             function.restype, function.argtypes = result, arguments
 
@@ -219,6 +232,21 @@ class Aclnn:
         """Read, and so clear, this thread's message."""
         text = self.c.aclGetRecentErrMsg()
         return None if text is None else text.decode()
+
+    def violations(self) -> list[str]:
+        """Take the rules broken since the last reset, in order."""
+        text = self.c.aclnnHostViolations().decode()
+        self.c.aclnnHostReset()
+        return [json.loads(line)["violation"] for line in text.splitlines()]
+
+    def trace(self) -> list[dict[str, Any]]:
+        """Take the lines traced since aclnnHostTraceStart or the last taking."""
+        return [json.loads(line) for line in self.c.aclnnHostTraceRead().decode().splitlines()]
+
+    def live(self, kind: str | None = None) -> int:
+        """Return how many objects of a kind, or of all, are not destroyed."""
+        count: int = self.c.aclnnHostLiveObjects(None if kind is None else kind.encode())
+        return count
 
     def create_tensor(self, tensor: Tensor) -> int | None:
         """Return an aclTensor*, for the caller to destroy."""
@@ -280,8 +308,8 @@ class Aclnn:
 
 
 @functools.cache
-def library() -> Aclnn:
-    """Load a private copy of the library."""
+def library(name: str = "under_test") -> Aclnn:
+    """Load a private copy of the library; each name has a state of its own."""
     path = os.environ.get("POOLGRAD_HOST_LIBRARY")
     if path is None:
         from poolgrad_lowering.runtime import get_host_library_path
@@ -289,34 +317,48 @@ def library() -> Aclnn:
         path = get_host_library_path()
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)  # not before: sanitizers read their symbols from the file
-    copy = Path(folder.name) / "libaclnn_host_under_test.so"
+    copy = Path(folder.name) / f"libaclnn_host_{name}.so"
     shutil.copy(path, copy)
     return Aclnn(copy)
 
 
 @contextlib.contextmanager
-def initialized(soc: str | None = None) -> Iterator[Aclnn]:
-    """Initialize the library as the given SoC, None being the default, and finalize it at the end."""
-    before = os.environ.pop("ACLNN_HOST_SOC", None)
+def environment(**variables: str | None) -> Iterator[None]:
+    """Set environment variables, or with None remove them, for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+
+    def put(values: dict[str, str | None]) -> None:
+        for name, value in values.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+    put(variables)
     try:
-        if soc is not None:
-            os.environ["ACLNN_HOST_SOC"] = soc
-        aclnn = library()
+        yield
+    finally:
+        put(before)
+
+
+@contextlib.contextmanager
+def initialized(soc: str | None = None, *, strict: bool = False) -> Iterator[Aclnn]:
+    """Initialize the library as the given SoC, None being the default, and finalize it at the end.
+
+    The strict library is another copy than the lenient one.
+    """
+    with environment(ACLNN_HOST_SOC=soc, ACLNN_HOST_STRICT="1" if strict else None):
+        aclnn = library("strict" if strict else "under_test")
         assert aclnn.c.aclInit(None) == 0, aclnn.message()
         try:
             yield aclnn
         finally:
             assert aclnn.c.aclFinalize() == 0
-    finally:
-        os.environ.pop("ACLNN_HOST_SOC", None)
-        if before is not None:
-            os.environ["ACLNN_HOST_SOC"] = before
 
 
 @contextlib.contextmanager
-def current_device(soc: str | None = None) -> Iterator[Aclnn]:
+def current_device(soc: str | None = None, *, strict: bool = False) -> Iterator[Aclnn]:
     """`initialized`, and the device current on this thread."""
-    with initialized(soc) as aclnn:
+    with initialized(soc, strict=strict) as aclnn:
         assert aclnn.c.aclrtSetDevice(0) == 0, aclnn.message()
         aclnn.message()
         yield aclnn

@@ -13,7 +13,7 @@
 
 namespace poolgrad::host {
 
-// The function that the calling thread is in, for messages; "" outside of all.
+// The function that the calling thread is in, or was in last, for messages.
 inline thread_local const char* current_function = "";
 
 // Keeps "function: message (code name)" for the calling thread's aclGetRecentErrMsg.
@@ -46,7 +46,6 @@ int Boundary(const char* function, Arguments arguments, Body&& body, int out_of_
     SetRecentMessage(function, code, "made to fail by request");
   }
   if (Tracing()) TraceCall(function, arguments, code);
-  current_function = "";
   return code;
 }
 
