@@ -15,6 +15,7 @@ from aclnn_ctypes import Aclnn, Call, Tensor, current_device
 
 Array = npt.NDArray[Any]
 TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
+MODES = ("lenient", "strict")
 
 
 class StrictDevice:
@@ -27,6 +28,10 @@ class StrictDevice:
     def check(self, code: int) -> None:
         """Demand success."""
         assert code == 0, self.aclnn.message()
+
+    def message(self) -> str | None:
+        """Read, and so clear, this thread's message."""
+        return self.aclnn.message()
 
     def malloc(self, size: int) -> int:
         """Return new device memory."""
@@ -142,3 +147,14 @@ def strict_device(soc: str | None = None) -> Iterator[StrictDevice]:
         aclnn.c.aclnnHostReset()
         yield StrictDevice(aclnn)
     assert aclnn.violations() == []
+
+
+@contextlib.contextmanager
+def either_device(mode: str, soc: str | None = None) -> Iterator[Aclnn | StrictDevice]:
+    """The library in one of MODES, with `run` and `message`, which take and give the same in both."""
+    if mode == "strict":
+        with strict_device(soc) as strict:
+            yield strict
+    else:
+        with current_device(soc) as aclnn:
+            yield aclnn

@@ -24,6 +24,7 @@ from aclnn_ctypes import (
     current_device,
 )
 from oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_windows
+from strict_device import MODES, StrictDevice, either_device
 
 Array = npt.NDArray[Any]
 AXES = {FORWARD_3D: 3, FORWARD_2D: 2, ADAPTIVE_FORWARD_2D: 2, ADAPTIVE_FORWARD_3D: 3}
@@ -44,10 +45,13 @@ WINDOWS = [
 SIZES = [(7, 7), (12, 11), (9, 14)]
 
 
-@pytest.fixture
-def aclnn() -> Iterator[Aclnn]:
-    with current_device() as library:
-        yield library
+Either = Aclnn | StrictDevice
+
+
+@pytest.fixture(params=MODES)
+def aclnn(request: pytest.FixtureRequest) -> Iterator[Either]:
+    with either_device(request.param) as either:
+        yield either
 
 
 def values_with_ties(shape: Sequence[int], dtype: np.dtype[Any], seed: int = 0) -> Array:
@@ -60,7 +64,7 @@ def values_with_ties(shape: Sequence[int], dtype: np.dtype[Any], seed: int = 0) 
 
 
 def pooled(
-    aclnn: Aclnn, api: str, x: Array, y_shape: Sequence[int], index_type: npt.DTypeLike, **lists: Any
+    aclnn: Either, api: str, x: Array, y_shape: Sequence[int], index_type: npt.DTypeLike, **lists: Any
 ) -> tuple[Array, Array]:
     """Run both phases on outputs full of a value that must not survive."""
     y, indices = np.full(y_shape, 7, x.dtype), np.full(y_shape, -7, index_type)
@@ -71,7 +75,7 @@ def pooled(
 @pytest.mark.parametrize("index_type", INDICES, ids=str)
 @pytest.mark.parametrize("value_type", VALUES, ids=str)
 @pytest.mark.parametrize("api", [FORWARD_2D, FORWARD_3D])
-def test_windows(aclnn: Aclnn, api: str, value_type: np.dtype[Any], index_type: np.dtype[Any]) -> None:
+def test_windows(aclnn: Either, api: str, value_type: np.dtype[Any], index_type: np.dtype[Any]) -> None:
     for number, ((*along_plane, ceil_mode), size) in enumerate(itertools.product(WINDOWS, SIZES)):
         spatial = size if api == FORWARD_2D else (8, *size)
         lists = along_plane if api == FORWARD_2D else [[values[1], *values] for values in along_plane]
@@ -88,7 +92,7 @@ def test_windows(aclnn: Aclnn, api: str, value_type: np.dtype[Any], index_type: 
 @pytest.mark.parametrize("value_type", VALUES, ids=str)
 @pytest.mark.parametrize("out", [(4, 3, 9), (5, 7, 3), (1, 1, 1), (7, 10, 13)])
 def test_adaptive_windows(
-    aclnn: Aclnn, out: tuple[int, ...], value_type: np.dtype[Any], index_type: np.dtype[Any]
+    aclnn: Either, out: tuple[int, ...], value_type: np.dtype[Any], index_type: np.dtype[Any]
 ) -> None:
     for api, axes in ((ADAPTIVE_FORWARD_2D, 2), (ADAPTIVE_FORWARD_3D, 3)):
         x = values_with_ties((2, 3, 5, 7, 9)[: axes + 2], value_type)
@@ -101,7 +105,7 @@ def test_adaptive_windows(
 
 
 @pytest.mark.parametrize("api", AXES)
-def test_without_batch(aclnn: Aclnn, api: str) -> None:
+def test_without_batch(aclnn: Either, api: str) -> None:
     axes = AXES[api]
     x = values_with_ties((3, *(6,) * axes), np.dtype(np.float32))
     expected, argmax = ascend_pool(x[None], [pool_windows(6, 2, 2, 0, 1, ceil_mode=False)] * axes)
@@ -110,7 +114,7 @@ def test_without_batch(aclnn: Aclnn, api: str) -> None:
     assert_same_bits(indices, argmax[0])
 
 
-def test_short_output_sizes(aclnn: Aclnn) -> None:
+def test_short_output_sizes(aclnn: Either) -> None:
     """On Ascend950 one value is for all axes, and none keeps the sizes."""
     x = values_with_ties((1, 2, 4, 5, 6), np.dtype(np.float32))
     for output_size, out in (([3], (3, 3, 3)), ([], (4, 5, 6))):
@@ -120,7 +124,7 @@ def test_short_output_sizes(aclnn: Aclnn) -> None:
         assert_same_bits(indices, argmax)
 
 
-def test_views(aclnn: Aclnn) -> None:
+def test_views(aclnn: Either) -> None:
     """Channels-last memory, reversed axes, gaps; what lies between the elements of the outputs stays."""
     x = values_with_ties((2, 6, 8, 3), np.dtype(np.float16)).transpose(0, 3, 1, 2)[:, :, ::-1]
     expected, argmax = ascend_pool(x, [pool_windows(size, 2, 2, 0, 1, ceil_mode=False) for size in (6, 8)])
@@ -136,7 +140,7 @@ def test_views(aclnn: Aclnn) -> None:
 
 
 @pytest.mark.parametrize(("api", "format_"), [(FORWARD_2D, NHWC), (FORWARD_3D, NDHWC)])
-def test_channels_last_format(aclnn: Aclnn, api: str, format_: int) -> None:
+def test_channels_last_format(aclnn: Either, api: str, format_: int) -> None:
     spatial = (4, 6, 8)[-AXES[api] :]
     x = values_with_ties((2, 3, *spatial), np.dtype(np.float32))
     expected, argmax = ascend_pool(x, [pool_windows(size, 2, 2, 0, 1, ceil_mode=False) for size in spatial])
@@ -148,7 +152,7 @@ def test_channels_last_format(aclnn: Aclnn, api: str, format_: int) -> None:
     assert_same_bits(np.ascontiguousarray(np.moveaxis(indices, -1, 1)), argmax)
 
 
-def test_all_cores(aclnn: Aclnn) -> None:
+def test_all_cores(aclnn: Either) -> None:
     x = np.random.default_rng(3).integers(-9, 9, (16, 16, 64, 64)).astype(np.float32)
     expected, argmax = ascend_pool(x, [pool_windows(64, 3, 2, 1, 1, ceil_mode=False)] * 2)
     y, indices = pooled(aclnn, FORWARD_2D, x, expected.shape, np.int32, kernel_size=[3], stride=[2], padding=[1])
@@ -166,7 +170,7 @@ def test_all_cores(aclnn: Aclnn) -> None:
         (ADAPTIVE_FORWARD_3D, (2, 0, 4, 4, 4), (2, 0, 2, 2, 2)),
     ],
 )
-def test_empty(aclnn: Aclnn, api: str, x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> None:
+def test_empty(aclnn: Either, api: str, x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> None:
     x = np.zeros(x_shape, np.float32)
     output_size = [2] * AXES[api]
     y, indices = pooled(aclnn, api, x, y_shape, np.int64, kernel_size=[2], output_size=output_size)
@@ -176,7 +180,7 @@ def test_empty(aclnn: Aclnn, api: str, x_shape: tuple[int, ...], y_shape: tuple[
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("axes", [2, 3])
-def test_torch(aclnn: Aclnn, axes: int, dtype: str) -> None:
+def test_torch(aclnn: Either, axes: int, dtype: str) -> None:
     torch = pytest.importorskip("torch")
     forward = {2: torch.nn.functional.max_pool2d, 3: torch.nn.functional.max_pool3d}[axes]
     api, value_type = {2: FORWARD_2D, 3: FORWARD_3D}[axes], {str(v): v for v in VALUES}[dtype]
@@ -215,7 +219,7 @@ def example() -> tuple[Forward, Array, Array]:
         ({"strides": (10**9, 48, 8, 1)}, "outside of its storage"),
     ],
 )
-def test_memory_that_may_not_be_touched(aclnn: Aclnn, name: str, change: dict[str, Any], message: str) -> None:
+def test_memory_that_may_not_be_touched(aclnn: Either, name: str, change: dict[str, Any], message: str) -> None:
     call, y, indices = example()
     changed = dataclasses.replace(getattr(call, name), **change)
     assert aclnn.run(FORWARD_2D, dataclasses.replace(call, **{name: changed})) == 507015
@@ -227,21 +231,21 @@ def test_memory_that_may_not_be_touched(aclnn: Aclnn, name: str, change: dict[st
 
 
 @pytest.mark.parametrize("name", ["out", "indices"])
-def test_outputs_whose_elements_share_memory(aclnn: Aclnn, name: str) -> None:
+def test_outputs_whose_elements_share_memory(aclnn: Either, name: str) -> None:
     call, *_ = example()
     shared = dataclasses.replace(getattr(call, name), strides=(0, 0, 0, 0))
     assert aclnn.run(FORWARD_2D, dataclasses.replace(call, **{name: shared})) == 507015
     assert "share memory" in (aclnn.message() or "")
 
 
-def test_window_without_an_element(aclnn: Aclnn) -> None:
+def test_window_without_an_element(aclnn: Either) -> None:
     x, y = np.zeros((1, 1, 1, 4), np.float32), np.zeros((1, 1, 1, 4), np.float32)
     call = Forward.of(x, y, y.astype(np.int64), kernel_size=[2, 1], stride=[1], padding=[1, 0], dilation=[2, 1])
     assert aclnn.run(FORWARD_2D, call) == 507015
     assert "lies in the padding altogether" in (aclnn.message() or "")
 
 
-def test_dilation_that_ascend950_does_not_check(aclnn: Aclnn) -> None:
+def test_dilation_that_ascend950_does_not_check(aclnn: Either) -> None:
     x, y = np.zeros((1, 1, 4, 4, 4), np.float32), np.zeros((1, 1, 2, 2, 2), np.float32)
     call = Forward.of(x, y, y.astype(np.int64), kernel_size=[3], stride=[2], dilation=[0])
     assert aclnn.run(FORWARD_3D, call) == 507015
@@ -257,7 +261,7 @@ def test_last_sizes_of_adaptive_indices_are_left_to_phase_2(soc: str, code: int)
         assert "indices has (N, C, D, H, W) = [1, 1, 2, 2, 3]" in (aclnn.message() or "")
 
 
-def test_no_kernel_for_double(aclnn: Aclnn) -> None:
+def test_no_kernel_for_double(aclnn: Either) -> None:
     x, y = np.zeros((1, 1, 4, 4)), np.zeros((1, 1, 2, 2))
     call = Forward.of(x, y, y.astype(np.int64), output_size=[2, 2])
     assert aclnn.run(ADAPTIVE_FORWARD_2D, call) == 561003

@@ -24,6 +24,7 @@ from aclnn_ctypes import (
     current_device,
 )
 from oracles import assert_same_bits, pool_gradient
+from strict_device import MODES, StrictDevice, either_device
 
 Array = npt.NDArray[Any]
 AXES = {POOL_3D: 3, POOL_2D: 2, ADAPTIVE_2D: 2, ADAPTIVE_3D: 3}
@@ -31,10 +32,21 @@ VALUES = [np.dtype(np.float32), np.dtype(np.float16), bfloat16]
 INDICES = [np.dtype(np.int32), np.dtype(np.int64)]
 
 
+Either = Aclnn | StrictDevice
+
+
 @pytest.fixture
 def aclnn() -> Iterator[Aclnn]:
+    """For indices anywhere in the plane, which only the lenient library takes as they are."""
     with current_device() as library:
         yield library
+
+
+@pytest.fixture(params=MODES)
+def either(request: pytest.FixtureRequest) -> Iterator[Either]:
+    """For indices in their windows. Sums are in row-major order in both modes: Ascend950's windowed gradients gather."""
+    with either_device(request.param) as either_library:
+        yield either_library
 
 
 def expected_gradient(x_shape: Sequence[int], axes: int, grad: Array, indices: Array) -> Array:
@@ -45,7 +57,7 @@ def expected_gradient(x_shape: Sequence[int], axes: int, grad: Array, indices: A
     return expected
 
 
-def gradient(aclnn: Aclnn, api: str, x: Array, grad: Array, indices: Array, **windows: Any) -> Array:
+def gradient(aclnn: Either, api: str, x: Array, grad: Array, indices: Array, **windows: Any) -> Array:
     """Run both phases on a gradInput full of a value that must not survive."""
     result = np.full_like(x, 7, order="C")
     call = Backward.of(grad, x, indices, result, **windows)
@@ -191,10 +203,10 @@ def test_calls_from_many_threads(aclnn: Aclnn) -> None:
     ],
 )
 def test_empty_leaves_grad_input_as_it_is(
-    aclnn: Aclnn, api: str, x_shape: tuple[int, ...], y_shape: tuple[int, ...]
+    either: Either, api: str, x_shape: tuple[int, ...], y_shape: tuple[int, ...]
 ) -> None:
     grad, indices = np.zeros(y_shape, np.float32), np.zeros(y_shape, np.int32)
-    result = gradient(aclnn, api, np.zeros(x_shape, np.float32), grad, indices, kernel_size=[2], stride=[2])
+    result = gradient(either, api, np.zeros(x_shape, np.float32), grad, indices, kernel_size=[2], stride=[2])
     assert (result == 7).all()
 
 
@@ -223,7 +235,7 @@ def torch_gradient(forward: Any, x: Array, dtype: Any, **options: Any) -> tuple[
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("axes", [2, 3])
-def test_torch_max_pool(aclnn: Aclnn, axes: int, dtype: str) -> None:
+def test_torch_max_pool(either: Either, axes: int, dtype: str) -> None:
     torch = pytest.importorskip("torch")
     forward = {2: torch.nn.functional.max_pool2d, 3: torch.nn.functional.max_pool3d}[axes]
     api, value_type = {2: POOL_2D, 3: POOL_3D}[axes], {str(v): v for v in VALUES}[dtype]
@@ -234,25 +246,25 @@ def test_torch_max_pool(aclnn: Aclnn, axes: int, dtype: str) -> None:
         x = rng.integers(-3, 4, (2, 3, *size) if axes == 2 else (2, 3, 8, *size)).astype(np.float32)  # many ties
         expected, indices, grad = torch_gradient(forward, x, getattr(torch, dtype), ceil_mode=ceil_mode, **windows)
         x, grad = x.astype(value_type), grad.astype(value_type)
-        actual = gradient(aclnn, api, x, grad, indices, ceil_mode=ceil_mode, **windows)
+        actual = gradient(either, api, x, grad, indices, ceil_mode=ceil_mode, **windows)
         assert_same_bits(actual, expected.astype(value_type))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("axes", [2, 3])
-def test_torch_adaptive_max_pool(aclnn: Aclnn, axes: int, dtype: str) -> None:
+def test_torch_adaptive_max_pool(either: Either, axes: int, dtype: str) -> None:
     torch = pytest.importorskip("torch")
     forward = {2: torch.nn.functional.adaptive_max_pool2d, 3: torch.nn.functional.adaptive_max_pool3d}[axes]
     api, value_type = {2: ADAPTIVE_2D, 3: ADAPTIVE_3D}[axes], {str(v): v for v in VALUES}[dtype]
     x = np.random.default_rng(5).integers(-3, 4, (2, 3, 10, 7, 9)[: axes + 2]).astype(np.float32)
     for output_size in ([5, 7, 3], [4, 3, 9], [1, 1, 1]):
         expected, indices, grad = torch_gradient(forward, x, getattr(torch, dtype), output_size=output_size[:axes])
-        actual = gradient(aclnn, api, x.astype(value_type), grad.astype(value_type), indices)
+        actual = gradient(either, api, x.astype(value_type), grad.astype(value_type), indices)
         assert_same_bits(actual, expected.astype(value_type))
 
 
 @pytest.mark.parametrize("axes", [2, 3])
-def test_torch_sums_in_the_same_order(aclnn: Aclnn, axes: int) -> None:
+def test_torch_sums_in_the_same_order(either: Either, axes: int) -> None:
     torch = pytest.importorskip("torch")
     forward = {2: torch.nn.functional.max_pool2d, 3: torch.nn.functional.max_pool3d}[axes]
     x = torch.randn((2, 3, 9, 9, 9)[: axes + 2], generator=torch.Generator().manual_seed(1)).requires_grad_(True)
@@ -260,6 +272,6 @@ def test_torch_sums_in_the_same_order(aclnn: Aclnn, axes: int) -> None:
     grad = torch.randn(y.shape, generator=torch.Generator().manual_seed(2))
     y.backward(grad)
     api = {2: POOL_2D, 3: POOL_3D}[axes]
-    actual = gradient(aclnn, api, x.detach().numpy(), grad.numpy(), indices.numpy(), kernel_size=[3], stride=[1])
+    actual = gradient(either, api, x.detach().numpy(), grad.numpy(), indices.numpy(), kernel_size=[3], stride=[1])
     assert x.grad is not None
     assert_same_bits(actual, x.grad.numpy())

@@ -89,9 +89,9 @@ Status Finalize() {
   const std::lock_guard lock(process.mutex);
   if (process.soc == nullptr) return Fail(ACL_ERROR_REPEAT_FINALIZE, "acl is not initialized");
   process.EndContext();
-  RecordLeak(Kind::kTensor, Tensors().Size(), "acl is finalized");
-  RecordLeak(Kind::kIntArray, IntArrays().Size(), "acl is finalized");
-  RecordLeak(Kind::kExecutor, Executors().Size(), "acl is finalized");
+  RecordLeak(Kind::kTensor, Tensors().RemoveAll().size(), "acl is finalized");
+  RecordLeak(Kind::kIntArray, IntArrays().RemoveAll().size(), "acl is finalized");
+  RecordLeak(Kind::kExecutor, Executors().RemoveAll().size(), "acl is finalized");
   process.process_params.clear();
   process.soc = nullptr;
   return {};

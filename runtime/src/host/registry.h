@@ -53,12 +53,6 @@ class Registry {
     return {};
   }
 
-  // How many are alive, in strict mode.
-  size_t Size() const {
-    const std::lock_guard lock(mutex_);
-    return alive_.size();
-  }
-
   // Destroys all that are alive, in strict mode; their handles, none to be followed.
   std::vector<const void*> RemoveAll() {
     std::vector<const void*> handles;

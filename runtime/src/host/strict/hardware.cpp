@@ -119,16 +119,14 @@ class Strict final : public Hardware {
 
   void EndContext() override {
     const std::lock_guard lock(mutex_);
-    constexpr const char* kWhen = "the device's context ends";
-    RecordLeak(Kind::kStream, stream_handles_.Size(), kWhen);
-    RecordLeak(Kind::kEvent, event_handles_.Size(), kWhen);
-    RecordLeak(Kind::kDeviceMemory, memory_.Count(Place::kDevice), kWhen);
-    RecordLeak(Kind::kPinnedMemory, memory_.Count(Place::kHost), kWhen);
     streams_.LeaveAll();
     default_stream_.reset();
-    for (const void* handle : stream_handles_.RemoveAll()) ended_.insert(handle);
-    for (const void* handle : event_handles_.RemoveAll()) ended_.insert(handle);
-    memory_.ClearDevice();
+    constexpr const char* kWhen = "the device's context ends";
+    RecordLeak(Kind::kStream, End(stream_handles_), kWhen);
+    RecordLeak(Kind::kEvent, End(event_handles_), kWhen);
+    RecordLeak(Kind::kDeviceMemory, memory_.Count(Place::kDevice), kWhen);
+    RecordLeak(Kind::kPinnedMemory, memory_.Count(Place::kHost), kWhen);
+    memory_.Clear();
   }
 
  private:
@@ -137,6 +135,14 @@ class Strict final : public Hardware {
   static Status Recorded(Rule rule, Status status) {
     if (!status.ok()) Record(rule, status.message);
     return status;
+  }
+
+  // Returns how many objects it ends.
+  template <typename T>
+  size_t End(Registry<T>& registry) {
+    const std::vector<const void*> handles = registry.RemoveAll();
+    ended_.insert(handles.begin(), handles.end());
+    return handles.size();
   }
 
   template <typename T>

@@ -100,11 +100,8 @@ size_t Memory::Count(Place place) const {
       std::count_if(live_.begin(), live_.end(), [&](const auto& entry) { return entry.second.place == place; }));
 }
 
-void Memory::ClearDevice() {
-  for (auto next = live_.begin(); next != live_.end();) {
-    const auto allocation = next++;
-    if (allocation->second.place == Place::kDevice) Retire(allocation);
-  }
+void Memory::Clear() {
+  while (!live_.empty()) Retire(live_.begin());
 }
 
 const Memory::Allocation* Memory::Find(const void* address) const {

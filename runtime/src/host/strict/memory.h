@@ -37,8 +37,8 @@ class Memory {
 
   size_t Count(Place place) const;
 
-  // All device memory is freed.
-  void ClearDevice();
+  // All memory is freed.
+  void Clear();
 
  private:
   struct FreeBytes {

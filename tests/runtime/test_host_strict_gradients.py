@@ -1,0 +1,171 @@
+"""libaclnn_host, strict: gradients as the products' own kernels compute them, bit for bit.
+
+The lenient library, which is held against the definition elsewhere, says what is expected; it is asked with what the
+strict library should have made of the call.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from aclnn_ctypes import (
+    ADAPTIVE_2D,
+    ADAPTIVE_3D,
+    POOL_2D,
+    POOL_3D,
+    Aclnn,
+    Array,
+    Backward,
+    bfloat16,
+    current_device,
+)
+from oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_windows
+from strict_device import StrictDevice, strict_device
+
+A950, A2, A3 = "Ascend950PR_9599", "Ascend910B1", "Ascend910_9391"
+VALUES = {"float32": np.dtype(np.float32), "float16": np.dtype(np.float16), "bfloat16": bfloat16}
+
+
+@dataclasses.dataclass(frozen=True)
+class Pool:
+    """A pool of planes; `kernel` is empty for an adaptive one."""
+
+    api: str
+    size: tuple[int, ...]
+    out: tuple[int, ...] = ()
+    kernel: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    padding: tuple[int, ...] = ()
+    ceil_mode: bool = False
+    overlaps: bool = True
+
+    def windows(self) -> list[list[list[int]]]:
+        if not self.kernel:
+            return [adaptive_windows(*axis) for axis in zip(self.size, self.out, strict=True)]
+        axes = zip(self.size, self.kernel, self.stride, self.padding, strict=True)
+        return [pool_windows(*axis, 1, ceil_mode=self.ceil_mode) for axis in axes]
+
+    def call(self, grad: Array, x: Array, indices: Array, result: Array) -> Backward:
+        arguments: dict[str, Any] = {"kernel_size": self.kernel, "stride": self.stride, "padding": self.padding}
+        if not self.kernel:
+            arguments = {}
+        return Backward.of(grad, x, indices, result, ceil_mode=self.ceil_mode, **arguments)
+
+
+POOLS = {
+    "2d": Pool(POOL_2D, (9, 11), kernel=(3, 3), stride=(2, 1), padding=(1, 0)),
+    "2d-apart": Pool(POOL_2D, (8, 9), kernel=(2, 3), stride=(2, 3), padding=(0, 0), overlaps=False),
+    "3d": Pool(POOL_3D, (5, 6, 7), kernel=(2, 3, 2), stride=(1, 2, 2), padding=(1, 1, 0), ceil_mode=True),
+    "3d-apart": Pool(POOL_3D, (4, 6, 8), kernel=(2, 2, 2), stride=(2, 3, 2), padding=(0, 0, 0), overlaps=False),
+    "adaptive2d": Pool(ADAPTIVE_2D, (10, 7), out=(4, 3)),
+    "adaptive2d-apart": Pool(ADAPTIVE_2D, (10, 9), out=(5, 3), overlaps=False),
+    "adaptive3d": Pool(ADAPTIVE_3D, (5, 7, 9), out=(3, 4, 5)),
+}
+
+
+@pytest.fixture
+def lenient() -> Iterator[Aclnn]:
+    with current_device() as aclnn:
+        yield aclnn
+
+
+def operands(pool: Pool, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    """Return x with few distinct values, its argmax, and gradients whose sums round."""
+    rng = np.random.default_rng(7)
+    x = rng.integers(-2, 3, (2, 3, *pool.size)).astype(dtype)
+    _, argmax = ascend_pool(x, pool.windows())
+    return x, argmax.astype(np.int32), rng.standard_normal(argmax.shape).astype(dtype)
+
+
+def gradient(device: Aclnn | StrictDevice, pool: Pool, x: Array, grad: Array, indices: Array) -> Array:
+    result = np.full_like(x, 7)
+    assert device.run(pool.api, pool.call(grad, x, indices, result)) == 0, device.message()
+    return result
+
+
+def reversed_planes(array: Array) -> Array:
+    """Return the elements of each plane from the last to the first."""
+    return np.ascontiguousarray(array[(..., *[slice(None, None, -1)] * (array.ndim - 2))])
+
+
+@pytest.mark.parametrize("deterministic", [0, 1])
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("soc", [A950, A2, A3])
+@pytest.mark.parametrize("name", POOLS)
+def test_order_of_the_sums(lenient: Aclnn, name: str, soc: str, values: str, deterministic: int) -> None:
+    """Row-major, but where nothing promises an order: there the other way round."""
+    pool, dtype = POOLS[name], VALUES[values]
+    if pool.api == POOL_2D and soc != A950 and values != "float32":
+        pytest.skip("Atlas A2 and A3 have no such gradient")
+    x, indices, grad = operands(pool, dtype)
+    unordered = pool.overlaps and not deterministic and (soc != A950 or not pool.kernel)
+    with strict_device(soc) as device:
+        device.check(device.c.aclrtCtxSetSysParamOpt(0, deterministic))
+        actual = gradient(device, pool, x, grad, indices)
+    in_order = gradient(lenient, pool, x, grad, indices)
+    other_order = gradient(lenient, pool, x, reversed_planes(grad), reversed_planes(indices))
+    assert_same_bits(actual, other_order if unordered else in_order)
+    if pool.overlaps and values == "float32":
+        assert in_order.tobytes() != other_order.tobytes()
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_index_outside_of_its_window(lenient: Aclnn, name: str) -> None:
+    """Its gradient is left out. The plane's first element is in the first window only, or in few."""
+    pool = POOLS[name]
+    x, indices, grad = operands(pool, VALUES["float32"])
+    indices[:, :, ..., -1] = 0
+    left_out = grad.copy()
+    left_out[:, :, ..., -1] = 0
+    with strict_device() as device:
+        device.check(device.c.aclrtCtxSetSysParamOpt(0, 1))
+        actual = gradient(device, pool, x, grad, indices)
+    assert_same_bits(actual, gradient(lenient, pool, x, left_out, indices))
+
+
+@pytest.mark.parametrize("bad", [-1, None])
+@pytest.mark.parametrize("name", POOLS)
+def test_index_outside_of_its_plane(name: str, bad: int | None) -> None:
+    pool = POOLS[name]
+    x, indices, grad = operands(pool, VALUES["float32"])
+    indices[1, 2].flat[3] = int(np.prod(pool.size)) if bad is None else bad
+    with strict_device() as device:
+        assert device.run(pool.api, pool.call(grad, x, indices, x)) == 507015
+        assert f"indices is {indices[1, 2].flat[3]} at " in (device.message() or "")
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize(("soc", "copies"), [(A950, True), (A2, False)])
+def test_windows_of_one_element(soc: str, copies: bool, values: str) -> None:
+    """Ascend950 copies: -0.0 stays, indices are not looked at, wherever they point."""
+    if not copies and values != "float32":
+        pytest.skip("Atlas A2 and A3 have no such gradient")
+    grad = np.array([[[[1.5, -0.0], [0.25, -3]]]], VALUES[values])
+    result = np.full((1, 1, 2, 2, 2), 7, VALUES[values])[..., 0]
+    indices = np.array([[[[0, 1], [2, 99 if copies else 3]]]], np.int32)
+    one = (1, 1)
+    call = Backward.of(grad, grad, indices, result, kernel_size=one, stride=one)
+    with strict_device(soc) as device:
+        assert device.run(POOL_2D, call) == 0, device.message()
+    assert_same_bits(np.ascontiguousarray(result), grad if copies else grad + VALUES[values].type(0))
+
+
+def test_views(lenient: Aclnn) -> None:
+    """Strided operands at offsets, poisoned and written in their elements only."""
+    pool = POOLS["2d"]
+    x, indices, grad = operands(pool, VALUES["float32"])
+    canvas = np.full((2, 11, 14, 4), 7, np.float32)
+    result = canvas[:, 1:-1, 2:-1, :3].transpose(0, 3, 1, 2)
+    apart = np.zeros((*indices.shape, 2), np.int32)
+    apart[..., 1] = indices
+    with strict_device() as device:
+        call = pool.call(grad[..., ::-1][..., ::-1], x, apart[..., 1], result)
+        assert device.run(pool.api, call) == 0, device.message()
+    assert_same_bits(np.ascontiguousarray(result), gradient(lenient, pool, x, grad, indices))
+    mask = np.ones(canvas.shape, bool)
+    mask[:, 1:-1, 2:-1, :3] = False
+    assert (canvas[mask] == 7).all()
