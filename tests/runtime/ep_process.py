@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 _FOLDERS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-_CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ACLNN_HOST_SOC")
+_CANN_VARIABLES = (
+    "ASCEND_HOME_PATH",
+    "ASCEND_OPP_PATH",
+    "ASCEND_CUSTOM_OPP_PATH",
+    "ACLNN_HOST_SOC",
+    "ACLNN_HOST_STRICT",
+    "ACLNN_HOST_FAIL",
+    "ACLNN_HOST_TRACE",
+)
 
 
 def run_python(code: str, **environment: str) -> Any:

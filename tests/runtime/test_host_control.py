@@ -10,8 +10,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aclnn_ctypes import POOL_2D, PROTOTYPES, Aclnn, Backward, current_device, environment, library
+from aclnn_ctypes import (
+    ADAPTIVE_2D,
+    ADAPTIVE_FORWARD_2D,
+    POOL_2D,
+    POOL_3D,
+    PROTOTYPES,
+    Aclnn,
+    Backward,
+    Call,
+    Forward,
+    current_device,
+    environment,
+    library,
+)
 from ep_process import run_python
+from strict_device import strict_device
 
 INVALID, NO_MEMORY = 100000, 207001
 CALL = (np.ones((1, 1, 1, 1), np.float32), np.zeros((1, 1, 2, 2), np.float32), np.zeros((1, 1, 1, 1), np.int32))
@@ -137,21 +151,53 @@ answer([[line["thread"], line["call"]] for line in aclnn.trace()])
     assert run_python(code) == [[1, "aclGetRecentErrMsg"], [2, "aclGetRecentErrMsg"]]
 
 
-@pytest.mark.parametrize("soc", [None, "Ascend910B1"])
-def test_notes_where_code_and_documents_differ(soc: str | None) -> None:
-    empty = np.zeros((0, 1, 1, 1), np.float32)
-    with current_device(soc) as aclnn:
-        aclnn.c.aclnnHostTraceStart()
-        call = Backward.of(
-            empty[:, 0], np.zeros((1, 1, 1), np.float32), empty[:, 0].astype(np.int32), CALL[1][0, :, :1, :1]
-        )
-        assert aclnn.check("aclnnAdaptiveMaxPool2dBackward", call) == 0
-        (note,) = [line for line in aclnn.trace() if "note" in line]
-        aclnn.c.aclnnHostTraceStop()
-    assert note == {
-        "note": "gradOutput is empty: gradInput is not written",
-        "function": "aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize",
-    }
+def zeros(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.zeros(shape, dtype)
+
+
+NOTED = [
+    (
+        "gradOutput is empty",
+        ADAPTIVE_2D,
+        Backward.of(zeros(0, 1, 1), zeros(1, 1, 1), zeros(0, 1, 1, dtype=np.int32), zeros(1, 1, 1)),
+        0,
+    ),
+    (
+        "refuse indices",
+        POOL_2D,
+        Backward.of(zeros(1, 1, 1), zeros(1, 1, 1), zeros(1, 1, 2, dtype=np.int32), zeros(1, 1, 1)),
+        561001,
+    ),
+    (
+        "is copied",
+        POOL_2D,
+        Backward.of(zeros(1, 1, 1), zeros(1, 1, 1), zeros(1, 1, 1, dtype=np.int32), zeros(1, 1, 1)),
+        0,
+    ),
+    ("no dilation but 1", POOL_3D, Backward.of(*[zeros(1, 1, 1, 1)] * 2, CALL[2], zeros(1, 1, 1, 1), dilation=[2]), 0),
+    (
+        "561103",
+        ADAPTIVE_FORWARD_2D,
+        Forward.of(zeros(1, 2, 2), zeros(1, 2, 2), zeros(1, 2, 2, dtype=np.int64), output_size=[1, 1]),
+        561103,
+    ),
+]
+
+
+@pytest.mark.parametrize(("note", "api", "call", "code"), NOTED, ids=[note for note, *_ in NOTED])
+def test_notes_where_code_and_documents_differ(note: str, api: str, call: Call, code: int) -> None:
+    with strict_device() as device:
+        device.c.aclnnHostTraceStart()
+        with device.staged(call) as (on_device, _), device.aclnn.arguments(api, on_device) as arguments:
+            actual, executor = device.aclnn.plan(api, arguments)
+            if actual == 0:
+                actual = device.execute(api, executor or 0, None, 0)
+                device.check(device.c.aclrtSynchronizeStream(None))
+        notes = [line for line in device.aclnn.trace() if "note" in line]
+        device.c.aclnnHostTraceStop()
+    assert actual == code
+    assert [note in line["note"] for line in notes] == [True]
+    assert notes[0]["function"].startswith(api)
 
 
 def test_queued_work_in_the_trace() -> None:

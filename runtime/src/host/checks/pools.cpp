@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "host/checks/named_tensor.h"
+#include "host/trace.h"
 #include "host/window.h"
 
 namespace poolgrad::host {
@@ -146,7 +147,10 @@ Status CheckIndicesHaveOutShapeAtFirst(const PoolCall& call) {
 }
 
 Status CheckAdaptiveOutShape(const PoolCall& call) {
-  return CheckDims(Out(call), PooledDims(call, AdaptiveSizes(call), /*channels_last=*/false), ACLNN_ERR_INNER_NULLPTR);
+  const std::vector<int64_t> pooled = PooledDims(call, AdaptiveSizes(call), /*channels_last=*/false);
+  Status status = CheckDims(Out(call), pooled, ACLNN_ERR_INNER_NULLPTR);
+  if (!status.ok()) TraceNote("the documents have 161002 for an out of another shape; the code has 561103");
+  return status;
 }
 
 std::vector<int64_t> AdaptiveSizes(const PoolCall& call) {

@@ -1,8 +1,10 @@
 #include "host/checks/windows.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "host/checks/geometry.h"
+#include "host/trace.h"
 
 namespace poolgrad::host {
 namespace {
@@ -69,7 +71,13 @@ Status CheckPaddingValues(const PoolCall& call) {
   return {};
 }
 
-Status CheckDilationValues(const PoolCall& call) { return CheckAtLeastOne({"dilation", call.dilation}); }
+Status CheckDilationValues(const PoolCall& call) {
+  const std::vector<int64_t>& values = call.dilation->values;
+  if (std::any_of(values.begin(), values.end(), [](int64_t value) { return value > 1; })) {
+    TraceNote("the documents have no dilation but 1; the code takes more");
+  }
+  return CheckAtLeastOne({"dilation", call.dilation});
+}
 
 Status CheckDilationIsOneOutsideAscend950(const PoolCall& call) {
   const int64_t limit = call.on_ascend950() ? kUnlimited : 1;
