@@ -39,7 +39,10 @@ struct OrtKernelContext;
 struct OrtKernelDef;
 struct OrtKernelDefBuilder;
 struct OrtKernelRegistry;
-struct OrtDataTransferImpl;
+struct OrtMemoryInfo;
+struct OrtMemoryDevice;
+struct OrtSyncStream;
+struct OrtRunOptions;
 
 enum OrtErrorCode : int {
   ORT_FAIL = 1,
@@ -49,11 +52,30 @@ enum OrtErrorCode : int {
 enum OrtLoggingLevel : int {
   ORT_LOGGING_LEVEL_INFO = 1,
   ORT_LOGGING_LEVEL_WARNING = 2,
+  ORT_LOGGING_LEVEL_ERROR = 3,
 };
 
 enum OrtHardwareDeviceType : int {
   OrtHardwareDeviceType_CPU = 0,
   OrtHardwareDeviceType_NPU = 2,
+};
+
+enum OrtMemoryInfoDeviceType : int {
+  OrtMemoryInfoDeviceType_CPU = 0,
+  OrtMemoryInfoDeviceType_NPU = 3,
+};
+
+enum OrtDeviceMemoryType : int {
+  OrtDeviceMemoryType_DEFAULT = 0,
+};
+
+enum OrtAllocatorType : int {
+  OrtDeviceAllocator = 0,
+};
+
+enum OrtMemType : int {
+  OrtMemTypeCPUInput = -2,
+  OrtMemTypeCPUOutput = -1,
 };
 
 enum OrtOpAttrType : int {
@@ -97,7 +119,8 @@ struct OrtApi {
                                         std::size_t rank, OrtValue** out);
   Gap<92, 93> gap_92;
   void (*ReleaseStatus)(OrtStatus* status);
-  Gap<94, 99> gap_94;
+  void (*ReleaseMemoryInfo)(OrtMemoryInfo* info);
+  Gap<95, 99> gap_95;
   void (*ReleaseTensorTypeAndShapeInfo)(OrtTensorTypeAndShapeInfo* info);
   Gap<100, 163> gap_100;
   OrtStatus* (*KernelInfoGetAttributeArray_int64)(const OrtKernelInfo* info, const char* name, std::int64_t* out,
@@ -125,7 +148,12 @@ struct OrtApi {
   std::uint32_t (*HardwareDevice_VendorId)(const OrtHardwareDevice* device);
   Gap<309, 317> gap_309;
   const OrtEpApi* (*GetEpApi)();
-  Gap<318, 344> gap_318;
+  OrtStatus* (*GetTensorSizeInBytes)(const OrtValue* value, std::size_t* out);
+  Gap<319, 320> gap_319;
+  OrtStatus* (*CreateMemoryInfo_V2)(const char* name, OrtMemoryInfoDeviceType device_type, std::uint32_t vendor_id,
+                                    std::int32_t device_id, OrtDeviceMemoryType memory_type, std::size_t alignment,
+                                    OrtAllocatorType allocator_type, OrtMemoryInfo** out);
+  Gap<321, 344> gap_321;
   OrtStatus* (*Graph_GetNumNodes)(const OrtGraph* graph, std::size_t* count);
   OrtStatus* (*Graph_GetNodes)(const OrtGraph* graph, const OrtNode** nodes, std::size_t count);
   Gap<346, 349> gap_346;
@@ -153,7 +181,15 @@ struct OrtEpApi {
                                const OrtKeyValuePairs* metadata, const OrtKeyValuePairs* options, OrtEpDevice** out);
   Gap<1, 3> gap_1;
   OrtStatus* (*EpGraphSupportInfo_AddSingleNode)(OrtEpGraphSupportInfo* support, const OrtNode* node);
-  Gap<4, 16> gap_4;
+  Gap<4, 5> gap_4;
+  OrtStatus* (*EpDevice_AddAllocatorInfo)(OrtEpDevice* device, const OrtMemoryInfo* info);
+  Gap<6, 7> gap_6;
+  const OrtMemoryDevice* (*Value_GetMemoryDevice)(const OrtValue* value);
+  Gap<8, 9> gap_8;
+  OrtMemoryInfoDeviceType (*MemoryDevice_GetDeviceType)(const OrtMemoryDevice* device);
+  Gap<10, 11> gap_10;
+  std::uint32_t (*MemoryDevice_GetVendorId)(const OrtMemoryDevice* device);
+  Gap<12, 16> gap_12;
   OrtStatus* (*CreateHardwareDevice)(OrtHardwareDeviceType type, std::uint32_t vendor_id, std::uint32_t device_id,
                                      const char* vendor_name, const OrtKeyValuePairs* metadata,
                                      OrtHardwareDevice** out);
@@ -168,7 +204,9 @@ struct OrtEpApi {
   OrtStatus* (*KernelDefBuilder_SetDomain)(OrtKernelDefBuilder* builder, const char* domain);
   OrtStatus* (*KernelDefBuilder_SetSinceVersion)(OrtKernelDefBuilder* builder, int first, int last);
   OrtStatus* (*KernelDefBuilder_SetExecutionProvider)(OrtKernelDefBuilder* builder, const char* ep_name);
-  Gap<27, 32> gap_27;
+  OrtStatus* (*KernelDefBuilder_SetInputMemType)(OrtKernelDefBuilder* builder, std::size_t input, OrtMemType type);
+  OrtStatus* (*KernelDefBuilder_SetOutputMemType)(OrtKernelDefBuilder* builder, std::size_t output, OrtMemType type);
+  Gap<29, 32> gap_29;
   OrtStatus* (*KernelDefBuilder_Build)(OrtKernelDefBuilder* builder, OrtKernelDef** out);
   void (*ReleaseKernelDef)(OrtKernelDef* kernel_def);
   Gap<34, 41> gap_34;
@@ -183,11 +221,31 @@ struct OrtApiBase {
 
 // The structures below are filled by the provider. They are as long as API 24 has them: onnxruntime reads
 // up to the version written in the first member. Null means "not implemented" where that is allowed.
+struct OrtAllocator {
+  std::uint32_t version;
+  void* (*Alloc)(OrtAllocator* self, std::size_t size);
+  void (*Free)(OrtAllocator* self, void* memory);
+  const OrtMemoryInfo* (*Info)(const OrtAllocator* self);
+  Gap<4, 7> gap_4;
+};
+
+struct OrtDataTransferImpl {
+  std::uint32_t ort_version_supported;
+  void (*Release)(OrtDataTransferImpl* self);
+  bool (*CanCopy)(const OrtDataTransferImpl* self, const OrtMemoryDevice* from, const OrtMemoryDevice* to);
+  OrtStatus* (*CopyTensors)(OrtDataTransferImpl* self, const OrtValue** from, OrtValue** to, OrtSyncStream** streams,
+                            std::size_t count);
+};
+
 struct OrtEp {
   std::uint32_t ort_version_supported;
   const char* (*GetName)(const OrtEp* self);
   OrtStatus* (*GetCapability)(OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* support);
-  Gap<3, 13> gap_3;
+  Gap<3, 8> gap_3;
+  OrtStatus* (*OnRunStart)(OrtEp* self, const OrtRunOptions* options);
+  OrtStatus* (*OnRunEnd)(OrtEp* self, const OrtRunOptions* options, bool synchronize);
+  OrtStatus* (*CreateAllocator)(OrtEp* self, const OrtMemoryInfo* info, OrtAllocator** out);
+  Gap<11, 13> gap_11;
   OrtStatus* (*GetKernelRegistry)(OrtEp* self, const OrtKernelRegistry** out);
   Gap<14, 15> gap_14;
 };
@@ -205,7 +263,10 @@ struct OrtEpFactory {
   void (*ReleaseEp)(OrtEpFactory* self, OrtEp* ep);
   std::uint32_t (*GetVendorId)(const OrtEpFactory* self);
   const char* (*GetVersion)(const OrtEpFactory* self);
-  Gap<8, 11> gap_8;
+  Gap<8, 9> gap_8;
+  OrtStatus* (*CreateAllocator)(OrtEpFactory* self, const OrtMemoryInfo* info, const OrtKeyValuePairs* options,
+                                OrtAllocator** out);
+  void (*ReleaseAllocator)(OrtEpFactory* self, OrtAllocator* allocator);
   OrtStatus* (*CreateDataTransfer)(OrtEpFactory* self, OrtDataTransferImpl** out);
   bool (*IsStreamAware)(const OrtEpFactory* self);
   Gap<13, 18> gap_13;
@@ -237,6 +298,7 @@ struct OrtKernelImpl {
   X(OrtApi, KernelContext_GetInput, 90)                  \
   X(OrtApi, KernelContext_GetOutput, 91)                 \
   X(OrtApi, ReleaseStatus, 93)                           \
+  X(OrtApi, ReleaseMemoryInfo, 94)                       \
   X(OrtApi, ReleaseTensorTypeAndShapeInfo, 99)           \
   X(OrtApi, KernelInfoGetAttributeArray_int64, 163)      \
   X(OrtApi, KernelInfo_GetNodeName, 244)                 \
@@ -250,6 +312,8 @@ struct OrtKernelImpl {
   X(OrtApi, HardwareDevice_Type, 307)                    \
   X(OrtApi, HardwareDevice_VendorId, 308)                \
   X(OrtApi, GetEpApi, 317)                               \
+  X(OrtApi, GetTensorSizeInBytes, 318)                   \
+  X(OrtApi, CreateMemoryInfo_V2, 320)                    \
   X(OrtApi, Graph_GetNumNodes, 344)                      \
   X(OrtApi, Graph_GetNodes, 345)                         \
   X(OrtApi, Node_GetName, 349)                           \
@@ -263,6 +327,10 @@ struct OrtKernelImpl {
   X(OrtApi, KernelInfo_GetOperatorType, 393)             \
   X(OrtEpApi, CreateEpDevice, 0)                         \
   X(OrtEpApi, EpGraphSupportInfo_AddSingleNode, 3)       \
+  X(OrtEpApi, EpDevice_AddAllocatorInfo, 5)              \
+  X(OrtEpApi, Value_GetMemoryDevice, 7)                  \
+  X(OrtEpApi, MemoryDevice_GetDeviceType, 9)             \
+  X(OrtEpApi, MemoryDevice_GetVendorId, 11)              \
   X(OrtEpApi, CreateHardwareDevice, 16)                  \
   X(OrtEpApi, ReleaseHardwareDevice, 17)                 \
   X(OrtEpApi, CreateKernelRegistry, 18)                  \
@@ -274,11 +342,16 @@ struct OrtKernelImpl {
   X(OrtEpApi, KernelDefBuilder_SetDomain, 24)            \
   X(OrtEpApi, KernelDefBuilder_SetSinceVersion, 25)      \
   X(OrtEpApi, KernelDefBuilder_SetExecutionProvider, 26) \
+  X(OrtEpApi, KernelDefBuilder_SetInputMemType, 27)      \
+  X(OrtEpApi, KernelDefBuilder_SetOutputMemType, 28)     \
   X(OrtEpApi, KernelDefBuilder_Build, 32)                \
   X(OrtEpApi, ReleaseKernelDef, 33)                      \
   X(OrtEpApi, EpGraphSupportInfo_LookUpKernel, 41)       \
   X(OrtEp, GetName, 1)                                   \
   X(OrtEp, GetCapability, 2)                             \
+  X(OrtEp, OnRunStart, 8)                                \
+  X(OrtEp, OnRunEnd, 9)                                  \
+  X(OrtEp, CreateAllocator, 10)                          \
   X(OrtEp, GetKernelRegistry, 13)                        \
   X(OrtEpFactory, GetName, 1)                            \
   X(OrtEpFactory, GetVendor, 2)                          \
@@ -287,8 +360,16 @@ struct OrtKernelImpl {
   X(OrtEpFactory, ReleaseEp, 5)                          \
   X(OrtEpFactory, GetVendorId, 6)                        \
   X(OrtEpFactory, GetVersion, 7)                         \
+  X(OrtEpFactory, CreateAllocator, 9)                    \
+  X(OrtEpFactory, ReleaseAllocator, 10)                  \
   X(OrtEpFactory, CreateDataTransfer, 11)                \
   X(OrtEpFactory, IsStreamAware, 12)                     \
+  X(OrtAllocator, Alloc, 1)                              \
+  X(OrtAllocator, Free, 2)                               \
+  X(OrtAllocator, Info, 3)                               \
+  X(OrtDataTransferImpl, Release, 1)                     \
+  X(OrtDataTransferImpl, CanCopy, 2)                     \
+  X(OrtDataTransferImpl, CopyTensors, 3)                 \
   X(OrtKernelImpl, Compute, 1)                           \
   X(OrtKernelImpl, Release, 2)
 
@@ -298,6 +379,8 @@ POOLGRAD_ORT_SLOTS(POOLGRAD_ORT_CHECK_SLOT)
 
 static_assert(sizeof(OrtEp) == 120, "size of OrtEp in API 24");
 static_assert(sizeof(OrtEpFactory) == 144, "size of OrtEpFactory in API 24");
+static_assert(sizeof(OrtAllocator) == 56, "size of OrtAllocator in API 24");
+static_assert(sizeof(OrtDataTransferImpl) == 32, "size of OrtDataTransferImpl in API 24");
 static_assert(sizeof(OrtKernelImpl) == 40, "size of OrtKernelImpl in API 24");
 
 }  // namespace poolgrad::ort

@@ -30,6 +30,12 @@ std::string SocName(const Api& api) {
   return name == nullptr ? "" : name;
 }
 
+bool SharesHostMemory(const Api& api) {
+  aclrtRunMode mode = ACL_HOST;
+  Check(api, "aclrtGetRunMode", api.aclrtGetRunMode(&mode));
+  return mode == ACL_DEVICE;
+}
+
 std::optional<std::int64_t> Architecture(const Api& api) {
   std::int64_t value = 0;
   if (api.aclrtGetDeviceInfo == nullptr) return std::nullopt;
@@ -61,6 +67,7 @@ Backend::Backend(BackendKind kind, const Api& api) : kind_(kind), api_(api) {
   AttachThread();  // a device that does not open must be known before a session relies on it
   soc_name_ = SocName(api_);
   product_ = ProductOf(soc_name_, Architecture(api_));
+  shares_host_memory_ = SharesHostMemory(api_);
 }
 
 void Backend::AttachThread() const {

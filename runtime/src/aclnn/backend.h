@@ -32,6 +32,10 @@ class Backend {
   const std::string& soc_name() const { return soc_name_; }
   Product product() const { return product_; }
 
+  // Whether the device works on host memory: the process runs beside it, or it is the host. Else operands have to
+  // be in memory from aclrtMalloc.
+  bool shares_host_memory() const { return shares_host_memory_; }
+
  private:
   Backend(BackendKind kind, const Api& api);
 
@@ -40,6 +44,7 @@ class Backend {
   std::uint32_t device_count_;
   std::string soc_name_;
   Product product_;
+  bool shares_host_memory_;
 };
 
 }  // namespace poolgrad::aclnn

@@ -21,8 +21,9 @@ using Handle = std::unique_ptr<T, Release<Released>>;
 using TensorHandle = Handle<aclTensor, const aclTensor>;
 using IntArrayHandle = Handle<aclIntArray, const aclIntArray>;
 using ExecutorHandle = Handle<aclOpExecutor>;
-using StreamHandle = Handle<void>;  // aclrtStream is void*
+using EventHandle = Handle<void>;  // aclrtEvent and aclrtStream are void*
 using MemoryHandle = Handle<void>;
+using StreamHandle = std::shared_ptr<void>;  // shared with threads that wait for the stream while it is replaced
 
 }  // namespace poolgrad::aclnn
 

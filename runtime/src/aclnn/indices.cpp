@@ -6,25 +6,37 @@
 namespace poolgrad::aclnn {
 namespace {
 
+// Checks a part of the tensor, which starts at the given byte of it.
 template <typename Index>
-void CheckIndicesOf(const Index* indices, std::int64_t count, std::int64_t plane) {
-  for (std::int64_t i = 0; i < count; ++i) {
+void CheckPart(const void* part, std::size_t offset, std::size_t bytes, std::int64_t plane) {
+  const Index* indices = static_cast<const Index*>(part);
+  const std::size_t count = bytes / sizeof(Index);
+  for (std::size_t i = 0; i < count; ++i) {
     if (indices[i] < 0 || indices[i] >= plane) {
-      throw std::runtime_error("argmax holds " + std::to_string(indices[i]) + " at flat position " + std::to_string(i) +
-                               ", outside the plane of " + std::to_string(plane) + " elements");
+      throw std::runtime_error("argmax holds " + std::to_string(indices[i]) + " at flat position " +
+                               std::to_string(offset / sizeof(Index) + i) + ", outside the plane of " +
+                               std::to_string(plane) + " elements");
     }
   }
+}
+
+using PartCheck = void(const void* part, std::size_t offset, std::size_t bytes, std::int64_t plane);
+
+PartCheck* CheckOf(const TensorView& indices) {
+  return indices.type == ACL_INT32 ? CheckPart<std::int32_t> : CheckPart<std::int64_t>;
 }
 
 }  // namespace
 
 void CheckIndices(const TensorView& indices, std::int64_t plane) {
-  const std::int64_t count = ElementCount(indices);
-  if (indices.type == ACL_INT32) {
-    CheckIndicesOf(static_cast<const std::int32_t*>(indices.data), count, plane);
-  } else {
-    CheckIndicesOf(static_cast<const std::int64_t*>(indices.data), count, plane);
-  }
+  CheckOf(indices)(indices.data, 0, ByteCount(indices), plane);
+}
+
+void CheckIndices(const TensorView& indices, std::int64_t plane, Stream& stream) {
+  PartCheck* const check = CheckOf(indices);
+  stream.Read(indices.data, ByteCount(indices), [=](const void* part, std::size_t offset, std::size_t bytes) {
+    check(part, offset, bytes, plane);
+  });
 }
 
 }  // namespace poolgrad::aclnn

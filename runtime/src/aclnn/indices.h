@@ -2,6 +2,7 @@
 #ifndef POOLGRAD_ACLNN_INDICES_H_
 #define POOLGRAD_ACLNN_INDICES_H_
 
+#include "aclnn/stream.h"
 #include "aclnn/tensor_view.h"
 
 namespace poolgrad::aclnn {
@@ -9,6 +10,9 @@ namespace poolgrad::aclnn {
 // Throws std::runtime_error with value and position if an index of `indices`, an int32 or int64 tensor in
 // host memory, lies outside [0, plane).
 void CheckIndices(const TensorView& indices, std::int64_t plane);
+
+// The same of a tensor in device memory, read in the order of the stream.
+void CheckIndices(const TensorView& indices, std::int64_t plane, Stream& stream);
 
 }  // namespace poolgrad::aclnn
 

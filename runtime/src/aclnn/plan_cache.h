@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "aclnn/device_buffer.h"
 #include "aclnn/plan.h"
-#include "aclnn/stream_pool.h"
 
 namespace poolgrad::aclnn {
 

@@ -6,25 +6,33 @@
 namespace poolgrad::aclnn {
 namespace {
 
-void Copy(const Api& api, void* to, const void* from, std::size_t bytes, aclrtMemcpyKind kind) {
-  Check(api, "aclrtMemcpy", api.aclrtMemcpy(to, bytes, from, bytes, kind));
-}
+// The operands of one call on their way to the device and back.
+class Staging {
+ public:
+  Staging(const Backend& backend, StreamResources& resources) : resources_(resources) {
+    if (!resources.copier) resources.copier.emplace(backend);
+  }
 
-TensorView OnDevice(const TensorView& view, DeviceBuffer& buffer) {
-  TensorView device = view;
-  device.data = buffer.Reserve(ByteCount(view));
-  return device;
-}
+  // Device memory for the view's elements, in the buffer of this number.
+  TensorView OnDevice(const TensorView& view, std::size_t operand) {
+    TensorView device = view;
+    device.data = resources_.operands[operand].Reserve(ByteCount(view));
+    return device;
+  }
 
-TensorView CopiedToDevice(const Api& api, const TensorView& view, DeviceBuffer& buffer) {
-  const TensorView device = OnDevice(view, buffer);
-  Copy(api, device.data, view.data, ByteCount(view), ACL_MEMCPY_HOST_TO_DEVICE);
-  return device;
-}
+  TensorView CopiedToDevice(const TensorView& view, std::size_t operand) {
+    const TensorView device = OnDevice(view, operand);
+    resources_.copier->CopyToDevice(device.data, view.data, ByteCount(view), resources_.stream.get());
+    return device;
+  }
 
-void CopyToHost(const Api& api, const TensorView& to, const TensorView& from) {
-  Copy(api, to.data, from.data, ByteCount(to), ACL_MEMCPY_DEVICE_TO_HOST);
-}
+  void CopyToHost(const TensorView& to, const TensorView& from) {
+    resources_.copier->CopyToHost(to.data, from.data, ByteCount(to), resources_.stream.get());
+  }
+
+ private:
+  StreamResources& resources_;
+};
 
 template <typename Call>
 void Compute(const Backend& backend, const Call& call, PlanCache& plans, StreamResources& resources) {
@@ -37,29 +45,31 @@ void Compute(const Backend& backend, const Call& call, PlanCache& plans, StreamR
 
 void RunForwardOnHostMemory(const Backend& backend, const ForwardCall& call, PlanCache& plans,
                             StreamResources& resources) {
-  if (backend.kind() == BackendKind::kHost) return Compute(backend, call, plans, resources);
-  const Api& api = backend.api();
+  if (backend.shares_host_memory()) return Compute(backend, call, plans, resources);
+  Staging staging(backend, resources);
   ForwardCall device = call;
-  device.self = CopiedToDevice(api, call.self, resources.operands[0]);
-  device.out = OnDevice(call.out, resources.operands[1]);
-  device.indices = OnDevice(call.indices, resources.operands[2]);
+  device.self = staging.CopiedToDevice(call.self, 0);
+  device.out = staging.OnDevice(call.out, 1);
+  device.indices = staging.OnDevice(call.indices, 2);
   Compute(backend, device, plans, resources);
-  CopyToHost(api, call.out, device.out);
-  CopyToHost(api, call.indices, device.indices);
+  staging.CopyToHost(call.out, device.out);
+  staging.CopyToHost(call.indices, device.indices);
 }
 
 void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, PlanCache& plans,
                              StreamResources& resources) {
-  if (backend.kind() == BackendKind::kHost) return Compute(backend, call, plans, resources);
-  CheckIndices(call.indices, PlaneSize(call.self));
-  const Api& api = backend.api();
+  // The host library checks by itself where it can.
+  const bool is_in_place = backend.shares_host_memory();
+  if (!is_in_place || backend.kind() == BackendKind::kCann) CheckIndices(call.indices, PlaneSize(call.self));
+  if (is_in_place) return Compute(backend, call, plans, resources);
+  Staging staging(backend, resources);
   BackwardCall device = call;
-  device.grad_output = CopiedToDevice(api, call.grad_output, resources.operands[0]);
-  device.self = OnDevice(call.self, resources.operands[1]);  // its values are not read, so not copied
-  device.indices = CopiedToDevice(api, call.indices, resources.operands[2]);
-  device.grad_input = OnDevice(call.grad_input, resources.operands[3]);
+  device.grad_output = staging.CopiedToDevice(call.grad_output, 0);
+  device.self = staging.OnDevice(call.self, 1);  // its values are not read, so not copied
+  device.indices = staging.CopiedToDevice(call.indices, 2);
+  device.grad_input = staging.OnDevice(call.grad_input, 3);
   Compute(backend, device, plans, resources);
-  CopyToHost(api, call.grad_input, device.grad_input);
+  staging.CopyToHost(call.grad_input, device.grad_input);
 }
 
 }  // namespace poolgrad::aclnn

@@ -1,14 +1,15 @@
-// Where the operands of a call lie: onnxruntime's tensors are in host memory, a device wants them in its own.
+// Calls whose operands are in host memory.
 #ifndef POOLGRAD_ACLNN_STAGING_H_
 #define POOLGRAD_ACLNN_STAGING_H_
 
 #include "aclnn/plan_cache.h"
+#include "aclnn/stream_pool.h"
 
 namespace poolgrad::aclnn {
 
-// Runs a call whose operands are in host memory, and returns when grad_input is written. The host backend
-// works on them in place; for a device they are copied there and back, after the indices, which a device
-// follows unchecked, were found in range. Throws std::runtime_error.
+// Runs the call and returns when grad_input is written. A backend that shares the host's memory works on the operands
+// in place; for another they are copied to the device and back, after the indices, which a device follows unchecked,
+// were found in range. Throws std::runtime_error.
 void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, PlanCache& plans,
                              StreamResources& resources);
 

@@ -15,6 +15,9 @@ enum class Direction {
   kBackward,  // x, grad, argmax -> y, where y has the shape and type of x
 };
 
+constexpr std::size_t InputCount(Direction direction) { return direction == Direction::kForward ? 1 : 3; }
+constexpr std::size_t OutputCount(Direction direction) { return direction == Direction::kForward ? 2 : 1; }
+
 struct DialectOp {
   const char* name;
   Direction direction;

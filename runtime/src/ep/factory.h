@@ -2,8 +2,12 @@
 #ifndef POOLGRAD_EP_FACTORY_H_
 #define POOLGRAD_EP_FACTORY_H_
 
+#include <memory>
+
 #include "ep/backend_choice.h"
 #include "ep/logger.h"
+#include "ep/memory_domain.h"
+#include "ep/options.h"
 #include "ep/ort_context.h"
 
 namespace poolgrad::ep {
@@ -24,6 +28,9 @@ class Factory : public ort::OrtEpFactory {
                                       const ort::OrtKeyValuePairs* const* metadata, std::size_t device_count,
                                       const ort::OrtSessionOptions* session_options, const ort::OrtLogger* logger,
                                       ort::OrtEp** out) noexcept;
+  static ort::OrtStatus* CreateAllocatorImpl(ort::OrtEpFactory* self, const ort::OrtMemoryInfo* info,
+                                             const ort::OrtKeyValuePairs* options, ort::OrtAllocator** out) noexcept;
+  static void ReleaseAllocatorImpl(ort::OrtEpFactory* self, ort::OrtAllocator* allocator) noexcept;
   static ort::OrtStatus* CreateDataTransferImpl(ort::OrtEpFactory* self, ort::OrtDataTransferImpl** out) noexcept;
   static bool IsStreamAwareImpl(const ort::OrtEpFactory* self) noexcept;
   static void ReleaseEpImpl(ort::OrtEpFactory* self, ort::OrtEp* ep) noexcept;
@@ -33,8 +40,13 @@ class Factory : public ort::OrtEpFactory {
                                            std::size_t device_count);
   ort::OrtEpDevice* CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware);
 
+  // The memory for the tensors of a session on this backend; null for host memory. Throws InvalidArgument if the
+  // session asks for what there is not.
+  const MemoryDomain* ChooseDomain(const aclnn::Backend& backend, Memory memory) const;
+
   EpContext ort_;
   Logger logger_;
+  std::unique_ptr<MemoryDomain> domain_;   // null where the automatic backend shares the host's memory
   OrtHandle<ort::OrtHardwareDevice> npu_;  // made here where onnxruntime's discovery does not list it
 };
 

@@ -4,9 +4,9 @@
 
 namespace poolgrad::ep {
 
-Kernel::Kernel(const OrtContext& ort, std::shared_ptr<Device> device, const DialectOp& op,
-               const ort::OrtKernelInfo* info)
-    : ort::OrtKernelImpl{}, operation_(ort, std::move(device), op, info) {
+Kernel::Kernel(const OrtContext& ort, std::shared_ptr<Placement> placement, const DialectOp& op,
+               const ort::OrtKernelInfo* info, const IndexTrust& trust)
+    : ort::OrtKernelImpl{}, operation_(ort, std::move(placement), op, info, trust) {
   ort_version_supported = ort.version;
   Compute = ComputeImpl;
   Release = ReleaseImpl;

@@ -9,7 +9,8 @@ namespace poolgrad::ep {
 class Kernel : public ort::OrtKernelImpl {
  public:
   // See Operation.
-  Kernel(const OrtContext& ort, std::shared_ptr<Device> device, const DialectOp& op, const ort::OrtKernelInfo* info);
+  Kernel(const OrtContext& ort, std::shared_ptr<Placement> placement, const DialectOp& op,
+         const ort::OrtKernelInfo* info, const IndexTrust& trust);
 
  private:
   static ort::OrtStatus* ComputeImpl(ort::OrtKernelImpl* self, ort::OrtKernelContext* context) noexcept;

@@ -12,13 +12,16 @@ class Logger {
  public:
   Logger(const ort::OrtApi& api, const ort::OrtLogger* logger) : api_(api), logger_(logger) {}
 
-  void Info(const std::string& message) const {
-    ort::OrtStatus* status = api_.Logger_LogMessage(logger_, ort::ORT_LOGGING_LEVEL_INFO, message.c_str(),
-                                                    "poolgrad_ep", 0, "AclnnExecutionProvider");
+  void Info(const std::string& message) const { Log(ort::ORT_LOGGING_LEVEL_INFO, message); }
+  void Error(const std::string& message) const { Log(ort::ORT_LOGGING_LEVEL_ERROR, message); }
+
+ private:
+  void Log(ort::OrtLoggingLevel level, const std::string& message) const {
+    ort::OrtStatus* status =
+        api_.Logger_LogMessage(logger_, level, message.c_str(), "poolgrad_ep", 0, "AclnnExecutionProvider");
     if (status != nullptr) api_.ReleaseStatus(status);  // a lost log line is no reason to fail
   }
 
- private:
   const ort::OrtApi& api_;
   const ort::OrtLogger* logger_;
 };

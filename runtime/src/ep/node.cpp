@@ -40,9 +40,13 @@ std::string Label(const std::string& op_type, const std::string& name) {
 }
 
 std::string Label(const OrtContext& ort, const ort::OrtNode* node) {
+  return Label(OperatorType(ort, node), NameOf(ort, node));
+}
+
+std::string NameOf(const OrtContext& ort, const ort::OrtNode* node) {
   const char* name = nullptr;
   Check(ort.api, ort.api.Node_GetName(node, &name));
-  return Label(OperatorType(ort, node), name);
+  return name;
 }
 
 std::string OperatorType(const OrtContext& ort, const ort::OrtNode* node) {
@@ -51,22 +55,32 @@ std::string OperatorType(const OrtContext& ort, const ort::OrtNode* node) {
   return op_type;
 }
 
-std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count) {
+std::vector<const ort::OrtValueInfo*> InputValuesOf(const OrtContext& ort, const ort::OrtNode* node,
+                                                    std::size_t count) {
   std::size_t actual = 0;
   Check(ort.api, ort.api.Node_GetNumInputs(node, &actual));
   RequireCount("inputs", actual, count);
   std::vector<const ort::OrtValueInfo*> inputs(count);
   Check(ort.api, ort.api.Node_GetInputs(node, inputs.data(), count));
-  return ArgumentsOf(ort, inputs);
+  return inputs;
 }
 
-std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count) {
+std::vector<const ort::OrtValueInfo*> OutputValuesOf(const OrtContext& ort, const ort::OrtNode* node,
+                                                     std::size_t count) {
   std::size_t actual = 0;
   Check(ort.api, ort.api.Node_GetNumOutputs(node, &actual));
   RequireCount("outputs", actual, count);
   std::vector<const ort::OrtValueInfo*> outputs(count);
   Check(ort.api, ort.api.Node_GetOutputs(node, outputs.data(), count));
-  return ArgumentsOf(ort, outputs);
+  return outputs;
+}
+
+std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count) {
+  return ArgumentsOf(ort, InputValuesOf(ort, node, count));
+}
+
+std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count) {
+  return ArgumentsOf(ort, OutputValuesOf(ort, node, count));
 }
 
 Argument ReadArgument(const OrtContext& ort, const ort::OrtTensorTypeAndShapeInfo* info) {

@@ -16,7 +16,14 @@ std::vector<const ort::OrtNode*> NodesOf(const OrtContext& ort, const ort::OrtGr
 std::string Label(const std::string& op_type, const std::string& name);
 std::string Label(const OrtContext& ort, const ort::OrtNode* node);
 
+std::string NameOf(const OrtContext& ort, const ort::OrtNode* node);
 std::string OperatorType(const OrtContext& ort, const ort::OrtNode* node);
+
+// The node's inputs, or outputs; a value is the same object wherever its graph uses it. Throws InvalidArgument if
+// these are not `count`.
+std::vector<const ort::OrtValueInfo*> InputValuesOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count);
+std::vector<const ort::OrtValueInfo*> OutputValuesOf(const OrtContext& ort, const ort::OrtNode* node,
+                                                     std::size_t count);
 
 // Types and shapes of the node's inputs, or outputs. Throws InvalidArgument if these are not `count` tensors.
 std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count);

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "aclnn/staging.h"
 #include "ep/node.h"
 #include "ep/operands.h"
 
@@ -21,14 +20,15 @@ std::string NodeName(const OrtContext& ort, const ort::OrtKernelInfo* info) {
 
 }  // namespace
 
-Operation::Operation(const OrtContext& ort, std::shared_ptr<Device> device, const DialectOp& op,
-                     const ort::OrtKernelInfo* info)
+Operation::Operation(const OrtContext& ort, std::shared_ptr<Placement> placement, const DialectOp& op,
+                     const ort::OrtKernelInfo* info, const IndexTrust& trust)
     : ort_(ort),
-      device_(std::move(device)),
+      placement_(std::move(placement)),
       op_(op),
       label_(Label(op.name, NodeName(ort, info))),
       attributes_(ReadAttributes(op, KernelAttributes(ort, info))),
-      plans_(device_->backend, device_->deterministic) {}
+      trusts_indices_(trust.Covers(NodeName(ort, info))),
+      plans_(placement_->backend(), placement_->deterministic()) {}
 
 ort::OrtStatus* Operation::Run(ort::OrtKernelContext* context) noexcept {
   return Guard(ort_.api, [&] {
@@ -48,7 +48,7 @@ ort::OrtStatus* Operation::Run(ort::OrtKernelContext* context) noexcept {
 
 void Operation::RunForward(ort::OrtKernelContext* context) {
   const Tensor x = Input(ort_, context, 0);
-  const Route& route = CheckForward(op_, attributes_, device_->backend.product(), x.argument);
+  const Route& route = CheckForward(op_, attributes_, placement_->backend().product(), x.argument);
   const Shape pooled = PooledShape(op_, attributes_, x.argument.shape);
   const Tensor y = Output(ort_, context, 0, pooled, x.argument.type);
   const Tensor argmax = Output(ort_, context, 1, pooled, *attributes_.argmax_type);
@@ -58,9 +58,7 @@ void Operation::RunForward(ort::OrtKernelContext* context) {
   const OperandView argmax_view(argmax, route.view_rank);
   const aclnn::ForwardCall call{route.entry,       x_view.Get(),       y_view.Get(),
                                 argmax_view.Get(), attributes_.window, attributes_.output_size};
-  device_->streams.With([&](aclnn::StreamResources& resources) {
-    aclnn::RunForwardOnHostMemory(device_->backend, call, plans_, resources);
-  });
+  placement_->Run(call, plans_);
 }
 
 void Operation::RunBackward(ort::OrtKernelContext* context) {
@@ -68,23 +66,18 @@ void Operation::RunBackward(ort::OrtKernelContext* context) {
   const Tensor grad = Input(ort_, context, 1);
   const Tensor argmax = Input(ort_, context, 2);
   const Route& route =
-      CheckBackward(op_, attributes_, device_->backend.product(), {x.argument, grad.argument, argmax.argument});
+      CheckBackward(op_, attributes_, placement_->backend().product(), {x.argument, grad.argument, argmax.argument});
   const Tensor y = Output(ort_, context, 0, x.argument.shape, x.argument.type);
   if (y.argument.shape.IsEmpty()) return;
   const OperandView grad_view(grad, route.view_rank);
   const OperandView x_view(x, route.view_rank);
   const OperandView argmax_view(argmax, route.view_rank);
   const OperandView y_view(y, route.view_rank);
-  if (grad.argument.shape.IsEmpty()) {
-    // aclnn leaves the output as it is when there is nothing to add.
-    std::memset(y.data, 0, aclnn::ByteCount(y_view.Get()));
-    return;
-  }
+  // aclnn leaves the output as it is when there is nothing to add.
+  if (grad.argument.shape.IsEmpty()) return placement_->Clear(y_view.Get());
   const aclnn::BackwardCall call{route.entry,       grad_view.Get(), x_view.Get(),
                                  argmax_view.Get(), y_view.Get(),    attributes_.window};
-  device_->streams.With([&](aclnn::StreamResources& resources) {
-    aclnn::RunBackwardOnHostMemory(device_->backend, call, plans_, resources);
-  });
+  placement_->Run(call, plans_, trusts_indices_);
 }
 
 }  // namespace poolgrad::ep

@@ -6,28 +6,19 @@
 #include <string>
 
 #include "aclnn/plan_cache.h"
-#include "aclnn/stream_pool.h"
 #include "ep/attributes.h"
+#include "ep/index_trust.h"
 #include "ep/legality.h"
 #include "ep/ort_context.h"
+#include "ep/placement.h"
 
 namespace poolgrad::ep {
-
-// What the operations of a session share. They hold it by shared_ptr: onnxruntime need not release kernels
-// before the provider.
-struct Device {
-  Device(const aclnn::Backend& opened, bool deterministic)
-      : backend(opened), deterministic(deterministic), streams(opened) {}
-
-  const aclnn::Backend& backend;
-  const bool deterministic;
-  aclnn::StreamPool streams;
-};
 
 class Operation {
  public:
   // Throws InvalidArgument if the attributes are not what the operator needs.
-  Operation(const OrtContext& ort, std::shared_ptr<Device> device, const DialectOp& op, const ort::OrtKernelInfo* info);
+  Operation(const OrtContext& ort, std::shared_ptr<Placement> placement, const DialectOp& op,
+            const ort::OrtKernelInfo* info, const IndexTrust& trust);
 
   // A failure becomes a status that names the node.
   ort::OrtStatus* Run(ort::OrtKernelContext* context) noexcept;
@@ -37,10 +28,11 @@ class Operation {
   void RunBackward(ort::OrtKernelContext* context);
 
   OrtContext ort_;
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<Placement> placement_;
   const DialectOp& op_;
   std::string label_;
   Attributes attributes_;
+  bool trusts_indices_;
   aclnn::PlanCache plans_;
 };
 

@@ -11,14 +11,38 @@ bool Switch(const std::string& key, const std::string& value) {
   return value == "1";
 }
 
-void Set(Options& options, const std::string& key, const char* value) {
-  if (key == "backend") {
-    options.backend = value;
-  } else if (key == "deterministic") {
-    options.deterministic = Switch(key, value);
-  } else {
-    throw InvalidArgument("'" + key + "' is no provider option; there are: backend, deterministic");
+Memory MemoryOf(const std::string& value) {
+  if (value == "auto") return Memory::kAuto;
+  if (value == "device") return Memory::kDevice;
+  if (value == "host") return Memory::kHost;
+  throw InvalidArgument("provider option memory is '" + value + "'; it takes auto, device or host");
+}
+
+struct Option {
+  const char* key;
+  void (*set)(Options& options, const std::string& key, const std::string& value);
+};
+
+constexpr Option kOptions[] = {
+    {"backend", [](Options& options, const std::string&, const std::string& value) { options.backend = value; }},
+    {"check_indices", [](Options& options, const std::string& key, const std::string& value) {
+       options.check_indices = Switch(key, value);
+     }},
+    {"deterministic", [](Options& options, const std::string& key, const std::string& value) {
+       options.deterministic = Switch(key, value);
+     }},
+    {"memory", [](Options& options, const std::string&, const std::string& value) {
+       options.memory = MemoryOf(value);
+     }},
+};
+
+void Set(Options& options, const std::string& key, const std::string& value) {
+  std::string known;
+  for (const Option& option : kOptions) {
+    if (key == option.key) return option.set(options, key, value);
+    known += std::string(known.empty() ? "" : ", ") + option.key;
   }
+  throw InvalidArgument("'" + key + "' is no provider option; there are: " + known);
 }
 
 }  // namespace

@@ -8,9 +8,14 @@
 
 namespace poolgrad::ep {
 
+// Where the tensors of a session lie.
+enum class Memory { kAuto, kDevice, kHost };
+
 struct Options {
   std::string backend = "auto";
   bool deterministic = false;
+  Memory memory = Memory::kAuto;  // auto: in device memory where the backend has its own
+  bool check_indices = true;      // of gradients in device memory
 };
 
 // Reads the session entries "ep.aclnnexecutionprovider.<key>", in which form onnxruntime passes provider

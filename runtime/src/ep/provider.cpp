@@ -1,19 +1,29 @@
 #include "ep/provider.h"
 
+#include "ep/allocator.h"
 #include "ep/node.h"
 
 namespace poolgrad::ep {
 
-Provider::Provider(const EpContext& ort, const aclnn::Backend& backend, bool deterministic, const Logger& logger)
+Provider::Provider(const EpContext& ort, const aclnn::Backend& backend, const MemoryDomain* domain,
+                   const Options& options, const Logger& session_logger, const Logger& process_logger)
     : ort::OrtEp{},
       ort_(ort),
       backend_(backend),
-      logger_(logger),
-      registry_(ort_, std::make_shared<Device>(backend, deterministic)) {
+      domain_(domain),
+      stream_(domain == nullptr ? nullptr : domain->streams->Create(backend)),
+      session_logger_(session_logger),
+      process_logger_(process_logger),
+      trust_(!options.check_indices),
+      registry_(ort_, backend, stream_, options.deterministic, trust_) {
   ort_version_supported = ort.version;
   GetName = GetNameImpl;
   GetCapability = GetCapabilityImpl;
   GetKernelRegistry = GetKernelRegistryImpl;
+  if (domain == nullptr) return;
+  OnRunStart = OnRunStartImpl;
+  OnRunEnd = OnRunEndImpl;
+  CreateAllocator = CreateAllocatorImpl;
 }
 
 const char* Provider::GetNameImpl(const ort::OrtEp*) noexcept { return kProviderName; }
@@ -22,7 +32,11 @@ ort::OrtStatus* Provider::GetCapabilityImpl(ort::OrtEp* self, const ort::OrtGrap
                                             ort::OrtEpGraphSupportInfo* support) noexcept {
   Provider& provider = *static_cast<Provider*>(self);
   return Guard(provider.ort_.api, [&] {
-    for (const ort::OrtNode* node : NodesOf(provider.ort_, graph)) provider.Consider(node, support);
+    std::vector<Claim> claims;
+    for (const ort::OrtNode* node : NodesOf(provider.ort_, graph)) {
+      if (const std::optional<Claim> claim = provider.Consider(node, support)) claims.push_back(*claim);
+    }
+    provider.trust_.Learn(provider.ort_, claims);
   });
 }
 
@@ -31,17 +45,24 @@ ort::OrtStatus* Provider::GetKernelRegistryImpl(ort::OrtEp* self, const ort::Ort
   return nullptr;
 }
 
-// Throws InvalidArgument if the node cannot run, as far as its arguments are known.
-void Provider::CheckNode(const DialectOp& op, const Attributes& attributes, const ort::OrtNode* node) {
-  if (op.direction == Direction::kBackward) {
-    const std::vector<Argument> inputs = InputsOf(ort_, node, 3);
-    RequireFunction(op, CheckBackward(op, attributes, backend_.product(), {inputs[0], inputs[1], inputs[2]}));
-    return;
-  }
-  RequireFunction(op, CheckForward(op, attributes, backend_.product(), InputsOf(ort_, node, 1)[0]));
-  // The body of a model decides what type onnxruntime gives argmax.
-  Require(OutputsOf(ort_, node, 2)[1].type == attributes.argmax_type,
-          std::string("argmax is not of the type that the attribute ") + op.index_type + " says");
+ort::OrtStatus* Provider::OnRunStartImpl(ort::OrtEp* self, const ort::OrtRunOptions*) noexcept {
+  Provider& provider = *static_cast<Provider*>(self);
+  return Guard(provider.ort_.api, [&] { provider.stream_->BeginUse(); });
+}
+
+// Waits also where a run option asks not to: only so are results in device memory good for any other session.
+ort::OrtStatus* Provider::OnRunEndImpl(ort::OrtEp* self, const ort::OrtRunOptions*, bool) noexcept {
+  Provider& provider = *static_cast<Provider*>(self);
+  return Guard(provider.ort_.api, [&] { provider.stream_->EndUse(); });
+}
+
+ort::OrtStatus* Provider::CreateAllocatorImpl(ort::OrtEp* self, const ort::OrtMemoryInfo*,
+                                              ort::OrtAllocator** out) noexcept {
+  Provider& provider = *static_cast<Provider*>(self);
+  return Guard(provider.ort_.api, [&] {
+    *out = new Allocator(provider.ort_, provider.process_logger_, provider.domain_->info.get(),
+                         std::make_unique<aclnn::SessionMemory>(provider.stream_));
+  });
 }
 
 void Provider::RequireFunction(const DialectOp& op, const Route& route) {
@@ -49,20 +70,36 @@ void Provider::RequireFunction(const DialectOp& op, const Route& route) {
   Require(function.found(), [&] { return std::string("no library of this CANN has ") + function.phase_2; });
 }
 
+// The route of the node. Throws InvalidArgument if it cannot run, as far as its arguments are known.
+const Route& Provider::CheckNode(const DialectOp& op, const ort::OrtNode* node) {
+  const Attributes attributes = ReadAttributes(op, NodeAttributes(ort_, node));
+  if (op.direction == Direction::kBackward) {
+    const std::vector<Argument> inputs = InputsOf(ort_, node, InputCount(op.direction));
+    return CheckBackward(op, attributes, backend_.product(), {inputs[0], inputs[1], inputs[2]});
+  }
+  const Route& route = CheckForward(op, attributes, backend_.product(), InputsOf(ort_, node, InputCount(op.direction))[0]);
+  // The body of a model decides what type onnxruntime gives argmax.
+  Require(OutputsOf(ort_, node, OutputCount(op.direction))[1].type == attributes.argmax_type,
+          std::string("argmax is not of the type that the attribute ") + op.index_type + " says");
+  return route;
+}
+
 // Claims the node, or leaves it to its function body and logs why.
-void Provider::Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support) {
+std::optional<Claim> Provider::Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support) {
   const ort::OrtKernelDef* kernel_def = nullptr;
   Check(ort_.api, ort_.ep_api.EpGraphSupportInfo_LookUpKernel(support, node, &kernel_def));
-  if (kernel_def == nullptr) return;
-  const DialectOp* op = FindDialectOp(OperatorType(ort_, node).c_str());
+  const DialectOp* op = kernel_def == nullptr ? nullptr : FindDialectOp(OperatorType(ort_, node).c_str());
+  if (op == nullptr) return std::nullopt;
+  const Route* route = nullptr;
   try {
-    const Attributes attributes = ReadAttributes(*op, NodeAttributes(ort_, node));
-    CheckNode(*op, attributes, node);
+    route = &CheckNode(*op, node);
+    RequireFunction(*op, *route);
   } catch (const Error& reason) {
-    logger_.Info(Label(ort_, node) + " is left to its function body: " + reason.what());
-    return;
+    session_logger_.Info(Label(ort_, node) + " is left to its function body: " + reason.what());
+    return std::nullopt;
   }
   Check(ort_.api, ort_.ep_api.EpGraphSupportInfo_AddSingleNode(support, node));
+  return Claim{node, op, route->entry};
 }
 
 }  // namespace poolgrad::ep

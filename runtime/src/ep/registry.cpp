@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "ep/kernel_definition.h"
+
 namespace poolgrad::ep {
 namespace {
 
@@ -11,40 +13,46 @@ OrtHandle<ort::OrtKernelRegistry> CreateRegistry(const EpContext& ort) {
   return {registry, ort.ep_api.ReleaseKernelRegistry};
 }
 
-// Without type constraints: onnxruntime cannot match these against a node that has a function body. The
-// provider checks types itself before it claims a node.
-OrtHandle<ort::OrtKernelDef> Define(const EpContext& ort, const DialectOp& op) {
-  const ort::OrtEpApi& api = ort.ep_api;
-  ort::OrtKernelDefBuilder* created = nullptr;
-  Check(ort.api, api.CreateKernelDefBuilder(&created));
-  const OrtHandle<ort::OrtKernelDefBuilder> builder(created, api.ReleaseKernelDefBuilder);
-  Check(ort.api, api.KernelDefBuilder_SetOperatorType(builder.get(), op.name));
-  Check(ort.api, api.KernelDefBuilder_SetDomain(builder.get(), kDialectDomain));
-  Check(ort.api, api.KernelDefBuilder_SetSinceVersion(builder.get(), kDialectVersion, kDialectVersion));
-  Check(ort.api, api.KernelDefBuilder_SetExecutionProvider(builder.get(), kProviderName));
-  ort::OrtKernelDef* kernel_def = nullptr;
-  Check(ort.api, api.KernelDefBuilder_Build(builder.get(), &kernel_def));
-  return {kernel_def, api.ReleaseKernelDef};
+std::shared_ptr<Placement> PlacementOf(const aclnn::Backend& backend, std::shared_ptr<aclnn::Stream> stream,
+                                       bool deterministic) {
+  if (stream == nullptr) return std::make_shared<HostPlacement>(backend, deterministic);
+  return std::make_shared<DevicePlacement>(std::move(stream), deterministic);
 }
 
 }  // namespace
 
-KernelRegistry::KernelRegistry(const EpContext& ort, std::shared_ptr<Device> device)
-    : ort_(ort), device_(std::move(device)), registry_(CreateRegistry(ort)) {
-  for (const DialectOp& op : kDialectOps) Add(op);
+KernelRegistry::KernelRegistry(const EpContext& ort, const aclnn::Backend& backend,
+                               std::shared_ptr<aclnn::Stream> stream, bool deterministic,
+                               const IndexTrust& trust)
+    : ort_(ort), registry_(CreateRegistry(ort)) {
+  const std::shared_ptr<Placement> placement = PlacementOf(backend, stream, deterministic);
+  for (const DialectOp& op : kDialectOps) {
+    operations_.push_back(std::make_unique<OperationCreator>(OperationCreator{ort, placement, trust, op}));
+    Add(DefineOperation(ort, op, stream != nullptr).get(), CreateKernel, operations_.back().get());
+  }
+  if (stream == nullptr) return;
+  for (const MemcpyDirection direction : {MemcpyDirection::kFromHost, MemcpyDirection::kToHost}) {
+    copies_.push_back(std::make_unique<MemcpyCreator>(MemcpyCreator{ort, stream, direction}));
+    Add(DefineMemcpy(ort, direction).get(), CreateMemcpy, copies_.back().get());
+  }
 }
 
-void KernelRegistry::Add(const DialectOp& op) {
-  const OrtHandle<ort::OrtKernelDef> kernel_def = Define(ort_, op);
-  creators_.push_back(std::make_unique<Creator>(Creator{ort_, device_, op}));
-  Check(ort_.api,
-        ort_.ep_api.KernelRegistry_AddKernel(registry_.get(), kernel_def.get(), CreateKernel, creators_.back().get()));
+void KernelRegistry::Add(const ort::OrtKernelDef* kernel_def, ort::OrtKernelCreateFunc create, void* creator) {
+  Check(ort_.api, ort_.ep_api.KernelRegistry_AddKernel(registry_.get(), kernel_def, create, creator));
 }
 
 ort::OrtStatus* KernelRegistry::CreateKernel(void* creator, const ort::OrtKernelInfo* info,
                                              ort::OrtKernelImpl** out) noexcept {
-  const Creator& self = *static_cast<const Creator*>(creator);
-  return Guard(self.ort.api, [&] { *out = new Kernel(self.ort, self.device, self.op, info); });
+  const OperationCreator& self = *static_cast<const OperationCreator*>(creator);
+  return Guard(self.ort.api, [&] {
+    *out = new Kernel(self.ort, self.placement, self.op, info, self.trust);
+  });
+}
+
+ort::OrtStatus* KernelRegistry::CreateMemcpy(void* creator, const ort::OrtKernelInfo*,
+                                             ort::OrtKernelImpl** out) noexcept {
+  const MemcpyCreator& self = *static_cast<const MemcpyCreator*>(creator);
+  return Guard(self.ort.api, [&] { *out = new MemcpyKernel(self.ort, self.stream, self.direction); });
 }
 
 }  // namespace poolgrad::ep

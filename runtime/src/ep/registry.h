@@ -3,36 +3,48 @@
 #define POOLGRAD_EP_REGISTRY_H_
 
 #include <memory>
+#include <vector>
 
 #include "ep/kernel.h"
+#include "ep/memcpy_kernel.h"
 #include "ep/ort_context.h"
 
 namespace poolgrad::ep {
 
 inline constexpr char kProviderName[] = "AclnnExecutionProvider";
 
-// The registry of one session: a kernel for every dialect operator, on `device`.
+// The registry of one session: a kernel for every dialect operator.
 class KernelRegistry {
  public:
-  KernelRegistry(const EpContext& ort, std::shared_ptr<Device> device);
+  // stream: of a session with its tensors in device memory; null where they are in host memory. `ort` and `trust` must
+  // outlive the registry.
+  KernelRegistry(const EpContext& ort, const aclnn::Backend& backend, std::shared_ptr<aclnn::Stream> stream,
+                 bool deterministic, const IndexTrust& trust);
 
   const ort::OrtKernelRegistry* get() const { return registry_.get(); }
 
  private:
   // What onnxruntime passes back to create a kernel of one operator.
-  struct Creator {
+  struct OperationCreator {
     const EpContext& ort;
-    std::shared_ptr<Device> device;
+    std::shared_ptr<Placement> placement;
+    const IndexTrust& trust;
     const DialectOp& op;
+  };
+  struct MemcpyCreator {
+    const EpContext& ort;
+    std::shared_ptr<aclnn::Stream> stream;
+    MemcpyDirection direction;
   };
 
   static ort::OrtStatus* CreateKernel(void* creator, const ort::OrtKernelInfo* info, ort::OrtKernelImpl** out) noexcept;
+  static ort::OrtStatus* CreateMemcpy(void* creator, const ort::OrtKernelInfo* info, ort::OrtKernelImpl** out) noexcept;
 
-  void Add(const DialectOp& op);
+  void Add(const ort::OrtKernelDef* kernel_def, ort::OrtKernelCreateFunc create, void* creator);
 
   const EpContext& ort_;
-  std::shared_ptr<Device> device_;
-  std::vector<std::unique_ptr<Creator>> creators_;
+  std::vector<std::unique_ptr<OperationCreator>> operations_;
+  std::vector<std::unique_ptr<MemcpyCreator>> copies_;
   OrtHandle<ort::OrtKernelRegistry> registry_;
 };
 

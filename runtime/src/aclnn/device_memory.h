@@ -1,0 +1,74 @@
+// Device memory for tensors.
+#ifndef POOLGRAD_ACLNN_DEVICE_MEMORY_H_
+#define POOLGRAD_ACLNN_DEVICE_MEMORY_H_
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "aclnn/device_buffer.h"
+#include "aclnn/stream.h"
+#include "aclnn/stream_set.h"
+
+namespace poolgrad::aclnn {
+
+// Thread-safe. Memory must be freed before its source is destroyed.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+
+  // Throws std::runtime_error if the device has no such amount left.
+  virtual void* Allocate(std::size_t bytes) = 0;
+
+  // Work that was started before may still use the memory.
+  virtual void Free(void* memory) = 0;
+};
+
+// Memory that one session uses, on its stream alone: what is freed is given again at once, for the stream keeps the
+// order. It holds at most twice of what was ever in use at the same time.
+class SessionMemory : public DeviceMemory {
+ public:
+  explicit SessionMemory(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  ~SessionMemory() override;
+
+  void* Allocate(std::size_t bytes) override;
+  void Free(void* memory) override;
+
+ private:
+  struct Block {
+    std::size_t bytes;
+    MemoryHandle memory;
+  };
+
+  void* TakeIdle(std::size_t bytes);
+  Block AllocateBlock(std::size_t bytes);
+  void ReleaseIdle();
+
+  std::shared_ptr<Stream> stream_;
+  std::mutex mutex_;
+  std::unordered_map<void*, Block> used_;
+  std::multimap<std::size_t, Block> idle_;  // by size
+  std::size_t used_bytes_ = 0;
+  std::size_t idle_bytes_ = 0;
+  std::size_t peak_bytes_ = 0;  // most that was in use
+};
+
+// Memory outside of any session, which every session may use: it is freed once all streams are done with it.
+class SharedMemory : public DeviceMemory {
+ public:
+  SharedMemory(const Backend& backend, std::shared_ptr<StreamSet> streams)
+      : backend_(backend), streams_(std::move(streams)) {}
+
+  void* Allocate(std::size_t bytes) override;
+  void Free(void* memory) override;
+
+ private:
+  const Backend& backend_;
+  std::shared_ptr<StreamSet> streams_;
+};
+
+}  // namespace poolgrad::aclnn
+
+#endif  // POOLGRAD_ACLNN_DEVICE_MEMORY_H_

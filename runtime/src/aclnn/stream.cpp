@@ -1,0 +1,118 @@
+#include "aclnn/stream.h"
+
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include "aclnn/failure.h"
+
+namespace poolgrad::aclnn {
+
+StreamHandle CreateStream(const Api& api) {
+  aclrtStream stream = nullptr;
+  Check(api, "aclrtCreateStream", api.aclrtCreateStream(&stream));
+  return StreamHandle(stream, api.aclrtDestroyStream);
+}
+
+Stream::Stream(const Backend& backend) : backend_(backend), workspace_(backend, handle_), copiers_(backend) {
+  backend.AttachThread();
+  handle_ = CreateStream(backend.api());
+}
+
+Stream::~Stream() {
+  try {
+    Synchronize();
+  } catch (const std::exception&) {
+    // Nobody uses the results any more, and the stream is not used again.
+  }
+}
+
+void Stream::BeginUse() {
+  backend_.AttachThread();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (uses_ == 0 && !error_.empty()) Replace();
+  ++uses_;
+}
+
+void Stream::EndUse() {
+  try {
+    Synchronize();
+  } catch (const std::exception&) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --uses_;
+    throw;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --uses_;
+  RequireIntact();  // another thread may have been told of the error instead
+}
+
+void Stream::Synchronize() {
+  const StreamHandle handle = Intact();
+  try {
+    Check(backend_.api(), "aclrtSynchronizeStream", backend_.api().aclrtSynchronizeStream(handle.get()));
+  } catch (const std::exception& error) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    error_ = error.what();
+    throw;
+  }
+}
+
+void Stream::CopyToDevice(void* to, const void* from, std::size_t bytes) {
+  const StreamHandle handle = Intact();
+  copiers_.With([&](PinnedCopier& copier) { copier.CopyToDevice(to, from, bytes, handle.get()); });
+}
+
+void Stream::CopyToHost(void* to, const void* from, std::size_t bytes) {
+  const StreamHandle handle = Intact();
+  copiers_.With([&](PinnedCopier& copier) { copier.CopyToHost(to, from, bytes, handle.get()); });
+}
+
+void Stream::Read(const void* from, std::size_t bytes, const PinnedCopier::Consumer& consume) {
+  const StreamHandle handle = Intact();
+  copiers_.With([&](PinnedCopier& copier) { copier.Read(from, bytes, handle.get(), consume); });
+}
+
+void Stream::CopyOnDevice(void* to, const void* from, std::size_t bytes) {
+  const StreamHandle handle = Intact();
+  const Api& api = backend_.api();
+  Check(api, "aclrtMemcpyAsync",
+        api.aclrtMemcpyAsync(to, bytes, from, bytes, ACL_MEMCPY_DEVICE_TO_DEVICE, handle.get()));
+}
+
+void Stream::Clear(void* memory, std::size_t bytes) {
+  const StreamHandle handle = Intact();
+  const Api& api = backend_.api();
+  Check(api, "aclrtMemsetAsync", api.aclrtMemsetAsync(memory, bytes, 0, bytes, handle.get()));
+}
+
+StreamHandle Stream::Intact() {
+  backend_.AttachThread();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  RequireIntact();
+  return handle_;
+}
+
+void Stream::RequireIntact() const {
+  if (!error_.empty()) throw std::runtime_error(error_);
+}
+
+StreamUse::~StreamUse() {
+  try {
+    End();
+  } catch (const std::exception&) {
+    // Another exception is on its way, which came first.
+  }
+}
+
+void StreamUse::End() {
+  if (stream_ != nullptr) std::exchange(stream_, nullptr)->EndUse();
+}
+
+void Stream::Replace() {
+  copiers_.Clear();
+  handle_ = CreateStream(backend_.api());
+  error_.clear();
+}
+
+}  // namespace poolgrad::aclnn

@@ -1,0 +1,86 @@
+// The one stream on which a session does everything in device memory.
+#ifndef POOLGRAD_ACLNN_STREAM_H_
+#define POOLGRAD_ACLNN_STREAM_H_
+
+#include <mutex>
+#include <string>
+
+#include "aclnn/backend.h"
+#include "aclnn/device_buffer.h"
+#include "aclnn/idle_pool.h"
+#include "aclnn/pinned_copier.h"
+
+namespace poolgrad::aclnn {
+
+// Throws std::runtime_error.
+StreamHandle CreateStream(const Api& api);
+
+// A stream that several threads use. Whatever one of them starts comes after what any of them started before, so that
+// memory may be used again as soon as its last use is started.
+//
+// A device leaves a stream that met an error unusable, and what was started on it undone, whoever started it. So the
+// stream stays in error until all uses that this may have disturbed are over, and is replaced before the next one.
+class Stream {
+ public:
+  explicit Stream(const Backend& backend);
+  ~Stream();  // waits for the stream
+
+  // A use lasts from BeginUse to EndUse, which waits for the stream and throws std::runtime_error if the device met an
+  // error meanwhile. Where BeginUse throws there is no use to end.
+  void BeginUse();
+  void EndUse();
+
+  // Waits for what was started so far. Throws std::runtime_error if the device met an error.
+  void Synchronize();
+
+  // Calls start(aclrtStream, DeviceBuffer& workspace), which puts work on the stream and does not wait for it.
+  template <typename Start>
+  void Submit(Start&& start) {
+    backend_.AttachThread();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    RequireIntact();
+    start(handle_.get(), workspace_);
+  }
+
+  // As of PinnedCopier.
+  void CopyToDevice(void* to, const void* from, std::size_t bytes);
+  void CopyToHost(void* to, const void* from, std::size_t bytes);
+  void Read(const void* from, std::size_t bytes, const PinnedCopier::Consumer& consume);
+
+  // These do not wait.
+  void CopyOnDevice(void* to, const void* from, std::size_t bytes);
+  void Clear(void* memory, std::size_t bytes);
+
+  const Backend& backend() const { return backend_; }
+
+ private:
+  StreamHandle Intact();
+  void RequireIntact() const;
+  void Replace();
+
+  const Backend& backend_;
+  std::mutex mutex_;
+  DeviceBuffer workspace_;
+  StreamHandle handle_;
+  IdlePool<PinnedCopier> copiers_;
+  int uses_ = 0;
+  std::string error_;  // what the device met; empty if nothing
+};
+
+// A use of a stream, ended also where an exception passes.
+class StreamUse {
+ public:
+  explicit StreamUse(Stream& stream) : stream_(&stream) { stream.BeginUse(); }
+  ~StreamUse();
+  StreamUse(const StreamUse&) = delete;
+
+  // Throws what EndUse throws.
+  void End();
+
+ private:
+  Stream* stream_;  // null once ended
+};
+
+}  // namespace poolgrad::aclnn
+
+#endif  // POOLGRAD_ACLNN_STREAM_H_

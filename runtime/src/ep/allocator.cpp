@@ -1,0 +1,42 @@
+#include "ep/allocator.h"
+
+#include <exception>
+#include <utility>
+
+namespace poolgrad::ep {
+
+Allocator::Allocator(const EpContext& ort, const Logger& logger, const ort::OrtMemoryInfo* info,
+                     std::unique_ptr<aclnn::DeviceMemory> memory)
+    : ort::OrtAllocator{}, logger_(logger), info_(info), memory_(std::move(memory)) {
+  version = ort.version;
+  Alloc = AllocImpl;
+  Free = FreeImpl;
+  Info = InfoImpl;
+}
+
+void* Allocator::AllocImpl(ort::OrtAllocator* self, std::size_t size) noexcept {
+  Allocator& allocator = *static_cast<Allocator*>(self);
+  if (size == 0) return nullptr;
+  try {
+    return allocator.memory_->Allocate(size);
+  } catch (const std::exception& error) {
+    allocator.logger_.Error("no device memory for a tensor of " + std::to_string(size) + " bytes: " + error.what());
+    return nullptr;
+  }
+}
+
+void Allocator::FreeImpl(ort::OrtAllocator* self, void* memory) noexcept {
+  Allocator& allocator = *static_cast<Allocator*>(self);
+  if (memory == nullptr) return;
+  try {
+    allocator.memory_->Free(memory);
+  } catch (const std::exception& error) {
+    allocator.logger_.Error(std::string("device memory is lost: ") + error.what());
+  }
+}
+
+const ort::OrtMemoryInfo* Allocator::InfoImpl(const ort::OrtAllocator* self) noexcept {
+  return static_cast<const Allocator*>(self)->info_;
+}
+
+}  // namespace poolgrad::ep

@@ -1,0 +1,32 @@
+// onnxruntime's view of device memory as an allocator.
+#ifndef POOLGRAD_EP_ALLOCATOR_H_
+#define POOLGRAD_EP_ALLOCATOR_H_
+
+#include <memory>
+
+#include "aclnn/device_memory.h"
+#include "ep/logger.h"
+#include "ep/ort_context.h"
+
+namespace poolgrad::ep {
+
+// An allocator may outlive its session, in tensors that a user keeps; so the logger must not be the session's.
+class Allocator : public ort::OrtAllocator {
+ public:
+  Allocator(const EpContext& ort, const Logger& logger, const ort::OrtMemoryInfo* info,
+            std::unique_ptr<aclnn::DeviceMemory> memory);
+
+ private:
+  // Null where the device gives none; the interface has no status, so the cause goes to the log.
+  static void* AllocImpl(ort::OrtAllocator* self, std::size_t size) noexcept;
+  static void FreeImpl(ort::OrtAllocator* self, void* memory) noexcept;
+  static const ort::OrtMemoryInfo* InfoImpl(const ort::OrtAllocator* self) noexcept;
+
+  Logger logger_;
+  const ort::OrtMemoryInfo* info_;
+  std::unique_ptr<aclnn::DeviceMemory> memory_;
+};
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_ALLOCATOR_H_

@@ -1,0 +1,38 @@
+// Copies between host and device memory that onnxruntime asks for outside of the graph: what is fed and fetched,
+// branches, initializers, and onnxruntime.copy_tensors.
+#ifndef POOLGRAD_EP_DATA_TRANSFER_H_
+#define POOLGRAD_EP_DATA_TRANSFER_H_
+
+#include <memory>
+
+#include "aclnn/stream_set.h"
+#include "ep/memory_domain.h"
+
+namespace poolgrad::ep {
+
+// onnxruntime does not say which session a copy belongs to. So a copy waits for the work of all of them before it
+// starts, and is finished when CopyTensors returns.
+class DataTransfer : public ort::OrtDataTransferImpl {
+ public:
+  // Throws std::runtime_error if there is no stream to copy on.
+  DataTransfer(const EpContext& ort, const MemoryDomain& domain);
+
+ private:
+  static void ReleaseImpl(ort::OrtDataTransferImpl* self) noexcept;
+  static bool CanCopyImpl(const ort::OrtDataTransferImpl* self, const ort::OrtMemoryDevice* from,
+                          const ort::OrtMemoryDevice* to) noexcept;
+  static ort::OrtStatus* CopyTensorsImpl(ort::OrtDataTransferImpl* self, const ort::OrtValue** from,
+                                         ort::OrtValue** to, ort::OrtSyncStream** streams, std::size_t count) noexcept;
+
+  bool IsOnDevice(const ort::OrtMemoryDevice* memory) const;
+  bool IsOnHost(const ort::OrtMemoryDevice* memory) const;
+  void Copy(const ort::OrtValue* from, ort::OrtValue* to);
+
+  EpContext ort_;
+  std::shared_ptr<aclnn::StreamSet> streams_;
+  std::shared_ptr<aclnn::Stream> stream_;  // where the copies are done
+};
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_DATA_TRANSFER_H_

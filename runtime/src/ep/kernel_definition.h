@@ -1,0 +1,22 @@
+// What onnxruntime has to know of a kernel to find it for a node.
+#ifndef POOLGRAD_EP_KERNEL_DEFINITION_H_
+#define POOLGRAD_EP_KERNEL_DEFINITION_H_
+
+#include <cstddef>
+
+#include "ep/dialect.h"
+#include "ep/memcpy_kernel.h"
+#include "ep/ort_context.h"
+
+namespace poolgrad::ep {
+
+using KernelDefinition = OrtHandle<ort::OrtKernelDef>;
+
+// All inputs and outputs are in device memory, or all in host memory. Throws Error.
+KernelDefinition DefineOperation(const EpContext& ort, const DialectOp& op, bool is_on_device);
+
+KernelDefinition DefineMemcpy(const EpContext& ort, MemcpyDirection direction);
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_KERNEL_DEFINITION_H_

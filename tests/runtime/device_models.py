@@ -1,0 +1,126 @@
+"""Models that mix pools of the dialect with nodes of the CPU, and what onnxruntime's CPU makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx.parser
+import onnxruntime as ort
+from oracles import assert_same_bits
+
+from poolgrad_lowering.dialect import function_body
+from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+
+Array = npt.NDArray[Any]
+
+_HEADER = '<ir_version: 10, opset_import: ["": 20, "npu": 1]>'
+# 2x2 windows side by side: every index is in one window, so that no sum depends on an order.
+_WINDOW = 'ksize=[1,2,2], strides=[1,2,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"'
+POOL = f"npu.MaxPool3DWithArgmaxV2 <{_WINDOW}, dtype=3>"
+GRADIENT = f"npu.MaxPool3DGradWithArgmax <{_WINDOW}>"
+
+# The pool's y goes through the CPU on its way to the gradient; its argmax need not.
+CHAIN = f"""
+chain (float[N, C, H, W] x) => (float[N, C, H, W] dx, float[N, C, h, w] y) {{
+  y, argmax = {POOL} (x)
+  grad = Neg (y)
+  dx = {GRADIENT} (x, grad, argmax)
+}}"""
+
+# The gradient alone: its argmax is an input.
+ALONE = f"""
+alone (float[N, C, H, W] x, float[N, C, h, w] grad, int32[N, C, h, w] argmax) => (float[N, C, H, W] dx) {{
+  dx = {GRADIENT} (x, grad, argmax)
+}}"""
+
+# Branches that take values of the provider from outside, compute on it, and give them out again.
+BRANCH = f"""
+branch (float[N, C, H, W] x, bool first) => (float[N, C, H, W] dx, float[N, C, H, W] twice) {{
+  y, argmax = {POOL} (x)
+  dx = If (first) <
+    then_branch = one () => (float[N, C, H, W] a) {{
+      ga = Abs (y)
+      a = {GRADIENT} (x, ga, argmax)
+    }},
+    else_branch = other () => (float[N, C, H, W] b) {{
+      yb, argmaxb = {POOL} (x)
+      gb = {GRADIENT} (x, y, argmaxb)
+      b = Neg (gb)
+    }}
+  >
+  twice = Add (dx, dx)
+}}"""
+
+# The same pool again and again, each time on what the gradient gave.
+LOOP = f"""
+loop (float[N, C, H, W] x, int64 count) => (float[N, C, H, W] last) {{
+  go = Constant <value = bool {{1}}> ()
+  last = Loop (count, go, x) <
+    body = step (int64 i, bool keep, float[N, C, H, W] v) => (bool again, float[N, C, H, W] next) {{
+      y, argmax = {POOL} (v)
+      next = {GRADIENT} (v, y, argmax)
+      again = Identity (keep)
+    }}
+  >
+}}"""
+
+
+def model_of(text: str) -> onnx.ModelProto:
+    """The model of a graph's text, with the bodies of the operators it uses and a name for every node."""
+    model = onnx.parser.parse_model(_HEADER + text)
+    _name_nodes(model.graph, "")
+    operators = [name for name in ("MaxPool3DWithArgmaxV2", "MaxPool3DGradWithArgmax") if name in text]
+    model.functions.extend(function_body(name, 20, onnx.TensorProto.FLOAT) for name in operators)
+    return model
+
+
+def _name_nodes(graph: onnx.GraphProto, prefix: str) -> None:
+    for number, node in enumerate(graph.node):
+        node.name = f"{prefix}{node.op_type}_{number}"
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _name_nodes(attribute.g, f"{node.name}/{attribute.name}/")
+
+
+def image(*shape: int, seed: int = 0) -> Array:
+    """Few distinct values, so that windows have ties."""
+    return np.random.default_rng(seed).integers(-3, 4, shape).astype(np.float32)
+
+
+def alone_feeds(*shape: int, seed: int = 0) -> dict[str, Array]:
+    """Feeds of ALONE for x of this shape."""
+    n, c, height, width = shape
+    pooled = (n, c, height // 2, width // 2)
+    rng = np.random.default_rng(seed)
+    corner = 2 * np.arange(height // 2)[:, None] * width + 2 * np.arange(width // 2)
+    inside = rng.choice([0, 1, width, width + 1], pooled)
+    return {
+        "x": image(*shape),
+        "grad": rng.standard_normal(pooled).astype(np.float32),
+        "argmax": (corner + inside).astype(np.int32),
+    }
+
+
+def open_session(text: str, session_options: ort.SessionOptions | None = None, **options: str) -> ort.InferenceSession:
+    """A session on the provider, which has every node of the dialect."""
+    quiet = session_options or ort.SessionOptions()
+    quiet.log_severity_level = 3
+    session = create_session(model_of(text), backend="host", session_options=quiet, **options)
+    providers = {node.provider for node in assignment(session) if node.domain == "npu"}
+    assert providers == {get_ep_name()}
+    return session
+
+
+def expected(text: str, feeds: dict[str, Array]) -> list[Array]:
+    """What the bodies give on the CPU."""
+    session = ort.InferenceSession(model_of(text).SerializeToString(), providers=["CPUExecutionProvider"])
+    return list(session.run(None, feeds))
+
+
+def assert_right(session: ort.InferenceSession, text: str, feeds: dict[str, Array]) -> None:
+    """The session's results have the bits of `expected`."""
+    for found, wanted in zip(session.run(None, feeds), expected(text, feeds), strict=True):
+        assert_same_bits(found, wanted)

@@ -1,0 +1,132 @@
+"""Sessions in device memory that run at the same time, each on its stream, do not disturb each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from device_models import ALONE, BRANCH, CHAIN, alone_feeds, expected, image, open_session
+from device_process import HostLibrary, on_device
+from oracles import assert_same_bits
+
+THREADS = 6
+RUNS = 25
+
+
+def in_threads(run: Callable[[int], None]) -> None:
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(run, range(THREADS)))
+
+
+def check_threads_of_two_sessions() -> None:
+    sessions = [open_session(CHAIN), open_session(CHAIN)]
+
+    def run(number: int) -> None:
+        feeds = {"x": image(1 + number % 3, 2, 8, 4 + 2 * number, seed=number)}
+        wanted = expected(CHAIN, feeds)
+        for turn in range(RUNS):
+            for found, array in zip(sessions[(number + turn) % 2].run(None, feeds), wanted, strict=True):
+                assert_same_bits(found, array)
+
+    in_threads(run)
+
+
+def check_threads_of_branches() -> None:
+    session = open_session(BRANCH)
+
+    def run(number: int) -> None:
+        feeds = {"x": image(2, 2, 8, 6, seed=number), "first": np.array(number % 2 == 0)}
+        wanted = expected(BRANCH, feeds)
+        for _ in range(RUNS):
+            for found, array in zip(session.run(None, feeds), wanted, strict=True):
+                assert_same_bits(found, array)
+
+    in_threads(run)
+
+
+def check_values_on_device_in_threads() -> None:
+    session = open_session(ALONE)
+
+    def run(number: int) -> None:
+        feeds = alone_feeds(2, 3, 8, 8, seed=number)
+        (wanted,) = expected(ALONE, feeds)
+        for _ in range(RUNS):
+            values = {}
+            for name, array in feeds.items():
+                values[name] = on_npu(array)
+            dx = on_npu(np.zeros_like(wanted))
+            binding = session.io_binding()
+            for name, value in values.items():
+                binding.bind_ortvalue_input(name, value)
+            binding.bind_ortvalue_output("dx", dx)
+            session.run_with_iobinding(binding)
+            target = ort.OrtValue.ortvalue_from_numpy(np.zeros_like(wanted))
+            ort.copy_tensors([dx], [target])
+            assert_same_bits(np.array(target.numpy()), wanted)
+
+    in_threads(run)
+
+
+def on_npu(array: Any) -> Any:
+    value = ort.OrtValue.ortvalue_from_shape_and_type(list(array.shape), array.dtype.type, "npu", 0, 0x19E5)
+    ort.copy_tensors([ort.OrtValue.ortvalue_from_numpy(array)], [value])
+    return value
+
+
+def check_a_device_error_ends_the_runs_it_met() -> None:
+    """While one thread's indices break the session's stream, every Run of the others is right or an error."""
+    session = open_session(ALONE, check_indices="0")
+    feeds = alone_feeds(1, 2, 6, 6)
+    bad = {**feeds, "argmax": feeds["argmax"] + 36}
+    (wanted,) = expected(ALONE, feeds)
+
+    def run(number: int) -> None:
+        for _ in range(RUNS):
+            try:
+                (found,) = session.run(None, bad if number == 0 else feeds)
+            except Exception as error:  # noqa: BLE001 - onnxruntime raises types of its own
+                assert "507015" in str(error)
+                time.sleep(0.001)
+            else:
+                assert number != 0
+                assert_same_bits(found, wanted)
+
+    in_threads(run)
+    (found,) = session.run(None, feeds)
+    assert_same_bits(found, wanted)
+    HostLibrary().reset()
+
+
+def check_sessions_made_and_dropped_in_threads() -> None:
+    library = HostLibrary()
+    open_session(CHAIN)
+    before = library.live("device_memory"), library.live("stream"), library.live("pinned_memory")
+
+    def run(number: int) -> None:
+        feeds = {"x": image(1, 2, 8, 4 + 2 * number, seed=number)}
+        wanted = expected(CHAIN, feeds)
+        for _ in range(3):
+            for found, array in zip(open_session(CHAIN).run(None, feeds), wanted, strict=True):
+                assert_same_bits(found, array)
+
+    in_threads(run)
+    assert (library.live("device_memory"), library.live("stream"), library.live("pinned_memory")) == before
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_threads_of_two_sessions,
+        check_threads_of_branches,
+        check_values_on_device_in_threads,
+        check_a_device_error_ends_the_runs_it_met,
+        check_sessions_made_and_dropped_in_threads,
+    ],
+)
+def test_in_device_memory(check: Callable[[], None]) -> None:
+    on_device(check)
