@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import pytest
-from device_models import ALONE, CHAIN, alone_feeds, assert_right, expected, image, model_of, open_session
+from device_models import ALONE, CHAIN, DEEP, alone_feeds, assert_right, expected, image, model_of, open_session
 from device_process import HostLibrary, on_device
 from oracles import assert_same_bits
 
@@ -20,7 +20,7 @@ KINDS = ("tensor", "int_array", "executor", "stream", "event", "device_memory", 
 def message_of(run: Any) -> str:
     try:
         run()
-    except Exception as error:  # noqa: BLE001 - onnxruntime raises types of its own
+    except Exception as error:
         return str(error)
     return ""
 
@@ -52,7 +52,7 @@ def check_trusted_indices() -> None:
     bad = {**feeds, "argmax": feeds["argmax"] + 36}
     assert "507015" in message_of(lambda: trusting.run(None, bad))
     assert_right(trusting, ALONE, feeds)
-    library.reset()
+    library.heal()
 
 
 def check_every_call_may_fail() -> None:
@@ -62,15 +62,25 @@ def check_every_call_may_fail() -> None:
     wanted = expected(ALONE, feeds)[0]
     calls = library.trace(lambda: open_session(ALONE).run(None, feeds))
     functions = {call["call"] for call in calls if "call" in call} - UNCHECKED
-    assert functions > {"aclrtMalloc", "aclrtMemcpyAsync", "aclrtSynchronizeStream", "aclrtRecordEvent"}
+    failed = set()
     for function in sorted(functions):
         for nth in (1, 2, 3):
             session = open_session(ALONE)
             library.fail(function, nth, FAULT)
             message = message_of(lambda session=session: session.run(None, feeds))
-            library.reset()
+            # A stream that cannot be waited for is taken for broken, with what was on it; this one goes on.
+            library.heal(tolerated="race" if function == "aclrtSynchronizeStream" else "")
+            if message:
+                failed.add(function)
             assert not message or (f"{function} failed with {FAULT}" in message) or function in SILENT, message
             assert_same_bits(session.run(None, feeds)[0], wanted)
+    # The others are called when libraries and sessions open, and when objects go.
+    assert functions - failed <= OPENING | {
+        function for function in functions if "Destroy" in function or "Free" in function
+    }
+    library.fail("aclrtCreateStream", 1, FAULT)
+    assert f"aclrtCreateStream failed with {FAULT}" in message_of(lambda: open_session(ALONE))
+    assert_right(open_session(ALONE), ALONE, feeds)
 
 
 UNCHECKED = {
@@ -79,6 +89,16 @@ UNCHECKED = {
     # Queries.
     "aclrtGetDevice",
     "aclGetRecentErrMsg",
+}
+OPENING = {
+    "aclInit",
+    "aclrtCreateStream",
+    "aclrtGetDeviceCount",
+    "aclrtGetRunMode",
+    "aclrtGetSocName",
+    "aclrtSetDevice",
+    "aclrtCtxSetSysParamOpt",
+    "aclrtGetDeviceInfo",
 }
 SILENT = {
     # The allocator's interface has no status: onnxruntime only knows that there is no memory, the log knows why.
@@ -101,7 +121,7 @@ def check_nothing_is_left() -> None:
         assert message_of(lambda session=session: session.run(None, {"x": image(1, 2, 4, 4)}))
         del session
     assert device_objects(library) == warm
-    library.reset()
+    library.heal()
 
 
 def device_objects(library: HostLibrary) -> dict[str, int]:
@@ -130,6 +150,14 @@ def check_device_out_of_memory() -> None:
     session.run(None, {"x": image(1, 1, 64, 64)})
     library.fail("aclrtMalloc", 1, 207001)
     assert_right(session, CHAIN, {"x": image(1, 1, 512, 512)})
+    deep = {"x": image(1, 1, 64, 64)}
+    for nth in range(2, 9):  # some of what is idle is still to be read
+        session = open_session(DEEP)
+        library.fail("aclrtMalloc", nth, 207001)
+        message_of(lambda session=session: session.run(None, deep))
+        library.heal()
+        assert_right(session, DEEP, deep)
+    session = open_session(CHAIN)
     library.fail("aclrtMalloc", 0, 207001)
     assert message_of(lambda: session.run(None, {"x": image(1, 1, 1024, 1024)}))
     array = np.zeros(1 << 20, np.float32)
@@ -137,7 +165,7 @@ def check_device_out_of_memory() -> None:
     source = ort.OrtValue.ortvalue_from_numpy(array)
     message = message_of(lambda: ort.copy_tensors([source], [value]))
     assert "there was no memory for a tensor of 4194304 bytes" in message
-    library.reset()
+    library.heal()
     assert_right(session, CHAIN, {"x": image(1, 1, 512, 512)})
 
 
@@ -153,10 +181,10 @@ def check_memory_option() -> None:
     )
     assert_right(open_session(CHAIN, memory="device"), CHAIN, feeds)
     for options in ({"memory": "gpu"}, {"check_indices": "2"}):
-        (key, value), = options.items()
+        ((key, value),) = options.items()
         message = message_of(lambda options=options: create_session(model_of(CHAIN), backend="host", **options))
         assert f"provider option {key} is '{value}'; it takes" in message
-    library.reset()
+    library.heal()
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ NPU = ("npu", 0, 0x19E5)
 
 def bind_new_output(binding: Any, name: str) -> None:
     """Bind the output to device memory that the session allocates."""
-    device = ort.OrtDevice.make(*NPU)._get_c_device()  # noqa: SLF001 - bind_output cannot say whose NPU
-    binding._iobinding.bind_output(name, device)  # noqa: SLF001
+    device = ort.OrtDevice.make(*NPU)._get_c_device()
+    binding._iobinding.bind_output(name, device)
 
 
 def device_value(array: Any) -> Any:

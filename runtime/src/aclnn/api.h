@@ -10,26 +10,26 @@ namespace poolgrad::aclnn {
 
 // Without these nothing runs.
 #define POOLGRAD_ACL_RUNTIME_SYMBOLS(X) \
-  X(aclInit) \
-  X(aclGetRecentErrMsg) \
-  X(aclrtGetSocName) \
-  X(aclrtGetDeviceCount) \
-  X(aclrtSetDevice) \
-  X(aclrtGetDevice) \
-  X(aclrtGetRunMode) \
-  X(aclrtCtxSetSysParamOpt) \
-  X(aclrtCreateStream) \
-  X(aclrtDestroyStream) \
-  X(aclrtSynchronizeStream) \
-  X(aclrtCreateEventWithFlag) \
-  X(aclrtDestroyEvent) \
-  X(aclrtRecordEvent) \
-  X(aclrtSynchronizeEvent) \
-  X(aclrtMalloc) \
-  X(aclrtFree) \
-  X(aclrtMallocHost) \
-  X(aclrtFreeHost) \
-  X(aclrtMemcpyAsync) \
+  X(aclInit)                            \
+  X(aclGetRecentErrMsg)                 \
+  X(aclrtGetSocName)                    \
+  X(aclrtGetDeviceCount)                \
+  X(aclrtSetDevice)                     \
+  X(aclrtGetDevice)                     \
+  X(aclrtGetRunMode)                    \
+  X(aclrtCtxSetSysParamOpt)             \
+  X(aclrtCreateStream)                  \
+  X(aclrtDestroyStream)                 \
+  X(aclrtSynchronizeStream)             \
+  X(aclrtCreateEventWithFlag)           \
+  X(aclrtDestroyEvent)                  \
+  X(aclrtRecordEvent)                   \
+  X(aclrtSynchronizeEvent)              \
+  X(aclrtMalloc)                        \
+  X(aclrtFree)                          \
+  X(aclrtMallocHost)                    \
+  X(aclrtFreeHost)                      \
+  X(aclrtMemcpyAsync)                   \
   X(aclrtMemsetAsync)
 
 // Null in the releases that do not have them.

@@ -34,9 +34,8 @@ void CheckIndices(const TensorView& indices, std::int64_t plane) {
 
 void CheckIndices(const TensorView& indices, std::int64_t plane, Stream& stream) {
   PartCheck* const check = CheckOf(indices);
-  stream.Read(indices.data, ByteCount(indices), [=](const void* part, std::size_t offset, std::size_t bytes) {
-    check(part, offset, bytes, plane);
-  });
+  stream.Read(indices.data, ByteCount(indices),
+              [=](const void* part, std::size_t offset, std::size_t bytes) { check(part, offset, bytes, plane); });
 }
 
 }  // namespace poolgrad::aclnn

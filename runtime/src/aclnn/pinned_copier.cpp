@@ -38,9 +38,9 @@ PinnedCopier::Chunk::~Chunk() {
 void PinnedCopier::Chunk::Start(void* to, const void* from, std::size_t bytes, aclrtMemcpyKind kind,
                                 aclrtStream stream) {
   Check(api, "aclrtMemcpyAsync", api.aclrtMemcpyAsync(to, bytes, from, bytes, kind, stream));
-  is_copying = true;
   const int recorded = api.aclrtRecordEvent(event.get(), stream);
-  if (recorded != ACL_SUCCESS) api.aclrtSynchronizeStream(stream);  // without its event the copy must not stay behind
+  is_copying = recorded == ACL_SUCCESS;
+  if (!is_copying) api.aclrtSynchronizeStream(stream);  // nothing else could wait for the copy
   Check(api, "aclrtRecordEvent", recorded);
 }
 

@@ -21,8 +21,8 @@ class DataTransfer : public ort::OrtDataTransferImpl {
   static void ReleaseImpl(ort::OrtDataTransferImpl* self) noexcept;
   static bool CanCopyImpl(const ort::OrtDataTransferImpl* self, const ort::OrtMemoryDevice* from,
                           const ort::OrtMemoryDevice* to) noexcept;
-  static ort::OrtStatus* CopyTensorsImpl(ort::OrtDataTransferImpl* self, const ort::OrtValue** from,
-                                         ort::OrtValue** to, ort::OrtSyncStream** streams, std::size_t count) noexcept;
+  static ort::OrtStatus* CopyTensorsImpl(ort::OrtDataTransferImpl* self, const ort::OrtValue** from, ort::OrtValue** to,
+                                         ort::OrtSyncStream** streams, std::size_t count) noexcept;
 
   bool IsOnDevice(const ort::OrtMemoryDevice* memory) const;
   bool IsOnHost(const ort::OrtMemoryDevice* memory) const;

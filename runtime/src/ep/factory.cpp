@@ -140,9 +140,8 @@ void Factory::ReleaseAllocatorImpl(ort::OrtEpFactory*, ort::OrtAllocator* alloca
 
 ort::OrtStatus* Factory::CreateDataTransferImpl(ort::OrtEpFactory* self, ort::OrtDataTransferImpl** out) noexcept {
   Factory& factory = *static_cast<Factory*>(self);
-  return Guard(factory.ort_.api, [&] {
-    *out = factory.domain_ == nullptr ? nullptr : new DataTransfer(factory.ort_, *factory.domain_);
-  });
+  return Guard(factory.ort_.api,
+               [&] { *out = factory.domain_ == nullptr ? nullptr : new DataTransfer(factory.ort_, *factory.domain_); });
 }
 
 // A session does all its work in device memory on one stream of its own, which also orders what concurrent Runs and

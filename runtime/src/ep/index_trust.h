@@ -20,7 +20,8 @@ struct Claim {
 };
 
 // A gradient's indices are in range by construction if a pool of the same session computes them on the device from the
-// same x. Kernels are known by their node's name; if one name has several nodes, each of them has to be such a gradient.
+// same x. Kernels are known by their node's name; if one name has several nodes, each of them has to be such a
+// gradient.
 class IndexTrust {
  public:
   // trusts_all: whether the session asks to trust any indices.

@@ -7,9 +7,9 @@ OrtHandle<ort::OrtMemoryInfo> Describe(const EpContext& ort) {
   // Any other alignment makes onnxruntime refuse outputs that were bound to this memory.
   constexpr std::size_t kNoAlignment = 0;
   ort::OrtMemoryInfo* info = nullptr;
-  Check(ort.api, ort.api.CreateMemoryInfo_V2("Npu", ort::OrtMemoryInfoDeviceType_NPU, kHuaweiVendorId, 0,
-                                             ort::OrtDeviceMemoryType_DEFAULT, kNoAlignment, ort::OrtDeviceAllocator,
-                                             &info));
+  Check(ort.api,
+        ort.api.CreateMemoryInfo_V2("Npu", ort::OrtMemoryInfoDeviceType_NPU, kHuaweiVendorId, 0,
+                                    ort::OrtDeviceMemoryType_DEFAULT, kNoAlignment, ort::OrtDeviceAllocator, &info));
   return {info, ort.api.ReleaseMemoryInfo};
 }
 

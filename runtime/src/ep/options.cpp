@@ -25,15 +25,12 @@ struct Option {
 
 constexpr Option kOptions[] = {
     {"backend", [](Options& options, const std::string&, const std::string& value) { options.backend = value; }},
-    {"check_indices", [](Options& options, const std::string& key, const std::string& value) {
-       options.check_indices = Switch(key, value);
-     }},
-    {"deterministic", [](Options& options, const std::string& key, const std::string& value) {
-       options.deterministic = Switch(key, value);
-     }},
-    {"memory", [](Options& options, const std::string&, const std::string& value) {
-       options.memory = MemoryOf(value);
-     }},
+    {"check_indices", [](Options& options, const std::string& key,
+                         const std::string& value) { options.check_indices = Switch(key, value); }},
+    {"deterministic", [](Options& options, const std::string& key,
+                         const std::string& value) { options.deterministic = Switch(key, value); }},
+    {"memory",
+     [](Options& options, const std::string&, const std::string& value) { options.memory = MemoryOf(value); }},
 };
 
 void Set(Options& options, const std::string& key, const std::string& value) {

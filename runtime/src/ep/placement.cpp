@@ -8,28 +8,24 @@
 namespace poolgrad::ep {
 
 void HostPlacement::Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans) {
-  streams_.With([&](aclnn::StreamResources& resources) {
-    aclnn::RunForwardOnHostMemory(backend(), call, plans, resources);
-  });
+  streams_.With(
+      [&](aclnn::StreamResources& resources) { aclnn::RunForwardOnHostMemory(backend(), call, plans, resources); });
 }
 
 void HostPlacement::Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool) {
-  streams_.With([&](aclnn::StreamResources& resources) {
-    aclnn::RunBackwardOnHostMemory(backend(), call, plans, resources);
-  });
+  streams_.With(
+      [&](aclnn::StreamResources& resources) { aclnn::RunBackwardOnHostMemory(backend(), call, plans, resources); });
 }
 
 void HostPlacement::Clear(const aclnn::TensorView& view) { std::memset(view.data, 0, aclnn::ByteCount(view)); }
 
 void DevicePlacement::Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans) {
-  stream_->Submit(
-      [&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { plans.Enqueue(call, workspace, stream); });
+  stream_->Submit([&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { plans.Enqueue(call, workspace, stream); });
 }
 
 void DevicePlacement::Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices) {
   if (!trusts_indices) aclnn::CheckIndices(call.indices, aclnn::PlaneSize(call.self), *stream_);
-  stream_->Submit(
-      [&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { plans.Enqueue(call, workspace, stream); });
+  stream_->Submit([&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { plans.Enqueue(call, workspace, stream); });
 }
 
 void DevicePlacement::Clear(const aclnn::TensorView& view) { stream_->Clear(view.data, aclnn::ByteCount(view)); }

@@ -77,7 +77,8 @@ const Route& Provider::CheckNode(const DialectOp& op, const ort::OrtNode* node) 
     const std::vector<Argument> inputs = InputsOf(ort_, node, InputCount(op.direction));
     return CheckBackward(op, attributes, backend_.product(), {inputs[0], inputs[1], inputs[2]});
   }
-  const Route& route = CheckForward(op, attributes, backend_.product(), InputsOf(ort_, node, InputCount(op.direction))[0]);
+  const Route& route =
+      CheckForward(op, attributes, backend_.product(), InputsOf(ort_, node, InputCount(op.direction))[0]);
   // The body of a model decides what type onnxruntime gives argmax.
   Require(OutputsOf(ort_, node, OutputCount(op.direction))[1].type == attributes.argmax_type,
           std::string("argmax is not of the type that the attribute ") + op.index_type + " says");

@@ -22,8 +22,7 @@ std::shared_ptr<Placement> PlacementOf(const aclnn::Backend& backend, std::share
 }  // namespace
 
 KernelRegistry::KernelRegistry(const EpContext& ort, const aclnn::Backend& backend,
-                               std::shared_ptr<aclnn::Stream> stream, bool deterministic,
-                               const IndexTrust& trust)
+                               std::shared_ptr<aclnn::Stream> stream, bool deterministic, const IndexTrust& trust)
     : ort_(ort), registry_(CreateRegistry(ort)) {
   const std::shared_ptr<Placement> placement = PlacementOf(backend, stream, deterministic);
   for (const DialectOp& op : kDialectOps) {
@@ -44,9 +43,7 @@ void KernelRegistry::Add(const ort::OrtKernelDef* kernel_def, ort::OrtKernelCrea
 ort::OrtStatus* KernelRegistry::CreateKernel(void* creator, const ort::OrtKernelInfo* info,
                                              ort::OrtKernelImpl** out) noexcept {
   const OperationCreator& self = *static_cast<const OperationCreator*>(creator);
-  return Guard(self.ort.api, [&] {
-    *out = new Kernel(self.ort, self.placement, self.op, info, self.trust);
-  });
+  return Guard(self.ort.api, [&] { *out = new Kernel(self.ort, self.placement, self.op, info, self.trust); });
 }
 
 ort::OrtStatus* KernelRegistry::CreateMemcpy(void* creator, const ort::OrtKernelInfo*,
