@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ep_models import NODE, Array, Case, make_feeds, make_model, window
+from ep_process import run_python
+from fake_cann import install
 from host_control import HostLibrary
 
 from poolgrad_lowering.runtime import create_session
@@ -196,6 +199,31 @@ def test_every_node_has_its_own_plans() -> None:
 
 def feeds_of(case: Case) -> dict[str, Array]:
     return make_feeds(case)[0]
+
+
+def test_a_strict_device_finds_no_misuse(tmp_path: Path) -> None:
+    """Plans with a workspace, on a device whose memory the process cannot touch and whose streams run late."""
+    code = """
+from host_control import HostLibrary
+from test_aclnn_plans import Case, KINDS, create_session, make_feeds, make_model, window
+host = HostLibrary()
+overlapping = window([1, 3, 3], [1, 2, 2], [0, 0, 0], [1, 1, 1])
+model = make_model("MaxPool3DGradWithArgmax", {**overlapping, "ceil_mode": 0, "data_format": "NCDHW"},
+                   x=[None] * 4, grad=[None] * 4, values="float16")
+session = create_session(model, backend="cann", deterministic="1")
+def run():
+    for n in (1, 2, 1, 2):
+        feeds, expected = make_feeds(Case("MaxPool3DGradWithArgmax", (n, 3, 7, 7), overlapping), "float16")
+        assert session.run(None, feeds)[0].tobytes() == expected.tobytes()
+planned = [line["workspaceSize"] > 0 for line in host.trace(run) if line.get("call", "").endswith("WorkspaceSize")]
+del session
+answer([planned, host.violations(), host.live(*KINDS, "stream", "device_memory")])
+"""
+    environment = {"ASCEND_HOME_PATH": str(install(tmp_path)), "ACLNN_HOST_SOC": "Ascend910B3"}
+    planned, violations, left = run_python(code, ACLNN_HOST_STRICT="1", **environment)
+    assert planned == [True, True]
+    assert violations == []
+    assert left == [0] * 5
 
 
 ADVICE = [

@@ -6,7 +6,7 @@
 namespace poolgrad::aclnn {
 namespace {
 
-// Of one node; a plan holds no device memory. A node sees few sizes, times the threads that run it at once.
+// Of one node: the sizes it sees times the threads that run it at once, without growing where sizes never repeat.
 constexpr std::size_t kMaxKept = 32;
 
 }  // namespace
