@@ -1,4 +1,4 @@
-"""What goes wrong in device memory is an error of the Run with the cause; the next Run is right, and nothing is left."""
+"""What fails in device memory is an error of the Run, with its cause; the next Run is right, and nothing is left."""
 
 from __future__ import annotations
 
