@@ -9,7 +9,7 @@ NATIVE := CMakeLists.txt $(shell find runtime -name CMakeLists.txt -o -name '*.c
 PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-torch check format sanitize docs clean
+.PHONY: help demo test test-long test-torch test-training check format sanitize docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,16 @@ test-long: $(VENV)/.ready ## the tests that take minutes
 test-torch: $(VENV)/.ready ## the default suite with PyTorch as a further oracle (a large download)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 onnxscript
 	$(BIN)/pytest
+
+TRAINING := $(VENV)-training
+test-training: $(TRAINING)/.ready ## the custom operators in onnxruntime-training, Python 3.12 or older (a large download)
+	$(TRAINING)/bin/pytest -m "not long" tests/training tests/runtime/test_custom_ops.py
+
+$(TRAINING)/.ready: pyproject.toml $(NATIVE)
+	$(PYTHON) -m venv --without-pip $(TRAINING)
+	$(PYTHON) -m pip --python $(TRAINING)/bin/python install --quiet --upgrade pip
+	$(TRAINING)/bin/python -m pip install --quiet --editable . --group test --group training
+	touch $@
 
 check: $(VENV)/.checked ## lint, formatting, types; warnings of the C++ compiler are errors in every build
 	$(BIN)/ruff check $(wildcard $(PYTHON_SOURCES))
@@ -58,7 +68,7 @@ docs: $(VENV)/.ready ## write the pages that are generated from the code's table
 	$(BIN)/python docs/generate.py
 
 clean: ## remove environments and builds
-	rm -rf build $(VENV) $(SANITIZED) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build $(VENV) $(SANITIZED) $(TRAINING) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # venv without its pip: Debian packs ensurepip apart from python3, and the system's pip can fill it.
 $(BIN)/python:

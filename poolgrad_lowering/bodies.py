@@ -21,6 +21,10 @@ class Bodies:
     def __init__(self, index: ModelIndex) -> None:
         self._index = index
         self._present = {f.name: f for f in index.model.functions if f.domain == DOMAIN}
+        # An import that nothing uses says nothing: onnxruntime-training imports every domain that its process knows.
+        self._domain_is_used = bool(self._present) or any(
+            domain == DOMAIN for scope in index.scopes for domain, _ in scope.by_op
+        )
         self._element_types: dict[str, int] = {}
         self._made: dict[str, FunctionProto] = {}
 
@@ -28,7 +32,7 @@ class Bodies:
         """Have the body that a node of a scope would need at hand, or say why that cannot be."""
         for place in (scope, self._index.scopes[0]):
             version = place.opsets.get(DOMAIN, VERSION)
-            if version != VERSION:
+            if version != VERSION and self._domain_is_used:
                 return refuse(
                     Code.DIALECT_CONFLICT, "the model imports domain {} in version {}, not {}", DOMAIN, version, VERSION
                 )
@@ -57,6 +61,7 @@ class Bodies:
 
 
 def import_dialect(scope: onnx.ModelProto | FunctionProto) -> None:
-    """Add the dialect's opset import where it is not yet there."""
-    if all(entry.domain != DOMAIN for entry in scope.opset_import):
-        scope.opset_import.add(domain=DOMAIN, version=VERSION)
+    """Have the scope import the dialect, in its version."""
+    present = [entry for entry in scope.opset_import if entry.domain == DOMAIN]
+    for entry in present or [scope.opset_import.add(domain=DOMAIN)]:
+        entry.version = VERSION

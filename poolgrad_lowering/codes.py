@@ -68,8 +68,7 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.CANVAS: "The scatter's rows are longer or shorter than one plane of the pooled input.",
     Code.CONSTANT_INDICES: "The indices are a constant: a tracer wrote down those of its example, so the gradient is "
     "another one for every other input.",
-    Code.DIALECT_CONFLICT: "The model already imports another version of domain npu, or defines a function of a "
-    "dialect "
+    Code.DIALECT_CONFLICT: "The model uses another version of domain npu, or defines a function of a dialect "
     "operator's name itself.",
     Code.DTYPE: "The pooled input is not float32, float16 or bfloat16 (Ascend has no such kernel), or the target's "
     "operator does not take it.",

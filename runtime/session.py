@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime
 
-_BACKEND_ENTRY = f"ep.{get_ep_name().lower()}.backend"
+# The session entry that asks for a backend, of the provider and of the custom operators.
+BACKEND_ENTRY = f"ep.{get_ep_name().lower()}.backend"
 
 
 def create_session(
@@ -92,7 +93,7 @@ def _loadable(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> str | 
 
 def _requested_backend(session: Any) -> str:
     try:
-        requested: str = session.get_session_options().get_session_config_entry(_BACKEND_ENTRY)
+        requested: str = session.get_session_options().get_session_config_entry(BACKEND_ENTRY)
     except RuntimeError:  # a session made without the option
         return "auto"
     return requested

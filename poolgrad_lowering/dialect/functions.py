@@ -6,7 +6,9 @@ of the model, so a body is made for that opset and stays within it.
 
 from __future__ import annotations
 
-from onnx import FunctionProto, TensorProto, parser
+from collections.abc import Iterable
+
+from onnx import FunctionProto, NodeProto, TensorProto, parser
 
 from poolgrad_lowering.dialect.adaptive_pool import adaptive_pool_text
 from poolgrad_lowering.dialect.attributes import default_proto
@@ -46,6 +48,7 @@ def function_body(op: str, opset: int, element_type: int, index_type: int = Tens
     outputs = ", ".join(operand.name for operand in described.outputs)
     text = _text(described, opset, element_type, index_type)
     body = parser.parse_function(f"{head} ({inputs}) => ({outputs}) {{{text}}}")
+    _name_nodes(body.node)
     body.doc_string = described.doc
     for attribute in described.attributes:
         if attribute.required:
@@ -62,6 +65,18 @@ def _text(op: Op, opset: int, element_type: int, index_type: int) -> str:
         return f"{gradient_text(opset)}    y = {cast.format('dx')}\n"
     pooled = pool_text(op.axes) if op.kind is Kind.POOL else adaptive_pool_text()
     return f"{pooled}    y = {cast.format('values')}\n    argmax = Cast<to = {index_type}>(positions)\n"
+
+
+def _name_nodes(nodes: Iterable[NodeProto]) -> None:
+    """Name each node after its first output.
+
+    onnxruntime puts the site's name before these names when it inlines a body, and names the nodes that it fuses after
+    those that they replace: of nodes without a name two fused ones would clash.
+    """
+    for node in nodes:
+        node.name = node.output[0]
+        for attribute in node.attribute:
+            _name_nodes(attribute.g.node)
 
 
 def _require_body(op: Op, opset: int, element_type: int) -> None:

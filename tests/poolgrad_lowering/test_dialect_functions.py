@@ -272,3 +272,17 @@ def _stored(default: int | str | tuple[int, ...] | None) -> Any:
     if isinstance(default, str):
         return default.encode()
     return list(default) if isinstance(default, tuple) else default
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("opset", [12, 15, 18])
+def test_every_node_of_a_body_has_a_name_of_its_own(op: str, opset: int) -> None:
+    """onnxruntime names what it fuses after what it replaces, and refuses two nodes of one name."""
+
+    def names(nodes: Any) -> list[str]:
+        inner = [name for node in nodes for attribute in node.attribute for name in names(attribute.g.node)]
+        return [*(node.name for node in nodes), *inner]
+
+    found = names(function_body(op, opset, TensorProto.FLOAT).node)
+    assert all(found)
+    assert len(set(found)) == len(found)

@@ -326,7 +326,16 @@ def test_imports_and_bodies_come_once() -> None:
 def test_another_version_of_the_dialect_is_a_conflict() -> None:
     model = ort_pool()
     model.opset_import.add(domain=DOMAIN, version=2)
+    model.graph.node.append(helper.make_node("Later", [model.graph.output[0].name], ["later"], domain=DOMAIN))
     lowered(model, "dialect-conflict")
+
+
+def test_another_version_of_the_dialect_that_nothing_uses() -> None:
+    model = ort_pool()
+    model.opset_import.add(domain=DOMAIN, version=1000)
+    after = lowered(model)
+    assert [(entry.domain, entry.version) for entry in after.opset_import] == [("", 16), (DOMAIN, VERSION)]
+    check(after)
 
 
 def test_a_function_of_a_dialect_operators_name_is_a_conflict() -> None:
@@ -343,7 +352,11 @@ def test_a_function_of_a_dialect_operators_name_is_a_conflict() -> None:
 
 def test_a_function_that_imports_another_version_is_a_conflict() -> None:
     function = IN_FUNCTION.replace('["": 16]', '["": 16, "npu": 2]')
-    lowered(parse(CALL, imports='"l": 1', functions=function), "dialect-conflict")
+    model = parse(CALL, imports='"l": 1', functions=function)
+    [imported] = lowered(model).functions[0].opset_import[1:]
+    assert (imported.domain, imported.version) == (DOMAIN, VERSION)
+    model.functions[0].node.append(helper.make_node("Later", model.functions[0].input[:1], ["later"], domain=DOMAIN))
+    lowered(model, "dialect-conflict")
 
 
 def test_an_opset_older_than_every_body() -> None:

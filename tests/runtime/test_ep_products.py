@@ -94,3 +94,22 @@ except SessionError as error:
     answer(str(error))
 """
     assert "Ascend911" in run_python(code, ACLNN_HOST_SOC="Ascend911")
+
+
+def test_custom_operators_on_a_product_without_them_fail_the_session() -> None:
+    code = """
+import onnxruntime
+from ep_models import Case, make_model, window
+from poolgrad_lowering.runtime import get_library_path
+
+case = Case({case})
+options = onnxruntime.SessionOptions()
+options.register_custom_ops_library(get_library_path())
+model = make_model(case.op, case.attributes(), x=case.x_shape, grad=(2, 2, 6, 3, 4), with_body=False)
+try:
+    onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+except Exception as error:
+    answer(str(error))
+"""
+    message = run_python(code.format(case=_POOL_3D), ACLNN_HOST_SOC="Ascend310P3")
+    assert "MaxPool3DGradWithArgmax node 'pool_grad': this product has no operator for x of rank 5" in message

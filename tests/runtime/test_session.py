@@ -25,6 +25,7 @@ from poolgrad_lowering.runtime import (
     get_library_path,
     register,
 )
+from poolgrad_lowering.runtime.training import session_options
 
 CASE = Case("MaxPoolGradWithArgmaxV3", (2, 3, 6, 6), window([2, 2], [2, 2], [0, 0], [1, 1]))
 
@@ -151,3 +152,10 @@ def test_session_of_plain_onnxruntime(model: onnx.ModelProto) -> None:
     with pytest.raises(Exception, match=f"{CASE.op} node 'pool_grad'.*outside"):
         session.run(None, {**feeds, "argmax": feeds["argmax"] + 36})
     assert session.get_providers()[0] == get_ep_name()
+
+
+def test_training_options_need_an_onnxruntime_that_trains() -> None:
+    with pytest.raises(
+        OnnxRuntimeMissingError, match=r"cannot train here \(No module named 'onnxruntime.training.*pip"
+    ):
+        session_options()

@@ -1,4 +1,5 @@
-// The part of onnxruntime's C ABI that the execution provider uses, as of API version 24 (onnxruntime 1.24).
+// The part of onnxruntime's C ABI that the execution provider and the custom ops use, as of API version 24
+// (onnxruntime 1.24). Custom ops, and all that they share with the provider, keep to what API 19 has.
 // onnxruntime's tables are append-only: a member keeps its slot in every later release, so what is declared
 // here fits all of them, and the official headers, which no Python package ships, are not needed to build.
 //
@@ -13,6 +14,7 @@
 namespace poolgrad::ort {
 
 constexpr std::uint32_t kApiVersion = 24;
+constexpr std::uint32_t kOldestCustomOpApiVersion = 19;
 
 // Slots [From, To) of a table, which hold members that are not used.
 template <std::size_t From, std::size_t To>
@@ -43,6 +45,8 @@ struct OrtMemoryInfo;
 struct OrtMemoryDevice;
 struct OrtSyncStream;
 struct OrtRunOptions;
+struct OrtCustomOpDomain;
+struct OrtShapeInferContext;
 
 enum OrtErrorCode : int {
   ORT_FAIL = 1,
@@ -76,12 +80,17 @@ enum OrtAllocatorType : int {
 enum OrtMemType : int {
   OrtMemTypeCPUInput = -2,
   OrtMemTypeCPUOutput = -1,
+  OrtMemTypeDefault = 0,
 };
 
 enum OrtOpAttrType : int {
   ORT_OP_ATTR_INT = 1,
   ORT_OP_ATTR_INTS = 2,
   ORT_OP_ATTR_STRING = 5,
+};
+
+enum OrtCustomOpInputOutputCharacteristic : int {
+  INPUT_OUTPUT_REQUIRED = 0,
 };
 
 enum ONNXTensorElementDataType : int {
@@ -94,20 +103,29 @@ enum ONNXTensorElementDataType : int {
 };
 
 struct OrtEpApi;
+struct OrtCustomOp;
 
 struct OrtApi {
   OrtStatus* (*CreateStatus)(OrtErrorCode code, const char* message);
   OrtErrorCode (*GetErrorCode)(const OrtStatus* status);
   const char* (*GetErrorMessage)(const OrtStatus* status);
-  Gap<3, 51> gap_3;
+  Gap<3, 26> gap_3;
+  OrtStatus* (*CreateCustomOpDomain)(const char* domain, OrtCustomOpDomain** out);
+  OrtStatus* (*CustomOpDomain_Add)(OrtCustomOpDomain* domain, const OrtCustomOp* op);
+  OrtStatus* (*AddCustomOpDomain)(OrtSessionOptions* options, OrtCustomOpDomain* domain);
+  Gap<29, 51> gap_29;
   OrtStatus* (*GetTensorMutableData)(OrtValue* value, void** out);
   Gap<52, 55> gap_52;
   OrtStatus* (*CastTypeInfoToTensorInfo)(const OrtTypeInfo* type_info, const OrtTensorTypeAndShapeInfo** out);
-  Gap<56, 60> gap_56;
+  Gap<56, 57> gap_56;
+  OrtStatus* (*CreateTensorTypeAndShapeInfo)(OrtTensorTypeAndShapeInfo** out);
+  OrtStatus* (*SetTensorElementType)(OrtTensorTypeAndShapeInfo* info, ONNXTensorElementDataType type);
+  OrtStatus* (*SetDimensions)(OrtTensorTypeAndShapeInfo* info, const std::int64_t* dims, std::size_t count);
   OrtStatus* (*GetTensorElementType)(const OrtTensorTypeAndShapeInfo* info, ONNXTensorElementDataType* out);
   OrtStatus* (*GetDimensionsCount)(const OrtTensorTypeAndShapeInfo* info, std::size_t* out);
   OrtStatus* (*GetDimensions)(const OrtTensorTypeAndShapeInfo* info, std::int64_t* dims, std::size_t count);
-  Gap<63, 65> gap_63;
+  OrtStatus* (*GetSymbolicDimensions)(const OrtTensorTypeAndShapeInfo* info, const char** names, std::size_t count);
+  Gap<64, 65> gap_64;
   OrtStatus* (*GetTensorTypeAndShape)(const OrtValue* value, OrtTensorTypeAndShapeInfo** out);
   Gap<66, 86> gap_66;
   OrtStatus* (*KernelInfoGetAttribute_int64)(const OrtKernelInfo* info, const char* name, std::int64_t* out);
@@ -120,17 +138,37 @@ struct OrtApi {
   Gap<92, 93> gap_92;
   void (*ReleaseStatus)(OrtStatus* status);
   void (*ReleaseMemoryInfo)(OrtMemoryInfo* info);
-  Gap<95, 99> gap_95;
+  Gap<95, 98> gap_95;
+  void (*ReleaseTypeInfo)(OrtTypeInfo* info);
   void (*ReleaseTensorTypeAndShapeInfo)(OrtTensorTypeAndShapeInfo* info);
-  Gap<100, 163> gap_100;
+  Gap<100, 101> gap_100;
+  void (*ReleaseCustomOpDomain)(OrtCustomOpDomain* domain);
+  Gap<102, 163> gap_102;
   OrtStatus* (*KernelInfoGetAttributeArray_int64)(const OrtKernelInfo* info, const char* name, std::int64_t* out,
                                                   std::size_t* size);
-  Gap<164, 244> gap_164;
+  Gap<164, 230> gap_164;
+  OrtStatus* (*KernelInfo_GetInputCount)(const OrtKernelInfo* info, std::size_t* out);
+  OrtStatus* (*KernelInfo_GetOutputCount)(const OrtKernelInfo* info, std::size_t* out);
+  Gap<232, 234> gap_232;
+  OrtStatus* (*KernelInfo_GetInputTypeInfo)(const OrtKernelInfo* info, std::size_t index, OrtTypeInfo** out);
+  OrtStatus* (*KernelInfo_GetOutputTypeInfo)(const OrtKernelInfo* info, std::size_t index, OrtTypeInfo** out);
+  Gap<236, 237> gap_236;
+  OrtStatus* (*HasSessionConfigEntry)(const OrtSessionOptions* options, const char* key, int* out);
+  OrtStatus* (*GetSessionConfigEntry)(const OrtSessionOptions* options, const char* key, char* out, std::size_t* size);
+  Gap<239, 244> gap_239;
   OrtStatus* (*KernelInfo_GetNodeName)(const OrtKernelInfo* info, char* out, std::size_t* size);
-  Gap<245, 247> gap_245;
+  OrtStatus* (*KernelInfo_GetLogger)(const OrtKernelInfo* info, const OrtLogger** out);
+  Gap<246, 247> gap_246;
   OrtStatus* (*Logger_LogMessage)(const OrtLogger* logger, OrtLoggingLevel level, const char* message, const char* file,
                                   int line, const char* function);
-  Gap<248, 272> gap_248;
+  Gap<248, 268> gap_248;
+  OrtStatus* (*ShapeInferContext_GetInputTypeShape)(const OrtShapeInferContext* context, std::size_t index,
+                                                    OrtTensorTypeAndShapeInfo** out);
+  OrtStatus* (*ShapeInferContext_GetAttribute)(const OrtShapeInferContext* context, const char* name,
+                                               const OrtOpAttr** out);
+  OrtStatus* (*ShapeInferContext_SetOutputTypeShape)(const OrtShapeInferContext* context, std::size_t index,
+                                                     const OrtTensorTypeAndShapeInfo* info);
+  OrtStatus* (*SetSymbolicDimensions)(OrtTensorTypeAndShapeInfo* info, const char** names, std::size_t count);
   OrtStatus* (*ReadOpAttr)(const OrtOpAttr* attribute, OrtOpAttrType type, void* data, std::size_t bytes,
                            std::size_t* out_bytes);
   Gap<273, 290> gap_273;
@@ -280,6 +318,28 @@ struct OrtKernelImpl {
   Gap<3, 5> gap_3;
 };
 
+// As long as API 19 has it, and every later one up to 29. Members after InferOutputShapeFn are optional.
+struct OrtCustomOp {
+  std::uint32_t version;
+  Gap<1, 2> gap_1;
+  const char* (*GetName)(const OrtCustomOp* self);
+  const char* (*GetExecutionProviderType)(const OrtCustomOp* self);
+  ONNXTensorElementDataType (*GetInputType)(const OrtCustomOp* self, std::size_t index);
+  std::size_t (*GetInputTypeCount)(const OrtCustomOp* self);
+  ONNXTensorElementDataType (*GetOutputType)(const OrtCustomOp* self, std::size_t index);
+  std::size_t (*GetOutputTypeCount)(const OrtCustomOp* self);
+  Gap<8, 9> gap_8;
+  void (*KernelDestroy)(void* kernel);
+  OrtCustomOpInputOutputCharacteristic (*GetInputCharacteristic)(const OrtCustomOp* self, std::size_t index);
+  OrtCustomOpInputOutputCharacteristic (*GetOutputCharacteristic)(const OrtCustomOp* self, std::size_t index);
+  OrtMemType (*GetInputMemoryType)(const OrtCustomOp* self, std::size_t index);
+  Gap<13, 17> gap_13;
+  OrtStatus* (*CreateKernelV2)(const OrtCustomOp* self, const OrtApi* api, const OrtKernelInfo* info, void** out);
+  OrtStatus* (*KernelComputeV2)(void* kernel, OrtKernelContext* context);
+  OrtStatus* (*InferOutputShapeFn)(const OrtCustomOp* self, OrtShapeInferContext* context);
+  Gap<20, 26> gap_20;
+};
+
 // X(table, member, slot): where onnxruntime has each member; slot n lies at byte 8n.
 #define POOLGRAD_ORT_SLOTS(X)                            \
   X(OrtApiBase, GetApi, 0)                               \
@@ -287,11 +347,18 @@ struct OrtKernelImpl {
   X(OrtApi, CreateStatus, 0)                             \
   X(OrtApi, GetErrorCode, 1)                             \
   X(OrtApi, GetErrorMessage, 2)                          \
+  X(OrtApi, CreateCustomOpDomain, 26)                    \
+  X(OrtApi, CustomOpDomain_Add, 27)                      \
+  X(OrtApi, AddCustomOpDomain, 28)                       \
   X(OrtApi, GetTensorMutableData, 51)                    \
   X(OrtApi, CastTypeInfoToTensorInfo, 55)                \
+  X(OrtApi, CreateTensorTypeAndShapeInfo, 57)            \
+  X(OrtApi, SetTensorElementType, 58)                    \
+  X(OrtApi, SetDimensions, 59)                           \
   X(OrtApi, GetTensorElementType, 60)                    \
   X(OrtApi, GetDimensionsCount, 61)                      \
   X(OrtApi, GetDimensions, 62)                           \
+  X(OrtApi, GetSymbolicDimensions, 63)                   \
   X(OrtApi, GetTensorTypeAndShape, 65)                   \
   X(OrtApi, KernelInfoGetAttribute_int64, 86)            \
   X(OrtApi, KernelInfoGetAttribute_string, 87)           \
@@ -299,10 +366,23 @@ struct OrtKernelImpl {
   X(OrtApi, KernelContext_GetOutput, 91)                 \
   X(OrtApi, ReleaseStatus, 93)                           \
   X(OrtApi, ReleaseMemoryInfo, 94)                       \
+  X(OrtApi, ReleaseTypeInfo, 98)                         \
   X(OrtApi, ReleaseTensorTypeAndShapeInfo, 99)           \
+  X(OrtApi, ReleaseCustomOpDomain, 101)                  \
   X(OrtApi, KernelInfoGetAttributeArray_int64, 163)      \
+  X(OrtApi, KernelInfo_GetInputCount, 230)               \
+  X(OrtApi, KernelInfo_GetOutputCount, 231)              \
+  X(OrtApi, KernelInfo_GetInputTypeInfo, 234)            \
+  X(OrtApi, KernelInfo_GetOutputTypeInfo, 235)           \
+  X(OrtApi, HasSessionConfigEntry, 237)                  \
+  X(OrtApi, GetSessionConfigEntry, 238)                  \
   X(OrtApi, KernelInfo_GetNodeName, 244)                 \
+  X(OrtApi, KernelInfo_GetLogger, 245)                   \
   X(OrtApi, Logger_LogMessage, 247)                      \
+  X(OrtApi, ShapeInferContext_GetInputTypeShape, 268)    \
+  X(OrtApi, ShapeInferContext_GetAttribute, 269)         \
+  X(OrtApi, ShapeInferContext_SetOutputTypeShape, 270)   \
+  X(OrtApi, SetSymbolicDimensions, 271)                  \
   X(OrtApi, ReadOpAttr, 272)                             \
   X(OrtApi, GetValueInfoTypeInfo, 290)                   \
   X(OrtApi, CreateKeyValuePairs, 295)                    \
@@ -371,7 +451,20 @@ struct OrtKernelImpl {
   X(OrtDataTransferImpl, CanCopy, 2)                     \
   X(OrtDataTransferImpl, CopyTensors, 3)                 \
   X(OrtKernelImpl, Compute, 1)                           \
-  X(OrtKernelImpl, Release, 2)
+  X(OrtKernelImpl, Release, 2)                           \
+  X(OrtCustomOp, GetName, 2)                             \
+  X(OrtCustomOp, GetExecutionProviderType, 3)            \
+  X(OrtCustomOp, GetInputType, 4)                        \
+  X(OrtCustomOp, GetInputTypeCount, 5)                   \
+  X(OrtCustomOp, GetOutputType, 6)                       \
+  X(OrtCustomOp, GetOutputTypeCount, 7)                  \
+  X(OrtCustomOp, KernelDestroy, 9)                       \
+  X(OrtCustomOp, GetInputCharacteristic, 10)             \
+  X(OrtCustomOp, GetOutputCharacteristic, 11)            \
+  X(OrtCustomOp, GetInputMemoryType, 12)                 \
+  X(OrtCustomOp, CreateKernelV2, 17)                     \
+  X(OrtCustomOp, KernelComputeV2, 18)                    \
+  X(OrtCustomOp, InferOutputShapeFn, 19)
 
 #define POOLGRAD_ORT_CHECK_SLOT(table, member, slot) static_assert(offsetof(table, member) == 8 * (slot));
 POOLGRAD_ORT_SLOTS(POOLGRAD_ORT_CHECK_SLOT)
@@ -382,6 +475,7 @@ static_assert(sizeof(OrtEpFactory) == 144, "size of OrtEpFactory in API 24");
 static_assert(sizeof(OrtAllocator) == 56, "size of OrtAllocator in API 24");
 static_assert(sizeof(OrtDataTransferImpl) == 32, "size of OrtDataTransferImpl in API 24");
 static_assert(sizeof(OrtKernelImpl) == 40, "size of OrtKernelImpl in API 24");
+static_assert(sizeof(OrtCustomOp) == 208, "size of OrtCustomOp in API 19 to 29");
 
 }  // namespace poolgrad::ort
 

@@ -62,11 +62,16 @@ std::string Text(const char* data, std::size_t size) { return std::string(data, 
 
 }  // namespace
 
-std::size_t NodeAttributes::Read(const char* name, ort::OrtOpAttrType type, void* data, std::size_t bytes) const {
+const ort::OrtOpAttr* NodeAttributes::Find(const char* name) const {
   const ort::OrtOpAttr* attribute = nullptr;
+  Check(ort_.api, ort_.api.Node_GetAttributeByName(node_, name, &attribute));
+  return attribute;
+}
+
+std::size_t OpAttributes::Read(const char* name, ort::OrtOpAttrType type, void* data, std::size_t bytes) const {
   std::size_t read = 0;
   try {
-    Check(ort_.api, ort_.api.Node_GetAttributeByName(node_, name, &attribute));
+    const ort::OrtOpAttr* attribute = Find(name);
     if (attribute == nullptr) throw InvalidArgument("the node does not have it");
     Check(ort_.api, ort_.api.ReadOpAttr(attribute, type, data, bytes, &read));
   } catch (const Error& error) {
@@ -75,34 +80,34 @@ std::size_t NodeAttributes::Read(const char* name, ort::OrtOpAttrType type, void
   return read;
 }
 
-std::int64_t NodeAttributes::Int(const char* name) const {
+std::int64_t OpAttributes::Int(const char* name) const {
   std::int64_t value = 0;
   Read(name, ort::ORT_OP_ATTR_INT, &value, sizeof value);
   return value;
 }
 
-std::vector<std::int64_t> NodeAttributes::Ints(const char* name) const {
+std::vector<std::int64_t> OpAttributes::Ints(const char* name) const {
   std::vector<std::int64_t> values(kMaxInts);
   values.resize(Read(name, ort::ORT_OP_ATTR_INTS, values.data(), kMaxInts * sizeof(std::int64_t)) /
                 sizeof(std::int64_t));
   return values;
 }
 
-std::string NodeAttributes::String(const char* name) const {
+std::string OpAttributes::String(const char* name) const {
   std::array<char, kMaxText> text{};
   return Text(text.data(), Read(name, ort::ORT_OP_ATTR_STRING, text.data(), text.size()));
 }
 
 std::int64_t KernelAttributes::Int(const char* name) const {
   std::int64_t value = 0;
-  Check(ort_.api, ort_.api.KernelInfoGetAttribute_int64(info_, name, &value));
+  CheckRead(name, ort_.api.KernelInfoGetAttribute_int64(info_, name, &value));
   return value;
 }
 
 std::vector<std::int64_t> KernelAttributes::Ints(const char* name) const {
   std::vector<std::int64_t> values(kMaxInts);
   std::size_t size = kMaxInts;
-  Check(ort_.api, ort_.api.KernelInfoGetAttributeArray_int64(info_, name, values.data(), &size));
+  CheckRead(name, ort_.api.KernelInfoGetAttributeArray_int64(info_, name, values.data(), &size));
   values.resize(size);
   return values;
 }
@@ -110,8 +115,16 @@ std::vector<std::int64_t> KernelAttributes::Ints(const char* name) const {
 std::string KernelAttributes::String(const char* name) const {
   std::array<char, kMaxText> text{};
   std::size_t size = text.size();
-  Check(ort_.api, ort_.api.KernelInfoGetAttribute_string(info_, name, text.data(), &size));
+  CheckRead(name, ort_.api.KernelInfoGetAttribute_string(info_, name, text.data(), &size));
   return Text(text.data(), size);
+}
+
+void KernelAttributes::CheckRead(const char* name, ort::OrtStatus* status) const {
+  try {
+    Check(ort_.api, status);
+  } catch (const Error& error) {
+    throw InvalidArgument(std::string("attribute ") + name + ": " + error.what());
+  }
 }
 
 Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source) {

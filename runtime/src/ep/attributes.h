@@ -23,17 +23,30 @@ class AttributeSource {
   virtual std::string String(const char* name) const = 0;
 };
 
-class NodeAttributes : public AttributeSource {
+// Attributes as onnxruntime's graph holds them.
+class OpAttributes : public AttributeSource {
  public:
-  NodeAttributes(const OrtContext& ort, const ort::OrtNode* node) : ort_(ort), node_(node) {}
+  explicit OpAttributes(const OrtContext& ort) : ort_(ort) {}
   std::int64_t Int(const char* name) const override;
   std::vector<std::int64_t> Ints(const char* name) const override;
   std::string String(const char* name) const override;
 
  private:
+  // The attribute, or null.
+  virtual const ort::OrtOpAttr* Find(const char* name) const = 0;
   std::size_t Read(const char* name, ort::OrtOpAttrType type, void* data, std::size_t bytes) const;
 
+ protected:
   const OrtContext& ort_;
+};
+
+class NodeAttributes : public OpAttributes {
+ public:
+  NodeAttributes(const OrtContext& ort, const ort::OrtNode* node) : OpAttributes(ort), node_(node) {}
+
+ private:
+  const ort::OrtOpAttr* Find(const char* name) const override;
+
   const ort::OrtNode* node_;
 };
 
@@ -45,6 +58,8 @@ class KernelAttributes : public AttributeSource {
   std::string String(const char* name) const override;
 
  private:
+  void CheckRead(const char* name, ort::OrtStatus* status) const;
+
   const OrtContext& ort_;
   const ort::OrtKernelInfo* info_;
 };

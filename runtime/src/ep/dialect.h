@@ -15,9 +15,6 @@ enum class Direction {
   kBackward,  // x, grad, argmax -> y, where y has the shape and type of x
 };
 
-constexpr std::size_t InputCount(Direction direction) { return direction == Direction::kForward ? 1 : 3; }
-constexpr std::size_t OutputCount(Direction direction) { return direction == Direction::kForward ? 2 : 1; }
-
 struct DialectOp {
   const char* name;
   Direction direction;
@@ -34,6 +31,9 @@ constexpr DialectOp kDialectOps[] = {
     {"MaxPoolWithArgmaxV3", Direction::kForward, 2, "NCHW", "dtype"},
     {"AdaptiveMaxPool3d", Direction::kForward, 0, nullptr, "indices_dtype"},
 };
+
+constexpr std::size_t InputCount(const DialectOp& op) { return op.direction == Direction::kForward ? 1 : 3; }
+constexpr std::size_t OutputCount(const DialectOp& op) { return op.direction == Direction::kForward ? 2 : 1; }
 
 // The operator of this name, or null.
 inline const DialectOp* FindDialectOp(const char* name) {

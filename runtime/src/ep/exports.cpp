@@ -1,10 +1,11 @@
-// What the library exports: the two functions by which onnxruntime knows a plugin execution provider, and a
-// description of the machine that needs no onnxruntime.
+// What the library exports: the functions by which onnxruntime knows a plugin execution provider and a library of
+// custom operators, and a description of the machine that needs no onnxruntime.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "ep/custom_ops.h"
 #include "ep/describe.h"
 #include "ep/factory.h"
 #include "ep/json.h"
@@ -17,12 +18,27 @@ using poolgrad::ep::Error;
 using poolgrad::ep::Factory;
 using poolgrad::ep::Guard;
 using poolgrad::ep::InvalidArgument;
+using poolgrad::ep::OrtContext;
 namespace ort = poolgrad::ort;
 
 // The minor number of "1.X.Y", which is the newest API version that this onnxruntime has.
 std::uint32_t NewestApiVersion(const char* release) {
   const char* dot = std::strchr(release, '.');
   return dot == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(dot + 1, nullptr, 10));
+}
+
+// The newest version that both sides speak.
+OrtContext ContextOf(const ort::OrtApiBase& base) {
+  const std::uint32_t version = std::clamp(NewestApiVersion(base.GetVersionString()), 1u, ort::kApiVersion);
+  return {*base.GetApi(version), version};
+}
+
+// Throws Error if this onnxruntime is older than 1.<version>.<patch>.
+void RequireVersion(const OrtContext& ort, const ort::OrtApiBase& base, std::uint32_t version, const std::string& who,
+                    const std::string& oldest) {
+  if (ort.version >= version) return;
+  throw Error(ort::ORT_FAIL, who + " needs onnxruntime " + oldest + " or newer, this is " + base.GetVersionString() +
+                                 "; pip install 'onnxruntime>=" + oldest + "'");
 }
 
 }  // namespace
@@ -33,17 +49,12 @@ extern "C" {
 ort::OrtStatus* CreateEpFactories(const char* /*registered_name*/, const ort::OrtApiBase* base,
                                   const ort::OrtLogger* logger, ort::OrtEpFactory** factories,
                                   std::size_t max_factories, std::size_t* factory_count) noexcept {
-  const std::string release = base->GetVersionString();
-  const std::uint32_t version = std::clamp(NewestApiVersion(release.c_str()), 1u, ort::kApiVersion);
-  const ort::OrtApi& api = *base->GetApi(version);
-  return Guard(api, [&] {
+  const OrtContext ort = ContextOf(*base);
+  return Guard(ort.api, [&] {
     *factory_count = 0;
-    if (version < ort::kApiVersion) {
-      throw Error(ort::ORT_FAIL, "AclnnExecutionProvider needs onnxruntime 1.24.1 or newer, this is " + release +
-                                     "; pip install 'onnxruntime>=1.24.1'");
-    }
+    RequireVersion(ort, *base, ort::kApiVersion, "AclnnExecutionProvider", "1.24.1");
     if (max_factories == 0) throw InvalidArgument("there is no room for a provider factory");
-    factories[0] = new Factory(EpContext{{api, version}, *api.GetEpApi()}, logger);
+    factories[0] = new Factory(EpContext{ort, *ort.api.GetEpApi()}, logger);
     *factory_count = 1;
   });
 }
@@ -62,6 +73,14 @@ const char* PoolgradDescribeRuntime(const char* request) noexcept {
     description = poolgrad::ep::json::Object({{"problem", poolgrad::ep::json::String(error.what())}});
   }
   return description.c_str();
+}
+
+ort::OrtStatus* RegisterCustomOps(ort::OrtSessionOptions* session_options, const ort::OrtApiBase* base) noexcept {
+  const OrtContext ort = ContextOf(*base);
+  return Guard(ort.api, [&] {
+    RequireVersion(ort, *base, ort::kOldestCustomOpApiVersion, "domain npu as custom operators", "1.19");
+    poolgrad::ep::AddCustomOps(ort, session_options);
+  });
 }
 
 }  // extern "C"

@@ -102,7 +102,7 @@ ort::OrtStatus* Factory::CreateEpImpl(ort::OrtEpFactory* self, const ort::OrtHar
   const EpContext& ort = factory.ort_;
   return Guard(ort.api, [&] {
     const Logger session_logger(ort.api, logger);
-    const Options options = ReadOptions(ort.api, session_options);
+    const Options options = ReadOptions(ort, session_options);
     const BackendChoice choice = ChooseBackend(options.backend);
     LogChoice(session_logger, "the session runs on", choice);
     const MemoryDomain* domain = factory.ChooseDomain(choice.backend, options.memory);

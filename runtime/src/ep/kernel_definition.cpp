@@ -47,8 +47,8 @@ class Builder {
 KernelDefinition DefineOperation(const EpContext& ort, const DialectOp& op, bool is_on_device) {
   Builder builder(ort, kDialectDomain, op.name, kDialectVersion);
   if (!is_on_device) {
-    for (std::size_t i = 0; i < InputCount(op.direction); ++i) builder.SetHostInput(i);
-    for (std::size_t i = 0; i < OutputCount(op.direction); ++i) builder.SetHostOutput(i);
+    for (std::size_t i = 0; i < InputCount(op); ++i) builder.SetHostInput(i);
+    for (std::size_t i = 0; i < OutputCount(op); ++i) builder.SetHostOutput(i);
   }
   return builder.Build();
 }

@@ -19,4 +19,19 @@ const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Sha
   return *route;
 }
 
+const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const aclnn::Backend& backend,
+                       const std::vector<Argument>& inputs, const std::vector<Argument>& outputs) {
+  const Route& route = op.direction == Direction::kBackward
+                           ? CheckBackward(op, attributes, backend.product(), {inputs[0], inputs[1], inputs[2]})
+                           : CheckForward(op, attributes, backend.product(), inputs[0]);
+  if (op.direction == Direction::kForward) {
+    // Not the node alone decides what type onnxruntime gives argmax, but a function body or an operator's schema.
+    Require(outputs[1].type == attributes.argmax_type,
+            [&] { return std::string("argmax is not of the type that the attribute ") + op.index_type + " says"; });
+  }
+  const aclnn::Function& function = FunctionOf(backend.api(), op, route.entry);
+  Require(function.found(), [&] { return std::string("no library of this CANN has ") + function.phase_2; });
+  return route;
+}
+
 }  // namespace poolgrad::ep

@@ -2,6 +2,7 @@
 #ifndef POOLGRAD_EP_LEGALITY_H_
 #define POOLGRAD_EP_LEGALITY_H_
 
+#include "aclnn/backend.h"
 #include "ep/attributes.h"
 #include "ep/routes.h"
 #include "ep/shape.h"
@@ -35,6 +36,11 @@ const Route& CheckBackward(const DialectOp& op, const Attributes& attributes, ac
 
 // The same of a pool.
 const Route& CheckForward(const DialectOp& op, const Attributes& attributes, aclnn::Product product, const Argument& x);
+
+// The route of a node whose arguments passed the checks of its direction, on a backend that has the operator. Throws
+// InvalidArgument with the reason.
+const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const aclnn::Backend& backend,
+                       const std::vector<Argument>& inputs, const std::vector<Argument>& outputs);
 
 // The shape of y and argmax, of an x that passed CheckForward with all its sizes known.
 Shape PooledShape(const DialectOp& op, const Attributes& attributes, const Shape& x);

@@ -3,10 +3,7 @@
 namespace poolgrad::ep {
 namespace {
 
-Argument ArgumentOf(const OrtContext& ort, const ort::OrtValueInfo* value) {
-  if (value == nullptr) throw InvalidArgument("an input or output is missing");
-  const ort::OrtTypeInfo* type = nullptr;
-  Check(ort.api, ort.api.GetValueInfoTypeInfo(value, &type));
+Argument ArgumentOf(const OrtContext& ort, const ort::OrtTypeInfo* type) {
   if (type == nullptr) throw InvalidArgument("the type of an input or output is not known");
   const ort::OrtTensorTypeAndShapeInfo* tensor = nullptr;
   Check(ort.api, ort.api.CastTypeInfoToTensorInfo(type, &tensor));
@@ -14,9 +11,30 @@ Argument ArgumentOf(const OrtContext& ort, const ort::OrtValueInfo* value) {
   return ReadArgument(ort, tensor);
 }
 
+Argument ArgumentOf(const OrtContext& ort, const ort::OrtValueInfo* value) {
+  if (value == nullptr) throw InvalidArgument("an input or output is missing");
+  const ort::OrtTypeInfo* type = nullptr;
+  Check(ort.api, ort.api.GetValueInfoTypeInfo(value, &type));
+  return ArgumentOf(ort, type);
+}
+
 std::vector<Argument> ArgumentsOf(const OrtContext& ort, const std::vector<const ort::OrtValueInfo*>& values) {
   std::vector<Argument> arguments;
   for (const ort::OrtValueInfo* value : values) arguments.push_back(ArgumentOf(ort, value));
+  return arguments;
+}
+
+using TypeOfKernel = ort::OrtStatus* (*)(const ort::OrtKernelInfo* info, std::size_t index, ort::OrtTypeInfo** out);
+
+std::vector<Argument> KernelArguments(const OrtContext& ort, const ort::OrtKernelInfo* info, std::size_t count,
+                                      TypeOfKernel type_of) {
+  std::vector<Argument> arguments;
+  for (std::size_t i = 0; i < count; ++i) {
+    ort::OrtTypeInfo* type = nullptr;
+    Check(ort.api, type_of(info, i, &type));
+    const OrtHandle<ort::OrtTypeInfo> owner(type, ort.api.ReleaseTypeInfo);
+    arguments.push_back(ArgumentOf(ort, type));
+  }
   return arguments;
 }
 
@@ -81,6 +99,20 @@ std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtNode* node, 
 
 std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count) {
   return ArgumentsOf(ort, OutputValuesOf(ort, node, count));
+}
+
+std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtKernelInfo* info, std::size_t count) {
+  std::size_t actual = 0;
+  Check(ort.api, ort.api.KernelInfo_GetInputCount(info, &actual));
+  RequireCount("inputs", actual, count);
+  return KernelArguments(ort, info, count, ort.api.KernelInfo_GetInputTypeInfo);
+}
+
+std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtKernelInfo* info, std::size_t count) {
+  std::size_t actual = 0;
+  Check(ort.api, ort.api.KernelInfo_GetOutputCount(info, &actual));
+  RequireCount("outputs", actual, count);
+  return KernelArguments(ort, info, count, ort.api.KernelInfo_GetOutputTypeInfo);
 }
 
 Argument ReadArgument(const OrtContext& ort, const ort::OrtTensorTypeAndShapeInfo* info) {

@@ -29,6 +29,10 @@ std::vector<const ort::OrtValueInfo*> OutputValuesOf(const OrtContext& ort, cons
 std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count);
 std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count);
 
+// The same of a node whose kernel is being made.
+std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtKernelInfo* info, std::size_t count);
+std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtKernelInfo* info, std::size_t count);
+
 // Type and shape that `info` holds. Throws InvalidArgument if the rank is above Shape::kMaxRank.
 Argument ReadArgument(const OrtContext& ort, const ort::OrtTensorTypeAndShapeInfo* info);
 

@@ -18,6 +18,18 @@ std::string NodeName(const OrtContext& ort, const ort::OrtKernelInfo* info) {
   return name;
 }
 
+// Returns what `body` returns; what it throws gets the node's label before it.
+template <typename Body>
+auto Labelled(const std::string& label, Body&& body) {
+  try {
+    return body();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(label + ": " + error.what());
+  } catch (const std::exception& error) {
+    throw Error(ort::ORT_FAIL, label + ": " + error.what());
+  }
+}
+
 }  // namespace
 
 Operation::Operation(const OrtContext& ort, std::shared_ptr<Placement> placement, const DialectOp& op,
@@ -26,23 +38,27 @@ Operation::Operation(const OrtContext& ort, std::shared_ptr<Placement> placement
       placement_(std::move(placement)),
       op_(op),
       label_(Label(op.name, NodeName(ort, info))),
-      attributes_(ReadAttributes(op, KernelAttributes(ort, info))),
+      attributes_(Labelled(label_, [&] { return ReadAttributes(op, KernelAttributes(ort, info)); })),
       trusts_indices_(trust.Covers(NodeName(ort, info))),
       plans_(placement_->backend(), placement_->deterministic()) {}
 
+void Operation::CheckArguments(const ort::OrtKernelInfo* info) const {
+  Labelled(label_, [&] {
+    const std::vector<Argument> inputs = InputsOf(ort_, info, InputCount(op_));
+    if (inputs[0].shape.rank == 0) return;  // which operators could run the node is not known before it runs
+    CheckNode(op_, attributes_, placement_->backend(), inputs, OutputsOf(ort_, info, OutputCount(op_)));
+  });
+}
+
 ort::OrtStatus* Operation::Run(ort::OrtKernelContext* context) noexcept {
   return Guard(ort_.api, [&] {
-    try {
+    Labelled(label_, [&] {
       if (op_.direction == Direction::kForward) {
         RunForward(context);
       } else {
         RunBackward(context);
       }
-    } catch (const InvalidArgument& error) {
-      throw InvalidArgument(label_ + ": " + error.what());
-    } catch (const std::exception& error) {
-      throw Error(ort::ORT_FAIL, label_ + ": " + error.what());
-    }
+    });
   });
 }
 

@@ -16,9 +16,14 @@ namespace poolgrad::ep {
 
 class Operation {
  public:
-  // Throws InvalidArgument if the attributes are not what the operator needs.
+  // Throws InvalidArgument, with the node's name, if the attributes are not what the operator needs.
   Operation(const OrtContext& ort, std::shared_ptr<Placement> placement, const DialectOp& op,
             const ort::OrtKernelInfo* info, const IndexTrust& trust);
+
+  // Throws InvalidArgument if the node cannot run, as far as onnxruntime knows its arguments.
+  void CheckArguments(const ort::OrtKernelInfo* info) const;
+
+  const std::string& label() const { return label_; }
 
   // A failure becomes a status that names the node.
   ort::OrtStatus* Run(ort::OrtKernelContext* context) noexcept;

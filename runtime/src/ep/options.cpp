@@ -1,9 +1,12 @@
 #include "ep/options.h"
 
+#include <array>
+
 namespace poolgrad::ep {
 namespace {
 
 constexpr char kPrefix[] = "ep.aclnnexecutionprovider.";
+constexpr std::size_t kMaxText = 64;
 
 bool Switch(const std::string& key, const std::string& value) {
   Require(value == "0" || value == "1",
@@ -42,9 +45,7 @@ void Set(Options& options, const std::string& key, const std::string& value) {
   throw InvalidArgument("'" + key + "' is no provider option; there are: " + known);
 }
 
-}  // namespace
-
-Options ReadOptions(const ort::OrtApi& api, const ort::OrtSessionOptions* session_options) {
+Options ReadAllEntries(const ort::OrtApi& api, const ort::OrtSessionOptions* session_options) {
   ort::OrtKeyValuePairs* created = nullptr;
   Check(api, api.GetSessionOptionsConfigEntries(session_options, &created));
   const OrtHandle<ort::OrtKeyValuePairs> entries(created, api.ReleaseKeyValuePairs);
@@ -58,6 +59,29 @@ Options ReadOptions(const ort::OrtApi& api, const ort::OrtSessionOptions* sessio
     if (key.rfind(kPrefix, 0) == 0) Set(options, key.substr(sizeof kPrefix - 1), values[i]);
   }
   return options;
+}
+
+Options ReadNamedEntries(const ort::OrtApi& api, const ort::OrtSessionOptions* session_options) {
+  Options options;
+  for (const Option& option : kOptions) {
+    const std::string key = std::string(kPrefix) + option.key;
+    int is_set = 0;
+    Check(api, api.HasSessionConfigEntry(session_options, key.c_str(), &is_set));
+    if (is_set == 0) continue;
+    std::array<char, kMaxText> value{};
+    std::size_t size = value.size();
+    Check(api, api.GetSessionConfigEntry(session_options, key.c_str(), value.data(), &size));
+    option.set(options, option.key, value.data());
+  }
+  return options;
+}
+
+}  // namespace
+
+Options ReadOptions(const OrtContext& ort, const ort::OrtSessionOptions* session_options) {
+  // An onnxruntime before the plugin interface cannot list its entries.
+  return ort.version < ort::kApiVersion ? ReadNamedEntries(ort.api, session_options)
+                                        : ReadAllEntries(ort.api, session_options);
 }
 
 }  // namespace poolgrad::ep

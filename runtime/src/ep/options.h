@@ -19,8 +19,8 @@ struct Options {
 };
 
 // Reads the session entries "ep.aclnnexecutionprovider.<key>", in which form onnxruntime passes provider
-// options. Throws InvalidArgument for a key that is not an option.
-Options ReadOptions(const ort::OrtApi& api, const ort::OrtSessionOptions* session_options);
+// options. Throws InvalidArgument for a key that is not an option, which only onnxruntime 1.24 and newer show.
+Options ReadOptions(const OrtContext& ort, const ort::OrtSessionOptions* session_options);
 
 }  // namespace poolgrad::ep
 

@@ -65,26 +65,6 @@ ort::OrtStatus* Provider::CreateAllocatorImpl(ort::OrtEp* self, const ort::OrtMe
   });
 }
 
-void Provider::RequireFunction(const DialectOp& op, const Route& route) {
-  const aclnn::Function& function = FunctionOf(backend_.api(), op, route.entry);
-  Require(function.found(), [&] { return std::string("no library of this CANN has ") + function.phase_2; });
-}
-
-// The route of the node. Throws InvalidArgument if it cannot run, as far as its arguments are known.
-const Route& Provider::CheckNode(const DialectOp& op, const ort::OrtNode* node) {
-  const Attributes attributes = ReadAttributes(op, NodeAttributes(ort_, node));
-  if (op.direction == Direction::kBackward) {
-    const std::vector<Argument> inputs = InputsOf(ort_, node, InputCount(op.direction));
-    return CheckBackward(op, attributes, backend_.product(), {inputs[0], inputs[1], inputs[2]});
-  }
-  const Route& route =
-      CheckForward(op, attributes, backend_.product(), InputsOf(ort_, node, InputCount(op.direction))[0]);
-  // The body of a model decides what type onnxruntime gives argmax.
-  Require(OutputsOf(ort_, node, OutputCount(op.direction))[1].type == attributes.argmax_type,
-          std::string("argmax is not of the type that the attribute ") + op.index_type + " says");
-  return route;
-}
-
 // Claims the node, or leaves it to its function body and logs why.
 std::optional<Claim> Provider::Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support) {
   const ort::OrtKernelDef* kernel_def = nullptr;
@@ -93,8 +73,9 @@ std::optional<Claim> Provider::Consider(const ort::OrtNode* node, ort::OrtEpGrap
   if (op == nullptr) return std::nullopt;
   const Route* route = nullptr;
   try {
-    route = &CheckNode(*op, node);
-    RequireFunction(*op, *route);
+    const Attributes attributes = ReadAttributes(*op, NodeAttributes(ort_, node));
+    route = &CheckNode(*op, attributes, backend_, InputsOf(ort_, node, InputCount(*op)),
+                       OutputsOf(ort_, node, OutputCount(*op)));
   } catch (const Error& reason) {
     session_logger_.Info(Label(ort_, node) + " is left to its function body: " + reason.what());
     return std::nullopt;

@@ -28,8 +28,6 @@ class Provider : public ort::OrtEp {
   static ort::OrtStatus* CreateAllocatorImpl(ort::OrtEp* self, const ort::OrtMemoryInfo* info,
                                              ort::OrtAllocator** out) noexcept;
 
-  void RequireFunction(const DialectOp& op, const Route& route);
-  const Route& CheckNode(const DialectOp& op, const ort::OrtNode* node);
   std::optional<Claim> Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support);
 
   EpContext ort_;

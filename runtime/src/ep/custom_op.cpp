@@ -1,0 +1,104 @@
+#include "ep/custom_op.h"
+
+#include <utility>
+
+#include "ep/logger.h"
+#include "ep/output_shapes.h"
+
+namespace poolgrad::ep {
+namespace {
+
+void LogBackend(const OrtContext& ort, const ort::OrtKernelInfo* info, const std::string& label,
+                const aclnn::Backend& backend) {
+  const ort::OrtLogger* logger = nullptr;
+  Check(ort.api, ort.api.KernelInfo_GetLogger(info, &logger));
+  Logger(ort.api, logger)
+      .Info(label + " runs on backend " + aclnn::NameOf(backend.kind()) + " (" + backend.soc_name() + ")");
+}
+
+}  // namespace
+
+CustomOp::CustomOp(const OrtContext& ort, std::shared_ptr<Placement> placement, const DialectOp& op,
+                   ort::ONNXTensorElementDataType value, ort::ONNXTensorElementDataType index)
+    : ort::OrtCustomOp{}, ort_(ort), placement_(std::move(placement)), op_(op) {
+  if (op.direction == Direction::kForward) {
+    inputs_ = {value};
+    outputs_ = {value, index};
+  } else {
+    inputs_ = {value, value, index};
+    outputs_ = {value};
+  }
+  version = ort.version;
+  GetName = GetNameImpl;
+  GetExecutionProviderType = GetExecutionProviderTypeImpl;
+  GetInputType = GetInputTypeImpl;
+  GetInputTypeCount = GetInputTypeCountImpl;
+  GetOutputType = GetOutputTypeImpl;
+  GetOutputTypeCount = GetOutputTypeCountImpl;
+  KernelDestroy = DestroyKernelImpl;
+  GetInputCharacteristic = GetCharacteristicImpl;
+  GetOutputCharacteristic = GetCharacteristicImpl;
+  GetInputMemoryType = GetInputMemoryTypeImpl;
+  CreateKernelV2 = CreateKernelImpl;
+  KernelComputeV2 = ComputeImpl;
+  InferOutputShapeFn = InferOutputShapeImpl;
+}
+
+const char* CustomOp::GetNameImpl(const ort::OrtCustomOp* self) noexcept { return Self(self).op_.name; }
+
+// The CPU provider: tensors are in host memory, whatever the backend.
+const char* CustomOp::GetExecutionProviderTypeImpl(const ort::OrtCustomOp*) noexcept { return nullptr; }
+
+std::size_t CustomOp::GetInputTypeCountImpl(const ort::OrtCustomOp* self) noexcept { return Self(self).inputs_.size(); }
+
+std::size_t CustomOp::GetOutputTypeCountImpl(const ort::OrtCustomOp* self) noexcept {
+  return Self(self).outputs_.size();
+}
+
+ort::ONNXTensorElementDataType CustomOp::GetInputTypeImpl(const ort::OrtCustomOp* self, std::size_t index) noexcept {
+  return Self(self).inputs_[index];
+}
+
+ort::ONNXTensorElementDataType CustomOp::GetOutputTypeImpl(const ort::OrtCustomOp* self, std::size_t index) noexcept {
+  return Self(self).outputs_[index];
+}
+
+ort::OrtCustomOpInputOutputCharacteristic CustomOp::GetCharacteristicImpl(const ort::OrtCustomOp*,
+                                                                          std::size_t) noexcept {
+  return ort::INPUT_OUTPUT_REQUIRED;
+}
+
+ort::OrtMemType CustomOp::GetInputMemoryTypeImpl(const ort::OrtCustomOp*, std::size_t) noexcept {
+  return ort::OrtMemTypeDefault;
+}
+
+// Of a node that cannot run nothing is inferred. onnxruntime reads no status here and frees none; it asks for a kernel
+// next, and CreateKernel finds the same fault.
+ort::OrtStatus* CustomOp::InferOutputShapeImpl(const ort::OrtCustomOp* self,
+                                               ort::OrtShapeInferContext* context) noexcept {
+  const CustomOp& op = Self(self);
+  try {
+    InferOutputShapes(op.ort_, op.op_, op.placement_->backend().product(), context);
+  } catch (const std::exception&) {
+  }
+  return nullptr;
+}
+
+ort::OrtStatus* CustomOp::CreateKernelImpl(const ort::OrtCustomOp* self, const ort::OrtApi*,
+                                           const ort::OrtKernelInfo* info, void** out) noexcept {
+  const CustomOp& op = Self(self);
+  return Guard(op.ort_.api, [&] {
+    auto operation = std::make_unique<Operation>(op.ort_, op.placement_, op.op_, info, IndexTrust(false));
+    operation->CheckArguments(info);
+    LogBackend(op.ort_, info, operation->label(), op.placement_->backend());
+    *out = operation.release();
+  });
+}
+
+ort::OrtStatus* CustomOp::ComputeImpl(void* kernel, ort::OrtKernelContext* context) noexcept {
+  return static_cast<Operation*>(kernel)->Run(context);
+}
+
+void CustomOp::DestroyKernelImpl(void* kernel) noexcept { delete static_cast<Operation*>(kernel); }
+
+}  // namespace poolgrad::ep

@@ -1,0 +1,91 @@
+#include "ep/custom_ops.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ep/backend_choice.h"
+#include "ep/custom_op.h"
+#include "ep/options.h"
+
+namespace poolgrad::ep {
+namespace {
+
+constexpr ort::ONNXTensorElementDataType kValueTypes[] = {
+    ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+    ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16,
+    ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16,
+};
+constexpr ort::ONNXTensorElementDataType kIndexTypes[] = {
+    ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
+    ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
+};
+
+// onnxruntime infers the types of outputs from those of inputs alone, so a pool has one type of argmax: that which
+// the dialect has by default.
+bool IsOffered(const DialectOp& op, ort::ONNXTensorElementDataType index) {
+  return op.direction == Direction::kBackward || !IsInt64(index);
+}
+
+// The operators on one backend, on tensors in host memory: they are nodes of the CPU provider. onnxruntime merges those
+// of one name into one schema.
+class CustomOpDomain {
+ public:
+  CustomOpDomain(const OrtContext& ort, const aclnn::Backend& backend, bool deterministic)
+      : ort_(ort),
+        placement_(std::make_shared<HostPlacement>(backend, deterministic)),
+        domain_(nullptr, ort.api.ReleaseCustomOpDomain) {
+    ort::OrtCustomOpDomain* created = nullptr;
+    Check(ort.api, ort.api.CreateCustomOpDomain(kDialectDomain, &created));
+    domain_.reset(created);
+    for (const DialectOp& op : kDialectOps) {
+      for (const ort::ONNXTensorElementDataType value : kValueTypes) {
+        for (const ort::ONNXTensorElementDataType index : kIndexTypes) {
+          if (IsOffered(op, index)) Add(std::make_unique<CustomOp>(ort, placement_, op, value, index));
+        }
+      }
+    }
+  }
+
+  bool IsFor(const OrtContext& ort, const aclnn::Backend& backend, bool deterministic) const {
+    return &ort.api == &ort_.api && &backend == &placement_->backend() && deterministic == placement_->deterministic();
+  }
+
+  ort::OrtCustomOpDomain* get() const { return domain_.get(); }
+
+ private:
+  void Add(std::unique_ptr<CustomOp> op) {
+    Check(ort_.api, ort_.api.CustomOpDomain_Add(domain_.get(), op.get()));
+    ops_.push_back(std::move(op));
+  }
+
+  OrtContext ort_;
+  std::shared_ptr<Placement> placement_;
+  std::vector<std::unique_ptr<CustomOp>> ops_;
+  OrtHandle<ort::OrtCustomOpDomain> domain_;
+};
+
+// One domain for each backend of the process, and for deterministic sums on it. They are never freed: session options
+// and sessions point to them, and onnxruntime does not say when the last of these is gone.
+const CustomOpDomain& DomainOn(const OrtContext& ort, const aclnn::Backend& backend, bool deterministic) {
+  static std::mutex mutex;
+  static auto& domains = *new std::vector<std::unique_ptr<CustomOpDomain>>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (const std::unique_ptr<CustomOpDomain>& domain : domains) {
+    if (domain->IsFor(ort, backend, deterministic)) return *domain;
+  }
+  domains.push_back(std::make_unique<CustomOpDomain>(ort, backend, deterministic));
+  return *domains.back();
+}
+
+}  // namespace
+
+void AddCustomOps(const OrtContext& ort, ort::OrtSessionOptions* session_options) {
+  const Options options = ReadOptions(ort, session_options);
+  Require(options.memory != Memory::kDevice, "custom operators work on tensors in host memory; leave memory at auto");
+  const BackendChoice choice = ChooseBackend(options.backend);
+  const CustomOpDomain& domain = DomainOn(ort, choice.backend, options.deterministic);
+  Check(ort.api, ort.api.AddCustomOpDomain(session_options, domain.get()));
+}
+
+}  // namespace poolgrad::ep

@@ -1,0 +1,81 @@
+#include "ep/output_shapes.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ep/legality.h"
+#include "ep/node.h"
+#include "ep/pooling.h"
+
+namespace poolgrad::ep {
+namespace {
+
+using Names = std::array<const char*, Shape::kMaxRank>;  // of the sizes that are not known; "" where there is none
+
+class InferenceAttributes : public OpAttributes {
+ public:
+  InferenceAttributes(const OrtContext& ort, const ort::OrtShapeInferContext* context)
+      : OpAttributes(ort), context_(context) {}
+
+ private:
+  const ort::OrtOpAttr* Find(const char* name) const override {
+    const ort::OrtOpAttr* attribute = nullptr;
+    Check(ort_.api, ort_.api.ShapeInferContext_GetAttribute(context_, name, &attribute));
+    return attribute;
+  }
+
+  const ort::OrtShapeInferContext* context_;
+};
+
+// The shape goes to onnxruntime only where each size is a number or has a name: an open size without a name would
+// be taken for the number -1.
+void SetOutput(const OrtContext& ort, ort::OrtShapeInferContext* context, std::size_t index, const Argument& output,
+               Names names) {
+  const Shape& shape = output.shape;
+  for (std::size_t axis = 0; axis < shape.rank; ++axis) {
+    if (shape.dims[axis] < 0 && *names[axis] == '\0') return;
+  }
+  ort::OrtTensorTypeAndShapeInfo* created = nullptr;
+  Check(ort.api, ort.api.CreateTensorTypeAndShapeInfo(&created));
+  const OrtHandle<ort::OrtTensorTypeAndShapeInfo> info(created, ort.api.ReleaseTensorTypeAndShapeInfo);
+  // Shape and type go together: onnxruntime would take the type of a new object, float32, for that of the output.
+  Check(ort.api, ort.api.SetTensorElementType(info.get(), output.type));
+  Check(ort.api, ort.api.SetDimensions(info.get(), shape.dims.data(), shape.rank));
+  Check(ort.api, ort.api.SetSymbolicDimensions(info.get(), names.data(), shape.rank));
+  Check(ort.api, ort.api.ShapeInferContext_SetOutputTypeShape(context, index, info.get()));
+}
+
+// The outputs of a pool whose N and C may be open.
+void InferPooled(const OrtContext& ort, const DialectOp& op, aclnn::Product product, Argument x, Names names,
+                 ort::OrtShapeInferContext* context) {
+  const Attributes attributes = ReadAttributes(op, InferenceAttributes(ort, context));
+  const Shape open = x.shape;
+  for (std::size_t axis = 0; axis < kFirstSpatialAxis; ++axis) {
+    if (open.dims[axis] < 0) x.shape.dims[axis] = 1;
+  }
+  CheckForward(op, attributes, product, x);
+  if (!x.shape.IsKnown()) return;
+  Shape pooled = PooledShape(op, attributes, x.shape);
+  std::copy_n(open.dims.begin(), kFirstSpatialAxis, pooled.dims.begin());
+  SetOutput(ort, context, 0, {x.type, pooled}, names);
+  SetOutput(ort, context, 1, {*attributes.argmax_type, pooled}, names);
+}
+
+}  // namespace
+
+void InferOutputShapes(const OrtContext& ort, const DialectOp& op, aclnn::Product product,
+                       ort::OrtShapeInferContext* context) {
+  ort::OrtTensorTypeAndShapeInfo* info = nullptr;  // stays the context's
+  Check(ort.api, ort.api.ShapeInferContext_GetInputTypeShape(context, 0, &info));
+  const Argument x = ReadArgument(ort, info);
+  if (x.shape.rank == 0) return;
+  Names names{};
+  Check(ort.api, ort.api.GetSymbolicDimensions(info, names.data(), x.shape.rank));
+  if (op.direction == Direction::kForward) {
+    InferPooled(ort, op, product, x, names, context);
+  } else {
+    SetOutput(ort, context, 0, x, names);
+  }
+}
+
+}  // namespace poolgrad::ep

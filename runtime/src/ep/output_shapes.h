@@ -1,0 +1,18 @@
+// What onnxruntime learns of a custom operator's outputs before anything runs.
+#ifndef POOLGRAD_EP_OUTPUT_SHAPES_H_
+#define POOLGRAD_EP_OUTPUT_SHAPES_H_
+
+#include "aclnn/product.h"
+#include "ep/dialect.h"
+#include "ep/ort_context.h"
+
+namespace poolgrad::ep {
+
+// Sets the shapes of the node's outputs as far as those of its inputs tell them. Throws InvalidArgument if the node
+// cannot run.
+void InferOutputShapes(const OrtContext& ort, const DialectOp& op, aclnn::Product product,
+                       ort::OrtShapeInferContext* context);
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_OUTPUT_SHAPES_H_

@@ -1,0 +1,55 @@
+"""Training with onnxruntime on lowered graphs: session options that know the operators of domain `npu`.
+
+onnxruntime-training has no plugin execution providers; there the operators come from the same library as custom
+operators. This module knows nothing of providers and sessions; `onnxruntime.training` is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from poolgrad_lowering.runtime.errors import OnnxRuntimeMissingError, SessionError
+from poolgrad_lowering.runtime.library import get_library_path
+from poolgrad_lowering.runtime.session import BACKEND_ENTRY
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+
+def session_options(
+    *, backend: str = "auto", options: onnxruntime.SessionOptions | None = None
+) -> onnxruntime.SessionOptions:
+    """Return session options for `onnxruntime.training.api.Module`, with the operators of domain `npu` as custom ops.
+
+    Args:
+        backend: "cann" for the NPU, "host" for the CPU, "auto" for the NPU where one answers and else the CPU.
+        options: options to add the operators to, and to return; new ones if None. They must not have them yet.
+
+    Raises:
+        OnnxRuntimeMissingError: the installed onnxruntime cannot train.
+        LibraryMissingError: the library of the operators is not installed.
+        SessionError: onnxruntime does not take the operators, or the backend is unknown or missing.
+    """
+    ort = _import_training_onnxruntime()
+    library = get_library_path()
+    extended = options if options is not None else ort.SessionOptions()
+    extended.add_session_config_entry(BACKEND_ENTRY, backend)
+    try:
+        extended.register_custom_ops_library(library)
+    except Exception as error:
+        raise SessionError(f"onnxruntime does not take the operators of {library}: {error}") from error
+    return extended
+
+
+def _import_training_onnxruntime() -> ModuleType:
+    try:
+        import onnxruntime  # noqa: PLC0415 - optional, as everywhere in this package
+        import onnxruntime.training.api  # noqa: PLC0415
+    except ImportError as error:
+        raise OnnxRuntimeMissingError(
+            f"onnxruntime cannot train here ({error}); in an environment without another onnxruntime: "
+            "pip install onnxruntime-training-cpu==1.19.2 'numpy<2' torch"
+        ) from error
+    module: ModuleType = onnxruntime
+    return module
