@@ -1,4 +1,4 @@
-"""libaclnn_host: the trace, calls that are made to fail, and counts of live objects; both by call and by environment."""
+"""libaclnn_host: the trace, calls that are made to fail, counts of live objects; by call and by environment."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def aclnn() -> Iterator[Aclnn]:
 
 @pytest.fixture(params=MODES)
 def either(request: pytest.FixtureRequest) -> Iterator[Either]:
-    """For indices in their windows. Sums are in row-major order in both modes: Ascend950's windowed gradients gather."""
+    """For indices in their windows, and sums that are exact or of Ascend950's windows, row-major in both modes."""
     with either_device(request.param) as either_library:
         yield either_library
 

@@ -96,6 +96,42 @@ def test_tensor_or_list_destroyed_before_phase_2(device: StrictDevice, position:
     assert device.aclnn.violations() == ["stale-handle"]  # the test destroys it once more
 
 
+def test_a_new_tensor_is_not_taken_for_the_destroyed_one(device: StrictDevice) -> None:
+    with planned(device) as call:
+        device.check(device.c.aclDestroyTensor(call.arguments[0]))
+        dims = (ctypes.c_int64 * 4)(2, 1, 1, 1)
+        tensors = [device.c.aclCreateTensor(dims, 4, 0, None, 0, 2, dims, 4, None) for _ in range(50)]
+        assert call.execute() == INNER
+        assert device.aclnn.violations() == ["executor-references"]
+        for tensor in tensors:
+            device.check(device.c.aclDestroyTensor(tensor))
+    assert device.aclnn.violations() == ["stale-handle"]
+
+
+def test_executor_in_two_calls_at_a_time(device: StrictDevice) -> None:
+    codes: set[int] = set()
+    with planned(device) as call:
+        device.check(device.c.aclSetAclOpExecutorRepeatable(call.executor))
+
+        def hammer() -> None:
+            device.check(device.c.aclrtSetDevice(0))
+            for _ in range(5000):
+                codes.add(call.execute())
+                device.check(device.c.aclrtSynchronizeStream(None))
+                if len(codes) > 1:
+                    return
+
+        threads = [threading.Thread(target=hammer) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert codes == {0, INNER}
+        assert set(device.aclnn.violations()) == {"executor-shared"}
+        assert (call.finish() == ONES).all()
+        device.check(device.c.aclDestroyAclOpExecutor(call.executor))
+
+
 def test_tensors_may_go_after_phase_2(device: StrictDevice) -> None:
     grad, indices = np.ones((2, 1, 1, 1), np.float32), np.zeros((2, 1, 1, 1), np.int32)
     result = np.zeros_like(ONES)
@@ -210,33 +246,36 @@ def test_workspace(soc: str | None, dtype: Any, needs: bool) -> None:
 
 
 def test_workspace_that_is_none() -> None:
-    """Missing, too small, in memory of the host, freed before the stream is done, or in two streams at a time."""
+    """Missing, too small, in memory of the host, too far on, or freed before the stream is done."""
     pageable = ctypes.create_string_buffer(4096)
-    with strict_device(A2) as device, device.staged(overlapping(np.float16)) as (on_device, _):
-        with device.aclnn.arguments(POOL_3D, on_device) as arguments:
+    with (
+        strict_device(A2) as device,
+        device.staged(overlapping(np.float16)) as (on_device, _),
+        device.aclnn.arguments(POOL_3D, on_device) as arguments,
+    ):
 
-            def run(workspace: int | None, size: int, free: bool = False) -> tuple[int, int]:
-                stream = device.stream()
-                executor, _ = device.plan(POOL_3D, arguments)
-                code = device.execute(POOL_3D, executor, workspace, size, stream)
-                if free and workspace is not None:
-                    device.free(workspace)
-                code_of_stream = device.c.aclrtSynchronizeStream(stream)
-                device.destroy(streams=(stream,))
-                return code, code_of_stream
+        def run(workspace: int | None, size: int, free: bool = False) -> tuple[int, int]:
+            stream = device.stream()
+            executor, _ = device.plan(POOL_3D, arguments)
+            code = device.execute(POOL_3D, executor, workspace, size, stream)
+            if free and workspace is not None:
+                device.free(workspace)
+            code_of_stream = device.c.aclrtSynchronizeStream(stream)
+            device.destroy(streams=(stream,))
+            return code, code_of_stream
 
-            executor, size = device.plan(POOL_3D, arguments)
-            device.check(device.c.aclDestroyAclOpExecutor(executor))
-            workspace = device.malloc(size)
-            assert run(None, size) == (NULLPTR, 0)
-            assert run(None, 0) == run(workspace, size - 1) == (INVALID, 0)
-            assert device.aclnn.violations() == ["workspace"] * 2
-            assert run(ctypes.addressof(pageable), size) == run(workspace + 8, size) == (0, FAULT)
-            assert device.aclnn.violations() == ["bad-address"] * 2
-            assert run(workspace, size) == (0, 0)
-            assert device.download(workspace, np.empty(4, np.uint8)).tolist() == [255] * 4
-            assert run(workspace, size, free=True) == (0, FAULT)
-            assert device.aclnn.violations() == ["memory-in-use", "bad-address"]
+        executor, size = device.plan(POOL_3D, arguments)
+        device.check(device.c.aclDestroyAclOpExecutor(executor))
+        workspace = device.malloc(size)
+        assert run(None, size) == (NULLPTR, 0)
+        assert run(None, 0) == run(workspace, size - 1) == (INVALID, 0)
+        assert device.aclnn.violations() == ["workspace"] * 2
+        assert run(ctypes.addressof(pageable), size) == run(workspace + 8, size) == (0, FAULT)
+        assert device.aclnn.violations() == ["bad-address"] * 2
+        assert run(workspace, size) == (0, 0)
+        assert device.download(workspace, np.empty(4, np.uint8)).tolist() == [255] * 4
+        assert run(workspace, size, free=True) == (0, FAULT)
+        assert device.aclnn.violations() == ["memory-in-use", "bad-address"]
 
 
 def test_workspace_of_two_streams() -> None:

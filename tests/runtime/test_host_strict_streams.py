@@ -85,6 +85,19 @@ def test_pageable_memory_is_read_at_once_and_pinned_memory_when_the_copy_runs(de
     device.destroy(streams=(stream,))
 
 
+def test_pageable_memory_is_free_once_it_was_read(device: StrictDevice) -> None:
+    first, second, a, b = device.stream(), device.stream(), device.malloc(8), device.malloc(8)
+    pageable = ctypes.create_string_buffer(b"for a...", 8)
+    copy(device, a, ctypes.addressof(pageable), TO_DEVICE, first)
+    fill(device, b, b"b", second)
+    copy(device, ctypes.addressof(pageable), b, TO_HOST, second)
+    device.check(device.c.aclrtSynchronizeStream(first))
+    assert (read(device, a), pageable.raw) == (b"for a...", b"b" * 8)
+    assert device.aclnn.violations() == []
+    device.free(a, b)
+    device.destroy(streams=(first, second))
+
+
 def test_pageable_memory_is_written_at_once_and_pinned_memory_when_the_copy_runs(device: StrictDevice) -> None:
     stream, memory = device.stream(), device.malloc(8)
     pageable, pinned = ctypes.create_string_buffer(8), device.malloc_host(8)

@@ -17,7 +17,7 @@ struct aclOpExecutor {
   std::function<poolgrad::host::Status(poolgrad::host::Work&)> prepare;  // none where there is nothing to do
   uint64_t workspace_size = 0;                                           // bytes
   bool repeatable = false;
-  std::atomic<bool> in_call = false;
+  std::atomic<bool> in_call = false;  // in strict mode: phase 2 is running
 };
 
 namespace poolgrad::host {
