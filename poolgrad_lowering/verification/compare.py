@@ -1,0 +1,55 @@
+"""Two tensors bit for bit; one NaN is as good as another, for their bits are the machine's choice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from poolgrad_lowering.verification.result import Mismatch
+
+Array = npt.NDArray[Any]
+
+
+def compare(expected: Array, found: Array, *, run: int, output: str) -> Mismatch | None:
+    """The first element that differs and how far floats are apart at most, or None."""
+    expected, found = np.asarray(expected), np.asarray(found)
+    for what, one, other in (("type", expected.dtype, found.dtype), ("shape", expected.shape, found.shape)):
+        if one != other:
+            return Mismatch(run, output, f"the {what} is {other}, expected {one}")
+    one, other = _bits(expected), _bits(found)
+    differs = one != other
+    floats = expected.dtype.kind not in "biu"
+    nan = np.zeros(differs.shape, np.bool_)
+    if floats:
+        nan = np.isnan(expected) | np.isnan(found)
+        differs &= ~(np.isnan(expected) & np.isnan(found))
+    count = int(np.count_nonzero(differs))
+    if not count:
+        return None
+    index = tuple(int(place) for place in np.argwhere(differs)[0])
+    return Mismatch(
+        run,
+        output,
+        f"{count} of {differs.size} elements differ",
+        index,
+        str(expected[index]),
+        str(found[index]),
+        _max_ulp(one[differs], other[differs]) if floats and not (nan & differs).any() else None,
+    )
+
+
+def _bits(array: Array) -> Array:
+    """The elements as unsigned integers of the same width."""
+    return np.ascontiguousarray(array).reshape(-1).view(f"u{array.dtype.itemsize}").reshape(array.shape)
+
+
+def _max_ulp(one: Array, other: Array) -> int:
+    """The largest number of floats between two elements; -0.0 and 0.0 are one apart."""
+    half = 1 << (8 * one.dtype.itemsize - 1)
+    steps = []
+    for bits in (one, other):
+        wide = bits.astype(object) if one.dtype.itemsize == 8 else bits.astype(np.int64)
+        steps.append(np.where(bits >= half, half - 1 - wide, wide))
+    return int(np.abs(steps[0] - steps[1]).max())

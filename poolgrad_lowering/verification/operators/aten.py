@@ -1,0 +1,130 @@
+"""PyTorch's pools and their backward operators, as ATen nodes, under their own names, and as a user's npu nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx.reference.op_run import OpRun
+
+from poolgrad_lowering.verification.operators.pool import (
+    Array,
+    Ints,
+    adaptive_max_pool,
+    max_pool,
+    plane_starts,
+    scatter_gradient,
+)
+
+Numbers = Sequence[int] | Ints
+
+
+def plane_pool(
+    x: Array,
+    kernel: Numbers,
+    stride: Numbers = (),
+    padding: Numbers = (0,),
+    dilation: Numbers = (1,),
+    ceil: bool | Array = False,
+) -> tuple[Array, Ints]:
+    """max_pool{2,3}d_with_indices. An empty stride is the kernel; one number stands for all axes."""
+    rank = x.ndim - 2
+    windows = [
+        [int(number) for number in numbers] * (rank if len(numbers) == 1 else 1)
+        for numbers in (kernel, stride if len(stride) else kernel, padding, dilation)
+    ]
+    kernels, steps, pads, spacing = windows
+    return max_pool(x, kernels, steps, pads, pads, spacing, ceil=bool(ceil), last_nan=True)
+
+
+def plane_gradient(dy: Array, x: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
+    """dx of any pool with indices inside planes."""
+    return scatter_gradient(x.shape, dy, indices + plane_starts(x.shape))
+
+
+def _adaptive(x: Array, size: Numbers) -> tuple[Array, Ints]:
+    return adaptive_max_pool(x, [int(count) for count in size])
+
+
+def _pool_backward(dy: Array, x: Array, *arguments: Array) -> Array:
+    return plane_gradient(dy, x, arguments[-1])
+
+
+def _maximum(x: Array, dim: Array, keepdim: Array) -> tuple[Array, Ints]:
+    axis, keep = int(dim), bool(keepdim)
+    return x.max(axis, keepdims=keep), x.argmax(axis, keepdims=keep)
+
+
+def _selecting_backward(dy: Array, dim: Array, indices: Ints, sizes: Ints, keepdim: Array) -> Array:
+    """value_selecting_reduction_backward: zeros of `sizes`, with dy put at the indices along an axis."""
+    axis = int(dim)
+    if not keepdim:
+        dy, indices = np.expand_dims(dy, axis), np.expand_dims(indices, axis)
+    dx = np.zeros(sizes.tolist(), dy.dtype)
+    np.put_along_axis(dx, indices, dy, axis)
+    return dx
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "adaptive_max_pool2d": _adaptive,
+    "adaptive_max_pool2d_backward": plane_gradient,
+    "adaptive_max_pool3d": _adaptive,
+    "adaptive_max_pool3d_backward": plane_gradient,
+    "max": _maximum,
+    "max_pool2d_with_indices": plane_pool,
+    "max_pool2d_with_indices_backward": _pool_backward,
+    "max_pool3d_with_indices": plane_pool,
+    "max_pool3d_with_indices_backward": _pool_backward,
+    "value_selecting_reduction_backward": _selecting_backward,
+}
+
+
+class ATen(OpRun):
+    """The node that names its operator in an attribute."""
+
+    op_domain = "org.pytorch.aten"
+
+    def _run(self, *inputs: Array, operator: str = "", **_: Any) -> tuple[Array, ...]:
+        name = operator or self.onnx_node.op_type
+        if name not in _FUNCTIONS:
+            raise NotImplementedError(f"PyTorch's operator '{name}' is not known here")
+        result = _FUNCTIONS[name](*inputs)
+        return result if isinstance(result, tuple) else (result,)
+
+
+class UserPool(OpRun):
+    """A user's forward node, arguments as attributes."""
+
+    op_domain = "npu"
+
+    def _run(
+        self,
+        x: Array,
+        *,
+        kernel_size: Numbers,
+        stride: Numbers,
+        padding: Numbers,
+        dilation: Numbers,
+        ceil_mode: int,
+        **_: Any,
+    ) -> tuple[Array, ...]:
+        return plane_pool(x, kernel_size, stride, padding, dilation, bool(ceil_mode))
+
+
+class UserBackward(OpRun):
+    """A user's backward node: all follows from the indices."""
+
+    op_domain = "npu"
+
+    def _run(self, dy: Array, x: Array, indices: Array, **_: Any) -> tuple[Array, ...]:
+        return (plane_gradient(dy, x, indices),)
+
+
+OPERATORS = (
+    ATen,
+    *(type(name, (ATen,), {}) for name in _FUNCTIONS),
+    *(type(f"NPUMaxPool{rank}dWithIndices", (UserPool,), {}) for rank in (2, 3)),
+    *(type(f"NPUMaxPool{rank}dWithIndicesBackward", (UserBackward,), {}) for rank in (2, 3)),
+)

@@ -1,0 +1,126 @@
+"""Gathers, scatters and the sort that onnx's reference evaluator does one element at a time, over whole tensors.
+
+Where a scatter names an element twice, updates come in row-major order, as in onnx's evaluator and in onnxruntime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from onnx.reference.op_run import OpRun
+
+from poolgrad_lowering.verification.operators.pool import Array, Ints
+
+_REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "add": np.add.at,
+    "max": np.maximum.at,
+    "min": np.minimum.at,
+    "mul": np.multiply.at,
+}
+
+
+def _scattered(data: Array, flat: Ints, updates: Array, reduction: str | None) -> Array:
+    """`data` with `updates` brought to its flat positions."""
+    result = data.copy().reshape(-1)
+    if reduction in (None, "none"):
+        result[flat.reshape(-1)] = updates.reshape(-1)
+    else:
+        _REDUCTIONS[str(reduction)](result, flat.reshape(-1), updates.reshape(-1))
+    return result.reshape(data.shape)
+
+
+def _wrapped(indices: Array, size: int) -> Ints:
+    """Indices that may count from the end as such that do not. Raises `IndexError` for one outside."""
+    if indices.size and not -size <= indices.min() <= indices.max() < size:
+        raise IndexError(f"indices reach from {indices.min()} to {indices.max()}, the axis has {size} elements")
+    return np.where(indices < 0, indices + size, indices).astype(np.int64)
+
+
+def _row_starts(tuples: Array, shape: Sequence[int]) -> Ints:
+    """Flat positions of what index tuples (along the last axis) name in a tensor of this shape."""
+    flat = np.zeros(tuples.shape[:-1], np.int64)
+    for axis in range(tuples.shape[-1]):
+        flat = flat * shape[axis] + _wrapped(tuples[..., axis], shape[axis])
+    return flat * math.prod(shape[tuples.shape[-1] :])
+
+
+class ScatterElements(OpRun):
+    """ScatterElements."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, indices: Array, updates: Array, axis: int = 0, reduction: str | None = None) -> Any:
+        axis = (axis or 0) % data.ndim
+        if indices.shape != updates.shape:
+            raise ValueError(f"indices have shape {indices.shape}, updates {updates.shape}")
+        strides = [math.prod(data.shape[a + 1 :]) for a in range(data.ndim)]
+        flat = np.zeros(indices.shape, np.int64)
+        for number, stride in enumerate(strides):
+            if number == axis:
+                flat += _wrapped(indices, data.shape[axis]) * stride
+            else:
+                places = np.arange(indices.shape[number], dtype=np.int64) * stride
+                flat += places.reshape([-1 if a == number else 1 for a in range(data.ndim)])
+        return (_scattered(data, flat, updates, reduction),)
+
+
+class Scatter(ScatterElements):
+    """Scatter, ScatterElements' older name."""
+
+
+class ScatterND(OpRun):
+    """ScatterND."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, indices: Array, updates: Array, reduction: str | None = None) -> Any:
+        row = math.prod(data.shape[indices.shape[-1] :])
+        flat = _row_starts(indices, data.shape)[..., None] + np.arange(row)
+        return (_scattered(data, flat, updates, reduction),)
+
+
+class GatherElements(OpRun):
+    """GatherElements."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, indices: Array, axis: int = 0) -> Any:
+        axis = (axis or 0) % data.ndim
+        part = data[tuple(slice(None if a == axis else indices.shape[a]) for a in range(data.ndim))]
+        return (np.take_along_axis(part, _wrapped(indices, data.shape[axis]), axis),)
+
+
+class GatherND(OpRun):
+    """GatherND."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, indices: Array, batch_dims: int = 0) -> Any:
+        batch, inner = data.shape[: batch_dims or 0], data.shape[batch_dims or 0 :]
+        row = math.prod(inner[indices.shape[-1] :])
+        flat = _row_starts(indices, inner)[..., None] + np.arange(row)
+        image = np.arange(math.prod(batch)).reshape(*batch, *[1] * (flat.ndim - len(batch)))
+        flat = flat + image * math.prod(inner)
+        shape = (*indices.shape[:-1], *inner[indices.shape[-1] :])
+        return (data.reshape(-1)[flat.reshape(-1)].reshape(shape),)
+
+
+class TopK(OpRun):
+    """TopK from opset 10 on, always sorted; of equal elements the first."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, k: Array, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:  # noqa: A002, ARG002
+        count = int(k.item())
+        if largest:
+            order = data.shape[axis] - 1 - np.flip(np.argsort(np.flip(data, axis), axis=axis, kind="stable"), axis)
+        else:
+            order = np.argsort(data, axis=axis, kind="stable")
+        order = order.take(np.arange(count), axis=axis)
+        return np.take_along_axis(data, order, axis), order.astype(np.int64)
+
+
+OPERATORS = (GatherElements, GatherND, Scatter, ScatterElements, ScatterND, TopK)

@@ -1,0 +1,126 @@
+"""Max pooling and its gradient in numpy, over any number of spatial axes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+
+def max_pool(
+    x: Array,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    begins: Sequence[int],
+    ends: Sequence[int],
+    dilations: Sequence[int],
+    *,
+    ceil: bool = False,
+    last_nan: bool = False,
+) -> tuple[Array, Ints]:
+    """The maxima of x (N, C, spatial axes) and their row-major positions inside the (n, c) plane.
+
+    The first maximum of a window is the one. A NaN is the maximum only as a window's first element, as comparisons go
+    (onnxruntime's MaxPool); with `last_nan` it outranks everything, and the last one is taken (PyTorch's pools). With
+    `ceil` the number of windows is rounded up, but none starts behind the end of x. Raises `ValueError` where a window
+    has no element of x.
+    """
+    sizes = x.shape[2:]
+    counts = [
+        window_count(size, d * (k - 1) + 1, s, b, e, ceil=ceil)
+        for size, k, s, b, e, d in zip(sizes, kernel, strides, begins, ends, dilations, strict=True)
+    ]
+    y = np.zeros((*x.shape[:2], *counts), x.dtype)
+    positions = np.full(y.shape, -1, np.int64)
+    plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
+    for tap in itertools.product(*map(range, kernel)):
+        offsets = [t * d - b for t, d, b in zip(tap, dilations, begins, strict=True)]
+        windows, elements = [slice(None)] * 2, [slice(None)] * 2
+        for offset, count, stride, size in zip(offsets, counts, strides, sizes, strict=True):
+            first = max(0, -(offset // stride))  # the first window that has this tap inside x
+            end = min(count, (size - 1 - offset) // stride + 1)
+            windows.append(slice(first, max(first, end)))
+            start = first * stride + offset
+            elements.append(slice(start, start + max(0, end - first) * stride, stride))
+        _take(y[tuple(windows)], positions[tuple(windows)], x[tuple(elements)], plane[tuple(elements[2:])], last_nan)
+    if (positions < 0).any():
+        raise ValueError("a window lies in the padding altogether")
+    return y, positions
+
+
+def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, ceil: bool) -> int:
+    """How many windows an axis has. Raises `ValueError` where the axis is too short for one."""
+    room = size + begin + end - extent
+    count = (-(-room // stride) if ceil else room // stride) + 1
+    if ceil and (count - 1) * stride >= size + begin:
+        count -= 1
+    if count < 1:
+        raise ValueError(f"no window of {extent} fits an axis of {size} with padding {begin} and {end}")
+    return count
+
+
+def adaptive_max_pool(x: Array, counts: Sequence[int]) -> tuple[Array, Ints]:
+    """As `max_pool`, where window o of an axis spans floor(o·I/O) to ceil((o+1)·I/O); a NaN is a maximum."""
+    sizes = x.shape[2:]
+    plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
+    y = np.zeros((*x.shape[:2], *counts), x.dtype)
+    positions = np.zeros(y.shape, np.int64)
+    for place in itertools.product(*map(range, counts)):
+        window = tuple(
+            slice(o * size // count, -(-(o + 1) * size // count))
+            for o, size, count in zip(place, sizes, counts, strict=True)
+        )
+        elements = x[(..., *window)].reshape(*x.shape[:2], -1)
+        best = elements.argmax(axis=-1)
+        y[(..., *place)] = np.take_along_axis(elements, best[..., None], -1)[..., 0]
+        positions[(..., *place)] = plane[window].reshape(-1)[best]
+    return y, positions
+
+
+def scatter_gradient(shape: Sequence[int], dy: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
+    """dx of a max pool: zeros, plus dy at `indices` into the whole row-major x, in the order of dy.
+
+    Sums are float32 (float64 for float64), rounded to dy's type once. Raises `IndexError` for an index outside x.
+    """
+    size = math.prod(shape)
+    if indices.shape != dy.shape:
+        raise ValueError(f"indices have shape {indices.shape}, the gradient {dy.shape}")
+    if indices.size and not 0 <= indices.min() <= indices.max() < size:
+        raise IndexError(f"indices reach from {indices.min()} to {indices.max()}, x has {size} elements")
+    sums = np.zeros(size, np.float64 if dy.dtype == np.float64 else np.float32)
+    np.add.at(sums, indices.reshape(-1), dy.astype(sums.dtype).reshape(-1))
+    return sums.astype(dy.dtype).reshape(tuple(shape))
+
+
+def plane_starts(shape: Sequence[int]) -> Ints:
+    """The position of each (n, c) plane's first element in the whole tensor, in a shape that broadcasts."""
+    planes = np.arange(shape[0] * shape[1], dtype=np.int64) * math.prod(shape[2:])
+    return planes.reshape(shape[0], shape[1], *[1] * (len(shape) - 2))
+
+
+def same_pads(
+    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], *, upper: bool
+) -> tuple[list[int], list[int]]:
+    """Begins and ends that make ceil(size / stride) windows; the odd one at the end with `upper`."""
+    totals = [
+        max(0, (-(-size // s) - 1) * s + d * (k - 1) + 1 - size)
+        for size, k, s, d in zip(sizes, kernel, strides, dilations, strict=True)
+    ]
+    less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]
+    return (less, more) if upper else (more, less)
+
+
+def _take(y: Array, positions: Ints, elements: Array, places: Ints, last_nan: bool) -> None:
+    """Let one tap of every window compete with the maximum so far; `y` and `positions` are views that are written."""
+    better = (positions < 0) | (elements > y)
+    if last_nan:
+        better = (better & ~np.isnan(y)) | np.isnan(elements)
+    np.copyto(y, elements, where=better)
+    np.copyto(positions, np.broadcast_to(places, positions.shape), where=better)

@@ -1,0 +1,43 @@
+"""A failing case as files: the site's two sides as models, and the inputs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto
+
+from poolgrad_lowering.errors import FileError
+from poolgrad_lowering.verification.site import Failure
+
+
+def write_reproducer(folder: Path, name: str, failure: Failure) -> Path:
+    """Write `original.onnx`, `lowered.onnx` and `inputs.npz` into a folder of the site's own in `folder`.
+
+    The models have the case's sizes. Types that numpy has no name for are stored as their bits. Raises `FileError`.
+    """
+    place = folder / (re.sub(r"[^\w.-]+", "_", name).strip("_.") or "site")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for model, file in ((failure.original, "original.onnx"), (failure.lowered, "lowered.onnx")):
+            (place / file).write_bytes(_with_sizes(model, failure).SerializeToString())
+        np.savez(place / "inputs.npz", **{k: _plain(v) for k, v in failure.feeds.items()})  # type: ignore[arg-type]
+    except OSError as error:
+        raise FileError(f"cannot write a reproducer into '{place}': {error.strerror or error}") from error
+    return place
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    return array if array.dtype.kind in "biuf" else array.view(f"u{array.dtype.itemsize}")
+
+
+def _with_sizes(model: ModelProto, failure: Failure) -> ModelProto:
+    sized = ModelProto()
+    sized.CopyFrom(model)
+    for value in sized.graph.input:
+        shape = value.type.tensor_type.shape
+        del shape.dim[:]
+        for size in failure.feeds[value.name].shape:
+            shape.dim.add(dim_value=size)
+    return sized

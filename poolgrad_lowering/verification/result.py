@@ -1,0 +1,103 @@
+"""What a verification found, as data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something outside the sites that is not the same in both models: where, and what."""
+
+    where: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first element in which a site's two sides differ.
+
+    `max_ulp` counts floats between the two results, at most over the whole tensor; None where one of them is NaN, or
+    where they are no floats of one type and shape.
+    """
+
+    run: int
+    output: str
+    what: str
+    index: tuple[int, ...] | None = None
+    expected: str | None = None
+    found: str | None = None
+    max_ulp: int | None = None
+
+
+@dataclass(frozen=True)
+class SiteResult:
+    """One site: a region in which the two models differ, with a node of the dialect in it.
+
+    `status` is "proven" (every run gave the same bits), "differs" (with `mismatch`) or "unproven" (with `reason`).
+    `gradients` are the outputs of its gradient nodes, `removed` and `added` count nodes, `reproducer` is the folder
+    that the smallest failing case was written to.
+    """
+
+    name: str
+    scope: str
+    status: str
+    gradients: tuple[str, ...]
+    removed: int
+    added: int
+    runs: int = 0
+    not_drawn: tuple[str, ...] = ()
+    mismatch: Mismatch | None = None
+    reason: str | None = None
+    reproducer: str | None = None
+
+
+@dataclass(frozen=True)
+class WholeModel:
+    """Both models run from end to end: `status` is "same", "differs" or "skipped", `reason` says why."""
+
+    status: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Everything that was compared: the sites, what differs outside them, and the models as a whole."""
+
+    seed: int
+    backend: str
+    sites: tuple[SiteResult, ...]
+    differences: tuple[Difference, ...]
+    whole_model: WholeModel
+    seconds: float
+
+    @property
+    def proven(self) -> bool:
+        """Whether every site is proven and nothing else differs."""
+        sites = all(site.status == "proven" for site in self.sites)
+        return sites and not self.differences and self.whole_model.status != "differs"
+
+    @property
+    def first_failure(self) -> SiteResult | None:
+        """The first site that differs, else the first that is unproven."""
+        for status in ("differs", "unproven"):
+            for site in self.sites:
+                if site.status == status:
+                    return site
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data, described in `docs/verify.md`."""
+        return {"schema_version": SCHEMA_VERSION, "proven": self.proven, **asdict(self)}
+
+    def to_json(self) -> str:
+        """The result as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+
+class Unproven(Exception):
+    """Why a site cannot be decided; never leaves the package."""

@@ -1,0 +1,92 @@
+"""Which input of an operator is what: the little that has to be known of operators to cut a site out where it begins.
+
+A site begins at the tensor that is pooled, so that the indices are those of a pool and not just numbers, and at the
+incoming gradient. Both are looked for behind views, which hold the same elements.
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.dialect.ops import OPS
+from poolgrad_lowering.verification.flat import FlatNode
+
+ATEN = "org.pytorch.aten"
+TENSORFLOW = ("", "ai.onnx.converters.tensorflow")
+
+_VIEWS = {"Cast", "CastLike", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+_SCATTERS = {"Scatter", "ScatterElements", "ScatterND"}
+_TENSORFLOW_GRADIENTS = {"MaxPoolGrad": 2, "MaxPool3DGrad": 2, "MaxPoolGradWithArgmax": 1}
+
+
+def is_view(node: FlatNode) -> bool:
+    """Whether the output holds the elements of the first input, under another shape, order or float type."""
+    return node.op[0] == "" and node.op[1] in _VIEWS
+
+
+def is_dialect_gradient(node: FlatNode) -> bool:
+    """Whether it is a gradient of the dialect, `op(x, grad, argmax)`."""
+    return node.op[0] == DOMAIN and node.op[1] in OPS and "Grad" in node.op[1]
+
+
+def is_dialect(node: FlatNode) -> bool:
+    """Whether it is an operator of the dialect."""
+    return node.op[0] == DOMAIN and node.op[1] in OPS
+
+
+def is_tensorflow_gradient(node: FlatNode) -> bool:
+    """Whether it is one of TensorFlow's; in the default domain only three inputs tell MaxPoolGrad apart."""
+    return node.op[0] in TENSORFLOW and node.op[1] in _TENSORFLOW_GRADIENTS and len(node.reads) == 3
+
+
+def aten_operator(node: FlatNode) -> str | None:
+    """The PyTorch operator that a node calls, or None."""
+    domain, op_type = node.op
+    if domain != ATEN:
+        return None
+    named = [attribute.s.decode(errors="replace") for attribute in node.proto.attribute if attribute.name == "operator"]
+    return named[0] if op_type == "ATen" and named else op_type
+
+
+def incoming_gradient(node: FlatNode) -> str | None:
+    """The value that a gradient, in the original or in the dialect, takes as the gradient of the pooled tensor."""
+    domain, op_type = node.op
+    position: int | None = None
+    if is_dialect_gradient(node):
+        position = 1
+    elif is_tensorflow_gradient(node):
+        position = _TENSORFLOW_GRADIENTS[op_type]
+    elif domain == "" and op_type in _SCATTERS:
+        position = 2
+    elif (domain, op_type) == ("", "MaxPoolGrad") or "backward" in (aten_operator(node) or ""):
+        position = 0
+    elif domain == DOMAIN and op_type.endswith("Backward"):
+        position = 0
+    return _read(node, position)
+
+
+def pooled(node: FlatNode) -> str | None:
+    """The value that a pool pools, or that a gradient of the dialect calls x."""
+    domain, op_type = node.op
+    aten = aten_operator(node) or ""
+    is_pool = (domain, op_type) == ("", "MaxPool") or is_dialect(node) or (aten and "backward" not in aten)
+    if is_pool or is_tensorflow_gradient(node) or (domain == DOMAIN and op_type.endswith("WithIndices")):
+        return _read(node, 0)
+    return None
+
+
+def _read(node: FlatNode, position: int | None) -> str | None:
+    return node.reads[position] or None if position is not None and position < len(node.reads) else None
+
+
+def same_shape(node: FlatNode) -> str | None:
+    """The other input that has the shape of a gradient's incoming gradient: indices, or the pooled tensor."""
+    domain, op_type = node.op
+    if is_dialect_gradient(node):
+        return _read(node, 2)
+    if is_tensorflow_gradient(node):
+        return _read(node, 2 if op_type == "MaxPoolGradWithArgmax" else 1)
+    if domain == "" and op_type in ("Scatter", "ScatterElements", "MaxPoolGrad"):
+        return _read(node, 1)
+    if "pool" in (aten_operator(node) or "") or domain == DOMAIN:
+        return _read(node, len(node.reads) - 1)
+    return None

@@ -1,0 +1,66 @@
+"""One side of a cut as a model of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from onnx import GraphProto, ModelProto, NodeProto
+
+from poolgrad_lowering.verification.cut import Cut
+from poolgrad_lowering.verification.flat import FlatNode
+from poolgrad_lowering.verification.types import TensorType, value_info
+
+
+def side_model(
+    source: ModelProto,
+    cut: Cut,
+    nodes: Sequence[FlatNode],
+    types: Mapping[str, TensorType],
+    outputs: Iterable[str] | None = None,
+) -> ModelProto:
+    """A model with these nodes of the cut, the version, imports and functions of `source`, and the cut's inputs.
+
+    `outputs` are those of the site by default. Values that the nodes make and `types` knows are declared.
+    """
+    model = ModelProto(ir_version=source.ir_version, producer_name="poolgrad verify")
+    model.opset_import.extend(source.opset_import)
+    model.functions.extend(source.functions)
+    graph = model.graph
+    graph.name = "site"
+    graph.node.extend(map(_node, nodes))
+    results = list(cut.region.outputs if outputs is None else outputs)
+    graph.input.extend(value_info(value, types.get(value)) for value in cut.inputs)
+    graph.output.extend(value_info(value, types.get(value)) for value in results)
+    _add_constants(graph, cut, nodes)
+    inner = {value for node in nodes for value in node.makes if value} - set(results)
+    graph.value_info.extend(value_info(value, types[value]) for value in sorted(inner) if value in types)
+    return model
+
+
+def independent(nodes: Sequence[FlatNode], values: Collection[str]) -> list[FlatNode]:
+    """The nodes that none of the values reach."""
+    reached, found = set(values), []
+    for node in nodes:
+        if reached.intersection(node.reads) or reached.intersection(node.captured):
+            reached.update(node.makes)
+        else:
+            found.append(node)
+    return found
+
+
+def _add_constants(graph: GraphProto, cut: Cut, nodes: Sequence[FlatNode]) -> None:
+    read = {value for node in nodes for value in (*node.reads, *node.captured)}
+    for value, tensor in cut.constants.items():
+        if value in read:
+            graph.initializer.add().CopyFrom(tensor)
+            graph.initializer[-1].name = value
+
+
+def _node(node: FlatNode) -> NodeProto:
+    """The node with the flat names of its values; those of the main graph are its own."""
+    proto = NodeProto()
+    proto.CopyFrom(node.proto)
+    del proto.input[:], proto.output[:]
+    proto.input.extend(node.reads)
+    proto.output.extend(node.makes)
+    return proto

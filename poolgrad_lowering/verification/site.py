@@ -1,0 +1,158 @@
+"""The verdict on one site: both sides run on the same data, and the smallest data on which they differ."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import ModelProto
+
+from poolgrad_lowering.verification import roles
+from poolgrad_lowering.verification.compare import compare
+from poolgrad_lowering.verification.cut import Cut, Role
+from poolgrad_lowering.verification.data import draw
+from poolgrad_lowering.verification.drawn import not_drawn
+from poolgrad_lowering.verification.evaluator import Runner, first_line, provider_runner, reference_runner
+from poolgrad_lowering.verification.regions import Region
+from poolgrad_lowering.verification.result import Mismatch, SiteResult, Unproven
+from poolgrad_lowering.verification.side import side_model
+from poolgrad_lowering.verification.sizes import Shape, choices, shapes, symbols
+from poolgrad_lowering.verification.types import TensorType
+
+logger = logging.getLogger(__name__)
+
+Array = npt.NDArray[Any]
+
+LARGE = 1 << 21
+"""Elements of inputs from which on a site of fixed size is large: planes enough to show every kind of data at once."""
+LARGE_RUNS = 2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How sites are run. `backend` is that of the lowered side: None for the function bodies."""
+
+    runs: int
+    seed: int
+    backend: str | None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case in which a site differs: the models of both sides and the inputs."""
+
+    original: ModelProto
+    lowered: ModelProto
+    feeds: Mapping[str, Array]
+    mismatch: Mismatch
+
+
+class Site:
+    """Both sides of a cut, ready to run. Raises `Unproven` where one cannot."""
+
+    def __init__(
+        self, cut: Cut, sources: tuple[ModelProto, ModelProto], types: Mapping[str, TensorType], settings: Settings
+    ) -> None:
+        self._cut, self._sources, self._settings = cut, sources, settings
+        self._types = _with_gradient_types(cut, types)
+        self.models = tuple(
+            side_model(source, cut, nodes, self._types)
+            for source, nodes in zip(sources, (cut.original, cut.lowered), strict=True)
+        )
+        backend = settings.backend
+        self._expect = reference_runner(self.models[0])
+        self._find: Runner = (
+            reference_runner(self.models[1]) if backend is None else provider_runner(self.models[1], backend)
+        )
+        self.not_drawn = not_drawn(cut, self._types, on_provider=backend is not None)
+
+    def check(self) -> tuple[int, Failure | None]:
+        """How many runs there were, and the first case in which the sides differ, made small.
+
+        Raises `Unproven` where the original runs with none of the sizes.
+        """
+        usable, reason = self._sizes()
+        if not usable:
+            raise Unproven(reason)
+        runs = self._settings.runs
+        if len(usable) == 1 and sum(map(math.prod, usable[0].values())) > LARGE:
+            runs = min(runs, LARGE_RUNS)
+        for run in range(runs):
+            failure = self._run(run, usable[run % len(usable)])
+            if failure is not None:
+                return run + 1, self._smaller(failure, run, usable[: run % len(usable)])
+        return runs, None
+
+    def _sizes(self) -> tuple[list[dict[str, Shape]], str]:
+        """The choices of shapes with which the original runs, and why the last of the others does not."""
+        usable, reason = [], ""
+        for chosen in choices(symbols(self._types, self._cut)):
+            try:
+                found = shapes(self._cut, self._sources, self._types, chosen)
+                if chosen:
+                    self._expect(self._feeds(0, found))
+            except Unproven:
+                raise
+            except Exception as error:  # noqa: BLE001 - the evaluator raises many kinds where sizes do not fit
+                reason = f"the original site does not run: {first_line(error)}"
+                logger.info("sizes %s: %s", chosen, reason)
+                continue
+            usable.append(found)
+        return usable, reason
+
+    def _feeds(self, run: int, sizes: Mapping[str, Shape]) -> dict[str, Array]:
+        random = np.random.default_rng([self._settings.seed, run])
+        return {
+            value: draw(random, sizes[value], self._types[value].element, role, run, self.not_drawn)
+            for value, role in self._cut.inputs.items()
+        }
+
+    def _run(self, run: int, sizes: Mapping[str, Shape]) -> Failure | None:
+        feeds = self._feeds(run, sizes)
+        try:
+            expected = self._expect(feeds)
+        except Exception as error:
+            raise Unproven(f"the original site does not run: {first_line(error)}") from error
+        mismatch = self._mismatch(run, feeds, expected)
+        return None if mismatch is None else Failure(*self.models, feeds, mismatch)
+
+    def _mismatch(self, run: int, feeds: Mapping[str, Array], expected: Mapping[str, Array]) -> Mismatch | None:
+        try:
+            found = self._find(feeds)
+        except Exception as error:  # noqa: BLE001 - as above; the original ran with these inputs
+            return Mismatch(run, self._cut.region.name, f"the lowered site does not run: {first_line(error)}")
+        return next(
+            (bad for name in expected if (bad := compare(expected[name], found[name], run=run, output=name))), None
+        )
+
+    def _smaller(self, failure: Failure, run: int, sizes: Sequence[Mapping[str, Shape]]) -> Failure:
+        """The same data at the smallest sizes at which the sides still differ."""
+        for smaller in sizes:
+            found = self._run(run, smaller)
+            if found is not None:
+                return found
+        return failure
+
+
+def describe(region: Region) -> SiteResult:
+    """A site of which nothing is known yet."""
+    gradients = tuple(node.makes[0] for node in region.added if roles.is_dialect_gradient(node))
+    return SiteResult(region.name, region.unit, "unproven", gradients, len(region.removed), len(region.added))
+
+
+def _with_gradient_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
+    """The types, with an incoming gradient of unknown type taken to have that of the pooled tensor."""
+    known = dict(types)
+    pooled = [types[value].element for value, role in cut.inputs.items() if role is Role.POOLED and value in types]
+    for value, role in cut.inputs.items():
+        if value in known:
+            continue
+        if role is not Role.GRADIENT or not pooled:
+            raise Unproven(f"the type of '{value}' is not known")
+        known[value] = TensorType(pooled[0], None)
+    return known

@@ -1,0 +1,158 @@
+"""Numbers for the symbolic sizes of a site's inputs.
+
+Symbols of the pooled tensors are chosen; those of incoming gradients follow from what the forward pools then give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+
+from poolgrad_lowering.verification import roles
+from poolgrad_lowering.verification.cut import Cut, Role
+from poolgrad_lowering.verification.evaluator import reference_runner
+from poolgrad_lowering.verification.flat import FlatNode
+from poolgrad_lowering.verification.result import Unproven
+from poolgrad_lowering.verification.side import independent, side_model
+from poolgrad_lowering.verification.types import Dim, TensorType
+
+Shape = tuple[int, ...]
+
+BATCHES = (1, 2, 3, 16)
+"""What a symbol on the first axis stands for, one choice after the other."""
+EXTENTS = (6, 9, 17, 34)
+"""The same for other axes; a different symbol gets one more, so that no two are alike by chance."""
+
+
+def symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
+    """The symbols that are chosen, each with the axis where it stands first."""
+    found: dict[str, int] = {}
+    for value, role in cut.inputs.items():
+        if role is not Role.GRADIENT:
+            for axis, dim in enumerate(named_dims(value, types)):
+                if isinstance(dim, str):
+                    found.setdefault(dim, axis)
+    return found
+
+
+def named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str, ...]:
+    """A value's sizes; unknown ones get names of their own. Raises `Unproven` where the rank is not known."""
+    known = types.get(value)
+    if known is None or known.dims is None:
+        raise Unproven(f"the shape of '{value}' is not known")
+    return tuple(f"{value}[{axis}]" if dim is None else dim for axis, dim in enumerate(known.dims))
+
+
+def choices(names: Mapping[str, int]) -> list[dict[str, int]]:
+    """Sizes for the symbols, from small to large; one empty choice where all sizes are numbers."""
+    if not names:
+        return [{}]
+    return [
+        {name: batch if axis == 0 else extent + number for number, (name, axis) in enumerate(names.items())}
+        for batch, extent in zip(BATCHES, EXTENTS, strict=True)
+    ]
+
+
+def shapes(
+    cut: Cut, sources: Sequence[ModelProto], types: Mapping[str, TensorType], chosen: Mapping[str, int]
+) -> dict[str, Shape]:
+    """The shape of each input under the chosen sizes. `sources` are the original and the lowered model.
+
+    Raises `Unproven` where a gradient's shape does not follow, and whatever the evaluator raises where the sizes do not
+    fit the site.
+    """
+    bound = dict(chosen)
+    found = {v: _bind(named_dims(v, types), bound) for v, role in cut.inputs.items() if role is not Role.GRADIENT}
+    for value, shape in found.items():
+        if shape is None:
+            raise Unproven(f"the shape of '{value}' is not known")
+    known = {value: shape for value, shape in found.items() if shape is not None}
+    gradients = [value for value, role in cut.inputs.items() if role is Role.GRADIENT]
+    dims = {value: types[value].dims if value in types else None for value in gradients}
+    probed: dict[str, Shape] | None = None
+    for value in gradients:
+        shape = _bind(dims[value], bound)
+        if shape is None:
+            if probed is None:
+                probed = _probe(cut, sources, types, known, gradients)
+                _learn(bound, probed, types)
+            shape = _bind(dims[value], bound) or _like_its_indices(cut, value, dims[value], probed)
+        if shape is None:
+            raise Unproven(f"the shape of the incoming gradient '{value}' is not known")
+        known[value] = shape
+    return known
+
+
+def _bind(dims: Sequence[Dim] | None, bound: Mapping[str, int]) -> Shape | None:
+    if dims is None:
+        return None
+    sizes = [dim if isinstance(dim, int) else bound.get(dim or "") for dim in dims]
+    return tuple(size for size in sizes if size is not None) if None not in sizes else None
+
+
+def _probe(
+    cut: Cut,
+    sources: Sequence[ModelProto],
+    types: Mapping[str, TensorType],
+    known: Mapping[str, Shape],
+    gradients: Sequence[str],
+) -> dict[str, Shape]:
+    """The shapes of all values that no incoming gradient reaches, by running both sides on zeros."""
+    feeds = {value: np.zeros(shape, _numpy_type(types[value].element)) for value, shape in known.items()}
+    found: dict[str, Shape] = dict(known)
+    for source, nodes in zip(sources, (cut.original, cut.lowered), strict=True):
+        forward = independent(nodes, gradients)
+        made = [value for node in forward for value in node.makes if value]
+        results = reference_runner(side_model(source, cut, forward, types, made))(feeds)
+        found.update((value, np.shape(result)) for value, result in results.items())
+    return found
+
+
+def _learn(bound: dict[str, int], probed: Mapping[str, Shape], types: Mapping[str, TensorType]) -> None:
+    """Symbols from declared shapes of values whose sizes are now known."""
+    for value, shape in probed.items():
+        dims = types[value].dims if value in types else None
+        if dims is not None and len(dims) == len(shape):
+            for dim, size in zip(dims, shape, strict=True):
+                if isinstance(dim, str):
+                    bound.setdefault(dim, size)
+
+
+def _like_its_indices(cut: Cut, value: str, dims: Sequence[Dim] | None, probed: Mapping[str, Shape]) -> Shape | None:
+    """The shape of the indices that a gradient is scattered by, in a layout that the known sizes allow."""
+    for node in (*cut.region.removed, *cut.region.added):
+        operand, other = roles.incoming_gradient(node), roles.same_shape(node)
+        if operand is None or other not in probed or _base(cut, operand) != value:
+            continue
+        shape = probed[other]
+        layouts = [shape] if operand == value else [shape, (shape[0], *shape[2:], *shape[1:2])]
+        for layout in layouts:
+            if dims is None or _fits(layout, dims):
+                return layout
+    return None
+
+
+def _fits(shape: Shape, dims: Sequence[Dim]) -> bool:
+    return len(shape) == len(dims) and all(
+        not isinstance(dim, int) or dim == size for dim, size in zip(dims, shape, strict=True)
+    )
+
+
+def _base(cut: Cut, value: str) -> str:
+    makers: dict[str, FlatNode] = {v: node for node in (*cut.original, *cut.lowered) for v in node.makes}
+    while value not in cut.inputs and value in makers and roles.is_view(makers[value]):
+        value = makers[value].reads[0]
+    return value
+
+
+def _numpy_type(element: int) -> np.dtype[np.generic]:
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element))
+
+
+def element_count(known: Mapping[str, Shape]) -> int:
+    """Elements of all inputs together."""
+    return sum(map(math.prod, known.values()))

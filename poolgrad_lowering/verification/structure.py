@@ -1,0 +1,85 @@
+"""Two models laid side by side: what differs and must not, and the sites, which are to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from onnx import FunctionProto, ModelProto
+
+from poolgrad_lowering.verification import roles
+from poolgrad_lowering.verification.calls import calls_of
+from poolgrad_lowering.verification.flat import FlatNode, Unit, function_name, function_unit, main_unit
+from poolgrad_lowering.verification.outside import compare_models, compare_units, new_names
+from poolgrad_lowering.verification.regions import Region, Split, split
+from poolgrad_lowering.verification.result import Difference
+
+Pair = tuple[ModelProto, ModelProto]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A site, the models in whose main graphs it is, their flat graphs, and the nodes that both have."""
+
+    models: Pair
+    units: tuple[Unit, Unit]
+    kept: tuple[FlatNode, ...]
+    region: Region
+
+
+def lay_side_by_side(models: Pair) -> tuple[list[Difference], list[Case]]:
+    """Everything that differs outside the sites, and the sites.
+
+    A site in a function is a case for each kind of call; in one that nobody calls it counts as a difference.
+    """
+    differences = compare_models(*models)
+    cases: list[Case] = []
+    main = main_unit(models[0]), main_unit(models[1])
+    parts = split(*main)
+    differences += _around(main, parts)
+    cases += _cases(models, main, parts)
+    for functions in _both_have(models):
+        units = function_unit(functions[0]), function_unit(functions[1])
+        parts = split(*units)
+        differences += _around(units, parts)
+        if not any(map(_is_site, parts.regions)):
+            continue
+        calls = list(calls_of(models, functions))
+        cases += [case for pair in calls for case in _function_cases(pair, units[0].name)]
+        if not calls:
+            differences.append(Difference(units[0].name, "differs, and the main graph does not call it: it cannot run"))
+    return differences, cases
+
+
+def _around(units: tuple[Unit, Unit], parts: Split) -> list[Difference]:
+    strangers = [
+        Difference(region.unit, f"{_count(region)} at '{region.name}' differ, and no node of the dialect is among them")
+        for region in parts.regions
+        if not _is_site(region)
+    ]
+    return [*parts.differences, *compare_units(*units), *new_names(*units), *strangers]
+
+
+def _count(region: Region) -> str:
+    return f"{len(region.removed)} removed and {len(region.added)} added nodes"
+
+
+def _is_site(region: Region) -> bool:
+    return any(map(roles.is_dialect, region.added))
+
+
+def _cases(models: Pair, units: tuple[Unit, Unit], parts: Split) -> Iterable[Case]:
+    return [Case(models, units, parts.kept, region) for region in parts.regions if _is_site(region)]
+
+
+def _function_cases(models: Pair, name: str) -> Iterable[Case]:
+    units = main_unit(models[0]), main_unit(models[1])
+    found = _cases(models, units, split(*units))
+    return [replace(case, region=replace(case.region, unit=name)) for case in found]
+
+
+def _both_have(models: Pair) -> Iterator[tuple[FunctionProto, FunctionProto]]:
+    theirs = {function_name(function): function for function in models[1].functions}
+    for function in models[0].functions:
+        if function_name(function) in theirs:
+            yield function, theirs[function_name(function)]

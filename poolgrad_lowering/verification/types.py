@@ -1,0 +1,85 @@
+"""Element types and shapes of a unit's values, as the model declares them and onnx infers them.
+
+A dimension is a number, a symbol's name, or None where nothing is known.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import onnx
+from google.protobuf.message import EncodeError
+from onnx import GraphProto, ModelProto, ValueInfoProto
+
+from poolgrad_lowering.verification.flat import MAIN, main_unit
+
+logger = logging.getLogger(__name__)
+
+Dim = int | str | None
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """`element` is a `TensorProto.DataType`; `dims` is None where not even the rank is known."""
+
+    element: int
+    dims: tuple[Dim, ...] | None
+
+
+def tensor_types(model: ModelProto) -> dict[str, TensorType]:
+    """The types of the main graph's values and of its subgraphs', by the names of `main_unit`.
+
+    What the model declares goes first; sizes that only inference knows are filled in.
+    """
+    known: dict[str, TensorType] = {}
+    for source in (model, _inferred(model)):
+        unit = main_unit(source)
+        for path, scope in unit.scopes.items():
+            prefix = "" if path == MAIN else f"{path}: "
+            if isinstance(scope, GraphProto):
+                for value in (*scope.input, *scope.output, *scope.value_info):
+                    _learn(known, prefix + value.name, value)
+        for name, tensor in unit.constants.items():
+            known.setdefault(name, TensorType(tensor.data_type, tuple(tensor.dims)))
+    return known
+
+
+def value_info(name: str, found: TensorType | None) -> ValueInfoProto:
+    """The declaration of a value in a model; without a type where none is known."""
+    if found is None:
+        return ValueInfoProto(name=name)
+    return onnx.helper.make_tensor_value_info(name, found.element, found.dims)
+
+
+def _learn(known: dict[str, TensorType], name: str, value: ValueInfoProto) -> None:
+    tensor = value.type.tensor_type
+    if not tensor.elem_type:
+        return
+    dims: tuple[Dim, ...] | None = None
+    if tensor.HasField("shape"):
+        dims = tuple(_dim(dim) for dim in tensor.shape.dim)
+    before = known.get(name)
+    if before is not None and before.dims is not None:
+        if dims is None or len(dims) != len(before.dims):
+            return
+        dims = tuple(_better(one, other) for one, other in zip(before.dims, dims, strict=True))
+    known[name] = TensorType(before.element if before else tensor.elem_type, dims)
+
+
+def _better(declared: Dim, inferred: Dim) -> Dim:
+    return inferred if declared is None or isinstance(inferred, int) and not isinstance(declared, int) else declared
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value) if dim.dim_value >= 0 else None
+    return dim.dim_param or None
+
+
+def _inferred(model: ModelProto) -> ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, EncodeError) as error:
+        logger.info("onnx cannot infer shapes: %s", error)
+        return model
