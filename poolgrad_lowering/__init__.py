@@ -1,7 +1,8 @@
 """Lowers max-pooling gradients in ONNX training graphs to Ascend NPU operators.
 
-`lower(model)` and `lower_file(source, destination)` are the compiler; `poolgrad_lowering.runtime` runs the result in
-onnxruntime. Names are loaded when first used, so that importing the package costs next to nothing.
+`lower(model)` and `lower_file(source, destination)` are the compiler; `verify(original, lowered)` checks its work from
+the two models alone; `poolgrad_lowering.runtime` runs the result in onnxruntime. Names are loaded when first used, so
+that importing the package costs next to nothing.
 """
 
 from __future__ import annotations
@@ -10,10 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.errors import FileError, InvalidModelError, PoolgradError, UnknownTargetError
+    from poolgrad_lowering.errors import (
+        FileError,
+        InvalidModelError,
+        PoolgradError,
+        UnknownTargetError,
+        VerificationError,
+    )
     from poolgrad_lowering.files import lower_file
     from poolgrad_lowering.lowering import LoweringResult, inspect, lower
     from poolgrad_lowering.report import AnchorReport, Report
+    from poolgrad_lowering.verification.files import verify_files
+    from poolgrad_lowering.verification.result import Verification
+    from poolgrad_lowering.verification.verifier import verify
 
 __version__ = "0.1.0"
 
@@ -25,9 +35,13 @@ _HOMES = {
     "PoolgradError": "errors",
     "Report": "report",
     "UnknownTargetError": "errors",
+    "Verification": "verification.result",
+    "VerificationError": "errors",
     "inspect": "lowering",
     "lower": "lowering",
     "lower_file": "files",
+    "verify": "verification.verifier",
+    "verify_files": "verification.files",
 }
 
 __all__ = [
@@ -38,10 +52,14 @@ __all__ = [
     "PoolgradError",
     "Report",
     "UnknownTargetError",
+    "Verification",
+    "VerificationError",
     "__version__",
     "inspect",
     "lower",
     "lower_file",
+    "verify",
+    "verify_files",
 ]
 
 

@@ -1,6 +1,7 @@
 """The command `poolgrad`: files in, files and reports out. Everything it knows comes from the library's tables.
 
-Exit codes: 0 done, 1 `--strict` and something was refused, or `doctor` and no backend works, 2 bad input or usage.
+Exit codes: 0 done, 1 a check failed (`--strict` and something was refused, a model is not proven, or `doctor` finds no
+backend that works), 2 bad input or usage.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import poolgrad_lowering
-from poolgrad_lowering.errors import PoolgradError
+from poolgrad_lowering.errors import PoolgradError, VerificationError
 
 if TYPE_CHECKING:
     from poolgrad_lowering.report import AnchorReport, Report
+    from poolgrad_lowering.verification.result import Verification
 
-DONE, REFUSED, BAD_INPUT = 0, 1, 2
-NO_BACKEND = 1
+DONE, FAILED, BAD_INPUT = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.run(options)
         sys.stdout.flush()
+    except VerificationError as error:
+        print(f"poolgrad: verify: {error}; no model written", file=sys.stderr)
+        return FAILED
     except PoolgradError as error:
         print(f"poolgrad: error: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -56,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     lower.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx")
     lower.add_argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON")
     lower.add_argument("--strict", action="store_true", help="exit 1 and write no model if an anchor was refused")
+    lower.add_argument("--verify", action="store_true", help="exit 1 and write no model if the result is not proven")
     _add_lowering_options(lower)
     lower.set_defaults(run=_lower)
 
@@ -64,6 +69,17 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("--json", action="store_true", help="print the report as JSON")
     _add_lowering_options(inspect)
     inspect.set_defaults(run=_inspect)
+
+    verify = commands.add_parser("verify", help="show that a lowered model computes what its original does")
+    verify.add_argument("original", type=Path, metavar="ORIGINAL.onnx")
+    verify.add_argument("lowered", type=Path, metavar="LOWERED.onnx")
+    verify.add_argument("--runs", type=_positive, metavar="N", help="runs of each site (default: 9)")
+    verify.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of the generated data (default: 0)")
+    verify.add_argument("--backend", choices=("host", "cann"), help="run lowered sites on the execution provider")
+    verify.add_argument("--reproducer", type=Path, metavar="DIR", help="write the first failing site there")
+    verify.add_argument("--no-whole-model", action="store_true", help="do not run the models from end to end")
+    verify.add_argument("--json", action="store_true", help="print the result as JSON")
+    verify.set_defaults(run=_verify)
 
     commands.add_parser("patterns", help="list the forms that are recognised").set_defaults(run=_patterns)
     commands.add_parser("targets", help="list products, SoC names and operators").set_defaults(run=_targets)
@@ -83,14 +99,19 @@ def _lower(options: argparse.Namespace) -> int:
     from poolgrad_lowering.files import lower_file, write_bytes  # noqa: PLC0415 - `--help` must not load onnx
 
     report = lower_file(
-        options.model, options.output, target=_target(options), forward=not options.no_forward, strict=options.strict
+        options.model,
+        options.output,
+        target=_target(options),
+        forward=not options.no_forward,
+        strict=options.strict,
+        verify=options.verify,
     )
     if options.report is not None:
         write_bytes(options.report, report.to_json().encode())
     _print_report(report)
     if options.strict and report.refused:
         print(f"poolgrad: strict: {len(report.refused)} anchors refused, no model written", file=sys.stderr)
-        return REFUSED
+        return FAILED
     print(f"wrote {options.output}")
     return DONE
 
@@ -104,6 +125,56 @@ def _inspect(options: argparse.Namespace) -> int:
     else:
         _print_report(report)
     return DONE
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from poolgrad_lowering.progress import ProgressBar  # noqa: PLC0415 - as above
+    from poolgrad_lowering.verification.files import verify_files  # noqa: PLC0415 - as above
+
+    found = verify_files(
+        options.original,
+        options.lowered,
+        runs=options.runs,
+        seed=options.seed,
+        backend=options.backend,
+        whole_model=not options.no_whole_model,
+        reproducer=options.reproducer,
+        progress=ProgressBar(sys.stderr),
+    )
+    if options.json:
+        print(found.to_json(), end="")
+    else:
+        _print_verification(found)
+    return DONE if found.proven else FAILED
+
+
+def _print_verification(found: Verification) -> None:
+    from poolgrad_lowering.verification.text import failure_text, site_row  # noqa: PLC0415 - as above
+
+    if found.sites:
+        _print_table(("site", "status", "what"), [site_row(site) for site in found.sites])
+    for difference in found.differences:
+        print(f"{difference.where}: {difference.what}")
+    whole = found.whole_model
+    print(f"whole model: {whole.status}{f', {whole.reason}' if whole.reason else ''}")
+    print(
+        f"{len(found.sites)} sites, {sum(site.status == 'proven' for site in found.sites)} proven, "
+        f"{len(found.differences)} differences outside; {found.seconds:.3f} s"
+    )
+    if failure := failure_text(found):
+        print(f"poolgrad: verify: {failure}", file=sys.stderr)
+
+
+def _positive(text: str) -> int:
+    if (number := _natural(text)) < 1:
+        raise argparse.ArgumentTypeError("has to be 1 or more")
+    return number
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of 0 or more")
+    return int(text)
 
 
 def _patterns(_: argparse.Namespace) -> int:
@@ -138,7 +209,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
     diagnosis = diagnose()
     print(diagnosis.to_json() if options.json else to_text(diagnosis), end="")
-    return DONE if diagnosis.works else NO_BACKEND
+    return DONE if diagnosis.works else FAILED
 
 
 def _target(options: argparse.Namespace) -> str:

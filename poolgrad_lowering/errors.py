@@ -17,3 +17,7 @@ class InvalidModelError(PoolgradError, ValueError):
 
 class FileError(PoolgradError, OSError):
     """A file cannot be read or written."""
+
+
+class VerificationError(PoolgradError):
+    """A lowered model is not proven to compute what its original does."""

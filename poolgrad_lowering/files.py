@@ -28,12 +28,20 @@ _HOLDERS = (
 
 
 def lower_file(
-    source: PathLike, destination: PathLike, *, target: str = DEFAULT_TARGET, forward: bool = True, strict: bool = False
+    source: PathLike,
+    destination: PathLike,
+    *,
+    target: str = DEFAULT_TARGET,
+    forward: bool = True,
+    strict: bool = False,
+    verify: bool = False,
 ) -> Report:
     """Lower the model in `source` and write it to `destination`, which may be the same file.
 
     Without sites the bytes of the source are written as they are. With `strict`, nothing is written if an anchor was
-    refused. Raises `FileError`, `InvalidModelError` and `UnknownTargetError`; the destination then is what it was.
+    refused; with `verify`, nothing if the lowered model is not proven to compute what the source does, which raises
+    `VerificationError`. Raises `FileError`, `InvalidModelError` and `UnknownTargetError`; the destination then is what
+    it was.
     """
     found = find_target(target)
     source, destination = Path(source), Path(destination)
@@ -43,6 +51,8 @@ def lower_file(
     report = lower_in_place(model, found, forward=forward)
     if strict and report.refused:
         return report
+    if verify and report.lowered:
+        _require_verified(data, model, source)
     write_bytes(destination, model.SerializeToString() if report.lowered else data)
     return report
 
@@ -121,6 +131,12 @@ def _require_reachable_data(model: ModelProto, source: Path, destination: Path) 
             f"'{source}' keeps tensors in external files, which are named relative to its folder: "
             f"write the output into '{folder}', not '{written}'"
         )
+
+
+def _require_verified(data: bytes, lowered: ModelProto, source: Path) -> None:
+    from poolgrad_lowering.verification.files import require_verified  # noqa: PLC0415 - loads onnx's evaluator
+
+    require_verified(parse_model(data, source), lowered, source.parent)
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, ValueInfoProto
 
 from poolgrad_lowering.verification.flat import FlatNode, main_unit, subgraphs
 from poolgrad_lowering.verification.types import tensor_types, value_info
@@ -23,7 +23,9 @@ def calls_of(models: _Pair, functions: tuple[FunctionProto, FunctionProto]) -> I
         if (node.proto.domain, node.proto.op_type, node.proto.overload) != _identity(functions[0]):
             continue
         pair = [
-            _as_graph(model, function, node, [value_info(name, known.get(value)) for name, value in _bind(function, node)])
+            _as_graph(
+                model, function, node, [value_info(name, known.get(value)) for name, value in _bind(function, node)]
+            )
             for model, function in zip(models, functions, strict=True)
         ]
         key = pair[0].SerializeToString(deterministic=True)
@@ -42,7 +44,9 @@ def _bind(function: FunctionProto, node: FlatNode) -> Iterator[tuple[str, str]]:
     return zip(function.input, reads, strict=False)
 
 
-def _as_graph(model: ModelProto, function: FunctionProto, call: FlatNode, inputs: Sequence[object]) -> ModelProto:
+def _as_graph(
+    model: ModelProto, function: FunctionProto, call: FlatNode, inputs: Sequence[ValueInfoProto]
+) -> ModelProto:
     made = ModelProto(ir_version=model.ir_version)
     made.opset_import.extend(function.opset_import)
     made.functions.extend(model.functions)

@@ -15,11 +15,12 @@ Array = npt.NDArray[Any]
 def compare(expected: Array, found: Array, *, run: int, output: str) -> Mismatch | None:
     """The first element that differs and how far floats are apart at most, or None."""
     expected, found = np.asarray(expected), np.asarray(found)
-    for what, one, other in (("type", expected.dtype, found.dtype), ("shape", expected.shape, found.shape)):
-        if one != other:
-            return Mismatch(run, output, f"the {what} is {other}, expected {one}")
+    if expected.dtype != found.dtype:
+        return Mismatch(run, output, f"the type is {found.dtype}, expected {expected.dtype}")
+    if expected.shape != found.shape:
+        return Mismatch(run, output, f"the shape is {found.shape}, expected {expected.shape}")
     one, other = _bits(expected), _bits(found)
-    differs = one != other
+    differs = np.asarray(one != other)
     floats = expected.dtype.kind not in "biu"
     nan = np.zeros(differs.shape, np.bool_)
     if floats:

@@ -7,23 +7,24 @@ further is always right: it leaves out combinations of values that cannot occur.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from onnx import ModelProto, TensorProto
+from onnx import TensorProto
 
 from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.flat import FlatNode, Unit
 from poolgrad_lowering.verification.regions import Region
-from poolgrad_lowering.verification.result import Unproven
+from poolgrad_lowering.verification.result import UnprovenError
+from poolgrad_lowering.verification.types import TensorType
 
 
 class Role(Enum):
     """What an input of a cut is."""
 
-    POOLED = "pooled tensor"
     GRADIENT = "incoming gradient"
+    POOLED = "pooled tensor"
     OTHER = "other"
 
 
@@ -38,43 +39,51 @@ class Cut:
     constants: Mapping[str, TensorProto]
 
 
-def cut_out(region: Region, kept: Sequence[FlatNode], original: Unit, lowered: Unit) -> Cut:
+def cut_out(region: Region, kept: Sequence[FlatNode], units: tuple[Unit, Unit], types: Mapping[str, TensorType]) -> Cut:
     """Cut a region out of both units; `kept` are the nodes that both have, in order.
 
-    Raises `Unproven` where a site would need a node with subgraphs inside a subgraph.
+    Raises `UnprovenError` where a site would need a node with subgraphs inside a subgraph.
     """
-    constants = {**original.constants, **lowered.constants}
+    constants = {**units[0].constants, **units[1].constants}
     common = {value: node for node in kept for value in node.makes if value}
     sides = [_Side(nodes, common) for nodes in (region.removed, region.added)]
+    passed: set[str] = set()
     ends: dict[str, Role] = {}
     while True:
+        found = _ends(sides, constants, passed, types)
+        if found == ends and ends:
+            break
+        ends = found
         for side in sides:
             side.walk(ends, constants)
-        found = _ends(sides, constants)
-        if found.keys() <= ends.keys():
+            passed |= side.passed
+        if not ends:
             break
-        ends.update({value: role for value, role in found.items() if value not in ends})
-    first, second = (_ordered(unit, side) for unit, side in zip((original, lowered), sides, strict=True))
+    first, second = (_ordered(unit, side) for unit, side in zip(units, sides, strict=True))
     inputs = {value: ends.get(value, Role.OTHER) for side in sides for value in side.inputs}
     used = {value: constants[value] for side in sides for value in sorted(side.constants)}
     return Cut(region, first, second, inputs, used)
 
 
 class _Side:
-    """One side of a region while the cut grows back from it."""
+    """One side of a region while the cut grows back from it.
+
+    `reached` are its nodes so far, `inputs` the values where it ends, `passed` those that it went back through.
+    """
 
     def __init__(self, nodes: Sequence[FlatNode], common: Mapping[str, FlatNode]) -> None:
         self._own = {value: node for node in nodes for value in node.makes if value}
         self._common = common
         self.nodes = nodes
+        self.reached: list[FlatNode] = list(nodes)
         self.keys: set[bytes] = set()
         self.inputs: dict[str, None] = {}
         self.constants: set[str] = set()
-        self.reached: list[FlatNode] = []
+        self.passed: set[str] = set()
 
     def walk(self, ends: Mapping[str, Role], constants: Mapping[str, TensorProto]) -> None:
         """Collect nodes and inputs, going back to `ends`."""
-        self.inputs, self.constants, self.reached = {}, set(), list(self.nodes)
+        self.inputs, self.constants, self.passed, self.reached = {}, set(), set(), list(self.nodes)
         self.keys = {node.key for node in self.reached}
         for node in self.reached:  # grows while it is gone through
             only_shape = node.op in (("", "Shape"), ("", "Size"))
@@ -85,39 +94,66 @@ class _Side:
                     self.constants.add(value)
                     continue
                 maker = self._common.get(value)
-                if maker is None or value in ends or (only_shape and self.base(value) not in ends):
+                if maker is None or value in ends or (only_shape and not self._leads_to(value, ends)):
                     self.inputs[value] = None
-                elif maker.key not in self.keys:
+                    continue
+                self.passed.add(value)
+                if maker.key not in self.keys:
                     self.keys.add(maker.key)
                     self.reached.append(maker)
 
-    def base(self, value: str) -> str:
-        """What a value is a view of: the first that is made by the other kind of node, or outside of this region."""
+    def views(self, value: str) -> list[str]:
+        """What a value is a view of, from itself back; values that the region makes are left out."""
+        chain = [value]
         while (maker := self._own.get(value) or self._common.get(value)) is not None and roles.is_view(maker):
             value = maker.reads[0]
-        return value
+            chain.append(value)
+        return [value for value in chain if value not in self._own]
 
-    def is_own(self, value: str) -> bool:
-        """Whether a node of the region makes it."""
-        return value in self._own
+    def _leads_to(self, value: str, ends: Mapping[str, Role]) -> bool:
+        return any(behind in ends or behind in self.passed for behind in self.views(value))
 
 
-def _ends(sides: Iterable[_Side], constants: Mapping[str, TensorProto]) -> dict[str, Role]:
-    """Pooled tensors and incoming gradients of all nodes reached so far."""
-    found: dict[str, Role] = {}
+def _ends(
+    sides: Iterable[_Side],
+    constants: Mapping[str, TensorProto],
+    passed: Collection[str],
+    types: Mapping[str, TensorType],
+) -> dict[str, Role]:
+    """Where the cut ends: at pooled tensors and incoming gradients, or at what several of them are views of.
+
+    Of one behind the other, the nearest whose shape is known, but none that the cut has already `passed`. What is both
+    pooled and a gradient counts as a gradient.
+    """
+    by_root: dict[str, tuple[list[str], Role]] = {}
     for side in sides:
-        operands = [(roles.pooled(node), Role.POOLED) for node in side.reached]
-        operands += [(roles.incoming_gradient(node), Role.GRADIENT) for node in side.nodes]
+        operands = [(roles.incoming_gradient(node), Role.GRADIENT) for node in side.nodes]
+        operands += [(roles.pooled(node), Role.POOLED) for node in side.reached]
         for operand, role in operands:
-            value = side.base(operand) if operand else None
-            if value and not side.is_own(value) and value not in constants:
-                found.setdefault(value, role)
-    return found
+            chain = side.views(operand) if operand else []
+            if not chain or chain[-1] in constants:
+                continue
+            known = by_root.get(chain[-1])
+            if known is None:
+                by_root[chain[-1]] = chain, role
+            else:
+                by_root[chain[-1]] = [v for v in known[0] if v in chain], min(known[1], role, key=list(Role).index)
+    return {_nearest(chain, passed, types): role for chain, role in by_root.values()}
+
+
+def _nearest(chain: Sequence[str], passed: Collection[str], types: Mapping[str, TensorType]) -> str:
+    first = max((number + 1 for number, value in enumerate(chain) if value in passed), default=0)
+    left = list(chain[first:]) or [chain[-1]]
+    return next((value for value in left if value in types and _is_known(types[value])), left[0])
+
+
+def _is_known(found: TensorType) -> bool:
+    return found.dims is not None and None not in found.dims
 
 
 def _ordered(unit: Unit, side: _Side) -> tuple[FlatNode, ...]:
     nodes = tuple(node for node in unit.nodes if node.key in side.keys)
     nested = [node for node in nodes if node.captured and node.scope != unit.name]
     if nested:
-        raise Unproven(f"node '{nested[0].label}' holds subgraphs and is in one itself")
+        raise UnprovenError(f"node '{nested[0].label}' holds subgraphs and is in one itself")
     return nodes

@@ -16,6 +16,7 @@ Array = npt.NDArray[Any]
 Draw = Callable[[np.random.Generator, npt.NDArray[np.int64], "Format"], Array]
 
 NO_NAN_POOLED = "NaN in the pooled tensor"
+NO_INFINITE_POOLED = "infinities in the pooled tensor"
 NO_NEGATIVE_ZERO = "-0.0 in the incoming gradient"
 ONLY_WHOLE = "gradients whose sums are rounded"
 
@@ -75,7 +76,8 @@ def _nan(random: np.random.Generator, at: npt.NDArray[np.int64], _: Format) -> A
 
 
 def _whole(random: np.random.Generator, at: npt.NDArray[np.int64], _: Format) -> Array:
-    return random.integers(-4, 5, at.size) * random.choice([1.0, -1.0], at.size)
+    whole: Array = random.integers(-4, 5, at.size) * random.choice([1.0, -1.0], at.size)
+    return whole
 
 
 def _signs(random: np.random.Generator, at: npt.NDArray[np.int64], _: Format) -> Array:
@@ -91,7 +93,13 @@ KINDS = max(len(POOLED), len(GRADIENT))
 
 
 def draw(
-    random: np.random.Generator, shape: Sequence[int], element: int, role: Role, run: int, not_drawn: Sequence[str]
+    random: np.random.Generator,
+    shape: Sequence[int],
+    element: int,
+    *,
+    role: Role,
+    run: int,
+    not_drawn: Sequence[str] = (),
 ) -> Array:
     """Data for one input. Kinds go by plane, that is by the first two axes, and move on with each run.
 
@@ -110,7 +118,7 @@ def draw(
         chosen = at[kind == number]
         data[chosen] = function(random, chosen, Format(dtype))
     if role is Role.GRADIENT and NO_NEGATIVE_ZERO in not_drawn:
-        data = data + 0.0
+        data += 0.0
     with np.errstate(all="ignore"):
         return data.astype(dtype).reshape(tuple(shape))
 
@@ -119,5 +127,7 @@ def _kinds(role: Role, not_drawn: Sequence[str]) -> tuple[Draw, ...]:
     if role is Role.GRADIENT:
         return (_signs,) if ONLY_WHOLE in not_drawn else GRADIENT
     if role is Role.POOLED:
-        return tuple(kind for kind in POOLED if kind is not _nan or NO_NAN_POOLED not in not_drawn)
+        left_out = {NO_NAN_POOLED: (_nan,), NO_INFINITE_POOLED: (_extremes, _nothing)}
+        gone = {kind for reason in not_drawn for kind in left_out.get(reason, ())}
+        return tuple(kind for kind in POOLED if kind not in gone)
     return OTHER

@@ -1,4 +1,4 @@
-"""What is left out of a site's data, and why: the few inputs for which the two sides are not meant to give the same bits.
+"""What is left out of a site's data, and why: the few inputs for which two sides are not meant to give the same bits.
 
 Each is documented in `docs/verify.md`. Leaving data out keeps the comparison itself exact.
 """
@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.cut import Cut
-from poolgrad_lowering.verification.data import NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
+from poolgrad_lowering.verification.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
 from poolgrad_lowering.verification.flat import FlatNode
 from poolgrad_lowering.verification.types import TensorType
 
@@ -21,22 +21,17 @@ _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 def not_drawn(cut: Cut, types: Mapping[str, TensorType], *, on_provider: bool) -> tuple[str, ...]:
     """The kinds of data that this site is not asked about."""
     reasons = {
-        NO_NAN_POOLED: _pools_differ_on_nan(cut, on_provider=on_provider),
+        NO_NAN_POOLED: on_provider or any(map(_is_framework_pool, cut.region.removed)),
+        NO_INFINITE_POOLED: on_provider,
         NO_NEGATIVE_ZERO: any(map(_overwrites, cut.region.removed)),
         ONLY_WHOLE: any(_adds_in_halves(node, types) for node in cut.region.removed),
     }
     return tuple(kind for kind, left_out in reasons.items() if left_out)
 
 
-def _pools_differ_on_nan(cut: Cut, *, on_provider: bool) -> bool:
-    """A PyTorch pool that becomes one of the dialect, TensorFlow's gradients, and any pool on the provider."""
-    other = any(roles.is_tensorflow_gradient(node) or _is_torch_pool(node) for node in cut.region.removed)
-    moved = any(roles.is_dialect(node) and not roles.is_dialect_gradient(node) for node in cut.region.added)
-    return other or (on_provider and moved)
-
-
-def _is_torch_pool(node: FlatNode) -> bool:
-    return roles.pooled(node) is not None and node.op != ("", "MaxPool")
+def _is_framework_pool(node: FlatNode) -> bool:
+    """Whether it pools as PyTorch or TensorFlow do, for which no NaN is like ONNX's."""
+    return roles.is_tensorflow_gradient(node) or (roles.pooled(node) is not None and node.op != ("", "MaxPool"))
 
 
 def _overwrites(node: FlatNode) -> bool:
@@ -55,5 +50,7 @@ def _adds_in_halves(node: FlatNode, types: Mapping[str, TensorType]) -> bool:
 
 
 def _reduction(node: FlatNode) -> str:
-    stored = [attribute.s.decode(errors="replace") for attribute in node.proto.attribute if attribute.name == "reduction"]
+    stored = [
+        attribute.s.decode(errors="replace") for attribute in node.proto.attribute if attribute.name == "reduction"
+    ]
     return stored[0] if stored else "none"

@@ -11,8 +11,9 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
+from poolgrad_lowering.errors import PoolgradError
 from poolgrad_lowering.verification.operators import OPERATORS
-from poolgrad_lowering.verification.result import Unproven
+from poolgrad_lowering.verification.result import UnprovenError
 
 Array = npt.NDArray[Any]
 
@@ -25,7 +26,7 @@ class Runner(Protocol):
 
 
 class _Evaluator(ReferenceEvaluator):
-    """onnx's evaluator with this package's operators, in function bodies too: it makes one of its own class for each."""
+    """onnx's evaluator with operators of our own, in function bodies too: it makes one of its own class for each."""
 
     def __init__(self, proto: Any, **options: Any) -> None:
         super().__init__(proto, **{**options, "new_ops": list(OPERATORS)})
@@ -35,7 +36,7 @@ def reference_runner(model: ModelProto) -> Runner:
     """Run a model in onnx's reference evaluator.
 
     onnxruntime's MaxPoolGrad has no input that tells the shape of dX: it is that which the model declares, or else that
-    of the tensor whose MaxPool recorded the indices. Raises `Unproven` for operators that cannot be evaluated.
+    of the tensor whose MaxPool recorded the indices. Raises `UnprovenError` for operators that cannot be evaluated.
     """
     complete = ModelProto()
     complete.CopyFrom(model)
@@ -44,7 +45,7 @@ def reference_runner(model: ModelProto) -> Runner:
     try:
         evaluator = _Evaluator(complete)
     except Exception as error:  # the evaluator raises many kinds
-        raise Unproven(f"onnx's evaluator cannot run it: {first_line(error)}") from error
+        raise UnprovenError(f"onnx's evaluator cannot run it: {first_line(error)}") from error
 
     def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
         with np.errstate(all="ignore"):
@@ -53,17 +54,27 @@ def reference_runner(model: ModelProto) -> Runner:
     return run
 
 
+def require_provider() -> None:
+    """Raise `OnnxRuntimeMissingError`, `LibraryMissingError` or `SessionError` where there is no execution provider."""
+    from poolgrad_lowering import runtime  # noqa: PLC0415 - only this backend needs the runtime
+
+    runtime.register()
+
+
 def provider_runner(model: ModelProto, backend: str) -> Runner:
-    """Run a lowered model on the execution provider. Raises `Unproven` where no session can be made on it."""
-    from poolgrad_lowering.errors import PoolgradError  # noqa: PLC0415 - only this backend needs the runtime
+    """Run a lowered model on the execution provider. Raises `UnprovenError` where no session can be made on it."""
+    import onnxruntime  # noqa: PLC0415 - only this backend needs it and the runtime
+
     from poolgrad_lowering.runtime import assignment, create_session  # noqa: PLC0415 - as above
 
     try:
-        session = create_session(model, backend=backend)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # errors come as exceptions
+        session = create_session(model, backend=backend, session_options=options)
     except PoolgradError as error:
-        raise Unproven(f"no session on the provider: {first_line(error)}") from error
+        raise UnprovenError(f"no session on the provider: {first_line(error)}") from error
     if not any(node.domain == "npu" and node.provider != "CPUExecutionProvider" for node in assignment(session)):
-        raise Unproven("the provider takes none of the site's nodes")
+        raise UnprovenError("the provider takes none of the site's nodes")
     names = [value.name for value in model.graph.output]
     accepted = {value.name for value in session.get_inputs()}
 
@@ -101,7 +112,9 @@ def _shape_node(node: NodeProto, declared: onnx.ValueInfoProto | None, pooled: s
         sizes = np.array([dim.dim_value for dim in dims], np.int64)
         return onnx.helper.make_node("Constant", [], [output], value=onnx.numpy_helper.from_array(sizes))
     if pooled is None:
-        raise Unproven(f"the shape of '{node.output[0]}' is not known: no MaxPool made the Indices of '{node.name}'")
+        raise UnprovenError(
+            f"the shape of '{node.output[0]}' is not known: no MaxPool made the Indices of '{node.name}'"
+        )
     return onnx.helper.make_node("Shape", [pooled], [output])
 
 

@@ -1,4 +1,4 @@
-"""One flat list of nodes for a graph with its subgraphs, or for a function, so that two of them can be laid side by side.
+"""One flat list of nodes for a graph with its subgraphs, or for a function, so that two can be laid side by side.
 
 A value is known by its name, one of a subgraph by the subgraph's place and its name. Written for the check alone: it
 shares nothing with the index that the compiler works on.
@@ -63,9 +63,9 @@ def main_unit(model: ModelProto) -> Unit:
     """The main graph; what a training step reads of it counts among its results."""
     unit = Unit(MAIN)
     _add_scope(unit, model.graph, MAIN, {})
-    for training in model.training_info:
-        for graph in (training.initialization, training.algorithm):
-            unit.results.update(name for node in graph.node for name in node.input if name)
+    graphs = [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
+    read = {name for graph in graphs for node in graph.node for name in node.input}
+    unit.results |= read & {value for node in unit.nodes for value in node.makes}
     return unit
 
 

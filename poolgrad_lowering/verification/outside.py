@@ -40,7 +40,7 @@ def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference
 
 def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
     """Fields, initializers and value_infos of a unit's scopes."""
-    read, made = (tuple(map(values, (original, lowered))) for values in (_read, _made))
+    read, made = (_read(original), _read(lowered)), (_made(original), _made(lowered))
     found: list[Difference] = []
     for path, before in original.scopes.items():
         after = lowered.scopes.get(path)
@@ -48,9 +48,9 @@ def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
             continue  # the node that holds it is gone, and that is a region
         prefix = "" if path == original.name else f"{path}: "
         found += _other_fields(path, before, after)
-        found += _entries(path, "value_info", before.value_info, after.value_info, prefix, made)
+        found += _entries(path, "value_info", (before.value_info, after.value_info), prefix, made)
         if isinstance(before, GraphProto) and isinstance(after, GraphProto):
-            found += _entries(path, "initializer", before.initializer, after.initializer, prefix, read)
+            found += _entries(path, "initializer", (before.initializer, after.initializer), prefix, read)
         elif isinstance(before, FunctionProto) and isinstance(after, FunctionProto):
             found += _imports(path, before.opset_import, after.opset_import)
     return found
@@ -114,10 +114,10 @@ def _imports(where: str, before: Sequence[Any], after: Sequence[Any]) -> list[Di
 
 
 def _entries(
-    where: str, kind: str, before: Sequence[Any], after: Sequence[Any], prefix: str, needed: tuple[set[str], set[str]]
+    where: str, kind: str, entries: tuple[Sequence[Any], Sequence[Any]], prefix: str, needed: tuple[set[str], set[str]]
 ) -> list[Difference]:
     """Named entries: those that stay keep bytes and order, and those go whose value was needed and is no more."""
-    first, second = ({entry.name: entry.SerializeToString(deterministic=True) for entry in e} for e in (before, after))
+    first, second = ({entry.name: entry.SerializeToString(deterministic=True) for entry in e} for e in entries)
     what = [f"'{name}' is new" for name in second if name not in first]
     what += [f"'{name}' is changed" for name in second if first.get(name, second[name]) != second[name]]
     for name in first:

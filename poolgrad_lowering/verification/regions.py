@@ -6,6 +6,7 @@ region makes and another reads is compared where it is made, and free where it i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -26,8 +27,8 @@ class Region:
 
     @property
     def name(self) -> str:
-        """The first value that both sides make; of a region without one, its first node."""
-        return self.outputs[0] if self.outputs else next(iter((*self.added, *self.removed))).label
+        """The last value that both sides make, a gradient; of a region without one, its first node."""
+        return self.outputs[-1] if self.outputs else next(iter((*self.added, *self.removed))).label
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _made(nodes: Iterable[FlatNode]) -> set[str]:
 def _out_of_order(unit: str, pairs: Sequence[tuple[FlatNode, int]]) -> list[Difference]:
     return [
         Difference(unit, f"node '{node.label}' stands before '{after.label}', which it followed")
-        for (after, one), (node, other) in zip(pairs, pairs[1:], strict=False)
+        for (after, one), (node, other) in itertools.pairwise(pairs)
         if other < one
     ][:1]
 

@@ -99,5 +99,5 @@ class Verification:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
-class Unproven(Exception):
+class UnprovenError(Exception):
     """Why a site cannot be decided; never leaves the package."""

@@ -57,9 +57,11 @@ def incoming_gradient(node: FlatNode) -> str | None:
         position = _TENSORFLOW_GRADIENTS[op_type]
     elif domain == "" and op_type in _SCATTERS:
         position = 2
-    elif (domain, op_type) == ("", "MaxPoolGrad") or "backward" in (aten_operator(node) or ""):
-        position = 0
-    elif domain == DOMAIN and op_type.endswith("Backward"):
+    elif (
+        (domain, op_type) == ("", "MaxPoolGrad")
+        or "backward" in (aten_operator(node) or "")
+        or (domain == DOMAIN and op_type.endswith("Backward"))
+    ):
         position = 0
     return _read(node, position)
 

@@ -27,7 +27,7 @@ def side_model(
     model.functions.extend(source.functions)
     graph = model.graph
     graph.name = "site"
-    graph.node.extend(map(_node, nodes))
+    graph.node.extend(_node(node, cut.inputs) for node in nodes)
     results = list(cut.region.outputs if outputs is None else outputs)
     graph.input.extend(value_info(value, types.get(value)) for value in cut.inputs)
     graph.output.extend(value_info(value, types.get(value)) for value in results)
@@ -56,11 +56,14 @@ def _add_constants(graph: GraphProto, cut: Cut, nodes: Sequence[FlatNode]) -> No
             graph.initializer[-1].name = value
 
 
-def _node(node: FlatNode) -> NodeProto:
-    """The node with the flat names of its values; those of the main graph are its own."""
+def _node(node: FlatNode, free: Collection[str]) -> NodeProto:
+    """The node with the flat names of its values; those of the main graph are its own.
+
+    What it makes and the cut has for a free value goes under another name.
+    """
     proto = NodeProto()
     proto.CopyFrom(node.proto)
     del proto.input[:], proto.output[:]
     proto.input.extend(node.reads)
-    proto.output.extend(node.makes)
+    proto.output.extend(f"{value} (not read)" if value in free else value for value in node.makes)
     return proto

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +18,9 @@ from poolgrad_lowering.verification.data import draw
 from poolgrad_lowering.verification.drawn import not_drawn
 from poolgrad_lowering.verification.evaluator import Runner, first_line, provider_runner, reference_runner
 from poolgrad_lowering.verification.regions import Region
-from poolgrad_lowering.verification.result import Mismatch, SiteResult, Unproven
+from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
 from poolgrad_lowering.verification.side import side_model
-from poolgrad_lowering.verification.sizes import Shape, choices, shapes, symbols
+from poolgrad_lowering.verification.sizes import Shape, choices, element_count, shapes, symbols
 from poolgrad_lowering.verification.types import TensorType
 
 logger = logging.getLogger(__name__)
@@ -53,34 +52,32 @@ class Failure:
 
 
 class Site:
-    """Both sides of a cut, ready to run. Raises `Unproven` where one cannot."""
+    """Both sides of a cut, ready to run. Raises `UnprovenError` where one cannot."""
 
     def __init__(
         self, cut: Cut, sources: tuple[ModelProto, ModelProto], types: Mapping[str, TensorType], settings: Settings
     ) -> None:
         self._cut, self._sources, self._settings = cut, sources, settings
         self._types = _with_gradient_types(cut, types)
-        self.models = tuple(
-            side_model(source, cut, nodes, self._types)
-            for source, nodes in zip(sources, (cut.original, cut.lowered), strict=True)
-        )
+        self._original = side_model(sources[0], cut, cut.original, self._types)
+        self._lowered = side_model(sources[1], cut, cut.lowered, self._types)
         backend = settings.backend
-        self._expect = reference_runner(self.models[0])
+        self._expect = reference_runner(self._original)
         self._find: Runner = (
-            reference_runner(self.models[1]) if backend is None else provider_runner(self.models[1], backend)
+            reference_runner(self._lowered) if backend is None else provider_runner(self._lowered, backend)
         )
         self.not_drawn = not_drawn(cut, self._types, on_provider=backend is not None)
 
     def check(self) -> tuple[int, Failure | None]:
         """How many runs there were, and the first case in which the sides differ, made small.
 
-        Raises `Unproven` where the original runs with none of the sizes.
+        Raises `UnprovenError` where the original runs with none of the sizes.
         """
         usable, reason = self._sizes()
         if not usable:
-            raise Unproven(reason)
+            raise UnprovenError(reason)
         runs = self._settings.runs
-        if len(usable) == 1 and sum(map(math.prod, usable[0].values())) > LARGE:
+        if len(usable) == 1 and element_count(usable[0]) > LARGE:
             runs = min(runs, LARGE_RUNS)
         for run in range(runs):
             failure = self._run(run, usable[run % len(usable)])
@@ -90,15 +87,18 @@ class Site:
 
     def _sizes(self) -> tuple[list[dict[str, Shape]], str]:
         """The choices of shapes with which the original runs, and why the last of the others does not."""
-        usable, reason = [], ""
+        usable: list[dict[str, Shape]] = []
+        reason = ""
         for chosen in choices(symbols(self._types, self._cut)):
             try:
                 found = shapes(self._cut, self._sources, self._types, chosen)
+                if usable and element_count(found) > LARGE:
+                    break
                 if chosen:
                     self._expect(self._feeds(0, found))
-            except Unproven:
+            except UnprovenError:
                 raise
-            except Exception as error:  # noqa: BLE001 - the evaluator raises many kinds where sizes do not fit
+            except Exception as error:  # the evaluator raises many kinds where sizes do not fit
                 reason = f"the original site does not run: {first_line(error)}"
                 logger.info("sizes %s: %s", chosen, reason)
                 continue
@@ -106,9 +106,9 @@ class Site:
         return usable, reason
 
     def _feeds(self, run: int, sizes: Mapping[str, Shape]) -> dict[str, Array]:
-        random = np.random.default_rng([self._settings.seed, run])
+        random, types = np.random.default_rng([self._settings.seed, run]), self._types
         return {
-            value: draw(random, sizes[value], self._types[value].element, role, run, self.not_drawn)
+            value: draw(random, sizes[value], types[value].element, role=role, run=run, not_drawn=self.not_drawn)
             for value, role in self._cut.inputs.items()
         }
 
@@ -117,14 +117,14 @@ class Site:
         try:
             expected = self._expect(feeds)
         except Exception as error:
-            raise Unproven(f"the original site does not run: {first_line(error)}") from error
+            raise UnprovenError(f"the original site does not run: {first_line(error)}") from error
         mismatch = self._mismatch(run, feeds, expected)
-        return None if mismatch is None else Failure(*self.models, feeds, mismatch)
+        return None if mismatch is None else Failure(self._original, self._lowered, feeds, mismatch)
 
     def _mismatch(self, run: int, feeds: Mapping[str, Array], expected: Mapping[str, Array]) -> Mismatch | None:
         try:
             found = self._find(feeds)
-        except Exception as error:  # noqa: BLE001 - as above; the original ran with these inputs
+        except Exception as error:  # as above; the original ran with these inputs
             return Mismatch(run, self._cut.region.name, f"the lowered site does not run: {first_line(error)}")
         return next(
             (bad for name in expected if (bad := compare(expected[name], found[name], run=run, output=name))), None
@@ -153,6 +153,6 @@ def _with_gradient_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str,
         if value in known:
             continue
         if role is not Role.GRADIENT or not pooled:
-            raise Unproven(f"the type of '{value}' is not known")
+            raise UnprovenError(f"the type of '{value}' is not known")
         known[value] = TensorType(pooled[0], None)
     return known

@@ -16,7 +16,7 @@ from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.cut import Cut, Role
 from poolgrad_lowering.verification.evaluator import reference_runner
 from poolgrad_lowering.verification.flat import FlatNode
-from poolgrad_lowering.verification.result import Unproven
+from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.side import independent, side_model
 from poolgrad_lowering.verification.types import Dim, TensorType
 
@@ -40,10 +40,10 @@ def symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
 
 
 def named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str, ...]:
-    """A value's sizes; unknown ones get names of their own. Raises `Unproven` where the rank is not known."""
+    """A value's sizes; unknown ones get names of their own. Raises `UnprovenError` where the rank is not known."""
     known = types.get(value)
     if known is None or known.dims is None:
-        raise Unproven(f"the shape of '{value}' is not known")
+        raise UnprovenError(f"the shape of '{value}' is not known")
     return tuple(f"{value}[{axis}]" if dim is None else dim for axis, dim in enumerate(known.dims))
 
 
@@ -62,14 +62,14 @@ def shapes(
 ) -> dict[str, Shape]:
     """The shape of each input under the chosen sizes. `sources` are the original and the lowered model.
 
-    Raises `Unproven` where a gradient's shape does not follow, and whatever the evaluator raises where the sizes do not
-    fit the site.
+    Raises `UnprovenError` where a gradient's shape does not follow, and whatever the evaluator raises where the sizes
+    do not fit the site.
     """
     bound = dict(chosen)
     found = {v: _bind(named_dims(v, types), bound) for v, role in cut.inputs.items() if role is not Role.GRADIENT}
     for value, shape in found.items():
         if shape is None:
-            raise Unproven(f"the shape of '{value}' is not known")
+            raise UnprovenError(f"the shape of '{value}' is not known")
     known = {value: shape for value, shape in found.items() if shape is not None}
     gradients = [value for value, role in cut.inputs.items() if role is Role.GRADIENT]
     dims = {value: types[value].dims if value in types else None for value in gradients}
@@ -82,7 +82,7 @@ def shapes(
                 _learn(bound, probed, types)
             shape = _bind(dims[value], bound) or _like_its_indices(cut, value, dims[value], probed)
         if shape is None:
-            raise Unproven(f"the shape of the incoming gradient '{value}' is not known")
+            raise UnprovenError(f"the shape of the incoming gradient '{value}' is not known")
         known[value] = shape
     return known
 
@@ -126,7 +126,7 @@ def _like_its_indices(cut: Cut, value: str, dims: Sequence[Dim] | None, probed: 
     """The shape of the indices that a gradient is scattered by, in a layout that the known sizes allow."""
     for node in (*cut.region.removed, *cut.region.added):
         operand, other = roles.incoming_gradient(node), roles.same_shape(node)
-        if operand is None or other not in probed or _base(cut, operand) != value:
+        if operand is None or other is None or other not in probed or _base(cut, operand) != value:
             continue
         shape = probed[other]
         layouts = [shape] if operand == value else [shape, (shape[0], *shape[2:], *shape[1:2])]

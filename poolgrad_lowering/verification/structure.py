@@ -13,18 +13,20 @@ from poolgrad_lowering.verification.flat import FlatNode, Unit, function_name, f
 from poolgrad_lowering.verification.outside import compare_models, compare_units, new_names
 from poolgrad_lowering.verification.regions import Region, Split, split
 from poolgrad_lowering.verification.result import Difference
+from poolgrad_lowering.verification.types import TensorType, tensor_types
 
 Pair = tuple[ModelProto, ModelProto]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A site, the models in whose main graphs it is, their flat graphs, and the nodes that both have."""
+    """A site, the models in whose main graphs it is, their flat graphs, the nodes that both have, types of values."""
 
     models: Pair
     units: tuple[Unit, Unit]
     kept: tuple[FlatNode, ...]
     region: Region
+    types: dict[str, TensorType]
 
 
 def lay_side_by_side(models: Pair) -> tuple[list[Difference], list[Case]]:
@@ -69,7 +71,9 @@ def _is_site(region: Region) -> bool:
 
 
 def _cases(models: Pair, units: tuple[Unit, Unit], parts: Split) -> Iterable[Case]:
-    return [Case(models, units, parts.kept, region) for region in parts.regions if _is_site(region)]
+    sites = [region for region in parts.regions if _is_site(region)]
+    types = tensor_types(models[0]) if sites else {}
+    return [Case(models, units, parts.kept, region, types) for region in sites]
 
 
 def _function_cases(models: Pair, name: str) -> Iterable[Case]:

@@ -68,7 +68,7 @@ def _learn(known: dict[str, TensorType], name: str, value: ValueInfoProto) -> No
 
 
 def _better(declared: Dim, inferred: Dim) -> Dim:
-    return inferred if declared is None or isinstance(inferred, int) and not isinstance(declared, int) else declared
+    return inferred if declared is None or (isinstance(inferred, int) and not isinstance(declared, int)) else declared
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:

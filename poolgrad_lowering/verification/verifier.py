@@ -10,12 +10,12 @@ from pathlib import Path
 from onnx import ModelProto
 
 from poolgrad_lowering.verification.cut import cut_out
+from poolgrad_lowering.verification.evaluator import require_provider
 from poolgrad_lowering.verification.reproducer import write_reproducer
-from poolgrad_lowering.verification.result import SiteResult, Unproven, Verification, WholeModel
+from poolgrad_lowering.verification.result import SiteResult, UnprovenError, Verification, WholeModel
 from poolgrad_lowering.verification.site import Failure, Settings, Site, describe
 from poolgrad_lowering.verification.stored import with_loaded_constants
 from poolgrad_lowering.verification.structure import Case, lay_side_by_side
-from poolgrad_lowering.verification.types import TensorType, tensor_types
 from poolgrad_lowering.verification.whole import compare_whole
 
 DEFAULT_RUNS = 9
@@ -29,7 +29,7 @@ def verify(
     original: ModelProto,
     lowered: ModelProto,
     *,
-    runs: int = DEFAULT_RUNS,
+    runs: int | None = None,
     seed: int = 0,
     backend: str | None = None,
     whole_model: bool = True,
@@ -39,26 +39,28 @@ def verify(
 ) -> Verification:
     """Compare a lowered model with its original: the sites by running both sides of each, all else byte for byte.
 
-    `runs` is the number of runs of each site. `backend` is None for the function bodies of the lowered model, "host"
-    or "cann" for the execution provider. With `whole_model` both models run from end to end too, where onnxruntime can.
-    The smallest failing case of the first site that differs is written below `reproducer`. Tensors in external files
-    are looked for in `folder`. Raises `ValueError` for less than one run, and `FileError` where the reproducer cannot
-    be written.
+    `runs` is the number of runs of each site, by default as many as show every kind of data. `backend` is None for the
+    function bodies of the lowered model, "host" or "cann" for the execution provider. With `whole_model` both models
+    run from end to end too, where onnxruntime can. The smallest failing case of the first site that differs is written
+    below `reproducer`. Tensors in external files are looked for in `folder`.
+
+    Raises `ValueError` for less than one run or another backend, `FileError` where the reproducer cannot be written,
+    and what `runtime.register` raises where there is no execution provider.
     """
-    if runs < 1:
+    if backend not in (None, "host", "cann"):
+        raise ValueError(f"no backend is called '{backend}'; there are 'host' and 'cann'")
+    settings = Settings(DEFAULT_RUNS if runs is None else runs, seed, backend)
+    if settings.runs < 1:
         raise ValueError(f"a site takes one run or more, not {runs}")
+    if backend is not None:
+        require_provider()
     started = time.perf_counter()
     differences, cases = lay_side_by_side((original, lowered))
-    settings = Settings(runs, seed, backend)
-    types: dict[int, dict[str, TensorType]] = {}  # by the original that a case is in: a function's differ by its call
     results: list[SiteResult] = []
     for number, case in enumerate(cases):
         if progress is not None:
             progress(number, len(cases), case.region.name)
-        known = types.setdefault(id(case.models[0]), {}) or types[id(case.models[0])]
-        if not known:
-            known.update(tensor_types(case.models[0]))
-        result, failure = _verdict(case, known, settings, folder)
+        result, failure = _verdict(case, settings, folder)
         if failure is not None and reproducer is not None:
             result = replace(result, reproducer=str(write_reproducer(reproducer, result.name, failure)))
             reproducer = None  # the first one is enough
@@ -70,16 +72,14 @@ def verify(
     return Verification(seed, backend or "bodies", tuple(results), tuple(differences), whole, seconds)
 
 
-def _verdict(
-    case: Case, types: dict[str, TensorType], settings: Settings, folder: Path | None
-) -> tuple[SiteResult, Failure | None]:
+def _verdict(case: Case, settings: Settings, folder: Path | None) -> tuple[SiteResult, Failure | None]:
     blank = describe(case.region)
     try:
-        cut = with_loaded_constants(cut_out(case.region, case.kept, *case.units), folder)
-        site = Site(cut, case.models, types, settings)
+        cut = with_loaded_constants(cut_out(case.region, case.kept, case.units, case.types), folder)
+        site = Site(cut, case.models, case.types, settings)
         blank = replace(blank, not_drawn=site.not_drawn)
         runs, failure = site.check()
-    except Unproven as reason:
+    except UnprovenError as reason:
         return replace(blank, reason=str(reason)), None
     if failure is None:
         return replace(blank, status="proven", runs=runs), None

@@ -26,17 +26,21 @@ def plane_pool(
     kernel: Numbers,
     stride: Numbers = (),
     padding: Numbers = (0,),
-    dilation: Numbers = (1,),
-    ceil: bool | Array = False,
+    *others: Any,
 ) -> tuple[Array, Ints]:
-    """max_pool{2,3}d_with_indices. An empty stride is the kernel; one number stands for all axes."""
+    """max_pool{2,3}d_with_indices; `others` are dilation and ceil_mode.
+
+    An empty stride is the kernel; one number stands for all axes.
+    """
+    defaults: tuple[Any, ...] = ((1,), False)
+    dilation, ceil = (*others, *defaults[len(others) :])
     rank = x.ndim - 2
     windows = [
         [int(number) for number in numbers] * (rank if len(numbers) == 1 else 1)
         for numbers in (kernel, stride if len(stride) else kernel, padding, dilation)
     ]
     kernels, steps, pads, spacing = windows
-    return max_pool(x, kernels, steps, pads, pads, spacing, ceil=bool(ceil), last_nan=True)
+    return max_pool(x, kernels, steps, spacing, (pads, pads), ceil=bool(ceil), last_nan=True)
 
 
 def plane_gradient(dy: Array, x: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:

@@ -24,7 +24,7 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
 
 def _scattered(data: Array, flat: Ints, updates: Array, reduction: str | None) -> Array:
     """`data` with `updates` brought to its flat positions."""
-    result = data.copy().reshape(-1)
+    result: Array = data.copy().reshape(-1)
     if reduction in (None, "none"):
         result[flat.reshape(-1)] = updates.reshape(-1)
     else:
@@ -123,4 +123,14 @@ class TopK(OpRun):
         return np.take_along_axis(data, order, axis), order.astype(np.int64)
 
 
-OPERATORS = (GatherElements, GatherND, Scatter, ScatterElements, ScatterND, TopK)
+class ConcatTraining(OpRun):
+    """onnxruntime training's Concat, which also says how long each input is."""
+
+    op_domain = "com.microsoft"
+
+    def _run(self, *inputs: Array, axis: int) -> Any:
+        lengths = np.array([array.shape[axis] for array in inputs], np.int64)
+        return (np.concatenate(inputs, axis), lengths)[: len(self.onnx_node.output)]
+
+
+OPERATORS = (ConcatTraining, GatherElements, GatherND, Scatter, ScatterElements, ScatterND, TopK)

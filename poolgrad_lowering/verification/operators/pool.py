@@ -12,15 +12,16 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
+Pads = tuple[Sequence[int], Sequence[int]]
+"""Padding at the begin of each axis, and at the end."""
 
 
 def max_pool(
     x: Array,
     kernel: Sequence[int],
     strides: Sequence[int],
-    begins: Sequence[int],
-    ends: Sequence[int],
     dilations: Sequence[int],
+    pads: Pads,
     *,
     ceil: bool = False,
     last_nan: bool = False,
@@ -32,7 +33,7 @@ def max_pool(
     `ceil` the number of windows is rounded up, but none starts behind the end of x. Raises `ValueError` where a window
     has no element of x.
     """
-    sizes = x.shape[2:]
+    sizes, (begins, ends) = x.shape[2:], pads
     counts = [
         window_count(size, d * (k - 1) + 1, s, b, e, ceil=ceil)
         for size, k, s, b, e, d in zip(sizes, kernel, strides, begins, ends, dilations, strict=True)
@@ -72,15 +73,16 @@ def adaptive_max_pool(x: Array, counts: Sequence[int]) -> tuple[Array, Ints]:
     plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
     y = np.zeros((*x.shape[:2], *counts), x.dtype)
     positions = np.zeros(y.shape, np.int64)
+    every = (slice(None), slice(None))
     for place in itertools.product(*map(range, counts)):
         window = tuple(
             slice(o * size // count, -(-(o + 1) * size // count))
             for o, size, count in zip(place, sizes, counts, strict=True)
         )
-        elements = x[(..., *window)].reshape(*x.shape[:2], -1)
+        elements = x[every + window].reshape(*x.shape[:2], -1)
         best = elements.argmax(axis=-1)
-        y[(..., *place)] = np.take_along_axis(elements, best[..., None], -1)[..., 0]
-        positions[(..., *place)] = plane[window].reshape(-1)[best]
+        y[every + place] = np.take_along_axis(elements, best[..., None], -1)[..., 0]
+        positions[every + place] = plane[window].reshape(-1)[best]
     return y, positions
 
 
@@ -107,7 +109,7 @@ def plane_starts(shape: Sequence[int]) -> Ints:
 
 def same_pads(
     sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], *, upper: bool
-) -> tuple[list[int], list[int]]:
+) -> Pads:
     """Begins and ends that make ceil(size / stride) windows; the odd one at the end with `upper`."""
     totals = [
         max(0, (-(-size // s) - 1) * s + d * (k - 1) + 1 - size)

@@ -9,7 +9,14 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.operators import tensorflow
-from poolgrad_lowering.verification.operators.pool import Array, max_pool, plane_starts, same_pads, scatter_gradient
+from poolgrad_lowering.verification.operators.pool import (
+    Array,
+    Pads,
+    max_pool,
+    plane_starts,
+    same_pads,
+    scatter_gradient,
+)
 
 
 class MaxPool(OpRun):
@@ -31,11 +38,12 @@ class MaxPool(OpRun):
     ) -> tuple[Array, ...]:
         rank = len(kernel_shape)
         steps, spacing = strides or [1] * rank, dilations or [1] * rank
-        begins, ends = np.reshape(pads or [0] * 2 * rank, (2, rank)).tolist()
+        both = list(pads or [0] * 2 * rank)
+        padding: Pads = both[:rank], both[rank:]
         if auto_pad.startswith("SAME"):
             upper = auto_pad == "SAME_UPPER"
-            begins, ends = same_pads(x.shape[2:], kernel_shape, steps, spacing, upper=upper)
-        y, positions = max_pool(x, kernel_shape, steps, begins, ends, spacing, ceil=bool(ceil_mode))
+            padding = same_pads(x.shape[2:], kernel_shape, steps, spacing, upper=upper)
+        y, positions = max_pool(x, kernel_shape, steps, spacing, padding, ceil=bool(ceil_mode))
         if storage_order:
             coordinates = np.unravel_index(positions, x.shape[2:])
             positions = np.ravel_multi_index(coordinates, x.shape[2:], order="F")

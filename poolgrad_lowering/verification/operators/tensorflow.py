@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from poolgrad_lowering.verification.operators.pool import Array, max_pool, plane_starts, same_pads, scatter_gradient
+from poolgrad_lowering.verification.operators.pool import (
+    Array,
+    Pads,
+    max_pool,
+    plane_starts,
+    same_pads,
+    scatter_gradient,
+)
 
 DOMAIN = "ai.onnx.converters.tensorflow"
 
@@ -31,16 +38,19 @@ def pool_gradient(
     """dx of MaxPoolGrad and MaxPool3DGrad, in the layout of x and dy, which is `data_format`."""
     channels = data_format.index("C")
     spatial = [axis for axis in range(x.ndim) if axis not in (0, channels)]
-    planes, grad = np.moveaxis(x, channels, 1), np.moveaxis(dy, channels, 1)
+    planes: Array = np.moveaxis(x, channels, 1)
+    grad: Array = np.moveaxis(dy, channels, 1)
     kernel, steps, ones = [ksize[a] for a in spatial], [strides[a] for a in spatial], [1] * len(spatial)
-    begins, ends = [0] * len(spatial), [0] * len(spatial)
+    pads: Pads = [0] * len(spatial), [0] * len(spatial)
     if padding == "SAME":
-        begins, ends = same_pads(planes.shape[2:], kernel, steps, ones, upper=True)
+        pads = same_pads(planes.shape[2:], kernel, steps, ones, upper=True)
     elif padding == "EXPLICIT":
         begins, ends = ([explicit_paddings[2 * axis + end] for axis in spatial] for end in (0, 1))
-    _, positions = max_pool(planes, kernel, steps, begins, ends, ones)
+        pads = begins, ends
+    positions = max_pool(planes, kernel, steps, ones, pads)[1]
     dx = scatter_gradient(planes.shape, grad, positions + plane_starts(planes.shape))
-    return np.moveaxis(dx, 1, channels)
+    moved: Array = np.moveaxis(dx, 1, channels)
+    return moved
 
 
 class MaxPoolGrad(OpRun):

@@ -1,0 +1,39 @@
+"""A verification as text for people."""
+
+from __future__ import annotations
+
+from poolgrad_lowering.verification.result import Mismatch, SiteResult, Verification
+
+
+def site_row(site: SiteResult) -> tuple[str, str, str]:
+    """A site's place, its status and what was found."""
+    place = site.name if site.scope == "main" else f"{site.name} ({site.scope})"
+    if site.mismatch is not None:
+        return place, site.status, mismatch_text(site.mismatch)
+    if site.reason is not None:
+        return place, site.status, site.reason
+    left_out = f"; not drawn: {', '.join(site.not_drawn)}" if site.not_drawn else ""
+    return place, site.status, f"{site.runs} runs{left_out}"
+
+
+def mismatch_text(found: Mismatch) -> str:
+    """Where two results differ, and by how much."""
+    where = ""
+    if found.index is not None:
+        where = f", the first at {list(found.index)}: {found.found}, expected {found.expected}"
+    ulp = f"; at most {found.max_ulp} ulp" if found.max_ulp is not None else ""
+    return f"run {found.run}, output '{found.output}': {found.what}{where}{ulp}"
+
+
+def failure_text(found: Verification) -> str:
+    """The first thing that is wrong, in one line; empty where nothing is."""
+    if site := found.first_failure:
+        seed = f" (seed {found.seed})" if site.mismatch is not None else ""
+        written = f"; reproducer in {site.reproducer}" if site.reproducer else ""
+        verdict = "is unproven" if site.status == "unproven" else "differs"
+        return f"site '{site.name}' {verdict}{seed}: {site_row(site)[2]}{written}"
+    if found.differences:
+        return f"{found.differences[0].where}: {found.differences[0].what}"
+    if found.whole_model.status == "differs":
+        return f"the whole models differ: {found.whole_model.reason}"
+    return ""
