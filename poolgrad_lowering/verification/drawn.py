@@ -22,11 +22,17 @@ def not_drawn(cut: Cut, types: Mapping[str, TensorType], *, on_provider: bool) -
     """The kinds of data that this site is not asked about."""
     reasons = {
         NO_NAN_POOLED: on_provider or any(map(_is_framework_pool, cut.region.removed)),
-        NO_INFINITE_POOLED: on_provider,
+        NO_INFINITE_POOLED: on_provider or _is_written_out(cut),
         NO_NEGATIVE_ZERO: any(map(_overwrites, cut.region.removed)),
         ONLY_WHOLE: any(_adds_in_halves(node, types) for node in cut.region.removed),
     }
     return tuple(kind for kind, left_out in reasons.items() if left_out)
+
+
+def _is_written_out(cut: Cut) -> bool:
+    """Whether maxima are looked for among elements and padding, which is −inf and may be recorded where all are."""
+    op_types = {node.op[1] for node in cut.original}
+    return "ArgMax" in op_types and not op_types.isdisjoint({"Pad", "Where"})
 
 
 def _is_framework_pool(node: FlatNode) -> bool:

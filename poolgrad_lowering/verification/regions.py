@@ -51,7 +51,7 @@ def split(original: Unit, lowered: Unit) -> Split:
     return Split(
         kept,
         tuple(_regions(original.name, removed, added)),
-        (*_out_of_order(original.name, pairs), *_not_defined_before(lowered), *_lost(kept, lowered, removed)),
+        (*_out_of_order(original.name, pairs), *_not_defined_before(lowered)),
     )
 
 
@@ -104,15 +104,3 @@ def _not_defined_before(lowered: Unit) -> list[Difference]:
         known.update(node.makes)
     missing = sorted(lowered.results - known)
     return found + [Difference(lowered.name, f"nothing makes the output '{value}'") for value in missing]
-
-
-def _lost(kept: Sequence[FlatNode], lowered: Unit, removed: Sequence[FlatNode]) -> list[Difference]:
-    """Nodes that went although something still reads what they made."""
-    made = {*_made(lowered.nodes), *lowered.inputs, *lowered.constants}
-    read = {value for node in kept for value in (*node.reads, *node.captured)} | lowered.results
-    return [
-        Difference(lowered.name, f"'{value}' is still read, and node '{node.label}', which made it, is gone")
-        for node in removed
-        for value in node.makes
-        if value in read - made
-    ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from poolgrad_lowering.verification.cut import Cut
-from poolgrad_lowering.verification.flat import FlatNode
+from poolgrad_lowering.verification.flat import FlatNode, subgraphs
 from poolgrad_lowering.verification.types import TensorType, value_info
 
 
@@ -24,7 +24,7 @@ def side_model(
     """
     model = ModelProto(ir_version=source.ir_version, producer_name="poolgrad verify")
     model.opset_import.extend(source.opset_import)
-    model.functions.extend(source.functions)
+    model.functions.extend(_called(source, [node.proto for node in nodes]))
     graph = model.graph
     graph.name = "site"
     graph.node.extend(_node(node, cut.inputs) for node in nodes)
@@ -46,6 +46,25 @@ def independent(nodes: Sequence[FlatNode], values: Collection[str]) -> list[Flat
         else:
             found.append(node)
     return found
+
+
+def _called(source: ModelProto, nodes: Iterable[NodeProto]) -> list[FunctionProto]:
+    """The functions of a model that some nodes call, those first that others call: onnx's evaluator wants it so."""
+    known = {(function.domain, function.name, function.overload): function for function in source.functions}
+    found: dict[tuple[str, str, str], FunctionProto] = {}
+
+    def visit(called: Iterable[NodeProto]) -> None:
+        for node in called:
+            for _, graph in subgraphs(node):
+                visit(graph.node)
+            key = node.domain, node.op_type, node.overload
+            function = known.pop(key, None)
+            if function is not None:
+                visit(function.node)
+                found[key] = function
+
+    visit(nodes)
+    return list(found.values())
 
 
 def _add_constants(graph: GraphProto, cut: Cut, nodes: Sequence[FlatNode]) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 from onnx import ModelProto
 
 from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.compare import compare
+from poolgrad_lowering.verification.contract import broken_promise
 from poolgrad_lowering.verification.cut import Cut, Role
 from poolgrad_lowering.verification.data import draw
 from poolgrad_lowering.verification.drawn import not_drawn
@@ -61,11 +63,14 @@ class Site:
         self._types = _with_gradient_types(cut, types)
         self._original = side_model(sources[0], cut, cut.original, self._types)
         self._lowered = side_model(sources[1], cut, cut.lowered, self._types)
+        self._gradients = {node.makes[0]: node for node in cut.region.added if roles.is_dialect_gradient(node)}
+        made = {value for node in cut.lowered for value in node.makes}
+        watched = [value for node in self._gradients.values() for value in node.reads if value in made]
+        running = side_model(sources[1], cut, cut.lowered, self._types, dict.fromkeys([*cut.region.outputs, *watched]))
+        self._constants = {value: onnx.numpy_helper.to_array(tensor) for value, tensor in cut.constants.items()}
         backend = settings.backend
         self._expect = reference_runner(self._original)
-        self._find: Runner = (
-            reference_runner(self._lowered) if backend is None else provider_runner(self._lowered, backend)
-        )
+        self._find: Runner = reference_runner(running) if backend is None else provider_runner(running, backend)
         self.not_drawn = not_drawn(cut, self._types, on_provider=backend is not None)
 
     def check(self) -> tuple[int, Failure | None]:
@@ -126,9 +131,14 @@ class Site:
             found = self._find(feeds)
         except Exception as error:  # as above; the original ran with these inputs
             return Mismatch(run, self._cut.region.name, f"the lowered site does not run: {first_line(error)}")
-        return next(
-            (bad for name in expected if (bad := compare(expected[name], found[name], run=run, output=name))), None
-        )
+        for name, value in expected.items():
+            if bad := compare(value, found[name], run=run, output=name):
+                return bad
+        known = {**self._constants, **feeds, **found}
+        for name, node in self._gradients.items():
+            if wrong := broken_promise(node, [known[value] for value in node.reads if value]):
+                return Mismatch(run, name, wrong)
+        return None
 
     def _smaller(self, failure: Failure, run: int, sizes: Sequence[Mapping[str, Shape]]) -> Failure:
         """The same data at the smallest sizes at which the sides still differ."""
