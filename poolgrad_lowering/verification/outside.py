@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from google.protobuf.message import Message
-from onnx import FunctionProto, GraphProto, ModelProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION
 from poolgrad_lowering.verification.flat import Unit, function_name
@@ -22,7 +22,7 @@ _OWN_RULES = ("node", "initializer", "value_info", "opset_import", "graph", "fun
 def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference]:
     """Fields of the model, its imports, and which functions it has."""
     found = _other_fields("model", original, lowered)
-    found += _imports("model", original.opset_import, lowered.opset_import)
+    found += _imports("model", original.opset_import, lowered.opset_import, _all_nodes(lowered))
     before, after = ([function_name(f) for f in model.functions] for model in (original, lowered))
     found += [Difference("model", f"{name} is gone") for name in before if name not in after]
     if [name for name in after if name in before] != [name for name in before if name in after]:
@@ -52,7 +52,8 @@ def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
         if isinstance(before, GraphProto) and isinstance(after, GraphProto):
             found += _entries(path, "initializer", (before.initializer, after.initializer), prefix, read)
         elif isinstance(before, FunctionProto) and isinstance(after, FunctionProto):
-            found += _imports(path, before.opset_import, after.opset_import)
+            nodes = (node.proto for node in lowered.nodes)
+            found += _imports(path, before.opset_import, after.opset_import, nodes)
     return found
 
 
@@ -106,11 +107,15 @@ def _without(message: Message) -> Message:
     return bare
 
 
-def _imports(where: str, before: Sequence[Any], after: Sequence[Any]) -> list[Difference]:
-    first, second = ([(entry.domain, entry.version) for entry in entries] for entries in (before, after))
-    if second in (first, [*first, (DOMAIN, VERSION)]):
+def _imports(where: str, before: Sequence[Any], after: Sequence[Any], nodes: Iterable[NodeProto]) -> list[Difference]:
+    """The imports are the same, with the dialect's behind them where the nodes need it and it was not there."""
+    expected, found = ([(entry.domain, entry.version) for entry in entries] for entries in (before, after))
+    imported = any(domain == DOMAIN for domain, _ in expected)
+    if not imported and any(node.domain == DOMAIN for node in nodes):
+        expected.append((DOMAIN, VERSION))
+    if found == expected:
         return []
-    return [Difference(where, f"the imported operator sets are {second}, they were {first}")]
+    return [Difference(where, f"the imported operator sets are {found}, not {expected}")]
 
 
 def _entries(
@@ -131,8 +136,8 @@ def _entries(
     return [Difference(where, f"{kind} {each}") for each in what]
 
 
-def _all_nodes(model: ModelProto) -> Iterator[Any]:
-    pending: list[Iterable[Any]] = [model.graph.node, *(function.node for function in model.functions)]
+def _all_nodes(model: ModelProto) -> Iterator[NodeProto]:
+    pending: list[Iterable[NodeProto]] = [model.graph.node, *(function.node for function in model.functions)]
     while pending:
         for node in pending.pop():
             yield node

@@ -43,7 +43,7 @@ def test_help_loads_nothing() -> None:
     assert not modules & {"onnx", "numpy", "networkx"}
 
 
-@pytest.mark.parametrize("name", ["lower", "lower_file", "inspect", "Report", "PoolgradError"])
+@pytest.mark.parametrize("name", ["lower", "lower_file", "inspect", "verify", "Report", "PoolgradError"])
 def test_names_are_loaded_when_used(name: str) -> None:
     assert run("-c", f"from poolgrad_lowering import {name}; print({name}.__module__)").stdout.startswith(
         "poolgrad_lowering."

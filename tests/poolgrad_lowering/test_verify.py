@@ -1,0 +1,245 @@
+"""Lowered models are proven, wherever their gradients are; what cannot be run is not; what is not drawn is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import catalogue
+import numpy as np
+import onnx
+import pytest
+from catalogue import Entry
+from onnx import ModelProto, TensorProto
+from pool_graphs import ort_gradient, parse, torch_gradient
+from test_scopes import FORMS, PLACES
+
+import poolgrad_lowering
+from poolgrad_lowering import lower, verify
+from poolgrad_lowering.verification.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
+from poolgrad_lowering.verification.result import Verification
+from poolgrad_lowering.verification.roles import is_dialect_gradient
+from poolgrad_lowering.verification.structure import lay_side_by_side
+
+EVERY_FORM = (  # a built model for each recognised form, and for what is special about sizes and types
+    "ort/dilated",
+    "ort/lenet_opset12",
+    "ort/stem_dynamic_shape",
+    "ort/unequal_pads",
+    "ort_module/pyramid",
+    "ort_module/whole_row",
+    "torch/global",
+    "torch/lenet_dynamic_batch",
+    "torch/lenet_float16",
+    "torch/maximum_over_axis",
+    "torch/spatial_pyramid",
+    "torch/tiling_overwritten",
+    "torch/video_ceil",
+    "torch_legacy/adaptive",
+    "torch_legacy/axis_maximum",
+    "torch_legacy/user_symbolic",
+)
+SAMPLE = [entry for entry in catalogue.entries() if entry.name in EVERY_FORM] + catalogue.spellings()
+POOL = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
+
+
+def check(model: ModelProto, *, target: str = "atlas-a2", forward: bool = True) -> Verification:
+    """Lower and verify: everything proven, and every lowered anchor a gradient of some site."""
+    result = lower(model, target=target, forward=forward)
+    found = verify(model, result.model, whole_model=False)
+    assert found.proven, (found.differences, found.first_failure)
+    assert sum(len(site.gradients) for site in found.sites) == len(result.report.lowered)
+    return found
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in SAMPLE])
+def test_built_models(entry: Entry) -> None:
+    check(onnx.load(entry.file))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+@pytest.mark.parametrize("entry", [pytest.param(e, id=e.name) for e in [*catalogue.entries(), *catalogue.spellings()]])
+def test_every_built_model(entry: Entry, target: str, forward: bool) -> None:
+    check(onnx.load(entry.file), target=target, forward=forward)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_everywhere(form: str, place: str) -> None:
+    build, scope = PLACES[place]
+    found = check(build(form))
+    [site] = found.sites
+    assert site.scope == ("main" if scope.startswith("main") else scope)
+
+
+def test_an_unchanged_model_has_no_sites() -> None:
+    found = verify(POOL, POOL)
+    assert (found.proven, found.sites, found.differences) == (True, (), ())
+
+
+def test_a_lowered_model_is_a_good_original() -> None:
+    lowered = lower(POOL).model
+    assert verify(lowered, lowered).proven
+
+
+def test_whole_models_are_run() -> None:
+    assert verify(POOL, lower(POOL).model).whole_model.status == "same"
+    training = ort_gradient([2, 3, 6, 6], kernel_shape=[2, 2])
+    whole = verify(training, lower(training).model).whole_model
+    assert whole.status == "skipped"
+    assert whole.reason is not None
+    assert "MaxPoolGrad" in whole.reason
+
+
+def test_whole_models_that_differ() -> None:
+    """A node that differs is outside of all sites; the outputs say so too."""
+    changed = parse("g (float[2] x) => (float[2] y) { y = Neg (x) }")
+    found = verify(parse("g (float[2] x) => (float[2] y) { y = Abs (x) }"), changed)
+    assert found.whole_model.status == "differs"
+    assert [difference.where for difference in found.differences] == ["main"]
+
+
+def test_the_same_seed_gives_the_same_result() -> None:
+    model = onnx.load(catalogue.entry("torch/lenet").file)
+    lowered = lower(model, forward=False).model
+    next(node for node in lowered.graph.node if node.domain == "npu").input[2] = "getitem_3"
+    first, second = (verify(model, lowered, seed=5, whole_model=False) for _ in range(2))
+    assert first.sites == second.sites
+
+
+@pytest.mark.parametrize(
+    ("entry", "reasons"),
+    [
+        ("torch/lenet", ()),
+        ("ort/lenet", ()),
+        ("torch/tiling_overwritten", (NO_NEGATIVE_ZERO,)),
+        ("torch_legacy/axis_maximum", (NO_NEGATIVE_ZERO,)),
+        ("ort_module/pyramid", (NO_NAN_POOLED,)),
+    ],
+)
+def test_what_is_not_drawn(entry: str, reasons: tuple[str, ...]) -> None:
+    for site in check(onnx.load(catalogue.entry(entry).file)).sites:
+        assert site.not_drawn == reasons
+
+
+def test_sums_in_half_precision() -> None:
+    model = onnx.parser.parse_model(
+        onnx.printer.to_text(POOL).replace("float[", "float16[").replace("float ", "float16 ")
+    )
+    [site] = check(model).sites
+    assert site.not_drawn == (ONLY_WHOLE,)
+
+
+def test_maxima_among_padding() -> None:
+    [one] = [entry for entry in catalogue.spellings() if entry.name.endswith("decomposed_dilated")]
+    for site in check(onnx.load(one.file)).sites:
+        assert site.not_drawn == (NO_INFINITE_POOLED,)
+
+
+def test_operators_that_nobody_knows() -> None:
+    """Outside of a site they only have to be the same; in one, it cannot be run."""
+    text = """g (float[2,3,6,6] x, float[2,3,3,3] dy) => (float[2,3,6,6] dx, float[2,3,3,3] y) {{
+            y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            z = com.acme.Unheard (y)
+            dx = MaxPoolGrad ({grad}, i)
+        }}"""
+    outside = parse(text.format(grad="dy"), imports='"com.acme": 1')
+    assert verify(outside, lower(outside).model).proven
+    lowered = lower(outside, forward=False).model
+    next(node for node in lowered.graph.node if node.domain == "npu").input[0] = "z"
+    [site] = verify(outside, lowered).sites
+    assert site.status == "unproven"
+    assert site.reason is not None
+    assert "'z' is not known" in site.reason
+
+
+def test_a_pooled_tensor_of_unknown_type() -> None:
+    model = ort_gradient([2, 3, 6, 6], kernel_shape=[2, 2])
+    lowered = lower(model).model
+    for each in (model, lowered):
+        each.graph.input[0].ClearField("type")
+        each.graph.output[0].ClearField("type")
+    found = verify(model, lowered)
+    [site] = found.sites
+    assert (site.status, found.proven) == ("unproven", False)
+    assert site.reason == "the type of 'X' is not known"
+
+
+def test_one_run_finds_sizes_that_fit() -> None:
+    """A kernel of seven does not fit the smallest sizes that symbols stand for."""
+    model = parse(
+        """g (float[n,2,h,w] x, float[n,2,p,q] dy) => (float[n,2,h,w] dx) {
+            y, i = MaxPool <kernel_shape=[7,7], strides=[3,3]> (x)
+            dx = MaxPoolGrad (dy, i)
+        }"""
+    )
+    [site] = check(model).sites
+    assert site.runs == 9
+
+
+def test_constants_in_external_files(tmp_path: Path) -> None:
+    model = ModelProto()
+    model.CopyFrom(POOL)
+    zeros = np.zeros((6, 36), np.float32)
+    (tmp_path / "zeros.bin").write_bytes(zeros.tobytes())
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(held for held in POOL.graph.initializer if held.name not in ("zero", "canvas"))
+    tensor = TensorProto(
+        name="zeros", data_type=TensorProto.FLOAT, dims=zeros.shape, data_location=TensorProto.EXTERNAL
+    )
+    tensor.external_data.add(key="location", value="zeros.bin")
+    stored = onnx.numpy_helper.from_array(zeros, "zeros")
+    expand = next(node for node in model.graph.node if node.op_type == "Expand")
+    model.graph.node.remove(expand)
+    lowered = ModelProto()
+    model.graph.initializer.append(stored)
+    lowered.CopyFrom(lower(model).model)
+    model.graph.initializer[-1].CopyFrom(tensor)
+    assert verify(model, lowered, folder=tmp_path, whole_model=False).proven
+    [site] = verify(model, lowered, whole_model=False).sites
+    assert site.reason == "'zeros' lies in an external file, and no folder is given to look in"
+    (tmp_path / "zeros.bin").unlink()
+    [site] = verify(model, lowered, folder=tmp_path, whole_model=False).sites
+    assert site.reason is not None
+    assert site.reason.startswith("'zeros' cannot be read from its external file")
+
+
+def test_sites_are_cut_at_values_that_both_models_make() -> None:
+    """Nested pools: one region each, though the pooled tensor of one is the input of the next."""
+    model = onnx.load(catalogue.entry("torch/nested").file)
+    differences, cases = lay_side_by_side((model, lower(model).model))
+    assert not differences
+    assert [case.region.name for case in cases] == ["view_8", "scatter_add_1", "scatter_add"]
+    for case in cases:
+        assert sum(map(is_dialect_gradient, case.region.added)) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"runs": 0}, "one run or more"), ({"backend": "gpu"}, "no backend is called 'gpu'")]
+)
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        verify(POOL, POOL, **options)  # type: ignore[arg-type]
+
+
+def test_the_provider_runs_lowered_sites() -> None:
+    pytest.importorskip("onnxruntime")
+    lowered = lower(POOL).model
+    found = verify(POOL, lowered, backend="host")
+    assert (found.proven, found.backend) == (True, "host")
+    assert found.sites[0].not_drawn == (NO_NAN_POOLED, NO_INFINITE_POOLED)
+    node = next(node for node in lowered.graph.node if "Grad" in node.op_type)
+    next(attribute for attribute in node.attribute if attribute.name == "strides").ints[2] = 3
+    [site] = verify(POOL, lowered, backend="host").sites
+    assert site.status != "proven"
+
+
+def test_plain_data() -> None:
+    found = verify(POOL, lower(POOL).model)
+    data = json.loads(found.to_json())
+    assert data["proven"] is True
+    assert data["schema_version"] == 1
+    assert data["sites"][0]["gradients"] == ["dX"]
+    assert isinstance(found, poolgrad_lowering.Verification)

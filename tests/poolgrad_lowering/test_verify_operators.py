@@ -1,0 +1,233 @@
+"""The operators of the verification's evaluator against onnx's own, against definitions, and against onnxruntime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from oracles import adaptive_windows, ascend_pool, assert_same_bits, max_pool, pool_gradient, pool_windows, same_pads
+from oracles import tensorflow as tensorflow_oracle
+from oracles.aten import OPERATORS as ATEN_ORACLES
+from pool_graphs import parse
+
+from poolgrad_lowering.verification.evaluator import reference_runner
+from poolgrad_lowering.verification.operators import aten, moving, pool, pooling, tensorflow
+from poolgrad_lowering.verification.result import UnprovenError
+
+Array = npt.NDArray[Any]
+SEEDS = range(40)
+
+
+def random_pool(random: np.random.Generator) -> tuple[Array, dict[str, list[int]]]:
+    """An input full of ties and special values, and the windows of a pool over it."""
+    rank = int(random.integers(1, 4))
+    kernel, dilations = random.integers(1, 4, rank), random.integers(1, 3, rank)
+    extent = (kernel - 1) * dilations + 1
+    x = random.integers(-3, 4, (2, 3, *random.integers(extent, extent + 6))).astype(np.float32)
+    special = random.random(x.shape) < 0.15
+    x[special] = random.choice([np.nan, -np.inf, np.inf, -0.0], int(special.sum()))
+    windows = {
+        "kernel_shape": kernel.tolist(),
+        "strides": random.integers(1, 4, rank).tolist(),
+        "pads": random.integers(0, np.tile((kernel + 1) // 2, 2)).tolist(),
+        "dilations": dilations.tolist(),
+    }
+    return x, windows
+
+
+def run_node(operator: type[OpRun], node: onnx.NodeProto, *inputs: Array, opset: int = 18) -> list[Array]:
+    """The outputs of one node under our operator, or under onnx's own where it is OpRun itself."""
+    names = list(node.input)
+    graph = onnx.helper.make_graph(
+        [node],
+        "g",
+        [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in names],
+        [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in node.output],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    own = [] if operator is OpRun else [operator]
+    found: list[Array] = ReferenceEvaluator(model, new_ops=own).run(None, dict(zip(names, inputs, strict=True)))
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_max_pool_is_the_definition(seed: int, ceil_mode: bool) -> None:
+    x, windows = random_pool(np.random.default_rng(seed))
+    node = onnx.helper.make_node("MaxPool", ["x"], ["y", "i"], ceil_mode=int(ceil_mode), **windows)
+    for found, expected in zip(
+        run_node(pooling.MaxPool, node, x), max_pool(x, **windows, ceil_mode=ceil_mode), strict=True
+    ):
+        assert_same_bits(found, expected)
+
+
+def test_max_pool_in_columns() -> None:
+    x, windows = random_pool(np.random.default_rng(3))
+    node = onnx.helper.make_node("MaxPool", ["x"], ["y", "i"], storage_order=1, **windows)
+    assert_same_bits(run_node(pooling.MaxPool, node, x)[1], max_pool(x, **windows, storage_order=1)[1])
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_max_pool_with_auto_pad(upper: bool) -> None:
+    x = np.random.default_rng(0).standard_normal((1, 2, 7, 8)).astype(np.float32)
+    kernel, strides = [3, 2], [2, 3]
+    auto_pad = "SAME_UPPER" if upper else "SAME_LOWER"
+    node = onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=kernel, strides=strides, auto_pad=auto_pad)
+    expected = max_pool(x, kernel, strides, same_pads(x.shape[2:], kernel, strides, upper=upper))
+    [found] = run_node(pooling.MaxPool, node, x)
+    assert_same_bits(found, expected[0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_last_nan_is_ascends_maximum(seed: int) -> None:
+    """PyTorch's rule for NaN is Ascend's, whose oracle is written from CANN's words."""
+    x, windows = random_pool(np.random.default_rng(seed))
+    rank = x.ndim - 2
+    kernel, strides, dilations = (windows[name] for name in ("kernel_shape", "strides", "dilations"))
+    pads = [min(pad, k // 2) for pad, k in zip(windows["pads"][:rank], kernel, strict=True)]
+    axes = zip(x.shape[2:], kernel, strides, pads, dilations, strict=True)
+    expected = ascend_pool(x, [pool_windows(*axis, ceil_mode=False) for axis in axes])
+    for found, wanted in zip(aten.plane_pool(x, kernel, strides, pads, dilations, False), expected, strict=True):
+        assert_same_bits(found, wanted)
+
+
+def test_adaptive_pool_is_the_definition() -> None:
+    x = np.random.default_rng(0).integers(-3, 4, (2, 3, 7, 9)).astype(np.float32)
+    expected = ascend_pool(x, [adaptive_windows(7, 3), adaptive_windows(9, 4)])
+    for found, wanted in zip(pool.adaptive_max_pool(x, [3, 4]), expected, strict=True):
+        assert_same_bits(found, wanted)
+
+
+def test_window_in_the_padding() -> None:
+    with pytest.raises(ValueError, match="padding altogether"):
+        pool.max_pool(np.zeros((1, 1, 3)), [1], [1], [1], ([1], [0]))
+
+
+def test_axis_without_a_window() -> None:
+    with pytest.raises(ValueError, match="no window of 5 fits an axis of 3"):
+        pool.max_pool(np.zeros((1, 1, 3)), [5], [1], [1], ([0], [0]))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_gradient_is_the_definition(dtype: type[np.floating[Any]]) -> None:
+    random = np.random.default_rng(0)
+    dy = (random.standard_normal((2, 3, 5)) * 10.0 ** random.integers(-3, 4, (2, 3, 5))).astype(dtype)
+    indices = random.integers(0, 2 * 3 * 8, dy.shape)
+    assert_same_bits(pool.scatter_gradient((2, 3, 8), dy, indices), pool_gradient((2, 3, 8), dy, indices))
+
+
+@pytest.mark.parametrize("index", [-1, 8])
+def test_gradient_with_an_index_outside(index: int) -> None:
+    with pytest.raises(IndexError, match="x has 8 elements"):
+        pool.scatter_gradient((1, 1, 8), np.ones((1, 1, 1), np.float32), np.array([[[index]]]))
+
+
+@pytest.mark.parametrize("name", ATEN_ORACLES)
+def test_torch_operators(name: str) -> None:
+    random = np.random.default_rng(0)
+    x = random.integers(-3, 4, (2, 3, *[6] * (3 if "3d" in name else 2))).astype(np.float32)
+    sizes = [3] * (x.ndim - 2)
+    windows = ([2], [], [1], [1], True)
+    forward = (sizes,) if "adaptive" in name else windows
+    if name == "max":
+        arguments: tuple[Any, ...] = (x, np.array(2), np.array(False))
+    elif name.startswith("value"):
+        dim, keep = np.array(3), np.array(True)
+        y, indices = ATEN_ORACLES["max"](x, dim, keep)
+        arguments = (y, dim, indices, np.array(x.shape), keep)
+    elif "backward" in name:
+        y, indices = ATEN_ORACLES[name.removesuffix("_backward")](x, *forward)
+        arguments = (y, x, *forward, indices) if "adaptive" not in name else (y, x, indices)
+    else:
+        arguments = (x, *forward)
+    results, expected = aten._FUNCTIONS[name](*arguments), ATEN_ORACLES[name](*arguments)
+    both = zip(results, expected, strict=True) if isinstance(expected, tuple) else [(results, expected)]
+    for found, wanted in both:
+        assert_same_bits(found, wanted)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("padding", ["VALID", "SAME", "EXPLICIT"])
+def test_tensorflow_gradient(layout: str, padding: str) -> None:
+    random = np.random.default_rng(0)
+    channel = layout.index("C")
+    explicit = [0] * 8
+    if padding == "EXPLICIT":
+        explicit = [0, 0, 0, 0, 1, 0, 0, 1] if layout == "NCHW" else [0, 0, 1, 0, 0, 1, 0, 0]
+    height, width = {"VALID": (3, 4), "SAME": (4, 4), "EXPLICIT": (4, 4)}[padding]
+    x = np.moveaxis(random.integers(-3, 4, (2, 3, 7, 8)).astype(np.float32), 1, channel)
+    dy = np.moveaxis(random.standard_normal((2, 3, height, width)).astype(np.float32), 1, channel)
+    shape = [1, 1, 2, 2] if layout == "NCHW" else [1, 2, 2, 1]
+    options = {"ksize": shape, "strides": shape, "padding": padding, "data_format": layout}
+    if padding == "EXPLICIT":
+        options["explicit_paddings"] = explicit
+    assert_same_bits(
+        np.ascontiguousarray(tensorflow.pool_gradient(x, dy, **options)),
+        np.ascontiguousarray(tensorflow_oracle.max_pool_grad(x, dy, **options)),
+    )
+
+
+def scatter_cases() -> list[Any]:
+    random = np.random.default_rng(0)
+    data, updates = random.standard_normal((3, 4, 5)).astype(np.float32), random.standard_normal((3, 2, 5))
+    cases = []
+    for axis, reduction in ((0, "add"), (1, "add"), (-1, "none"), (1, "max"), (2, "min"), (1, "mul")):
+        indices = random.integers(-2, 2, updates.shape)
+        node = onnx.helper.make_node("ScatterElements", ["d", "i", "u"], ["y"], axis=axis, reduction=reduction)
+        cases.append((moving.ScatterElements, node, (data, indices, updates.astype(np.float32))))
+    tuples = random.integers(0, 3, (6, 2))
+    for reduction in ("none", "add", "mul"):
+        node = onnx.helper.make_node("ScatterND", ["d", "i", "u"], ["y"], reduction=reduction)
+        cases.append((moving.ScatterND, node, (data, tuples, random.standard_normal((6, 5)).astype(np.float32))))
+    node = onnx.helper.make_node("GatherElements", ["d", "i"], ["y"], axis=1)
+    cases.append((moving.GatherElements, node, (data, random.integers(0, 4, (3, 7, 5)))))
+    node = onnx.helper.make_node("GatherND", ["d", "i"], ["y"])
+    cases.append((moving.GatherND, node, (data, tuples)))
+    node = onnx.helper.make_node("GatherND", ["d", "i"], ["y"], batch_dims=1)
+    cases.append((moving.GatherND, node, (data, random.integers(0, 4, (3, 6, 1)))))
+    tied = random.integers(0, 3, (4, 9)).astype(np.float32)
+    for largest in (0, 1):
+        node = onnx.helper.make_node("TopK", ["d", "k"], ["v", "i"], axis=1, largest=largest)
+        cases.append((moving.TopK, node, (tied, np.array([5]))))
+    return [pytest.param(*case, id=f"{number}-{case[1].op_type}") for number, case in enumerate(cases)]
+
+
+@pytest.mark.parametrize(("operator", "node", "inputs"), scatter_cases())
+def test_moving_operators_are_those_of_onnx(
+    operator: type[OpRun], node: onnx.NodeProto, inputs: tuple[Array, ...]
+) -> None:
+    for found, expected in zip(run_node(operator, node, *inputs), run_node(OpRun, node, *inputs), strict=True):
+        assert_same_bits(np.asarray(found), np.asarray(expected))
+
+
+def test_scatter_outside() -> None:
+    node = onnx.helper.make_node("ScatterElements", ["d", "i", "u"], ["y"], axis=1)
+    with pytest.raises(IndexError, match="the axis has 4 elements"):
+        run_node(moving.ScatterElements, node, np.zeros((1, 4)), np.array([[4]]), np.ones((1, 1)))
+
+
+def test_concat_of_training() -> None:
+    model = parse(
+        "g (float[2,3] a, float[1,3] b) => (c, n) { c, n = com.microsoft.ConcatTraining <axis=0> (a, b) }",
+        imports='"com.microsoft": 1',
+    )
+    found = reference_runner(model)({"a": np.ones((2, 3), np.float32), "b": np.zeros((1, 3), np.float32)})
+    assert found["c"].tolist() == [[1] * 3, [1] * 3, [0] * 3]
+    assert found["n"].tolist() == [2, 1]
+
+
+def test_unknown_operator_is_unproven() -> None:
+    model = parse("g (float[2] a) => (c) { c = com.acme.Unheard (a) }", imports='"com.acme": 1')
+    with pytest.raises(UnprovenError, match="Unheard"):
+        reference_runner(model)
+
+
+def test_gradient_of_unknown_shape_is_unproven() -> None:
+    model = parse("g (float[1,1,2] dy, int64[1,1,2] i) => (dx) { dx = MaxPoolGrad (dy, i) }")
+    with pytest.raises(UnprovenError, match="no MaxPool made the Indices"):
+        reference_runner(model)

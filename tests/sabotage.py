@@ -1,0 +1,334 @@
+"""Deliberate miscompilations: edits of lowered models that a verification has to notice, and where it has to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import catalogue
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, helper
+from pool_graphs import parse
+
+from poolgrad_lowering import lower
+
+Edit = Callable[[ModelProto], None]
+
+TWINS = parse(
+    """g (float[2,3,6,6] a, float[2,3,6,6] b, float[2,3,3,3] da, float[2,3,3,3] db)
+        => (float[2,3,6,6] one, float[2,3,6,6] two) {
+        ya, ia = MaxPool <kernel_shape=[2,2], strides=[2,2]> (a)
+        yb, ib = MaxPool <kernel_shape=[2,2], strides=[2,2]> (b)
+        one = MaxPoolGrad (da, ia)
+        two = MaxPoolGrad (db, ib)
+    }"""
+)
+"""Two gradients of the same shapes, each of a pool of its own."""
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """An edit of a lowered model. `site` is the one that has to be named; without one, `says` is found elsewhere."""
+
+    base: str
+    edit: Edit
+    says: str
+    site: str | None = None
+
+
+@cache
+def base(name: str) -> tuple[bytes, bytes]:
+    """An original and its lowered model, serialised."""
+    source, target, forward = {
+        "gradients": ("torch/nested", "atlas-a2", False),
+        "pools": ("torch/nested", "atlas-a2", True),
+        "planar": ("torch/nested", "ascend950", False),
+        "tensor": ("ort/lenet", "atlas-a2", False),
+        "twins": ("", "atlas-a2", False),
+        "twin pools": ("", "atlas-a2", True),
+    }[name]
+    model = onnx.load(catalogue.entry(source).file) if source else TWINS
+    return model.SerializeToString(), lower(model, target=target, forward=forward).model.SerializeToString()
+
+
+def models(name: str) -> tuple[ModelProto, ModelProto]:
+    """The same as models of their own."""
+    original, lowered = ModelProto(), ModelProto()
+    original.ParseFromString(base(name)[0])
+    lowered.ParseFromString(base(name)[1])
+    return original, lowered
+
+
+def node_of(model: ModelProto, name: str) -> NodeProto:
+    """The node that makes a value, or has a name."""
+    return next(node for node in model.graph.node if name in (*node.output, node.name))
+
+
+def gradient_of(model: ModelProto, name: str) -> NodeProto:
+    return node_of(model, f"{name}/MaxPool3DGradWithArgmax")
+
+
+# -- edits
+
+
+def attributes(node: str, **values: object) -> Edit:
+    def edit(model: ModelProto) -> None:
+        changed = node_of(model, node)
+        kept = [attribute for attribute in changed.attribute if attribute.name not in values]
+        del changed.attribute[:]
+        changed.attribute.extend([*kept, *(helper.make_attribute(name, held) for name, held in values.items())])
+
+    return edit
+
+
+def inputs(node: str, *names: str) -> Edit:
+    def edit(model: ModelProto) -> None:
+        changed = node_of(model, node)
+        del changed.input[:]
+        changed.input.extend(names)
+
+    return edit
+
+
+def both(*edits: Edit) -> Edit:
+    def edit(model: ModelProto) -> None:
+        for each in edits:
+            each(model)
+
+    return edit
+
+
+def inserted(before: str, op_type: str, reads: list[str], makes: list[str], **held: object) -> Edit:
+    def edit(model: ModelProto) -> None:
+        position = list(model.graph.node).index(node_of(model, before))
+        model.graph.node.insert(position, helper.make_node(op_type, reads, makes, f"new {op_type}", **held))
+
+    return edit
+
+
+def deleted(node: str) -> Edit:
+    return lambda model: model.graph.node.remove(node_of(model, node))
+
+
+def output(node: str, position: int, name: str) -> Edit:
+    def edit(model: ModelProto) -> None:
+        node_of(model, node).output[position] = name
+
+    return edit
+
+
+def off_by_one(model: ModelProto) -> None:
+    inserted("scatter_add/argmax", "Constant", [], ["one"], value_int=1)(model)
+    inserted("scatter_add/argmax", "Add", ["getitem_5", "one"], ["shifted"])(model)
+    inputs("scatter_add/argmax", "shifted")(model)
+
+
+def in_body(function: str, op_type: str, change: Callable[[NodeProto], None]) -> Edit:
+    def edit(model: ModelProto) -> None:
+        body = next(held for held in model.functions if held.name == function)
+        change([node for node in body.node if node.op_type == op_type][-1])
+
+    return edit
+
+
+def without_attribute(name: str) -> Callable[[NodeProto], None]:
+    def change(node: NodeProto) -> None:
+        node.attribute.remove(next(held for held in node.attribute if held.name == name))
+
+    return change
+
+
+def changed_weight(model: ModelProto) -> None:
+    tensor = next(held for held in model.graph.initializer if held.name == "body_0_weight")
+    tensor.raw_data = bytes([tensor.raw_data[0] ^ 1]) + tensor.raw_data[1:]
+
+
+def stale_value_info(model: ModelProto) -> None:
+    model.graph.value_info.append(helper.make_tensor_value_info("view_7", TensorProto.FLOAT, [8, 48]))
+
+
+def stretched_gradient(model: ModelProto) -> None:
+    shape = node_of(model, "scatter_add_1/grad_shape").attribute[0].t
+    shape.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(shape)[[0, 1, 3, 2]]))
+
+
+def swapped_nodes(model: ModelProto) -> None:
+    nodes = list(model.graph.node)
+    first = nodes.index(node_of(model, "transpose"))
+    nodes[first], nodes[first + 1] = nodes[first + 1], nodes[first]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+
+
+def renamed_everywhere(model: ModelProto) -> None:
+    output("view_8/MaxPool3DGradWithArgmax", 0, "dx")(model)
+    inputs("where", "le", "scalar_tensor_default", "dx")(model)
+
+
+def other_function(model: ModelProto) -> None:
+    function = model.functions.add(name="Unused", domain="npu")
+    function.opset_import.extend(model.opset_import)
+
+
+WINDOWS = "outside of the window"
+ELEMENTS = "elements differ"
+
+SABOTAGES = {
+    # what a site computes
+    "ksize": Sabotage("gradients", attributes("view_8/MaxPool3DGradWithArgmax", ksize=[1, 4, 4]), "windows", "view_8"),
+    "windows that no longer hold the maxima": Sabotage(
+        "gradients",
+        attributes("scatter_add/MaxPool3DGradWithArgmax", ksize=[1, 1, 1], pads=[0, 0, 0]),
+        WINDOWS,
+        "scatter_add",
+    ),
+    "pads": Sabotage(
+        "gradients", attributes("scatter_add/MaxPool3DGradWithArgmax", pads=[0, 0, 0]), "windows", "scatter_add"
+    ),
+    "pads beyond half a kernel": Sabotage(
+        "gradients", attributes("view_8/MaxPool3DGradWithArgmax", pads=[0, 2, 2]), "more than half", "view_8"
+    ),
+    "x and grad swapped": Sabotage(
+        "gradients",
+        inputs("view_8/MaxPool3DGradWithArgmax", "view_8/grad", "relu", "view_8/argmax"),
+        "does not run|the shape is",
+        "view_8",
+    ),
+    "an input too few": Sabotage(
+        "gradients", inputs("view_8/MaxPool3DGradWithArgmax", "relu", "view_8/grad"), "does not run|inputs", "view_8"
+    ),
+    "argmax off by one": Sabotage("gradients", off_by_one, "does not run: indices reach from 1", "scatter_add"),
+    "whole-tensor indices": Sabotage(
+        "tensor", lambda model: _skip(model, "Mod"), "does not run|elements differ", "relu4_grad"
+    ),
+    "a cast too few": Sabotage(
+        "planar", inputs("view_8/MaxPoolGradWithArgmaxV3", "relu", "view_8/grad", "getitem_1"), "int64", "view_8"
+    ),
+    "sums that are lost": Sabotage(
+        "gradients",
+        in_body("MaxPool3DGradWithArgmax", "ScatterElements", without_attribute("reduction")),
+        ELEMENTS,
+        "scatter_add",
+    ),
+    "a pool's body without strides": Sabotage(
+        "pools", in_body("MaxPool3DWithArgmaxV2", "MaxPool", without_attribute("strides")), "differ|run|shape", "view_8"
+    ),
+    "a pool's ksize": Sabotage(
+        "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", ksize=[1, 1, 1], pads=[0, 0, 0]), ELEMENTS, "scatter_add"
+    ),
+    "a pool's dilation": Sabotage(
+        "pools",
+        attributes("getitem_4/MaxPool3DWithArgmaxV2", dilation=[1, 2, 2], pads=[0, 2, 2]),
+        "differ|run",
+        "scatter_add",
+    ),
+    "a gradient reshaped to another shape": Sabotage("gradients", stretched_gradient, "shape|run", "scatter_add_1"),
+    "gradients of two sites swapped": Sabotage(
+        "twins",
+        both(
+            inputs("one/MaxPool3DGradWithArgmax", "a", "db", "one/argmax"),
+            inputs("two/MaxPool3DGradWithArgmax", "b", "da", "two/argmax"),
+        ),
+        ELEMENTS,
+        "one",
+    ),
+    "results of two sites swapped": Sabotage(
+        "twins",
+        both(output("two/MaxPool3DGradWithArgmax", 0, "one"), output("one/MaxPool3DGradWithArgmax", 0, "two")),
+        ELEMENTS,
+        "one",
+    ),
+    "argmax of another pool": Sabotage(
+        "twins", inputs("one/MaxPool3DGradWithArgmax", "a", "da", "two/argmax"), "which nothing before it makes"
+    ),
+    "argmax of another pool that moved": Sabotage(
+        "twin pools", inputs("two/MaxPool3DGradWithArgmax", "b", "db", "ya/argmax"), ELEMENTS, "two"
+    ),
+    "a pool of another tensor": Sabotage("twin pools", inputs("ya", "b"), ELEMENTS, "one"),
+    # what is outside the sites
+    "a node that is still read": Sabotage("gradients", deleted("le"), "reads 'le', which nothing"),
+    "a node that makes an output": Sabotage("gradients", deleted("mean"), "nothing makes the output 'mean'"),
+    "a node more": Sabotage("gradients", inserted("le", "Neg", ["relu"], ["new"]), "0 removed and 1 added"),
+    "an attribute of another node": Sabotage(
+        "gradients", attributes("sum_1", keepdims=1), "1 removed and 1 added nodes at 'sum_1'"
+    ),
+    "an input of another node": Sabotage(
+        "gradients", inputs("sub", "t", "getitem_4"), "1 removed and 1 added nodes at 'sub'"
+    ),
+    "a value made twice": Sabotage(
+        "gradients", inserted("le", "Neg", ["relu"], ["convolution"]), "makes 'convolution' a second time"
+    ),
+    "nodes in another order": Sabotage("gradients", swapped_nodes, "which it followed"),
+    "a byte of an initializer": Sabotage("gradients", changed_weight, "initializer 'body_0_weight' is changed"),
+    "an initializer too few": Sabotage(
+        "gradients", lambda model: _remove(model.graph.initializer, "val_21"), "initializer 'val_21' is gone"
+    ),
+    "an initializer more": Sabotage(
+        "gradients",
+        lambda model: model.graph.initializer.append(TensorProto(name="new", data_type=1, dims=[0])),
+        "initializer 'new' is new",
+    ),
+    "a wrong result's name": Sabotage(
+        "gradients", output("view_8/MaxPool3DGradWithArgmax", 0, "dx"), "reads 'view_8', which nothing"
+    ),
+    "a result renamed everywhere": Sabotage(
+        "gradients", renamed_everywhere, "value_info 'view_8' is left of a value that is gone"
+    ),
+    "a stale value_info": Sabotage("gradients", stale_value_info, "value_info 'view_7' is left of a value that is"),
+    "a value_info too few": Sabotage(
+        "gradients", lambda model: _remove(model.graph.value_info, "le"), "value_info 'le' is gone"
+    ),
+    "a shape": Sabotage(
+        "gradients", lambda model: _widen(model.graph.input[0]), "main: field 'input' differs|field 'input' differs"
+    ),
+    "no import of the dialect": Sabotage(
+        "gradients", lambda model: model.opset_import.pop(), "the imported operator sets"
+    ),
+    "another opset": Sabotage(
+        "gradients", lambda model: setattr(model.opset_import[0], "version", 19), "the imported operator sets"
+    ),
+    "a function that nobody calls": Sabotage("gradients", other_function, "nothing calls it"),
+    "a comment": Sabotage("gradients", lambda model: setattr(model, "doc_string", "x"), "field 'doc_string' differs"),
+    "the producer": Sabotage(
+        "gradients", lambda model: setattr(model, "producer_name", "x"), "field 'producer_name' differs"
+    ),
+}
+
+HARMLESS = {
+    "wider windows that give the same": Sabotage(
+        "gradients", attributes("view_8/MaxPool3DGradWithArgmax", ksize=[1, 3, 3], ceil_mode=1), ""
+    ),
+    "a body spelt otherwise": Sabotage(
+        "gradients",
+        in_body("MaxPool3DGradWithArgmax", "Reshape", without_attribute("allowzero")),
+        "",
+    ),
+    "provenance on a new node": Sabotage(
+        "gradients", lambda model: _note(node_of(model, "view_8/MaxPool3DGradWithArgmax")), ""
+    ),
+}
+
+
+def _skip(model: ModelProto, op_type: str) -> None:
+    """Take the first node of an operator out, its readers reading what it read."""
+    node = next(node for node in model.graph.node if node.op_type == op_type)
+    for reader in model.graph.node:
+        for position, name in enumerate(reader.input):
+            if name == node.output[0]:
+                reader.input[position] = node.input[0]
+    constant = node_of(model, node.input[1])
+    model.graph.node.remove(node)
+    model.graph.node.remove(constant)
+
+
+def _remove(entries: object, name: str) -> None:
+    entries.remove(next(entry for entry in entries if entry.name == name))  # type: ignore[attr-defined]
+
+
+def _widen(value: onnx.ValueInfoProto) -> None:
+    value.type.tensor_type.shape.dim[0].dim_value += 1
+
+
+def _note(node: NodeProto) -> None:
+    node.metadata_props.add(key="k", value="v")
