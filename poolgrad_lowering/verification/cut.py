@@ -7,6 +7,7 @@ further is always right: it leaves out combinations of values that cannot occur.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -39,26 +40,22 @@ class Cut:
     constants: Mapping[str, TensorProto]
 
 
-def cut_out(region: Region, kept: Sequence[FlatNode], units: tuple[Unit, Unit], types: Mapping[str, TensorType]) -> Cut:
-    """Cut a region out of both units; `kept` are the nodes that both have, in order.
+def cut_out(
+    region: Region, makers: Mapping[str, FlatNode], units: tuple[Unit, Unit], types: Mapping[str, TensorType]
+) -> Cut:
+    """Cut a region out of both units; `makers` are the nodes that both have, by what they make.
 
     Raises `UnprovenError` where a site would need a node with subgraphs inside a subgraph.
     """
-    constants = {**units[0].constants, **units[1].constants}
-    common = {value: node for node in kept for value in node.makes if value}
-    sides = [_Side(nodes, common) for nodes in (region.removed, region.added)]
+    constants = ChainMap(units[0].constants, units[1].constants)
+    sides = [_Side(nodes, makers) for nodes in (region.removed, region.added)]
     passed: set[str] = set()
-    ends: dict[str, Role] = {}
-    while True:
-        found = _ends(sides, constants, passed, types)
-        if found == ends and ends:
-            break
-        ends = found
+    before: tuple[dict[str, Role], int] | None = None
+    while (state := (_ends(sides, constants, passed, types), len(passed))) != before:
+        before = state
         for side in sides:
-            side.walk(ends, constants)
-            passed |= side.passed
-        if not ends:
-            break
+            side.walk(state[0], constants, passed)
+    ends = state[0]
     first, second = (_ordered(unit, side) for unit, side in zip(units, sides, strict=True))
     inputs = {value: ends.get(value, Role.OTHER) for side in sides for value in side.inputs}
     used = {value: constants[value] for side in sides for value in sorted(side.constants)}
@@ -68,7 +65,7 @@ def cut_out(region: Region, kept: Sequence[FlatNode], units: tuple[Unit, Unit], 
 class _Side:
     """One side of a region while the cut grows back from it.
 
-    `reached` are its nodes so far, `inputs` the values where it ends, `passed` those that it went back through.
+    `reached` are its nodes so far, `inputs` the values where it ends.
     """
 
     def __init__(self, nodes: Sequence[FlatNode], common: Mapping[str, FlatNode]) -> None:
@@ -79,11 +76,10 @@ class _Side:
         self.keys: set[bytes] = set()
         self.inputs: dict[str, None] = {}
         self.constants: set[str] = set()
-        self.passed: set[str] = set()
 
-    def walk(self, ends: Mapping[str, Role], constants: Mapping[str, TensorProto]) -> None:
-        """Collect nodes and inputs, going back to `ends`."""
-        self.inputs, self.constants, self.passed, self.reached = {}, set(), set(), list(self.nodes)
+    def walk(self, ends: Mapping[str, Role], constants: Mapping[str, TensorProto], passed: set[str]) -> None:
+        """Collect nodes and inputs, going back to `ends`; values that it goes through are added to `passed`."""
+        self.inputs, self.constants, self.reached = {}, set(), list(self.nodes)
         self.keys = {node.key for node in self.reached}
         for node in self.reached:  # grows while it is gone through
             only_shape = node.op in (("", "Shape"), ("", "Size"))
@@ -94,10 +90,10 @@ class _Side:
                     self.constants.add(value)
                     continue
                 maker = self._common.get(value)
-                if maker is None or value in ends or (only_shape and not self._leads_to(value, ends)):
+                if maker is None or value in ends or (only_shape and not self._leads_to(value, ends, passed)):
                     self.inputs[value] = None
                     continue
-                self.passed.add(value)
+                passed.add(value)
                 if maker.key not in self.keys:
                     self.keys.add(maker.key)
                     self.reached.append(maker)
@@ -110,8 +106,8 @@ class _Side:
             chain.append(value)
         return [value for value in chain if value not in self._own]
 
-    def _leads_to(self, value: str, ends: Mapping[str, Role]) -> bool:
-        return any(behind in ends or behind in self.passed for behind in self.views(value))
+    def _leads_to(self, value: str, ends: Mapping[str, Role], passed: Collection[str]) -> bool:
+        return any(behind in ends or behind in passed for behind in self.views(value))
 
 
 def _ends(
@@ -152,7 +148,7 @@ def _is_known(found: TensorType) -> bool:
 
 
 def _ordered(unit: Unit, side: _Side) -> tuple[FlatNode, ...]:
-    nodes = tuple(node for node in unit.nodes if node.key in side.keys)
+    nodes = tuple(unit.nodes[position] for position in sorted(unit.order[key] for key in side.keys))
     nested = [node for node in nodes if node.captured and node.scope != unit.name]
     if nested:
         raise UnprovenError(f"node '{nested[0].label}' holds subgraphs and is in one itself")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
@@ -54,9 +55,10 @@ class Unit:
     results: set[str] = field(default_factory=set)
     scopes: dict[str, GraphProto | FunctionProto] = field(default_factory=dict)
 
-    def makers(self) -> dict[str, FlatNode]:
-        """The node that makes each value."""
-        return {value: node for node in self.nodes for value in node.makes if value}
+    @cached_property
+    def order(self) -> dict[bytes, int]:
+        """Where each node stands, by its key."""
+        return {node.key: position for position, node in enumerate(self.nodes)}
 
 
 def main_unit(model: ModelProto) -> Unit:

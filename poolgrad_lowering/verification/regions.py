@@ -7,7 +7,7 @@ region makes and another reads is compared where it is made, and free where it i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -33,23 +33,25 @@ class Region:
 
 @dataclass(frozen=True)
 class Split:
-    """Two units taken apart: the nodes that both have, the regions where they differ, and what is wrong already."""
+    """Two units taken apart: the regions where they differ, and what is wrong already.
 
-    kept: tuple[FlatNode, ...]
+    `makers` are the nodes that both have, by the values that they make.
+    """
+
+    makers: Mapping[str, FlatNode]
     regions: tuple[Region, ...]
     differences: tuple[Difference, ...]
 
 
 def split(original: Unit, lowered: Unit) -> Split:
     """Take two units apart. Linear in their size."""
-    theirs = {node.key: position for position, node in enumerate(lowered.nodes)}
+    theirs = lowered.order
     pairs = [(node, theirs[node.key]) for node in original.nodes if node.key in theirs]
-    kept = tuple(node for node, _ in pairs)
-    common = {node.key for node in kept}
+    common = {node.key for node, _ in pairs}
     removed = [node for node in original.nodes if node.key not in common]
     added = [node for node in lowered.nodes if node.key not in common]
     return Split(
-        kept,
+        {value: node for node, _ in pairs for value in node.makes if value},
         tuple(_regions(original.name, removed, added)),
         (*_out_of_order(original.name, pairs), *_not_defined_before(lowered)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from onnx import FunctionProto, ModelProto
@@ -20,11 +20,11 @@ Pair = tuple[ModelProto, ModelProto]
 
 @dataclass(frozen=True)
 class Case:
-    """A site, the models in whose main graphs it is, their flat graphs, the nodes that both have, types of values."""
+    """A site, the models in whose main graphs it is, their flat graphs, what both make, types of values."""
 
     models: Pair
     units: tuple[Unit, Unit]
-    kept: tuple[FlatNode, ...]
+    makers: Mapping[str, FlatNode]
     region: Region
     types: dict[str, TensorType]
 
@@ -73,7 +73,7 @@ def _is_site(region: Region) -> bool:
 def _cases(models: Pair, units: tuple[Unit, Unit], parts: Split) -> Iterable[Case]:
     sites = [region for region in parts.regions if _is_site(region)]
     types = tensor_types(models[0]) if sites else {}
-    return [Case(models, units, parts.kept, region, types) for region in sites]
+    return [Case(models, units, parts.makers, region, types) for region in sites]
 
 
 def _function_cases(models: Pair, name: str) -> Iterable[Case]:

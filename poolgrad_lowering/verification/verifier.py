@@ -75,7 +75,7 @@ def verify(
 def _verdict(case: Case, settings: Settings, folder: Path | None) -> tuple[SiteResult, Failure | None]:
     blank = describe(case.region)
     try:
-        cut = with_loaded_constants(cut_out(case.region, case.kept, case.units, case.types), folder)
+        cut = with_loaded_constants(cut_out(case.region, case.makers, case.units, case.types), folder)
         site = Site(cut, case.models, case.types, settings)
         blank = replace(blank, not_drawn=site.not_drawn)
         runs, failure = site.check()

@@ -243,3 +243,26 @@ def test_plain_data() -> None:
     assert data["schema_version"] == 1
     assert data["sites"][0]["gradients"] == ["dX"]
     assert isinstance(found, poolgrad_lowering.Verification)
+
+
+def test_indices_whose_shape_is_read_too() -> None:
+    """They are recorded by the pool in the cut as well, and no free numbers."""
+    model = parse(
+        """g (float[2,3,6,6] x, float[2,3,3,3] dy) => (float[2,3,6,6] dx, int64[2,3,3,3] p) {
+            y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            plane = Constant <value = int64 {36}> ()
+            p = Mod (i, plane)
+            sizes = Shape <end=2> (p)
+            rest = Constant <value_ints=[-1]> ()
+            rows = Concat <axis=0> (sizes, rest)
+            r = Reshape (p, rows)
+            u = Reshape (dy, rows)
+            canvas = Constant <value_ints=[2,3,36]> ()
+            zeros = ConstantOfShape (canvas)
+            s = ScatterElements <axis=2, reduction="add"> (zeros, r, u)
+            whole = Shape (x)
+            dx = Reshape (s, whole)
+        }"""
+    )
+    check(model)
+    check(model, forward=False)
