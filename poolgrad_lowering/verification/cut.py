@@ -103,6 +103,8 @@ class _Side:
         chain = [value]
         while (maker := self._own.get(value) or self._common.get(value)) is not None and roles.is_view(maker):
             value = maker.reads[0]
+            if value in chain:
+                break  # nodes in a circle, which are told elsewhere
             chain.append(value)
         return [value for value in chain if value not in self._own]
 

@@ -9,11 +9,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+from onnx import TensorProto
 
 from poolgrad_lowering.verification.cut import Role
 
 Array = npt.NDArray[Any]
 Draw = Callable[[np.random.Generator, npt.NDArray[np.int64], "Format"], Array]
+
+_UNSIGNED = ("UINT16", "UINT32", "UINT64", "UINT8")
+DRAWN = frozenset(
+    map(
+        TensorProto.DataType.Value,
+        [
+            "BFLOAT16",
+            "BOOL",
+            "DOUBLE",
+            "FLOAT",
+            "FLOAT16",
+            "INT16",
+            "INT32",
+            "INT64",
+            "INT8",
+            "UINT16",
+            "UINT32",
+            "UINT64",
+            "UINT8",
+        ],
+    )
+)
+"""The element types that there is data for."""
 
 NO_NAN_POOLED = "NaN in the pooled tensor"
 NO_INFINITE_POOLED = "infinities in the pooled tensor"

@@ -12,6 +12,8 @@ from functools import cached_property
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
+from poolgrad_lowering.errors import InvalidModelError
+
 MAIN = "main"
 
 
@@ -100,8 +102,9 @@ def _add_scope(unit: Unit, scope: GraphProto | FunctionProto, path: str, around:
     known = dict(around)
 
     def define(names: Iterable[str]) -> list[str]:
-        known.update({name: prefix + name for name in names if name})
-        return [prefix + name for name in names if name]
+        named = [name for name in _texts(names) if name]
+        known.update({name: prefix + name for name in named})
+        return [prefix + name for name in named]
 
     if isinstance(scope, GraphProto):
         constants = {tensor.name: tensor for tensor in scope.initializer}
@@ -135,11 +138,21 @@ def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, known: Mappin
             node,
             path,
             _key(node),
-            tuple(known.get(name, prefix + name) if name else "" for name in node.input),
+            tuple(known.get(name, prefix + name) if name else "" for name in _texts(node.input)),
             tuple(dict.fromkeys(captured)),
-            tuple(prefix + name if name else "" for name in node.output),
+            tuple(prefix + name if name else "" for name in _texts(node.output)),
         )
     )
+
+
+def _texts(names: Iterable[str | bytes]) -> list[str]:
+    """Names as protobuf gives them: as bytes where they are no text. Raises `InvalidModelError` for those."""
+    found = []
+    for name in names:
+        if isinstance(name, bytes):
+            raise InvalidModelError(f"a model has the name {name!r}, which is not UTF-8 text: write it anew")
+        found.append(name)
+    return found
 
 
 def _key(node: NodeProto) -> bytes:

@@ -20,7 +20,7 @@ _TENSORFLOW_GRADIENTS = {"MaxPoolGrad": 2, "MaxPool3DGrad": 2, "MaxPoolGradWithA
 
 def is_view(node: FlatNode) -> bool:
     """Whether the output holds the elements of the first input, under another shape, order or float type."""
-    return node.op[0] == "" and node.op[1] in _VIEWS
+    return node.op[0] == "" and node.op[1] in _VIEWS and bool(node.reads)
 
 
 def is_dialect_gradient(node: FlatNode) -> bool:

@@ -16,7 +16,7 @@ from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.compare import compare
 from poolgrad_lowering.verification.contract import broken_promise
 from poolgrad_lowering.verification.cut import Cut, Role
-from poolgrad_lowering.verification.data import draw
+from poolgrad_lowering.verification.data import DRAWN, draw
 from poolgrad_lowering.verification.drawn import not_drawn
 from poolgrad_lowering.verification.evaluator import Runner, first_line, provider_runner, reference_runner
 from poolgrad_lowering.verification.regions import Region
@@ -67,10 +67,10 @@ class Site:
         made = {value for node in cut.lowered for value in node.makes}
         watched = [value for node in self._gradients.values() for value in node.reads if value in made]
         running = side_model(sources[1], cut, cut.lowered, self._types, dict.fromkeys([*cut.region.outputs, *watched]))
-        self._constants = {value: onnx.numpy_helper.to_array(tensor) for value, tensor in cut.constants.items()}
         backend = settings.backend
         self._expect = reference_runner(self._original)
         self._find: Runner = reference_runner(running) if backend is None else provider_runner(running, backend)
+        self._constants = {value: onnx.numpy_helper.to_array(tensor) for value, tensor in cut.constants.items()}
         self.not_drawn = not_drawn(cut, self._types, on_provider=backend is not None)
 
     def check(self) -> tuple[int, Failure | None]:
@@ -156,7 +156,10 @@ def describe(region: Region) -> SiteResult:
 
 
 def _with_gradient_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
-    """The types, with an incoming gradient of unknown type taken to have that of the pooled tensor."""
+    """The types, with an incoming gradient of unknown type taken to have that of the pooled tensor.
+
+    Raises `UnprovenError` for an input of unknown type, and for one that no data is drawn for.
+    """
     known = dict(types)
     pooled = [types[value].element for value, role in cut.inputs.items() if role is Role.POOLED and value in types]
     for value, role in cut.inputs.items():
@@ -165,4 +168,7 @@ def _with_gradient_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str,
         if role is not Role.GRADIENT or not pooled:
             raise UnprovenError(f"the type of '{value}' is not known")
         known[value] = TensorType(pooled[0], None)
+    for value in cut.inputs:
+        if known[value].element not in DRAWN:
+            raise UnprovenError(f"'{value}' has an element type of which no data is drawn")
     return known

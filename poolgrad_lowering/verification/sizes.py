@@ -144,8 +144,12 @@ def _fits(shape: Shape, dims: Sequence[Dim]) -> bool:
 
 def _base(cut: Cut, value: str) -> str:
     makers: dict[str, FlatNode] = {v: node for node in (*cut.original, *cut.lowered) for v in node.makes}
+    behind = {value}
     while value not in cut.inputs and value in makers and roles.is_view(makers[value]):
         value = makers[value].reads[0]
+        if value in behind:
+            break
+        behind.add(value)
     return value
 
 

@@ -74,7 +74,7 @@ def _better(declared: Dim, inferred: Dim) -> Dim:
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
     if dim.HasField("dim_value"):
         return int(dim.dim_value) if dim.dim_value >= 0 else None
-    return dim.dim_param or None
+    return dim.dim_param if dim.dim_param and isinstance(dim.dim_param, str) else None
 
 
 def _inferred(model: ModelProto) -> ModelProto:

@@ -44,16 +44,11 @@ def verify(
     run from end to end too, where onnxruntime can. The smallest failing case of the first site that differs is written
     below `reproducer`. Tensors in external files are looked for in `folder`.
 
-    Raises `ValueError` for less than one run or another backend, `FileError` where the reproducer cannot be written,
-    and what `runtime.register` raises where there is no execution provider.
+    Raises `ValueError` for less than one run or another backend, `InvalidModelError` for names that are no text,
+    `FileError` where the reproducer cannot be written, and what `runtime.register` raises where there is no execution
+    provider.
     """
-    if backend not in (None, "host", "cann"):
-        raise ValueError(f"no backend is called '{backend}'; there are 'host' and 'cann'")
-    settings = Settings(DEFAULT_RUNS if runs is None else runs, seed, backend)
-    if settings.runs < 1:
-        raise ValueError(f"a site takes one run or more, not {runs}")
-    if backend is not None:
-        require_provider()
+    settings = _settings(runs, seed, backend)
     started = time.perf_counter()
     differences, cases = lay_side_by_side((original, lowered))
     results: list[SiteResult] = []
@@ -70,6 +65,16 @@ def verify(
     whole = compare_whole(original, lowered, seed) if whole_model else WholeModel("skipped", "not asked for")
     seconds = time.perf_counter() - started
     return Verification(seed, backend or "bodies", tuple(results), tuple(differences), whole, seconds)
+
+
+def _settings(runs: int | None, seed: int, backend: str | None) -> Settings:
+    if backend not in (None, "host", "cann"):
+        raise ValueError(f"no backend is called '{backend}'; there are 'host' and 'cann'")
+    if runs is not None and runs < 1:
+        raise ValueError(f"a site takes one run or more, not {runs}")
+    if backend is not None:
+        require_provider()
+    return Settings(DEFAULT_RUNS if runs is None else runs, seed, backend)
 
 
 def _verdict(case: Case, settings: Settings, folder: Path | None) -> tuple[SiteResult, Failure | None]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from pathlib import Path
 
 import catalogue
@@ -15,9 +17,9 @@ from pool_graphs import ort_gradient, parse, torch_gradient
 from test_scopes import FORMS, PLACES
 
 import poolgrad_lowering
-from poolgrad_lowering import lower, verify
+from poolgrad_lowering import InvalidModelError, lower, verify
 from poolgrad_lowering.verification.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
-from poolgrad_lowering.verification.result import Verification
+from poolgrad_lowering.verification.result import Mismatch, Verification
 from poolgrad_lowering.verification.roles import is_dialect_gradient
 from poolgrad_lowering.verification.structure import lay_side_by_side
 
@@ -266,3 +268,54 @@ def test_indices_whose_shape_is_read_too() -> None:
     )
     check(model)
     check(model, forward=False)
+
+
+def test_nodes_in_a_circle() -> None:
+    lowered = lower(POOL).model
+    node = next(node for node in lowered.graph.node if "Grad" in node.op_type)
+    for reads, makes in (("p", "q"), ("q", "p")):
+        lowered.graph.node.append(onnx.helper.make_node("Identity", [reads], [makes]))
+    node.input[1] = "p"
+    found = verify(POOL, lowered, whole_model=False)
+    assert "'p', which nothing before it makes" in found.differences[0].what
+    assert found.sites[0].status != "proven"
+
+
+def test_types_that_no_data_is_drawn_for() -> None:
+    model = parse(
+        """g (float[2,3,6,6] x, float[2,3,3,3] dy, float8e5m2[2] t) => (float[2,3,6,6] dx) {
+            y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            dx = MaxPoolGrad (dy, i)
+        }""",
+        opset=19,
+        ir=9,
+    )
+    lowered = lower(model, forward=False).model
+    next(node for node in lowered.graph.node if "Grad" in node.op_type).input[0] = "t"
+    [site] = verify(model, lowered).sites
+    assert site.reason == "'t' has an element type of which no data is drawn"
+
+
+def test_names_that_are_no_text() -> None:
+    broken = ModelProto.FromString(POOL.SerializeToString().replace(b"dY", b"\xff\xfe"))
+    with pytest.raises(InvalidModelError, match="not UTF-8"):
+        verify(broken, POOL)
+
+
+def test_the_check_does_not_know_the_compiler() -> None:
+    """Of this package it may use the dialect, the errors, the files and the runtime."""
+    folder = Path(poolgrad_lowering.__file__).parent / "verification"
+    allowed = ("dialect", "errors", "files", "runtime", "verification")
+    for path in folder.rglob("*.py"):
+        used = re.findall(r"poolgrad_lowering(?:\.(\w+)| import (\w+))", path.read_text(encoding="utf-8"))
+        assert {one or other for one, other in used} <= set(allowed), path
+
+
+def test_page_names_every_field() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "verify.md").read_text(encoding="utf-8")
+    model = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
+    data = verify(model, lower(model).model).to_dict()
+    for name in (*data, *data["sites"][0], *(field.name for field in dataclasses.fields(Mismatch))):
+        assert f"`{name}`" in page, name
+    for reason in (NO_NAN_POOLED, NO_INFINITE_POOLED, ONLY_WHOLE):
+        assert reason in page

@@ -23,14 +23,14 @@ def rows(table: dict[str, Sabotage]) -> list[object]:
 
 @pytest.mark.parametrize("name", ["gradients", "pools", "planar", "tensor", "twins", "twin pools"])
 def test_nothing_is_wrong_before(name: str) -> None:
-    assert verify(*models(name), whole_model=False).proven
+    assert verify(*models(name), runs=2, whole_model=False).proven
 
 
 @pytest.mark.parametrize("row", rows(SITES))
 def test_the_site_is_named_and_reproduces(row: Sabotage, tmp_path: Path) -> None:
     original, lowered = models(row.base)
     row.edit(lowered)
-    found = verify(original, lowered, whole_model=False, reproducer=tmp_path)
+    found = verify(original, lowered, runs=2, whole_model=False, reproducer=tmp_path)
     failure = found.first_failure
     assert failure is not None
     assert failure.mismatch is not None, failure.reason
@@ -39,7 +39,7 @@ def test_the_site_is_named_and_reproduces(row: Sabotage, tmp_path: Path) -> None
     assert failure.reproducer is not None
     folder = Path(failure.reproducer)
     one, other = (onnx.load(folder / name) for name in ("original.onnx", "lowered.onnx"))
-    assert not verify(one, other, whole_model=False).proven
+    assert not verify(one, other, runs=2, whole_model=False).proven
     if failure.mismatch.index is not None:
         with np.load(folder / "inputs.npz") as archive:
             feeds = dict(archive)
@@ -62,4 +62,4 @@ def test_what_changes_nothing_is_proven(row: Sabotage) -> None:
     original, lowered = models(row.base)
     row.edit(lowered)
     assert lowered.SerializeToString() != base(row.base)[1]
-    assert verify(original, lowered, whole_model=False).proven
+    assert verify(original, lowered, runs=2, whole_model=False).proven
