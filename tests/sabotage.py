@@ -124,9 +124,9 @@ def off_by_one(model: ModelProto) -> None:
     inputs("scatter_add/argmax", "shifted")(model)
 
 
-def in_body(function: str, op_type: str, change: Callable[[NodeProto], None]) -> Edit:
+def in_body(op: str, op_type: str, change: Callable[[NodeProto], None]) -> Edit:
     def edit(model: ModelProto) -> None:
-        body = next(held for held in model.functions if held.name == function)
+        body = next(held for held in model.functions if held.name == op)
         change([node for node in body.node if node.op_type == op_type][-1])
 
     return edit
@@ -166,9 +166,11 @@ def renamed_everywhere(model: ModelProto) -> None:
     inputs("where", "le", "scalar_tensor_default", "dx")(model)
 
 
-def other_function(model: ModelProto) -> None:
-    function = model.functions.add(name="Unused", domain="npu")
-    function.opset_import.extend(model.opset_import)
+def function(name: str) -> Edit:
+    def edit(model: ModelProto) -> None:
+        model.functions.add(name=name, domain="npu").opset_import.extend(model.opset_import)
+
+    return edit
 
 
 WINDOWS = "outside of the window"
@@ -288,7 +290,10 @@ SABOTAGES = {
     "another opset": Sabotage(
         "gradients", lambda model: setattr(model.opset_import[0], "version", 19), "the imported operator sets"
     ),
-    "a function that nobody calls": Sabotage("gradients", other_function, "nothing calls it"),
+    "a function that nobody calls": Sabotage("gradients", function("AdaptiveMaxPool3d"), "nothing calls it"),
+    "a body for somebody else's operator": Sabotage(
+        "gradients", function("NPUMaxPool2dWithIndicesBackward"), "no operator of the dialect"
+    ),
     "a comment": Sabotage("gradients", lambda model: setattr(model, "doc_string", "x"), "field 'doc_string' differs"),
     "the producer": Sabotage(
         "gradients", lambda model: setattr(model, "producer_name", "x"), "field 'producer_name' differs"

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION
+from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.verification.flat import Unit, function_name
 from poolgrad_lowering.verification.result import Difference
 
@@ -31,8 +32,8 @@ def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference
     for function in lowered.functions:
         if function_name(function) in before:
             continue
-        if function.domain != DOMAIN:
-            found.append(Difference("model", f"{function_name(function)} is new and not of domain {DOMAIN}"))
+        if function.domain != DOMAIN or function.name not in OPS:
+            found.append(Difference("model", f"{function_name(function)} is new and no operator of the dialect"))
         elif (function.domain, function.name) not in called:
             found.append(Difference("model", f"{function_name(function)} is new and nothing calls it"))
     return found
