@@ -46,6 +46,16 @@ class MaxPool(OpRun):
         return results[: len(self.onnx_node.output)]
 
 
+class GatherElements(OpRun):
+    """GatherElements from its definition: onnx's own evaluator takes no negative axis."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, indices: Array, *, axis: int = 0) -> tuple[Array]:
+        """Return the elements; a negative index counts from the end."""
+        return (np.take_along_axis(data, indices, axis),)
+
+
 class MaxPoolGrad(OpRun):
     """onnxruntime-training's MaxPoolGrad(dY, Indices), with dX's shape as a third input (see `run_reference`).
 
@@ -61,12 +71,15 @@ class MaxPoolGrad(OpRun):
         return (pool_gradient(third.tolist(), first, second),)
 
 
+OWN = [GatherElements, MaxPool, MaxPoolGrad]
+
+
 class Evaluator(ReferenceEvaluator):
     """onnx's evaluator with the oracles' operators, in function bodies too: it makes one of its own class for each."""
 
     def __init__(self, proto: onnx.ModelProto | onnx.FunctionProto | onnx.GraphProto, **options: Any) -> None:
         """Take what onnx's evaluator takes, but no new operators."""
-        super().__init__(proto, **{**options, "new_ops": [MaxPool, MaxPoolGrad, *tensorflow.OPERATORS, *ATEN_OPS]})
+        super().__init__(proto, **{**options, "new_ops": [*OWN, *tensorflow.OPERATORS, *ATEN_OPS]})
 
 
 def run_reference(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> dict[str, Array]:

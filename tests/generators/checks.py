@@ -1,0 +1,103 @@
+"""What must hold of every plan: verdicts as expected, the bits of the definition before and after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from generators.forms import BFLOAT, FORMS
+from generators.models import build, feeds, results
+from generators.plans import Plan
+from lowering_checks import all_nodes, check_well_formed
+from onnx import ModelProto
+from oracles import assert_same_bits, run_ort, run_reference
+
+from poolgrad_lowering import LoweringResult, lower
+from poolgrad_lowering.report import AnchorReport
+
+Array = npt.NDArray[Any]
+NEWEST_OF_ONNXRUNTIME = 26
+
+
+def check_plan(plan: Plan, counts: Counter[str] | None = None) -> None:
+    """Lower the plan's model and check everything that is known of the result."""
+    model = build(plan)
+    result = lower(model, target=plan.target, forward=plan.forward)
+    check_verdicts(plan, result)
+    check_decoys(model, result.model)
+    before = check_results(plan, model)
+    after = check_results(plan, result.model)
+    for name, value in before.items():
+        assert_same_bits(after[name], value)
+    check_well_formed(model, result.model, plan.target)
+    if counts is not None:
+        counts.update(tally(plan, result))
+
+
+def check_verdicts(plan: Plan, result: LoweringResult) -> None:
+    """Each site has exactly its verdict; no decoy is lowered; nothing else is an anchor that is lowered."""
+    lowered = Counter(site_of(anchor) for anchor in result.report.lowered)
+    for name, site in plan.sites():
+        anchors = [anchor for anchor in result.report.anchors if site_of(anchor) == name]
+        if site.refusal is None:
+            found = [(anchor.status, anchor.pattern, anchor.code) for anchor in anchors]
+            assert ("lowered", FORMS[site.form].pattern, None) in found, (name, found, _reasons(anchors))
+            assert lowered.pop(name) == 1, (name, found)
+        else:
+            assert site.refusal.value in [anchor.code for anchor in anchors], (name, _reasons(anchors))
+    assert not lowered, lowered
+
+
+def site_of(anchor: AnchorReport) -> str:
+    """The name of the site (or decoy) that an anchor belongs to."""
+    return anchor.name.partition("/")[0]
+
+
+def _reasons(anchors: list[AnchorReport]) -> list[tuple[str | None, str | None]]:
+    return [(anchor.code, anchor.reason) for anchor in anchors]
+
+
+def check_decoys(model: ModelProto, lowered: ModelProto) -> None:
+    """Every node of a decoy keeps its bytes."""
+    kept = {node.SerializeToString() for node in lowered.graph.node}
+    assert all(node.SerializeToString() in kept for node in model.graph.node if node.name.startswith("decoy"))
+
+
+def check_results(plan: Plan, model: ModelProto) -> dict[str, Array]:
+    """Run a model: where a result is known by definition, it has those bits. Returns all results."""
+    found = run(plan, model, feeds(plan))
+    for name, value in results(plan).items():
+        assert_same_bits(found[name], value)
+    return found
+
+
+def run(plan: Plan, model: ModelProto, given: Mapping[str, Array]) -> dict[str, Array]:
+    """In onnxruntime, if it has all operators and types of the model, else in onnx's evaluator with the oracles."""
+    with np.errstate(all="ignore"):
+        if plan.opset <= NEWEST_OF_ONNXRUNTIME and BFLOAT not in plan.element_types and _is_standard(model):
+            return run_ort(model, given)
+        return run_reference(model, given)
+
+
+def _is_standard(model: ModelProto) -> bool:
+    """Whether every operator is ONNX's or one of the model's functions."""
+    own = {(function.domain, function.name) for function in model.functions}
+    nodes = [*all_nodes(model.graph), *(node for function in model.functions for node in function.node)]
+    return all((node.domain, node.op_type) in own or onnx.defs.has(node.op_type, node.domain) for node in nodes)
+
+
+def tally(plan: Plan, result: LoweringResult) -> Counter[str]:
+    """What to count of a plan."""
+    counts = Counter({"graphs": 1, "decoys": len(plan.decoys), "lowered": len(result.report.lowered)})
+    for _, site in plan.sites():
+        counts.update(["sites", f"form {site.form}"])
+    for anchor in result.report.anchors:
+        if anchor.forward_op is not None:
+            counts["forward pools moved"] += 1
+        if anchor.code is not None:
+            counts[f"refused {anchor.code}"] += 1
+    return counts

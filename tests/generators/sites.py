@@ -1,0 +1,64 @@
+"""What a form's writer is told of one pool: its input, its windows, and the choices that producers have."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from generators.windows import Windows
+from hypothesis import strategies as st
+from onnx import TensorProto
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """Choices that producers have in several forms; each form reads those that it knows."""
+
+    remainder: bool = False  # plane-local by Mod, not by Slice and Sub
+    extra: bool = False  # the longer of two ways: three axes, kept dims, a table of rows
+    int32: bool = False  # indices are narrowed
+    bare: bool = False  # attributes with default values are left out
+    zeros: int = 0  # the scatter's base: 0 Expand, 1 ConstantOfShape, 2 a constant as large as x
+
+
+SPELLINGS = st.builds(Spelling, *[st.booleans()] * 4, st.integers(0, 2))
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """One pool over x (N, C, spatial…)."""
+
+    windows: Windows
+    spelling: Spelling
+    x_shape: tuple[int, ...]
+    element_type: int
+    dynamic: bool
+
+    @property
+    def rank(self) -> int:
+        return len(self.x_shape) - 2
+
+    @property
+    def planes(self) -> int:
+        return math.prod(self.x_shape[:2])
+
+    @property
+    def plane(self) -> int:
+        return math.prod(self.x_shape[2:])
+
+    @property
+    def pooled_shape(self) -> tuple[int, ...]:
+        return self.windows.record(np.zeros(self.x_shape, np.float32))[0].shape
+
+    @property
+    def rows(self) -> list[int]:
+        """The leading sizes of rows, one per plane, as a Reshape is told them."""
+        batch = -1 if self.dynamic else self.x_shape[0]
+        if self.spelling.extra:
+            return [batch, self.x_shape[1]]
+        return [-1 if self.dynamic else self.planes]
+
+    @property
+    def is_half(self) -> bool:
+        return self.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
