@@ -110,9 +110,9 @@ def _gather_node(facts: Facts, reducer: Node) -> Node | None:
 def _gathered(facts: Facts, gather: Node) -> _Gathered | None:
     """What is gathered from what, where it is a table of coordinates on the planes of one tensor."""
     source, coordinates = gather.input(0), constant_input(facts, gather, 1)
-    transpose = source.producer if source is not None else None
+    transpose = source.origin.producer if source is not None else None
     canvas = transpose.input(0) if transpose is not None and transpose.is_a("Transpose") else None
-    pad = canvas.producer if canvas is not None else None
+    pad = canvas.origin.producer if canvas is not None else None
     padded = pad is not None and pad.is_a("Pad")
     x = pad.input(0) if pad is not None and padded else canvas
     sizes = static_shape(facts, x) if x is not None else None

@@ -79,7 +79,7 @@ def _is_argmax(facts: Facts, argmax: Value, pool: Node, *, counts_batch: bool) -
 
 def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth: int) -> Coefficients | None:
     """What `value` is the sum of; None where it is anything else, or deeper than converters write."""
-    node = value.producer
+    node = value.origin.producer
     left, right = (node.input(0), node.input(1)) if node is not None else (None, None)
     if node is None or left is None or right is None or not node.is_a("Add", "Mul"):
         counted = _counted(facts, value, pool, x_shape)
@@ -100,7 +100,7 @@ def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth:
 
 def _counted(facts: Facts, value: Value, pool: Node, x_shape: Shape) -> str | None:
     """What a tensor that broadcasts over (N, H, W, C) counts."""
-    node, channels = value.producer, x_shape[1].static
+    node, channels = value.origin.producer, x_shape[1].static
     constant = facts.constant(value)
     if constant is not None and channels is not None:
         return _CHANNEL if np.array_equal(constant, np.arange(channels)) else None
@@ -117,7 +117,7 @@ def _counted(facts: Facts, value: Value, pool: Node, x_shape: Shape) -> str | No
 
 def _is_range(facts: Facts, value: Value, count: Dim) -> bool:
     """Whether it is 0, 1, … count − 1."""
-    node = value.producer
+    node = value.origin.producer
     if node is None or not node.is_a("Range"):
         return False
     bounds = [node.input(position) for position in range(3)]

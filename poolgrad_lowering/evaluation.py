@@ -52,6 +52,8 @@ class Evaluation:
         return self.value(node.input(position))
 
     def _compute(self, value: Value) -> Array | None:
+        if value.origin != value:
+            return self.value(value.origin)
         constant = self.facts.table(value)
         node = value.producer
         if constant is not None or node is None:

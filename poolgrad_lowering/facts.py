@@ -181,10 +181,10 @@ class Facts:
 
     @staticmethod
     def _constant(value: Value) -> np.ndarray[Any, Any] | None:
-        tensor = stored_tensor(value)
+        origin = value.origin  # exporters share equal constants by Identity
+        tensor, node = stored_tensor(origin), origin.producer
         if tensor is not None:
             return small_array(tensor)
-        node = value.producer
         if node is None or not node.is_a("Constant"):
             return None
         for name, dtype in _PLAIN_CONSTANTS:
@@ -194,7 +194,7 @@ class Facts:
         return None
 
     def _table(self, value: Value) -> np.ndarray[Any, Any] | None:
-        tensor = stored_tensor(value)
+        tensor = stored_tensor(value.origin)
         return self.constant(value) if tensor is None else small_array(tensor, _MAX_TABLE)
 
     def _integers(self, value: Value) -> Shape | None:

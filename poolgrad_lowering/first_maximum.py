@@ -45,7 +45,7 @@ class FirstMaximum:
         if self.axis != len(self.shape) - 1:
             return None
         found = None
-        for source in list(view_sources(facts, self.data))[1:]:
+        for source in list(view_sources(facts, self.data.origin))[1:]:
             shape = facts.shape(source)
             if shape is not None and len(shape) in RANKS and size(shape[2:]) == self.shape[-1]:
                 found = source

@@ -15,6 +15,7 @@ import onnx
 
 GraphLike = onnx.GraphProto | onnx.FunctionProto
 
+_MAX_COPIES = 64
 LOCAL = "local function"
 """In place of the default domain: the node calls a function with which the model redefines a standard operator."""
 
@@ -99,6 +100,18 @@ class Value(NamedTuple):
         """The node that makes it; None for inputs and initializers."""
         position = self.scope.producers.get(self.name)
         return None if position is None else self.scope.node(position)
+
+    @property
+    def origin(self) -> Value:
+        """The value that this one is a copy of, through Identity nodes; itself where it is none."""
+        value = self
+        for _ in range(_MAX_COPIES):
+            node = value.producer
+            source = node.input(0) if node is not None and node.is_a("Identity") else None
+            if source is None:
+                break
+            value = source
+        return value
 
     @property
     def uses(self) -> list[Use]:

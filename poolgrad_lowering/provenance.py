@@ -168,13 +168,14 @@ def _is_plane_base(facts: Facts, base: Value, found: Indices, node: Node) -> boo
     The 1×1 pool with stride 1 numbers every element of its input; element [n, c, 0, …] is the plane's first.
     """
     x = found.pool.input(0)
-    slice_node = base.producer
+    slice_node = base.origin.producer
     minuend = node.input(0)
     if x is None or minuend is None or slice_node is None or not slice_node.is_a("Slice"):
         return False
     sliced = slice_node.input(0)
-    companion = sliced.producer if sliced is not None else None
-    if companion is None or not companion.is_a("MaxPool") or sliced != companion.output(1):
+    every = sliced.origin if sliced is not None else None
+    companion = every.producer if every is not None else None
+    if companion is None or not companion.is_a("MaxPool") or every != companion.output(1):
         return False
     x_shape, companion_input = facts.shape(x), companion.input(0)
     if x_shape is None or companion_input is None or facts.shape(companion_input) != x_shape:

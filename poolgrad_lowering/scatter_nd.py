@@ -24,7 +24,7 @@ from poolgrad_lowering.scatter import Scatter, not_rows_of_planes
 
 def within_rows(scatter: Scatter) -> Scatter:
     """A ScatterND whose `recorded` are the positions in their rows: what the table is joined to, if there is one."""
-    node = scatter.recorded.producer
+    node = scatter.recorded.origin.producer
     if node is None or not node.is_a("Concat"):
         return scatter
     position = node.input(len(node.proto.input) - 1)
@@ -51,7 +51,7 @@ def not_by_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbe
 
 def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bool:
     """Whether entry [a, b, …, i] is (a, b, …, position), by constants in front of the position."""
-    node = indices.producer
+    node = indices.origin.producer
     sizes = [extent.static for extent in rows]
     if node is None or not node.is_a("Concat") or len(rows) != depth or None in sizes:
         return False

@@ -5,6 +5,7 @@ Rules ask their questions through `Known`; they know nothing of memory or order.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -159,7 +160,8 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
 
 
 def _broadcast(known: Known, node: Node, _: Value) -> Shape | None:
-    return _common_shape(input_shape(known, node, 0), input_shape(known, node, 1))
+    shapes = [input_shape(known, node, position) for position in range(len(node.proto.input))]
+    return functools.reduce(_common_shape, shapes) if shapes else None
 
 
 def _common_shape(left: Shape | None, right: Shape | None) -> Shape | None:
@@ -208,26 +210,56 @@ def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _gather(known: Known, node: Node, _: Value) -> Shape | None:
-    data, positions = input_shape(known, node, 0), input_shape(known, node, 1)
-    if data is None or positions is None or integer(node, "axis") != 0:
+    data, positions, axis = input_shape(known, node, 0), input_shape(known, node, 1), integer(node, "axis")
+    if data is None or positions is None or axis is None or not -len(data) <= axis < len(data):
         return None
-    return positions + data[1:]
+    axis %= len(data)
+    return data[:axis] + positions + data[axis + 1 :]
+
+
+def _gather_elements(known: Known, node: Node, _: Value) -> Shape | None:
+    return input_shape(known, node, 1)
+
+
+def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
+    source = input_shape(known, node, 0)
+    if source is None:
+        return None
+    permutation = integers(node, "perm") or list(reversed(range(len(source))))
+    return tuple(source[axis] for axis in permutation) if sorted(permutation) == list(range(len(source))) else None
+
+
+def _concat(known: Known, node: Node, value: Value) -> Shape | None:
+    shapes = [input_shape(known, node, position) for position in range(len(node.proto.input))]
+    parts = [shape for shape in shapes if shape is not None]
+    axis = integer(node, "axis")
+    if not parts or len(parts) != len(shapes) or axis is None or not -len(parts[0]) <= axis < len(parts[0]):
+        return None
+    first, axis = parts[0], axis % len(parts[0])
+    if any(len(part) != len(first) for part in parts):
+        return None
+    extents = [part[axis].static for part in parts]
+    joined = opaque(value, axis) if None in extents else Dim(sum(extent for extent in extents if extent is not None))
+    return (*first[:axis], joined, *first[axis + 1 :])
 
 
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     **dict.fromkeys(("Cast", "CastLike", "Identity", "Neg", "Relu", "ScatterElements", "ScatterND"), _same),
-    **dict.fromkeys(("Add", "Mod", "Mul", "Sub"), _broadcast),
+    **dict.fromkeys(("Add", "Mod", "Mul", "Sub", "Where"), _broadcast),
     "ArgMax": _arg_max,
+    "Concat": _concat,
     "Constant": _constant_shape,
     "ConstantOfShape": _constant_of_shape,
     "Expand": _expand,
     "Flatten": _flatten,
     "Gather": _gather,
+    "GatherElements": _gather_elements,
     "MaxPool": _max_pool,
     "Reshape": _reshape,
     "Shape": _shape_shape,
     "Slice": _slice,
     "Squeeze": _squeeze,
+    "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
 

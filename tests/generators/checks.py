@@ -11,9 +11,11 @@ import numpy.typing as npt
 import onnx
 from generators.forms import BFLOAT, FORMS
 from generators.models import build, feeds, results
+from generators.mutants import mutant
 from generators.plans import Plan
+from generators.transforms import FUNCTION_DOMAIN, Choices, Transform
 from lowering_checks import all_nodes, check_well_formed
-from onnx import ModelProto
+from onnx import ModelProto, inliner
 from oracles import assert_same_bits, run_ort, run_reference
 
 from poolgrad_lowering import LoweringResult, lower
@@ -52,6 +54,44 @@ def check_verdicts(plan: Plan, result: LoweringResult) -> None:
     assert not lowered, lowered
 
 
+def check_same_verdicts(plan: Plan, transform: Transform, choices: Choices) -> None:
+    """The plan's model in another way of writing gets the same verdicts, and is lowered to the same bits."""
+    model = build(plan)
+    other = transform(model, choices)
+    results = [lower(written, target=plan.target, forward=plan.forward) for written in (model, other)]
+    first, second = (Counter(_verdict(anchor) for anchor in result.report.anchors) for result in results)
+    assert first == second, (first - second, second - first)
+    check_results(plan, results[1].model)
+
+
+def _verdict(anchor: AnchorReport) -> tuple[str, ...]:
+    """What a verdict says, but for names and for what becomes of the forward pool."""
+    return (anchor.op_type, anchor.status, str(anchor.pattern), str(anchor.code), str(anchor.op), str(anchor.attributes))
+
+
+def check_mutant(plan: Plan, which: int, how: int) -> str:
+    """What is lowered of a mutant of the plan's model gives the mutant's results; returns what became of it."""
+    model = mutant(build(plan), which, how)
+    lowered = lower(model, target=plan.target, forward=plan.forward)
+    try:
+        with np.errstate(all="ignore"):
+            expected = run_reference(model, feeds(plan))
+    except Exception:  # noqa: BLE001 - whatever the evaluator says of a broken model
+        return "mutants that do not run"
+    if not lowered.report.lowered:
+        return "mutants refused"
+    with np.errstate(all="ignore"):
+        found = run_reference(lowered.model, feeds(plan))
+    for name, value in expected.items():
+        assert_same_bits(_unsigned(found[name]), _unsigned(value))
+    return "mutants lowered"
+
+
+def _unsigned(values: Array) -> Array:
+    """Values without signs of zeros: a scatter that overwrites keeps one, the lowered node adds it to +0.0."""
+    return values + 0 if values.dtype.kind == "f" else values
+
+
 def site_of(anchor: AnchorReport) -> str:
     """The name of the site (or decoy) that an anchor belongs to."""
     return anchor.name.partition("/")[0]
@@ -80,7 +120,13 @@ def run(plan: Plan, model: ModelProto, given: Mapping[str, Array]) -> dict[str, 
     with np.errstate(all="ignore"):
         if plan.opset <= NEWEST_OF_ONNXRUNTIME and BFLOAT not in plan.element_types and _is_standard(model):
             return run_ort(model, given)
-        return run_reference(model, given)
+        return run_reference(_inlined(model), given)
+
+
+def _inlined(model: ModelProto) -> ModelProto:
+    """The model, its own functions put in place of their calls: gradients need to see their pools."""
+    own = any(function.domain == FUNCTION_DOMAIN for function in model.functions)
+    return inliner.inline_local_functions(model) if own else model
 
 
 def _is_standard(model: ModelProto) -> bool:

@@ -152,15 +152,16 @@ def refusal(name: str, site: Pooling) -> Code | None:
     windows = site.windows
     if isinstance(windows, AxisWindow) and windows.axis < 2:
         return Code.NOT_SPATIAL
-    if isinstance(windows, PoolWindows):
-        if windows.column_major:
-            return Code.STORAGE_ORDER
-        if name == "F7" and _may_meet(windows, site):
-            return Code.OVERLAPPING_OVERWRITE
+    if isinstance(windows, PoolWindows) and windows.column_major:
+        return Code.STORAGE_ORDER
+    if loses_gradients(name, site):
+        return Code.OVERLAPPING_OVERWRITE
     return Code.DTYPE if site.element_type == DOUBLE else None
 
 
-def _may_meet(windows: PoolWindows, site: Pooling) -> bool:
-    """Whether two windows share an element's place along some axis with several windows."""
-    pairs = zip(windows.axes, site.pooled_shape[2:], strict=True)
+def loses_gradients(name: str, site: Pooling) -> bool:
+    """Whether windows that may share an element are written over each other: that is no gradient."""
+    if name != "F7" or not isinstance(site.windows, PoolWindows):
+        return False
+    pairs = zip(site.windows.axes, site.pooled_shape[2:], strict=True)
     return any(count > 1 and axis.extent > axis.stride for axis, count in pairs)

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from generators.decoys import DECOYS
-from generators.forms import FORMS
+from generators.forms import FORMS, loses_gradients
 from generators.plans import SPECIAL_TERMS, SPECIAL_VALUES, Plan, Root, Site
 from generators.windows import AxisWindow
 from generators.writer import Writer
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 from oracles import pool_gradient
-
-from poolgrad_lowering.codes import Code
 
 Array = npt.NDArray[Any]
 DOMAINS = ("org.pytorch.aten", "npu")
@@ -35,7 +33,7 @@ def build(plan: Plan) -> ModelProto:
         for operand, (element_type, shape) in zip(operands, DECOYS[name].inputs, strict=True):
             inputs.append(helper.make_tensor_value_info(operand, element_type, shape))
         made = DECOYS[name].write(write.under(f"decoy{number}/"), choice, *operands)
-        write.nodes.append(helper.make_node("Identity", [made], [f"d{number}"]))
+        write.nodes.append(helper.make_node("Identity", [made], [f"d{number}"], name=f"d{number}"))
         outputs.append(helper.make_tensor_value_info(f"d{number}", TensorProto.FLOAT, [None] * DECOYS[name].rank))
     graph = helper.make_graph(write.nodes, "training", inputs, outputs, write.initializers, value_info=inner)
     imports = [helper.make_opsetid("", plan.opset), *(helper.make_opsetid(domain, 1) for domain in DOMAINS)]
@@ -67,7 +65,7 @@ class _RootWriter:
             dx = self._write_site(site, f"{self.name}s{number}", x)
             self.outputs.append(self._declared(result, self.root.x_shape, self.edge))
             leaving = {"op_type": "Cast", "to": self.edge} if self.root.cast else {"op_type": "Identity"}
-            self.write.nodes.append(helper.make_node(inputs=[dx], outputs=[result], **leaving))
+            self.write.nodes.append(helper.make_node(inputs=[dx], outputs=[result], name=result, **leaving))
 
     def _write_site(self, site: Site, name: str, x: str) -> str:
         """Write a pool, the pools over it, and its gradient: of its own dy, or of what comes back from those pools."""
@@ -139,7 +137,7 @@ def results(plan: Plan) -> dict[str, Array]:
 
 
 def _is_gradient(site: Site) -> bool:
-    return site.refusal is not Code.OVERLAPPING_OVERWRITE and all(map(_is_gradient, site.children))
+    return not loses_gradients(site.form, site.pooling) and all(map(_is_gradient, site.children))
 
 
 def _gradient(site: Site, name: str, x: Array, given: dict[str, Array], dtype: Any) -> Array:
@@ -148,11 +146,3 @@ def _gradient(site: Site, name: str, x: Array, given: dict[str, Array], dtype: A
     dy = returned[0] if returned else _to(given[f"{name}dy"], dtype).reshape(y.shape)
     with np.errstate(all="ignore"):
         return pool_gradient(x.shape, dy, indices)
-
-
-def value_names(model: ModelProto) -> Iterator[str]:
-    """Every name of a value in the main graph."""
-    yield from (value.name for value in model.graph.input)
-    yield from (tensor.name for tensor in model.graph.initializer)
-    for node in model.graph.node:
-        yield from node.output

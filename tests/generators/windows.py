@@ -46,11 +46,6 @@ class PoolWindows:
     def ceil(self) -> bool:
         return self.axes[0].ceil
 
-    @property
-    def overlap(self) -> bool:
-        """Whether two windows may share an element, wherever there are two."""
-        return any(axis.extent > axis.stride for axis in self.axes)
-
     def attributes(self, *, opset: int, bare: bool) -> dict[str, Any]:
         """MaxPool's attributes, those with default values left out if `bare`; older operators lack some."""
         rank = len(self.axes)

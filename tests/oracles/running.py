@@ -126,6 +126,8 @@ def _give_gradient_shapes(graph: onnx.GraphProto, outer: Mapping[str, str] | Non
     for node in nodes:
         if node.op_type == "MaxPool" and len(node.output) > 1:
             pooled[node.output[1]] = node.input[0]
+        if node.op_type == "Identity" and node.input[0] in pooled:
+            pooled[node.output[0]] = pooled[node.input[0]]
         if node.op_type == "MaxPoolGrad" and len(node.input) == 2:
             shape = f"{node.output[0]}_shape"
             graph.node.append(_shape_node(declared.get(node.output[0]), pooled.get(node.input[1]), shape))
