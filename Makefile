@@ -9,7 +9,7 @@ NATIVE := CMakeLists.txt $(shell find runtime -name CMakeLists.txt -o -name '*.c
 PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-torch test-training check format sanitize docs clean
+.PHONY: help demo test test-long test-torch test-training fuzz check format sanitize docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,10 @@ $(TRAINING)/.ready: pyproject.toml $(NATIVE)
 	$(PYTHON) -m pip --python $(TRAINING)/bin/python install --quiet --upgrade pip
 	$(TRAINING)/bin/python -m pip install --quiet --editable . --group test --group training
 	touch $@
+
+MINUTES ?= 5
+fuzz: $(VENV)/.ready ## search for mistakes by random graphs, for MINUTES; an example that fails goes to build/fuzz
+	PYTHONPATH=tests:tests/patterns $(BIN)/python -P -m generators.fuzz --minutes $(MINUTES)
 
 check: $(VENV)/.checked ## lint, formatting, types; warnings of the C++ compiler are errors in every build
 	$(BIN)/ruff check $(wildcard $(PYTHON_SOURCES))

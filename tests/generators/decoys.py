@@ -9,15 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from generators.writer import Writer
 from onnx import TensorProto
+
+from generators.writer import Array, Writer
 
 X_SHAPE = (2, 3, 6, 6)
 
 
 @dataclass(frozen=True)
 class Decoy:
-    """`write` gets the names of the inputs, of these types and shapes, and a number from 1 to 3; the result has `rank`."""
+    """A look-alike.
+
+    `write` gets the writer, a number from 1 to 3 and the names of the inputs, of these types and shapes; the result has
+    this rank.
+    """
 
     write: Callable[..., str]
     inputs: tuple[tuple[int, tuple[int, ...]], ...]
@@ -28,15 +33,17 @@ class Decoy:
 _FLOAT, _INT = TensorProto.FLOAT, TensorProto.INT64
 
 
-def _pooled(number: int, stride: int) -> tuple[int, ...]:
-    return (2, 3, *[(6 - number) // stride + 1] * 2)
+_POOL = {"kernel_shape": [3, 3], "strides": [2, 2]}
 
 
-def _pool_rows(write: Writer, x: str, kernel: int, stride: int) -> tuple[str, int]:
-    """Write a pool's plane-local Indices as rows; returns them and how many there are in a plane."""
-    indices = write.several("MaxPool", 2, x, kernel_shape=[kernel] * 2, strides=[stride] * 2)[1]
-    count = int(np.prod(_pooled(kernel, stride)[2:]))
-    return write("Reshape", write("Mod", indices, np.array(36)), [6, count]), count
+def _pool_rows(write: Writer, x: str) -> str:
+    """Write the pool's plane-local Indices as rows, one per plane."""
+    indices = write.several("MaxPool", 2, x, **_POOL)[1]
+    return write("Reshape", write("Mod", indices, np.array(36)), [6, 4])
+
+
+def _rows(write: Writer, dy: str) -> str:
+    return write("Reshape", dy, [6, 4])
 
 
 def _zeros(write: Writer, *shape: int, of: float = 0.0) -> str:
@@ -59,79 +66,66 @@ def one_hot(write: Writer, number: int, losses: str, labels: str) -> str:
     return write("ScatterElements", _zeros(write, 6, 3 + number), write.unsqueeze(labels, -1), losses, axis=1)
 
 
-def unpool(write: Writer, number: int, x: str, dy: str) -> str:
+def unpool(write: Writer, _: int, x: str, dy: str) -> str:
     """Max-unpool of overlapping windows: the last one wins."""
-    rows, count = _pool_rows(write, x, 3, 2)
-    scattered = write("ScatterElements", _zeros(write, 6, 36), rows, write("Reshape", dy, [6, count]), axis=1)
+    scattered = write("ScatterElements", _zeros(write, 6, 36), _pool_rows(write, x), _rows(write, dy), axis=1)
     return write("Reshape", scattered, X_SHAPE)
 
 
 def onto_ones(write: Writer, number: int, x: str, dy: str) -> str:
     """The gradient, plus something."""
-    return _scattered(write, x, dy, _zeros(write, 6, 36, of=number), "add")
+    return _scattered(write, _zeros(write, 6, 36, of=number), _pool_rows(write, x), dy)
 
 
 def maximum(write: Writer, number: int, x: str, dy: str) -> str:
     """Of several gradients for one element only one counts."""
-    return _scattered(write, x, dy, _zeros(write, 6, 36), ("max", "min", "mul")[number - 1])
+    return _scattered(write, _zeros(write, 6, 36), _pool_rows(write, x), dy, ("max", "min", "mul")[number - 1])
 
 
-def _scattered(write: Writer, x: str, dy: str, base: str, reduction: str) -> str:
-    rows, count = _pool_rows(write, x, 3, 2)
-    updates = write("Reshape", dy, [6, count])
-    return write("Reshape", write("ScatterElements", base, rows, updates, axis=1, reduction=reduction), X_SHAPE)
+def _scattered(write: Writer, base: str, rows: str | Array, dy: str, reduction: str = "add") -> str:
+    sums = write("ScatterElements", base, rows, _rows(write, dy), axis=1, reduction=reduction)
+    return write("Reshape", sums, X_SHAPE)
 
 
 def shifted(write: Writer, number: int, x: str, dy: str) -> str:
     """Another element of the plane gets the gradient."""
-    rows, count = _pool_rows(write, x, 3, 2)
-    moved = write("Mod", write("Add", rows, np.array(number)), np.array(36))
-    updates = write("Reshape", dy, [6, count])
-    return write(
-        "Reshape", write("ScatterElements", _zeros(write, 6, 36), moved, updates, axis=1, reduction="add"), X_SHAPE
-    )
+    moved = write("Mod", write("Add", _pool_rows(write, x), np.array(number)), np.array(36))
+    return _scattered(write, _zeros(write, 6, 36), moved, dy)
 
 
-def crossed(write: Writer, number: int, x: str, dy: str) -> str:
+def crossed(write: Writer, _: int, x: str, dy: str) -> str:
     """Window by window the gradient of another window."""
-    indices = write.several("MaxPool", 2, x, kernel_shape=[3, 3], strides=[2, 2])[1]
+    indices = write.several("MaxPool", 2, x, **_POOL)[1]
     across = write("Transpose", write("Mod", indices, np.array(36)), perm=[0, 1, 3, 2])
-    rows, updates = (write("Reshape", value, [6, 4]) for value in (across, dy))
-    return write("ScatterElements", _zeros(write, 6, 36), rows, updates, axis=1, reduction="add")
+    return _scattered(write, _zeros(write, 6, 36), write("Reshape", across, [6, 4]), dy)
 
 
 def wide_canvas(write: Writer, number: int, x: str, dy: str) -> str:
     """Rows longer than a plane."""
-    rows, count = _pool_rows(write, x, 3, 2)
     base = _zeros(write, 6, 36 + number)
-    return write("ScatterElements", base, rows, write("Reshape", dy, [6, count]), axis=1, reduction="add")
+    return write("ScatterElements", base, _pool_rows(write, x), _rows(write, dy), axis=1, reduction="add")
 
 
-def traced_indices(write: Writer, number: int, x: str, dy: str) -> str:
+def traced_indices(write: Writer, number: int, _: str, dy: str) -> str:
     """The indices of some example, for any x."""
-    updates = write("Reshape", dy, [6, 4])
-    frozen = np.arange(24).reshape(6, 4) * number % 36
-    base = _zeros(write, 6, 36)
-    return write("Reshape", write("ScatterElements", base, frozen, updates, axis=1, reduction="add"), X_SHAPE)
+    return _scattered(write, _zeros(write, 6, 36), np.arange(24).reshape(6, 4) * number % 36, dy)
 
 
-def two_pools(write: Writer, number: int, x: str, dy: str) -> str:
+def two_pools(write: Writer, _: int, x: str, dy: str) -> str:
     """Indices of one of two pools, window by window."""
-    first, count = _pool_rows(write, x, 3, 2)
-    second = _pool_rows(write, write("Neg", x), 3, 2)[0]
-    rows = write("Where", write("Equal", write("Mod", first, np.array(2)), np.array(0)), first, second)
-    base, updates = _zeros(write, 6, 36), write("Reshape", dy, [6, count])
-    return write("Reshape", write("ScatterElements", base, rows, updates, axis=1, reduction="add"), X_SHAPE)
+    first, second = _pool_rows(write, x), _pool_rows(write, write("Neg", x))
+    even = write("Equal", write("Mod", first, np.array(2)), np.array(0))
+    return _scattered(write, _zeros(write, 6, 36), write("Where", even, first, second), dy)
 
 
-def mask(write: Writer, number: int, x: str, dy: str) -> str:
+def mask(write: Writer, _: int, x: str, dy: str) -> str:
     """Every one of several equal maxima gets the gradient."""
     highest = write.reduce_max(x, [2, 3], keepdims=True)
     won = write("Cast", write("Equal", x, highest), to=_FLOAT)
     return write("Mul", won, write.reduce_max(dy, [2, 3], keepdims=True))
 
 
-def last_maximum(write: Writer, number: int, x: str, dy: str) -> str:
+def last_maximum(write: Writer, _: int, x: str, dy: str) -> str:
     """The last of several equal maxima gets the gradient."""
     best = write("ArgMax", write("Reshape", x, [2, 3, 36]), axis=-1, keepdims=0, select_last_index=1)
     index = write("Reshape", best, [6, 1])
@@ -139,15 +133,15 @@ def last_maximum(write: Writer, number: int, x: str, dy: str) -> str:
     return write("ScatterElements", _zeros(write, 6, 36), index, updates, axis=1, reduction="add")
 
 
-def average(write: Writer, number: int, x: str, dy: str) -> str:
+def average(write: Writer, _: int, x: str, dy: str) -> str:
     """An average pool, whose gradient is a transposed convolution by its window."""
     window = np.full((3, 1, 3, 3), 1 / 9, np.float32)
-    pooled = write("AveragePool", x, kernel_shape=[3, 3], strides=[2, 2])
+    pooled = write("AveragePool", x, **_POOL)
     return write("ConvTranspose", write("Mul", pooled, dy), window, strides=[2, 2], group=3)
 
 
 _IMAGE = (_FLOAT, X_SHAPE)
-_POOLED = (_FLOAT, _pooled(3, 2))
+_POOLED = (_FLOAT, (2, 3, 2, 2))
 DECOYS = {
     "average": Decoy(average, (_IMAGE, _POOLED), since=9),
     "embedding": Decoy(embedding, ((_FLOAT, (6, 4)), (_INT, (6,))), rank=2),
@@ -157,7 +151,7 @@ DECOYS = {
     "onto_ones": Decoy(onto_ones, (_IMAGE, _POOLED)),
     "maximum": Decoy(maximum, (_IMAGE, _POOLED), since=18),
     "shifted": Decoy(shifted, (_IMAGE, _POOLED)),
-    "crossed": Decoy(crossed, (_IMAGE, _POOLED), rank=2),
+    "crossed": Decoy(crossed, (_IMAGE, _POOLED)),
     "wide_canvas": Decoy(wide_canvas, (_IMAGE, _POOLED), rank=2),
     "traced_indices": Decoy(traced_indices, (_IMAGE, _POOLED)),
     "two_pools": Decoy(two_pools, (_IMAGE, _POOLED)),

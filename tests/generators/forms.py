@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hypothesis import strategies as st
+from onnx import TensorProto
+
 from generators import operators, recorded, reduced
 from generators.recorded import Written
 from generators.sites import Pooling
 from generators.windows import AdaptiveWindows, AxisWindow, PoolWindows, Windows, adaptive_windows, pool_windows
 from generators.writer import Writer
-from hypothesis import strategies as st
-from onnx import TensorProto
-
 from poolgrad_lowering.codes import Code
 
 FLOAT, HALF, BFLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE
@@ -22,7 +22,8 @@ FLOAT, HALF, BFLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProt
 class Form:
     """A form of gradient.
 
-    `pattern` is the compiler's name for it; `windows` draws what is pooled, of sizes and an opset; `nests` where
+    `pattern` is the compiler's name for it; `windows` draws what is pooled, of sizes and an opset; `symbols` is what
+    of x's shape may be symbols (nothing, the batch, the spatial sizes too); `nests` where
     another pool can follow; `planes` where only one (N, C) is written; `special` where NaN and −inf mean the same to
     the definition and to every operator that the form uses; `declares` what ONNX cannot
     infer, so that exporters write it down: y, dx.
@@ -34,7 +35,7 @@ class Form:
     ranks: tuple[int, ...] = (1, 2, 3)
     since: int = 9
     element_types: tuple[int, ...] = (FLOAT, HALF)
-    dynamic: bool = True
+    symbols: int = 1
     nests: bool = True
     planes: tuple[int, int] | None = None
     special: bool = False
@@ -51,6 +52,10 @@ class Form:
 
 def _any_windows(sizes: Sequence[int], opset: int) -> st.SearchStrategy[Windows]:
     return pool_windows(sizes, opset=opset, symmetric=False, automatic=True)
+
+
+def _windows_that_drop(sizes: Sequence[int], opset: int) -> st.SearchStrategy[Windows]:
+    return pool_windows(sizes, opset=opset, symmetric=False, automatic=True, drops=True)
 
 
 def _written_windows(sizes: Sequence[int], opset: int) -> st.SearchStrategy[Windows]:
@@ -91,12 +96,20 @@ FORMS: dict[str, Form] = {
     "F1": Form(
         "ort_max_pool_grad",
         recorded.max_pool_grad,
-        _any_windows,
+        _windows_that_drop,
         element_types=ALL_TYPES,
+        symbols=2,
         special=True,
         declares=("dx",),
     ),
-    "F2": Form("aten_max_pool_grad", operators.aten_pool, _torch_windows, ranks=(2, 3), declares=("y", "dx")),
+    "F2": Form(
+        "aten_max_pool_grad",
+        operators.aten_pool,
+        _torch_windows,
+        ranks=(2, 3),
+        symbols=2,
+        declares=("y", "dx"),
+    ),
     "F3": Form(
         "aten_adaptive_max_pool_grad",
         operators.aten_adaptive_pool,
@@ -108,7 +121,7 @@ FORMS: dict[str, Form] = {
         "torch_scatter_add", recorded.scatter_add, _any_windows, since=16, element_types=ALL_TYPES, special=True
     ),
     "F5": Form("torch_global_max", reduced.global_maximum, _whole_planes, since=16, nests=False),
-    "F6": Form("scatter_nd_add", recorded.scatter_nd, _any_windows, since=16, dynamic=False, special=True),
+    "F6": Form("scatter_nd_add", recorded.scatter_nd, _any_windows, since=16, symbols=0, special=True),
     "F7": Form("overwrite_scatter", recorded.overwrite, _any_windows, since=11),
     "F8": Form("max_over_axis", reduced.axis_maximum, _one_axis, since=11, nests=False),
     "F11": Form(
@@ -129,7 +142,7 @@ FORMS: dict[str, Form] = {
         ranks=(2,),
         since=18,
         element_types=(FLOAT,),
-        dynamic=False,
+        symbols=0,
         nests=False,
         planes=(2, 3),
     ),
@@ -141,7 +154,7 @@ FORMS: dict[str, Form] = {
         _adaptive_windows,
         since=18,
         element_types=(FLOAT,),
-        dynamic=False,
+        symbols=0,
         nests=False,
     ),
 }
@@ -156,7 +169,22 @@ def refusal(name: str, site: Pooling) -> Code | None:
         return Code.STORAGE_ORDER
     if loses_gradients(name, site):
         return Code.OVERLAPPING_OVERWRITE
-    return Code.DTYPE if site.element_type == DOUBLE else None
+    if site.element_type == DOUBLE:
+        return Code.DTYPE
+    return _symbolic(windows) if site.symbols == 2 and isinstance(windows, PoolWindows) else None
+
+
+def _symbolic(windows: PoolWindows) -> Code | None:
+    """Why windows cannot be brought into aclnn's contract over a plane of unknown size."""
+    if windows.auto_pad.startswith("SAME") and any(axis.stride > 1 for axis in windows.axes):
+        return Code.AUTO_PAD_SYMBOLIC
+    for axis in windows.axes:
+        widest = axis.extent + abs(axis.begin - axis.end)
+        if max(axis.begin, axis.end) > widest // 2:
+            return Code.SYMBOLIC_CANVAS
+        if windows.ceil and axis.begin != axis.end:
+            return Code.SYMBOLIC_CEIL
+    return None
 
 
 def loses_gradients(name: str, site: Pooling) -> bool:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper
+from oracles import pool_gradient
+
 from generators.decoys import DECOYS
 from generators.forms import FORMS, loses_gradients
 from generators.plans import SPECIAL_TERMS, SPECIAL_VALUES, Plan, Root, Site
 from generators.windows import AxisWindow
 from generators.writer import Writer
-from onnx import ModelProto, TensorProto, ValueInfoProto, helper
-from oracles import pool_gradient
 
 Array = npt.NDArray[Any]
 DOMAINS = ("org.pytorch.aten", "npu")
@@ -83,8 +84,9 @@ class _RootWriter:
         return self.write("Cast", value, to=self.root.element_type) if self.root.cast else value
 
     def _declared(self, value: str, shape: Sequence[int], element_type: int) -> ValueInfoProto:
-        batch = [f"{self.name}batch"] if self.plan.dynamic else shape[:1]
-        return helper.make_tensor_value_info(value, element_type, [*batch, *shape[1:]])
+        batch = [f"{self.name}batch"] if self.plan.symbols else shape[:1]
+        spatial = [f"{value}{axis}" for axis in range(2, len(shape))] if self.plan.symbols == 2 else shape[2:]
+        return helper.make_tensor_value_info(value, element_type, [*batch, shape[1], *spatial])
 
 
 def grad_shape(site: Site) -> tuple[int, ...]:

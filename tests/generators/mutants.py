@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from generators.transforms import constants_as_nodes
 from onnx import AttributeProto, ModelProto, NodeProto, helper, numpy_helper
+
+from generators.transforms import constants_as_nodes
 
 _SWAPPED = {
     "Add": ("Sub", "Mul"),
@@ -29,8 +30,9 @@ Change = Callable[[], None]
 
 
 def mutant(model: ModelProto, which: int, how: int) -> ModelProto:
-    """The model with its change number `which`, counted round, done in way `how`."""
+    """The model with its change number `which`, counted round, done in way `how`; inner types are not declared."""
     changed = constants_as_nodes(model, [0])
+    del changed.graph.value_info[:]
     changes = [change for node in changed.graph.node for change in _changes(changed, node, how)]
     changes[which % len(changes)]()
     return changed

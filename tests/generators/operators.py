@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from generators.recorded import Written, max_pool, plane_local
 from generators.sites import Pooling
 from generators.windows import AdaptiveWindows, AxisWindow, PoolWindows

@@ -6,18 +6,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx
-from generators.decoys import DECOYS
-from generators.forms import BFLOAT, DOUBLE, FLOAT, FORMS, HALF, Form, refusal
-from generators.sites import SPELLINGS, Pooling
-from generators.windows import Windows
 from hypothesis import strategies as st
 
+from generators.decoys import DECOYS
+from generators.forms import BFLOAT, FLOAT, FORMS, HALF, Form, refusal
+from generators.sites import SPELLINGS, Pooling
+from generators.windows import Windows
 from poolgrad_lowering.codes import Code
 
 TARGETS = ("atlas-a2", "atlas-a3", "ascend950")
 NEWEST = onnx.defs.onnx_opset_version()
 OPSETS = (18, 16, 21, 23, 22, 20, 17, 15, 14, 13, 12, 11, 10, 9, NEWEST)
 """In the order in which a failing example is made simpler."""
+VALUES = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.0, float("inf"))
+"""Of x: few, so that windows have ties."""
+SPECIAL_VALUES = (*VALUES, float("-inf"), float("nan"))
+TERMS = (1.0, -1.0, 0.1, 3.0, 2.0**24, -(2.0**24), 0.0)
+"""Of dy: their sums depend on the order."""
+SPECIAL_TERMS = (*TERMS, -0.0, float("inf"), float("-inf"), float("nan"))
 _FIRST_BFLOAT_POOL = 22
 _ONE_BODY_FOR_ALL_TYPES = 15
 
@@ -55,13 +61,14 @@ class Root:
 class Plan:
     """A training graph, and what to lower it to.
 
-    `dynamic`: the batch is a symbol. `special`: x and dy have NaN, infinities and zeros of both signs.
+    `symbols`: the batch is one (1), the spatial sizes too (2). `special`: x and dy have NaN, infinities and zeros of
+    both signs.
     """
 
     opset: int
     roots: tuple[Root, ...]
     decoys: tuple[tuple[str, int], ...]
-    dynamic: bool
+    symbols: int
     special: bool
     constant_nodes: bool
     target: str
@@ -85,18 +92,20 @@ def _named(prefix: str, sites: Sequence[Site]) -> Iterator[tuple[str, Site]]:
 
 @dataclass(frozen=True)
 class _Frame:
-    """What all sites of a plan share: the opset, whether the batch is a symbol, whether values are special."""
+    """What all sites of a plan share: the opset, which sizes are symbols, whether values are special, the forms."""
 
     opset: int
-    dynamic: bool
+    symbols: int
     special: bool
+    known: tuple[str, ...]
 
-    def forms(self, known: Sequence[str]) -> list[str]:
+    @property
+    def forms(self) -> list[str]:
         """Those of the known forms that can be in the plan."""
-        return [name for name in known if self._has(FORMS[name])]
+        return [name for name in self.known if self._has(FORMS[name])]
 
     def _has(self, form: Form) -> bool:
-        return form.since <= self.opset and form.dynamic >= self.dynamic and form.special >= self.special
+        return form.since <= self.opset and form.symbols >= self.symbols and form.special >= self.special
 
 
 @st.composite
@@ -105,10 +114,9 @@ def plans(draw: st.DrawFn, *, forms: Sequence[str] = tuple(FORMS), max_roots: in
     leading = draw(st.sampled_from(forms))
     form = FORMS[leading]
     opset = draw(st.sampled_from([opset for opset in OPSETS if opset >= form.since]))
-    dynamic, special = form.dynamic and draw(st.booleans()), form.special and draw(st.booleans())
-    frame = _Frame(opset, dynamic, special)
-    first = draw(_roots(frame, [leading], frame.forms(forms)))
-    others = draw(st.lists(_roots(frame, frame.forms(forms), frame.forms(forms)), max_size=max_roots - 1))
+    frame = _Frame(opset, draw(st.integers(0, form.symbols)), form.special and draw(st.booleans()), tuple(forms))
+    first = draw(_roots(frame, [leading]))
+    others = draw(st.lists(_roots(frame, frame.forms), max_size=max_roots - 1))
     if opset < _ONE_BODY_FOR_ALL_TYPES:
         others = [root for root in others if root.element_type == first.element_type]
     beside = [name for name, decoy in DECOYS.items() if decoy.since <= opset]
@@ -117,8 +125,8 @@ def plans(draw: st.DrawFn, *, forms: Sequence[str] = tuple(FORMS), max_roots: in
         opset=opset,
         roots=(first, *others),
         decoys=tuple(draw(chosen)),
-        dynamic=dynamic,
-        special=special,
+        symbols=frame.symbols,
+        special=frame.special,
         constant_nodes=draw(st.booleans()),
         target=draw(st.sampled_from(TARGETS)),
         forward=draw(st.booleans()),
@@ -126,18 +134,21 @@ def plans(draw: st.DrawFn, *, forms: Sequence[str] = tuple(FORMS), max_roots: in
 
 
 @st.composite
-def _roots(draw: st.DrawFn, frame: _Frame, leading: Sequence[str], forms: Sequence[str]) -> Root:
+def _roots(draw: st.DrawFn, frame: _Frame, leading: Sequence[str]) -> Root:
     """Draw an input whose first pool has a leading form."""
     own = [draw(st.sampled_from(leading))]
     form = FORMS[own[0]]
     types = [known for known in form.element_types if known != BFLOAT or frame.opset >= _FIRST_BFLOAT_POOL]
-    element_type = draw(st.sampled_from(types))
+    element_type = draw(st.sampled_from([*types, FLOAT, FLOAT]))
     rank = draw(st.sampled_from(form.ranks))
     planes = form.planes or draw(st.sampled_from(((2, 3), (1, 1), (1, 2), (2, 1))))
     sizes = draw(st.lists(st.integers(1, 7 if rank < 3 else 4), min_size=rank, max_size=rank))
     shape = (*planes, *sizes)
-    first = draw(_sites(frame, own, forms, shape, element_type, 2))
-    others = draw(st.lists(_sites(frame, forms, forms, shape, element_type, 2), max_size=1))
+    over_it = {"shape": shape, "element_type": element_type, "depth": 2}
+    first, others = (
+        draw(_sites(frame, own, **over_it)),
+        draw(st.lists(_sites(frame, frame.forms, **over_it), max_size=1)),
+    )
     return Root(
         shape,
         element_type,
@@ -152,7 +163,7 @@ def _sites(
     draw: st.DrawFn,
     frame: _Frame,
     leading: Sequence[str],
-    forms: Sequence[str],
+    *,
     shape: tuple[int, ...],
     element_type: int,
     depth: int,
@@ -161,20 +172,13 @@ def _sites(
     fitting = [name for name in leading if FORMS[name].takes(shape, element_type)]
     name = draw(st.sampled_from(fitting or ["F1"]))
     windows: Windows = draw(FORMS[name].windows(shape[2:], frame.opset))
-    pooling = Pooling(windows, draw(SPELLINGS), shape, element_type, frame.dynamic)
+    pooling = Pooling(windows, draw(SPELLINGS), shape, element_type, frame.symbols)
     children: tuple[Site, ...] = ()
     if FORMS[name].nests and depth and draw(st.integers(0, 3)) == 3:
-        children = (draw(_sites(frame, forms, forms, pooling.pooled_shape, element_type, depth - 1)),)
+        pooled = pooling.pooled_shape
+        children = (draw(_sites(frame, frame.forms, shape=pooled, element_type=element_type, depth=depth - 1)),)
     return Site(name, pooling, draw(_choices(len(SPECIAL_TERMS) if frame.special else len(TERMS))), children)
 
 
 def _choices(count: int) -> st.SearchStrategy[tuple[int, ...]]:
     return st.lists(st.integers(0, count - 1), min_size=1, max_size=11).map(tuple)
-
-
-VALUES = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.0, float("inf"))
-"""Of x: few, so that windows have ties."""
-SPECIAL_VALUES = (*VALUES, float("-inf"), float("nan"))
-TERMS = (1.0, -1.0, 0.1, 3.0, 2.0**24, -(2.0**24), 0.0)
-"""Of dy: their sums depend on the order."""
-SPECIAL_TERMS = (*TERMS, -0.0, float("inf"), float("-inf"), float("nan"))

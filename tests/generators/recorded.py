@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto, helper
+
 from generators.sites import Pooling
 from generators.windows import PoolWindows
 from generators.writer import Writer
-from onnx import TensorProto, helper
 
 Written = tuple[str, Callable[[str], str]]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import written_out
-from generators.recorded import Written, add_rows, narrowed, shaped, sum_type, widened, zeros
+
+from generators.recorded import Written, add_rows, zeros
 from generators.sites import Pooling
 from generators.windows import AdaptiveWindows, AxisWindow, PoolWindows
 from generators.writer import Writer

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from generators.windows import Windows
 from hypothesis import strategies as st
 from onnx import TensorProto
+
+from generators.windows import PoolWindows, Windows
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,17 @@ SPELLINGS = st.builds(Spelling, *[st.booleans()] * 4, st.integers(0, 2))
 
 @dataclass(frozen=True)
 class Pooling:
-    """One pool over x (N, C, spatial…)."""
+    """One pool over x (N, C, spatial…), of which the batch (`symbols` 1) or all but C (2) may be symbols."""
 
     windows: Windows
     spelling: Spelling
     x_shape: tuple[int, ...]
     element_type: int
-    dynamic: bool
+    symbols: int = 0
+
+    @property
+    def dynamic(self) -> bool:
+        return self.symbols > 0
 
     @property
     def rank(self) -> int:
@@ -58,6 +63,10 @@ class Pooling:
         if self.spelling.extra:
             return [batch, self.x_shape[1]]
         return [-1 if self.dynamic else self.planes]
+
+    @property
+    def drops_a_window(self) -> bool:
+        return isinstance(self.windows, PoolWindows) and self.windows.drop(self.x_shape[2:])
 
     @property
     def is_half(self) -> bool:

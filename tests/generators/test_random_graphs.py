@@ -1,11 +1,19 @@
-"""Random training graphs in every form: the verdicts that have to be, and the bits of the definition."""
+"""Random training graphs: the verdicts that have to be, the bits of the definition; `make fuzz` searches for longer."""
 
 from __future__ import annotations
 
 import pytest
-from generators.checks import check_plan
-from generators.plans import Plan, plans
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from generators.checks import check_mutant, check_plan, check_same_verdicts
+from generators.plans import Plan, plans
+from generators.transforms import TRANSFORMS, Choices, Transform
+
+# onnxruntime is one of the two evaluators.
+pytest.importorskip("onnxruntime")
+# Sums of infinities of both signs, in numpy.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 SOME = settings(
     max_examples=100,
@@ -19,5 +27,16 @@ SOME = settings(
 @SOME
 @given(plans())
 def test_random_graphs(plan: Plan) -> None:
-    pytest.importorskip("onnxruntime")
     check_plan(plan)
+
+
+@SOME
+@given(plans(decoys=False), st.sampled_from(TRANSFORMS), st.lists(st.integers(0, 5), min_size=1, max_size=6))
+def test_other_ways_to_write_a_graph(plan: Plan, transform: Transform, choices: Choices) -> None:
+    check_same_verdicts(plan, transform, choices)
+
+
+@SOME
+@given(plans(decoys=False, max_roots=1), st.integers(0, 200), st.integers(0, 11))
+def test_mutants(plan: Plan, which: int, how: int) -> None:
+    check_mutant(plan, which, how)

@@ -76,6 +76,11 @@ def reorder(model: ModelProto, choices: Choices) -> ModelProto:
     return _with_nodes(model, ordered)
 
 
+def unsorted(model: ModelProto, _: Choices) -> ModelProto:
+    """The last node first: no model that would run, but one that can be put in order again."""
+    return _with_nodes(model, reversed(model.graph.node))
+
+
 def _outer(model: ModelProto) -> Iterator[str]:
     yield from (value.name for value in model.graph.input)
     yield from (tensor.name for tensor in model.graph.initializer)
@@ -154,7 +159,9 @@ def bystanders(model: ModelProto, choices: Choices) -> ModelProto:
     copy = _copied(model)
     for number, choice in enumerate(choices[:3]):
         value, result = model.graph.input[choice % len(model.graph.input)], f"bystander{number}"
-        branches = {f"{name}_branch": _unary(op, value, f"{result}{op}") for name, op in (("then", "Neg"), ("else", "Abs"))}
+        branches = {
+            f"{name}_branch": _unary(op, value, f"{result}{op}") for name, op in (("then", "Neg"), ("else", "Abs"))
+        }
         copy.graph.initializer.append(numpy_helper.from_array(np.array(choice % 2 == 0), f"{result}condition"))
         copy.graph.node.append(helper.make_node("If", [f"{result}condition"], [result], name=result, **branches))
         copy.graph.output.append(_renamed(value, result))
@@ -289,6 +296,7 @@ _FIRST_IR_WITH_TYPED_FUNCTIONS = 10
 TRANSFORMS: tuple[Transform, ...] = (
     rename,
     reorder,
+    unsorted,
     constants_as_nodes,
     constants_as_initializers,
     shared_constants,

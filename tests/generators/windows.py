@@ -46,6 +46,10 @@ class PoolWindows:
     def ceil(self) -> bool:
         return self.axes[0].ceil
 
+    def drop(self, sizes: Sequence[int]) -> bool:
+        """Whether ceil_mode would have a last window start in the end padding, which is then none."""
+        return any(_drops_a_window(axis, size) for axis, size in zip(self.axes, sizes, strict=True))
+
     def attributes(self, *, opset: int, bare: bool) -> dict[str, Any]:
         """MaxPool's attributes, those with default values left out if `bare`; older operators lack some."""
         rank = len(self.axes)
@@ -94,17 +98,19 @@ Windows = PoolWindows | AdaptiveWindows | AxisWindow
 
 
 @st.composite
-def pool_windows(draw: st.DrawFn, sizes: Sequence[int], *, opset: int, symmetric: bool, automatic: bool) -> PoolWindows:
+def pool_windows(
+    draw: st.DrawFn, sizes: Sequence[int], *, opset: int, symmetric: bool, automatic: bool, drops: bool = False
+) -> PoolWindows:
     """Windows over a plane of `sizes` that ONNX allows: they fit, and each has an element of x.
 
     `symmetric` windows have equal pads of at most half the kernel, as PyTorch wants them. Only `automatic` ones have
-    an auto_pad or column-major Indices.
+    an auto_pad or column-major Indices; only with `drops` does ceil_mode drop windows, on which runtimes disagree.
     """
     ceil = opset >= 10 and draw(st.booleans())
     axes = [draw(_axes(size, ceil, dilates=opset >= 10, symmetric=symmetric)) for size in sizes]
-    if any(_drops_a_window(axis, size) for axis, size in zip(axes, sizes, strict=True)):
-        axes = [axis._replace(ceil=False) for axis in axes]
     windows = PoolWindows(tuple(axes))
+    if windows.drop(sizes) and not drops:
+        windows = PoolWindows(tuple(axis._replace(ceil=False) for axis in axes))
     if not automatic:
         return windows
     windows = replace(windows, column_major=draw(st.integers(0, 15)) == 15)
@@ -133,7 +139,6 @@ def _shrunk(axis: Axis, size: int) -> Axis:
 
 
 def _drops_a_window(axis: Axis, size: int) -> bool:
-    """Whether ceil_mode would have a window start in the end padding, where runtimes disagree."""
     room = size + axis.begin + axis.end - axis.extent
     return axis.ceil and -(-room // axis.stride) + 1 != len(axis.starts(size))
 

@@ -1,0 +1,127 @@
+"""Search for mistakes of the compiler for some minutes, by random graphs that no run before has seen.
+
+`make fuzz MINUTES=60`. Rounds of hypothesis with fresh seeds, until time is up or something fails; then the smallest
+failing example, its models and the error are written into a folder, and the counts are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from generators.checks import check_mutant, check_plan, check_same_verdicts
+from generators.models import build
+from generators.plans import Plan, plans
+from generators.transforms import TRANSFORMS, Choices, Transform
+
+EXAMPLES_OF_A_ROUND = 200
+CHOICES = st.lists(st.integers(0, 5), min_size=1, max_size=6)
+_QUIET = settings(
+    max_examples=EXAMPLES_OF_A_ROUND,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate, Phase.shrink],
+    report_multiple_bugs=False,
+)
+
+
+class Search:
+    """Counts what was searched, and keeps the last example that failed: hypothesis ends with the smallest."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.counts: Counter[str] = Counter()
+        self.failed: tuple[Plan, str] | None = None
+
+    def run(self) -> BaseException | None:
+        """Search until the time is up; the error if one is found."""
+        try:
+            while time.monotonic() < self.deadline:
+                for search in (self._graphs, self._spellings, self._mutants):
+                    search()
+        except Exception as error:  # whatever goes wrong is what is searched for
+            self.counts["failures"] += 1
+            return error
+        return None
+
+    def _graphs(self) -> None:
+        def example(plan: Plan) -> None:
+            self._attempt(plan, "", lambda: check_plan(plan, self.counts))
+
+        _fresh(given(plans())(example))
+
+    def _spellings(self) -> None:
+        def example(plan: Plan, transform: Transform, choices: Choices) -> None:
+            told = f"{transform.__name__} {list(choices)}"
+            self._attempt(plan, told, lambda: check_same_verdicts(plan, transform, choices))
+            self.counts["other spellings"] += 1
+
+        _fresh(given(plans(decoys=False), st.sampled_from(TRANSFORMS), CHOICES)(example))
+
+    def _mutants(self) -> None:
+        def example(plan: Plan, which: int, how: int) -> None:
+            def mutated() -> None:
+                self.counts[check_mutant(plan, which, how)] += 1
+
+            self._attempt(plan, f"mutant {which} {how}", mutated)
+
+        _fresh(given(plans(decoys=False, max_roots=1), st.integers(0, 200), st.integers(0, 11))(example))
+
+    def _attempt(self, plan: Plan, told: str, check: Callable[[], None]) -> None:
+        if time.monotonic() > self.deadline and self.failed is None:
+            return
+        try:
+            check()
+        except Exception:
+            self.failed = plan, told
+            raise
+
+
+def _fresh(test: Callable[[], None]) -> None:
+    """Run a test of hypothesis on examples that depend on a new random number."""
+    seed(secrets.randbits(64))(_QUIET(test))()
+
+
+def write_failure(folder: Path, error: BaseException, plan: Plan, told: str) -> None:
+    """Write the plan with the error, and the model as ONNX file and text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(traceback.format_exception(error))
+    (folder / "failure.txt").write_text(f"{told}\n{plan!r}\n\n{text}", encoding="utf-8")
+    model = build(plan)
+    onnx.save(model, folder / "model.onnx")
+    (folder / "model.onnxtxt").write_text(onnx.printer.to_text(model), encoding="utf-8")
+
+
+def main() -> int:
+    """Search, print the counts; 1 where something failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--folder", type=Path, default=Path("build/fuzz"))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    search = Search(time.monotonic() + 60 * options.minutes)
+    error = search.run()
+    for name, count in sorted(search.counts.items()):
+        sys.stdout.write(f"{count:9}  {name}\n")
+    if error is None:
+        return 0
+    if search.failed is not None:
+        write_failure(options.folder, error, *search.failed)
+    sys.stdout.write(f"failed: {error}\nthe smallest failing example is in {options.folder}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
