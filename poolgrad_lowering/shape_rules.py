@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from poolgrad_lowering.attributes import integer, integers
+from poolgrad_lowering.attributes import attribute, integer, integers
 from poolgrad_lowering.dims import Dim, Shape, size
 from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.pool import PoolAttributes, pooled_sizes
@@ -225,8 +225,11 @@ def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
     source = input_shape(known, node, 0)
     if source is None:
         return None
-    permutation = integers(node, "perm") or list(reversed(range(len(source))))
-    return tuple(source[axis] for axis in permutation) if sorted(permutation) == list(range(len(source))) else None
+    reverse = list(range(len(source)))[::-1]
+    permutation = reverse if attribute(node, "perm") is None else integers(node, "perm")
+    if permutation is None or sorted(permutation) != sorted(reverse):
+        return None
+    return tuple(source[axis] for axis in permutation)
 
 
 def _concat(known: Known, node: Node, value: Value) -> Shape | None:

@@ -16,8 +16,10 @@ from oracles import assert_same_bits, run_ort, run_reference
 from generators.forms import BFLOAT, FORMS
 from generators.models import build, feeds, results
 from generators.mutants import mutant
+from generators.places import FUNCTION_DOMAIN
 from generators.plans import Plan
-from generators.transforms import FUNCTION_DOMAIN, Choices, Transform, reorder
+from generators.protos import Choices
+from generators.transforms import Transform, reorder
 from poolgrad_lowering import LoweringResult, lower
 from poolgrad_lowering.report import AnchorReport
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from generators.checks import check_mutant, check_plan, check_same_verdicts
 from generators.plans import Plan, plans
-from generators.transforms import TRANSFORMS, Choices, Transform
+from generators.protos import Choices
+from generators.transforms import TRANSFORMS, Transform
 
 # onnxruntime is one of the two evaluators.
 pytest.importorskip("onnxruntime")

@@ -164,6 +164,14 @@ def test_scalars() -> None:
     assert facts.shape(value) == ()
 
 
+def test_constants_that_are_shared_by_copies() -> None:
+    nodes = "c = Constant<value = bool {1}>() d = Identity(c) z = Identity(d)"
+    facts, value = main_value(parse(f"g () => (z) {{ {nodes} }}"), "z")
+    constant, table = facts.constant(value), facts.table(value)
+    assert constant is not None
+    assert constant == table == np.array(True)
+
+
 # -- declared and derived shapes
 
 

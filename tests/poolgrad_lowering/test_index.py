@@ -122,6 +122,15 @@ def test_node() -> None:
     assert clip.input(2) == pool.output(0)
 
 
+def test_origin() -> None:
+    nodes = (
+        "A = Relu(X)  B = Identity(A)  C = Identity(B)  D = other.Identity(C)  Y = Identity(Y)  Z = Identity(nobody)"
+    )
+    index = ModelIndex(parse(f"g (float[2] X) => (Y) {{ {nodes} }}", imports='"other": 1'))
+    origins = {name: value.origin.name for name in "ABCDYZ" if (value := index.scopes[0].resolve(name)) is not None}
+    assert origins == {"A": "A", "B": "A", "C": "A", "D": "D", "Y": "Y", "Z": "Z"}
+
+
 def test_default_domain_has_two_names() -> None:
     model = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
     model.graph.node[0].domain = "ai.onnx"

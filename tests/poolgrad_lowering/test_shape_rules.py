@@ -22,6 +22,8 @@ CASES = [
     ("ArgMax", "Y = ArgMax(X)", [(2, 3)], 16),
     ("Cast", "Y = Cast<to = 7>(X)", [(2, 3)], 16),
     ("CastLike", "Y = CastLike(X, X)", [(2, 3)], 16),
+    *(("Concat", f"Y = Concat<axis = {axis}>(X0, X1, X0)", [(2, 3), (2, 3)], 16) for axis in (-2, -1, 0, 1)),
+    ("Concat", "Y = Concat<axis = 0>(X0, X1)", [(2, 3), (4, 3)], 16),
     ("Constant", "Y = Constant<value = int64[2,1] {3, 4}>()", [(1,)], 16),
     ("Constant", "Y = Constant<value_float = 1.0>()", [(1,)], 16),
     ("ConstantOfShape", "s = Shape(X) Y = ConstantOfShape(s)", [(2, 3)], 16),
@@ -32,6 +34,16 @@ CASES = [
     *(("Flatten", f"Y = Flatten<axis = {axis}>(X)", [(2, 3, 4)], 16) for axis in range(-3, 4)),
     ("Gather", "i = Constant<value_ints = [1, 0]>() Y = Gather(X, i)", [(2, 3)], 16),
     ("Gather", "i = Constant<value_int = 1>() Y = Gather(X, i)", [(2, 3)], 16),
+    *(
+        ("Gather", f"i = Constant<value = int64[2,1] {{0, 1}}>() Y = Gather<axis = {axis}>(X, i)", [(2, 3, 4)], 16)
+        for axis in range(-3, 3)
+    ),
+    (
+        "GatherElements",
+        "i = Constant<value = int64[2,1] {0, 1}>() Y = GatherElements<axis = 1>(X, i)",
+        [(2, 3)],
+        16,
+    ),
     ("Identity", "Y = Identity(X)", [(2, 0, 3)], 16),
     ("MaxPool", "Y, I = MaxPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]>(X)", [(2, 3, 7, 5)], 16),
     ("MaxPool", "Y, I = MaxPool<kernel_shape = [3], strides = [2], ceil_mode = 1>(X)", [(2, 3, 8)], 16),
@@ -90,8 +102,11 @@ CASES = [
     ("Squeeze", "a = Constant<value_ints = [-1]>() Y = Squeeze(X, a)", [(1, 3, 1)], 16),
     ("Squeeze", "Y = Squeeze<axes = [0]>(X)", [(1, 3, 1)], 11),
     ("Sub", "Y = Sub(X0, X1)", [(2, 3), (2, 3)], 16),
+    ("Transpose", "Y = Transpose(X)", [(2, 3, 4)], 16),
+    ("Transpose", "Y = Transpose<perm = [1, 2, 0]>(X)", [(2, 3, 4)], 16),
     ("Unsqueeze", "a = Constant<value_ints = [0, -1]>() Y = Unsqueeze(X, a)", [(2, 3)], 16),
     ("Unsqueeze", "Y = Unsqueeze<axes = [1, 2]>(X)", [(2, 3)], 11),
+    ("Where", "c = Cast<to = 9>(X0) Y = Where(c, X1, X2)", [(2, 1, 1), (4, 3), (1,)], 16),
 ]
 IDS = [re.sub(r"\W+", " ", text) for _, text, _, _ in CASES]
 
@@ -111,7 +126,13 @@ NOTHING = [
     "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() a = Constant<value_ints = [9]>() "
     "Y = Slice(X, s, e, a)",
     "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() a = Shape(nobody) Y = Slice(X, s, e, a)",
-    "i = Constant<value_ints = [0]>() Y = Gather<axis = 1>(X, i)",
+    "i = Constant<value_ints = [0]>() Y = Gather<axis = 3>(X, i)",
+    "Y = Concat<axis = 3>(X, X)",
+    "Y = Concat<axis = 0>(X, nobody)",
+    "z = Constant<value = float[2] {0, 0}>() Y = Concat<axis = 0>(X, z)",
+    "Y = Transpose<perm = [0, 0, 1]>(X)",
+    "Y = Transpose<perm = [0, 1]>(X)",
+    "Y = Transpose<perm = 1>(X)",
     "s = Constant<value_ints = [-2, 1]>() Y = ConstantOfShape(s)",
     "Y = Mul(X, nobody)",
     "Y = MaxPool<kernel_shape = [2, 2]>(X)",
