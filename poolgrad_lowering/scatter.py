@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from poolgrad_lowering.attributes import attribute, integer
 from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import Shape, Shown, size
+from poolgrad_lowering.dims import Shape, Shown, differ, size
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward import ForwardPool, Pooled
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
@@ -134,6 +134,14 @@ def scattered_gradient(
     grad = find_source(facts, scatter.updates, pooled)
     if isinstance(grad, Refusal):
         return grad
+    if grad.shape is not None and differ((size(grad.shape),), (size(pooled.pooled_shape),)):
+        return refuse(
+            Code.GRAD_SHAPE,
+            "'{}' has shape {}, the pool {}",
+            grad.value.name,
+            Shown(grad.shape),
+            Shown(pooled.pooled_shape),
+        )
     result = find_result(facts, scatter.scattered, pooled)
     if isinstance(result, Refusal):
         return result

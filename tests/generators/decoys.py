@@ -39,11 +39,11 @@ _POOL = {"kernel_shape": [3, 3], "strides": [2, 2]}
 def _pool_rows(write: Writer, x: str) -> str:
     """Write the pool's plane-local Indices as rows, one per plane."""
     indices = write.several("MaxPool", 2, x, **_POOL)[1]
-    return write("Reshape", write("Mod", indices, np.array(36)), [6, 4])
+    return _rows(write, write("Mod", indices, np.array(36)))
 
 
-def _rows(write: Writer, dy: str) -> str:
-    return write("Reshape", dy, [6, 4])
+def _rows(write: Writer, value: str) -> str:
+    return write("Reshape", value, [6, 4])
 
 
 def _zeros(write: Writer, *shape: int, of: float = 0.0) -> str:
@@ -97,13 +97,35 @@ def crossed(write: Writer, _: int, x: str, dy: str) -> str:
     """Window by window the gradient of another window."""
     indices = write.several("MaxPool", 2, x, **_POOL)[1]
     across = write("Transpose", write("Mod", indices, np.array(36)), perm=[0, 1, 3, 2])
-    return _scattered(write, _zeros(write, 6, 36), write("Reshape", across, [6, 4]), dy)
+    return _scattered(write, _zeros(write, 6, 36), _rows(write, across), dy)
 
 
 def wide_canvas(write: Writer, number: int, x: str, dy: str) -> str:
-    """Rows longer than a plane."""
+    """Rows longer than a plane, of which another part is taken."""
     base = _zeros(write, 6, 36 + number)
-    return write("ScatterElements", base, _pool_rows(write, x), _rows(write, dy), axis=1, reduction="add")
+    sums = write("ScatterElements", base, _pool_rows(write, x), _rows(write, dy), axis=1, reduction="add")
+    return write("Reshape", write.slice(sums, [number], [36 + number], [1]), X_SHAPE)
+
+
+def other_plane(write: Writer, number: int, x: str, dy: str) -> str:
+    """Indices counted in planes of another size."""
+    indices = write.several("MaxPool", 2, x, **_POOL)[1]
+    return _scattered(write, _zeros(write, 6, 36), _rows(write, write("Mod", indices, np.array(36 - number))), dy)
+
+
+def other_base(write: Writer, number: int, x: str, dy: str) -> str:
+    """Indices counted from an element that is not the plane's first."""
+    indices, every = (write.several("MaxPool", 2, x, **window)[1] for window in (_POOL, {"kernel_shape": [1, 1]}))
+    base = write.slice(every, [0, number], [1, number + 1], [2, 3])
+    return _scattered(write, _zeros(write, 6, 36), _rows(write, write("Sub", indices, base)), dy)
+
+
+def joined_planes(write: Writer, number: int, x: str, dy: str) -> str:
+    """Rows of several planes, into the first of which all gradients go."""
+    count = (3, 2, 1)[number - 1]
+    rows, updates = (write("Reshape", value, [count, -1]) for value in (_pool_rows(write, x), dy))
+    base = _zeros(write, count, 216 // count)
+    return write("Reshape", write("ScatterElements", base, rows, updates, axis=1, reduction="add"), X_SHAPE)
 
 
 def traced_indices(write: Writer, number: int, _: str, dy: str) -> str:
@@ -128,9 +150,9 @@ def mask(write: Writer, _: int, x: str, dy: str) -> str:
 def last_maximum(write: Writer, _: int, x: str, dy: str) -> str:
     """The last of several equal maxima gets the gradient."""
     best = write("ArgMax", write("Reshape", x, [2, 3, 36]), axis=-1, keepdims=0, select_last_index=1)
-    index = write("Reshape", best, [6, 1])
-    updates = write("Reshape", write.reduce_max(dy, [2, 3], keepdims=True), [6, 1])
-    return write("ScatterElements", _zeros(write, 6, 36), index, updates, axis=1, reduction="add")
+    index, updates = (write("Reshape", value, [6, 1]) for value in (best, write.reduce_max(dy, [2, 3], keepdims=True)))
+    sums = write("ScatterElements", _zeros(write, 6, 36), index, updates, axis=1, reduction="add")
+    return write("Reshape", sums, X_SHAPE)
 
 
 def average(write: Writer, _: int, x: str, dy: str) -> str:
@@ -152,9 +174,12 @@ DECOYS = {
     "maximum": Decoy(maximum, (_IMAGE, _POOLED), since=18),
     "shifted": Decoy(shifted, (_IMAGE, _POOLED)),
     "crossed": Decoy(crossed, (_IMAGE, _POOLED)),
-    "wide_canvas": Decoy(wide_canvas, (_IMAGE, _POOLED), rank=2),
+    "wide_canvas": Decoy(wide_canvas, (_IMAGE, _POOLED)),
+    "other_plane": Decoy(other_plane, (_IMAGE, _POOLED)),
+    "other_base": Decoy(other_base, (_IMAGE, _POOLED)),
+    "joined_planes": Decoy(joined_planes, (_IMAGE, _POOLED)),
     "traced_indices": Decoy(traced_indices, (_IMAGE, _POOLED)),
     "two_pools": Decoy(two_pools, (_IMAGE, _POOLED)),
     "mask": Decoy(mask, (_IMAGE, _POOLED), since=11),
-    "last_maximum": Decoy(last_maximum, (_IMAGE, _POOLED), rank=2),
+    "last_maximum": Decoy(last_maximum, (_IMAGE, _POOLED)),
 }

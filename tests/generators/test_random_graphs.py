@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generators.checks import check_mutant, check_plan, check_same_verdicts
+from generators.decoys import DECOYS
 from generators.plans import Plan, plans
 from generators.protos import Choices
 from generators.transforms import TRANSFORMS, Transform
@@ -29,6 +30,14 @@ SOME = settings(
 @given(plans())
 def test_random_graphs(plan: Plan) -> None:
     check_plan(plan)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("name", DECOYS)
+def test_decoys(name: str, number: int) -> None:
+    """Each by itself beside nothing."""
+    decoys = ((name, number),)
+    check_plan(Plan(18, (), decoys, 0, special=False, constant_nodes=False, target="atlas-a2", forward=True))
 
 
 @SOME

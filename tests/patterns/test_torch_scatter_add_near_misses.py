@@ -53,6 +53,11 @@ NEAR_MISSES: NearMisses = {
         "ScatterElements 's' lacks an input",
         gradient(scatter='s = ScatterElements <axis=1, reduction="add"> (z, r)'),
     ),
+    "more_updates_than_indices": (
+        Code.GRAD_SHAPE,
+        "'z' has shape [6, 108], the pool [2, 3, 5, 6]",
+        gradient(scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, z)'),
+    ),
     "along_the_rows": (
         Code.ROWS,
         "ScatterElements 's' does not scatter along the last axis",
