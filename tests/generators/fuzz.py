@@ -13,7 +13,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import onnx
@@ -105,12 +105,12 @@ def write_failure(folder: Path, error: BaseException, plan: Plan, told: str) -> 
     (folder / "model.onnxtxt").write_text(onnx.printer.to_text(model), encoding="utf-8")
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Search, print the counts; 1 where something failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--folder", type=Path, default=Path("build/fuzz"))
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     search = Search(time.monotonic() + 60 * options.minutes)
     error = search.run()
