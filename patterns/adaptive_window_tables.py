@@ -21,9 +21,9 @@ from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.first_maximum import RANKS, FirstMaximum, argmax_node
 from poolgrad_lowering.forward import Pooled
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.provenance import Numbering
 from poolgrad_lowering.scatter import Scatter, not_by_planes, not_onto_zeros, plane_argmax_of, scattered_gradient
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.views import view_sources
 from poolgrad_lowering.window_tables import adaptive_counts, factorisations
 from poolgrad_lowering.written_windows import written_windows

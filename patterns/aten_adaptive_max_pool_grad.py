@@ -12,8 +12,8 @@ from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Dim
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.index import Node
 from poolgrad_lowering.plane_gradient import Backward, Recorder, Windows, plane_gradient
+from poolgrad_lowering.scopes import Node
 
 _FORWARD_RANKS = {"adaptive_max_pool2d": 2, "adaptive_max_pool3d": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}

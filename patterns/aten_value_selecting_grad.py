@@ -16,9 +16,9 @@ from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Dim, Shape, Shown
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.plane_gradient import common_type, constant_indices, other_shape, unchanged_source
 from poolgrad_lowering.provenance import Numbering
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.shape_rules import static_integers
 
 _OPERATOR = "value_selecting_reduction_backward"

@@ -11,7 +11,7 @@ from poolgrad_lowering.attributes import text
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import Pattern
-from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.scopes import Node, Value
 
 
 def match(facts: Facts, node: Node) -> Refusal | None:

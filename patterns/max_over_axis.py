@@ -16,9 +16,9 @@ from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.forward import Pooled
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.index import Node
 from poolgrad_lowering.provenance import Numbering
 from poolgrad_lowering.scatter import Argmax, Scatter, not_onto_zeros, scattered_gradient
+from poolgrad_lowering.scopes import Node
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:

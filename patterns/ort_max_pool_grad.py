@@ -14,9 +14,9 @@ from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward import ForwardPool, forward_pool, other_shape, other_type
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.index import Node
 from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.provenance import Numbering, indices
+from poolgrad_lowering.scopes import Node
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.layout import Arranged, arranged
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.tensorflow import DOMAINS, GradientOperator, gradient_operator, tensorflow_gradient
 
 

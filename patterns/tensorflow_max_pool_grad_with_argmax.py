@@ -15,8 +15,8 @@ from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Dim, Shape, size
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.layout import Arranged, arranged, channels_to_last
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.tensorflow import DOMAINS, gradient_operator, tensorflow_gradient
 
 _RANK = 4  # TensorFlow has the operator for two spatial axes and channels last only

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.facts import VIEW_OPS, Facts
 from poolgrad_lowering.gradient import Pattern
-from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.scopes import Node, Value
 
 _CODES = {
     "ReduceMax": Code.SPLITS_TIES,

@@ -15,10 +15,10 @@ from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.forward import Pooled
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.provenance import Numbering
 from poolgrad_lowering.scatter import Scatter, not_by_planes, not_onto_zeros, plane_argmax_of, scattered_gradient
 from poolgrad_lowering.scatter_nd import not_by_rows, within_rows
+from poolgrad_lowering.scopes import Node, Value
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:

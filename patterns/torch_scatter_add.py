@@ -13,9 +13,9 @@ from __future__ import annotations
 from poolgrad_lowering.codes import Refusal
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.index import Node
 from poolgrad_lowering.recorded_scatter import recorded_gradient
 from poolgrad_lowering.scatter import Scatter, not_by_planes
+from poolgrad_lowering.scopes import Node
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal:

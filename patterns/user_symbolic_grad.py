@@ -15,8 +15,8 @@ from poolgrad_lowering.attributes import attribute, integer, integers
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.facts import Facts, type_name
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.index import Node
 from poolgrad_lowering.plane_gradient import Backward, Recorder, Windows, plane_gradient
+from poolgrad_lowering.scopes import Node
 
 _DOMAIN = "npu"
 _FORWARD_RANKS = {(_DOMAIN, "NPUMaxPool2dWithIndices"): 2, (_DOMAIN, "NPUMaxPool3dWithIndices"): 3}

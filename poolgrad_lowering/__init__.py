@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from poolgrad_lowering.files import lower_file
+    from poolgrad_lowering.gate.faults import Fault
+    from poolgrad_lowering.gate.limits import Limits
     from poolgrad_lowering.lowering import LoweringResult, inspect, lower
     from poolgrad_lowering.report import AnchorReport, Report
     from poolgrad_lowering.verification.files import verify_files
@@ -29,8 +31,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AnchorReport": "report",
+    "Fault": "gate.faults",
     "FileError": "errors",
     "InvalidModelError": "errors",
+    "Limits": "gate.limits",
     "LoweringResult": "lowering",
     "PoolgradError": "errors",
     "Report": "report",
@@ -46,8 +50,10 @@ _HOMES = {
 
 __all__ = [
     "AnchorReport",
+    "Fault",
     "FileError",
     "InvalidModelError",
+    "Limits",
     "LoweringResult",
     "PoolgradError",
     "Report",

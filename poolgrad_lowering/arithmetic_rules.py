@@ -14,7 +14,7 @@ from onnx import TensorProto
 from poolgrad_lowering.attributes import integer
 from poolgrad_lowering.evaluation import Array, Evaluation, Rule, broadcast_shape
 from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.index import Node
+from poolgrad_lowering.scopes import Node
 from poolgrad_lowering.shape_rules import static_integers
 
 _CASTS: dict[int | None, type[np.generic]] = {

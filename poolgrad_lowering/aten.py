@@ -13,9 +13,9 @@ from poolgrad_lowering.attributes import attribute
 from poolgrad_lowering.dims import Dim, Shape
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import AdaptiveWindows
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.plane_gradient import Windows
 from poolgrad_lowering.pool import PoolAttributes
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.shape_rules import input_integers, static_integers
 
 DOMAIN = "org.pytorch.aten"

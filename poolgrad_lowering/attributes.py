@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from onnx import AttributeProto
 
-from poolgrad_lowering.index import Node
+from poolgrad_lowering.scopes import Node
 
 
 class Unreadable:

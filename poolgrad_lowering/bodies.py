@@ -9,7 +9,8 @@ from onnx import FunctionProto, TensorProto
 
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect import DOMAIN, VERSION, NoFunctionBodyError, function_body
-from poolgrad_lowering.index import ModelIndex, Scope
+from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.scopes import Scope
 
 _ONE_BODY_FOR_ALL_TYPES = 15
 """From this opset on CastLike lets one body serve every element type."""

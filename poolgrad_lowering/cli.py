@@ -12,11 +12,13 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import poolgrad_lowering
 from poolgrad_lowering.errors import PoolgradError, VerificationError
+from poolgrad_lowering.gate.limits import Limits
 
 if TYPE_CHECKING:
     from poolgrad_lowering.report import AnchorReport, Report
@@ -61,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     lower.add_argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON")
     lower.add_argument("--strict", action="store_true", help="exit 1 and write no model if an anchor was refused")
     lower.add_argument("--verify", action="store_true", help="exit 1 and write no model if the result is not proven")
+    lower.add_argument("--copy-external", action="store_true", help="copy external data into the output's folder")
     _add_lowering_options(lower)
     lower.set_defaults(run=_lower)
 
@@ -93,10 +96,13 @@ def _parser() -> argparse.ArgumentParser:
 def _add_lowering_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", metavar="T", help="product or SoC name (default: atlas-a2; see `poolgrad targets`)")
     parser.add_argument("--no-forward", action="store_true", help="leave forward pools as they are")
+    for limit in fields(Limits):
+        flag, described = f"--{limit.name.replace('_', '-')}", f"{limit.metadata['help']} (default: {limit.default})"
+        parser.add_argument(flag, type=int, default=limit.default, metavar="N", help=described)
 
 
 def _lower(options: argparse.Namespace) -> int:
-    from poolgrad_lowering.files import lower_file, write_bytes  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.files import lower_file  # noqa: PLC0415 - `--help` must not load onnx
 
     report = lower_file(
         options.model,
@@ -105,9 +111,10 @@ def _lower(options: argparse.Namespace) -> int:
         forward=not options.no_forward,
         strict=options.strict,
         verify=options.verify,
+        report_path=options.report,
+        copy_external=options.copy_external,
+        limits=_limits(options),
     )
-    if options.report is not None:
-        write_bytes(options.report, report.to_json().encode())
     _print_report(report)
     if options.strict and report.refused:
         print(f"poolgrad: strict: {len(report.refused)} anchors refused, no model written", file=sys.stderr)
@@ -119,7 +126,9 @@ def _lower(options: argparse.Namespace) -> int:
 def _inspect(options: argparse.Namespace) -> int:
     from poolgrad_lowering.files import inspect_file  # noqa: PLC0415 - as above
 
-    report = inspect_file(options.model, target=_target(options), forward=not options.no_forward)
+    report = inspect_file(
+        options.model, target=_target(options), forward=not options.no_forward, limits=_limits(options)
+    )
     if options.json:
         print(report.to_json(), end="")
     else:
@@ -216,6 +225,10 @@ def _target(options: argparse.Namespace) -> str:
     from poolgrad_lowering.targets import DEFAULT_TARGET  # noqa: PLC0415 - as above
 
     return DEFAULT_TARGET if options.target is None else str(options.target)
+
+
+def _limits(options: argparse.Namespace) -> Limits:
+    return Limits(**{limit.name: getattr(options, limit.name) for limit in fields(Limits)})
 
 
 def _print_report(report: Report) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from poolgrad_lowering.dims import Dim, Shape
-from poolgrad_lowering.index import Value
+from poolgrad_lowering.scopes import Value
 from poolgrad_lowering.shape_rules import opaque
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from poolgrad_lowering.gate.faults import FAULTS, Fault, Flaw
+
 
 class PoolgradError(Exception):
     """Base of every error that poolgrad_lowering raises on purpose."""
@@ -12,7 +14,28 @@ class UnknownTargetError(PoolgradError, ValueError):
 
 
 class InvalidModelError(PoolgradError, ValueError):
-    """The input is not an ONNX model that can be worked on."""
+    """The input is not an ONNX model that can be worked on.
+
+    `fault` is the condition of `docs/security.md`, `where` the place (file, scope, node or tensor), `what` a sentence.
+    """
+
+    def __init__(self, fault: Fault, where: str, what: str) -> None:
+        super().__init__(fault, where, what)
+        self.fault = fault
+        self.where = where
+        self.what = what
+
+    @classmethod
+    def of(cls, flaw: Flaw, where: str) -> InvalidModelError:
+        """The error that a flaw at some place is."""
+        return cls(flaw.fault, where, flaw.what)
+
+    def within(self, outer: str) -> InvalidModelError:
+        """The same error with its place named from further out."""
+        return InvalidModelError(self.fault, f"{outer}: {self.where}" if self.where else outer, self.what)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what} ({self.fault.value}). {FAULTS[self.fault].advice}"
 
 
 class FileError(PoolgradError, OSError):

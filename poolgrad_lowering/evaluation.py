@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.scopes import Node, Value
 
 Array = np.ndarray[Any, Any]
 Rule = Callable[["Evaluation", Node], Array | None]

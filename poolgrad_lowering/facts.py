@@ -18,9 +18,10 @@ from onnx import TensorProto
 from poolgrad_lowering.attributes import attribute
 from poolgrad_lowering.declared import read_shape
 from poolgrad_lowering.dims import Dim, Shape
-from poolgrad_lowering.index import ModelIndex, Node, Value
+from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.inference import inferred_types
 from poolgrad_lowering.integer_rules import integer_rule
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.shape_rules import SHAPE_RULES, is_opaque
 from poolgrad_lowering.stored import all_bits_clear, bits_clear, small_array, stored_tensor
 from poolgrad_lowering.type_rules import KEEPS_TYPE, stated_type

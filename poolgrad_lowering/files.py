@@ -1,30 +1,26 @@
-"""Models as files: read whole or not at all, written whole or not at all. External data is never opened."""
+"""Models as files: what is read has passed the gate, what is written is whole. External data is never opened."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import ModelProto
 
 from poolgrad_lowering.errors import FileError, InvalidModelError
+from poolgrad_lowering.external_files import copies, require_apart
+from poolgrad_lowering.gate.faults import Fault
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.placing import Content, open_regular, write_files
 from poolgrad_lowering.report import Report
 from poolgrad_lowering.targets import DEFAULT_TARGET, find_target
 
 PathLike = str | os.PathLike[str]
-
-_HOLDERS = (
-    AttributeProto.TENSOR,
-    AttributeProto.TENSORS,
-    AttributeProto.SPARSE_TENSOR,
-    AttributeProto.GRAPH,
-    AttributeProto.GRAPHS,
-)
 
 
 def lower_file(
@@ -35,122 +31,106 @@ def lower_file(
     forward: bool = True,
     strict: bool = False,
     verify: bool = False,
+    report_path: PathLike | None = None,
+    copy_external: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
     """Lower the model in `source` and write it to `destination`, which may be the same file.
 
-    Without sites the bytes of the source are written as they are. With `strict`, nothing is written if an anchor was
-    refused; with `verify`, nothing if the lowered model is not proven to compute what the source does, which raises
-    `VerificationError`. Raises `FileError`, `InvalidModelError` and `UnknownTargetError`; the destination then is what
-    it was.
+    Without sites the bytes of the source are written as they are. With `strict`, no model is written if an anchor was
+    refused; with `verify`, none if the lowered model is not proven to compute what the source does, which raises
+    `VerificationError`. The report goes to `report_path` as JSON, after the model. Where the destination is in another
+    folder, `copy_external` copies the model's external data beside it. Raises `FileError`, `InvalidModelError` and
+    `UnknownTargetError`; all files then are what they were.
     """
     found = find_target(target)
     source, destination = Path(source), Path(destination)
-    data = read_bytes(source)
+    described = None if report_path is None else Path(report_path)
+    if described is not None:
+        _require_other_file(described, source, destination)
+    data = read_bytes(source, limits)
     model = parse_model(data, source)
-    _require_reachable_data(model, source, destination)
-    report = lower_in_place(model, found, forward=forward)
-    if strict and report.refused:
-        return report
-    if verify and report.lowered:
-        _require_verified(data, model, source)
-    write_bytes(destination, model.SerializeToString() if report.lowered else data)
+    gate = Gate(limits, source)
+    with naming(source):
+        report = lower_in_place(model, found, forward=forward, gate=gate)
+    require_apart(gate.external, source, [destination, *([described] if described else [])])
+    contents: dict[Path, Content] = {}
+    if not (strict and report.refused):
+        if verify and report.lowered:
+            _require_verified(data, model, source)
+        contents = _missing_data(gate.external, source, destination, copy=copy_external)
+        contents[destination] = model.SerializeToString() if report.lowered else data
+    write_files(contents, None if described is None else (described, report.to_json().encode()))
     return report
 
 
-def inspect_file(source: PathLike, *, target: str = DEFAULT_TARGET, forward: bool = True) -> Report:
+def inspect_file(
+    source: PathLike, *, target: str = DEFAULT_TARGET, forward: bool = True, limits: Limits = DEFAULT_LIMITS
+) -> Report:
     """What `lower_file` would do. Raises as it does; writes nothing."""
-    found = find_target(target)
-    return lower_in_place(parse_model(read_bytes(Path(source)), Path(source)), found, forward=forward)
+    found, source = find_target(target), Path(source)
+    model = parse_model(read_bytes(source, limits), source)
+    with naming(source):
+        return lower_in_place(model, found, forward=forward, gate=Gate(limits, source))
 
 
-def read_bytes(path: Path) -> bytes:
-    """The file's bytes. Raises `FileError`."""
+def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """The file's bytes. Raises `FileError` and, where there are too many of them, `InvalidModelError`."""
     try:
-        return path.read_bytes()
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            data = file.read() if size <= limits.max_bytes else b""
     except OSError as error:
         raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
+    if max(size, len(data)) > limits.max_bytes:
+        what = f"it has {max(size, len(data))} bytes, more than {limits.max_bytes}"
+        raise InvalidModelError(Fault.TOO_LARGE, f"'{path}'", what)
+    return data
 
 
 def parse_model(data: bytes, path: Path) -> ModelProto:
     """The model in some bytes read from `path`. Raises `InvalidModelError`."""
-    model = ModelProto()
+    if not data:
+        raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it is empty")
     try:
-        model.ParseFromString(data)
+        return ModelProto.FromString(data)
     except DecodeError as error:
-        raise InvalidModelError(f"'{path}' is not an ONNX model: it does not parse as ModelProto") from error
-    if not model.HasField("graph") or not model.opset_import:
-        raise InvalidModelError(
-            f"'{path}' is not an ONNX model: it has no graph or imports no operator set. "
-            "Give a file that an ONNX exporter wrote (binary .onnx)."
-        )
-    return model
+        raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it does not parse as an ONNX model") from error
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file whole: beside the target, synced, then renamed; a link stays one. Raises `FileError`."""
-    target = Path(os.path.realpath(path))
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in what the gate says of its model."""
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.chmod(_mode_for(target))
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise FileError(f"cannot write '{path}': {error.strerror or error}") from error
+        yield
+    except InvalidModelError as error:
+        raise error.within(f"'{path}'") from error.__cause__
 
 
-def _mode_for(path: Path) -> int:
-    """The permissions of the file that is replaced, or those a new file gets."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    umask = os.umask(0)
-    os.umask(umask)
-    return 0o666 & ~umask
+def _require_other_file(report: Path, *models: Path) -> None:
+    for model in models:
+        if os.path.realpath(report) == os.path.realpath(model) or _is_one_file(report, model):
+            raise FileError(f"cannot write the report to '{report}': that is the model; give it a file of its own")
 
 
-def _require_reachable_data(model: ModelProto, source: Path, destination: Path) -> None:
-    """External data is referenced relative to the model's folder, so the output must stay in it.
+def _is_one_file(first: Path, second: Path) -> bool:
+    return first.exists() and second.exists() and first.samefile(second)
 
-    The folder is that of the path as given: runtimes look there, also where the model itself is a link.
-    """
+
+def _missing_data(locations: Mapping[str, str], source: Path, destination: Path, *, copy: bool) -> dict[Path, Content]:
+    """The external data to copy: runtimes look for it relative to the folder of the path as given."""
     folder, written = source.parent.resolve(), destination.parent.resolve()
-    if folder == written:
-        return
-    graphs = (model.graph, *(graph for info in model.training_info for graph in (info.initialization, info.algorithm)))
-    nodes = (node for function in model.functions for node in function.node)
-    tensors = chain(*map(_tensors, graphs), *map(_held_tensors, nodes))
-    if any(tensor.data_location == TensorProto.EXTERNAL for tensor in tensors):
-        raise FileError(
-            f"'{source}' keeps tensors in external files, which are named relative to its folder: "
-            f"write the output into '{folder}', not '{written}'"
-        )
+    if not locations or folder == written:
+        return {}
+    if copy:
+        return copies(locations, source, destination)
+    raise FileError(
+        f"'{source}' keeps tensors in external files, which are named relative to its folder: write the output into "
+        f"'{folder}', not '{written}', or have them copied (--copy-external, copy_external=True)"
+    )
 
 
 def _require_verified(data: bytes, lowered: ModelProto, source: Path) -> None:
     from poolgrad_lowering.verification.files import require_verified  # noqa: PLC0415 - loads onnx's evaluator
 
     require_verified(parse_model(data, source), lowered, source.parent)
-
-
-def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield from (sparse.values, sparse.indices)
-    for node in graph.node:
-        yield from _held_tensors(node)
-
-
-def _held_tensors(node: NodeProto) -> Iterator[TensorProto]:
-    for attribute in node.attribute:
-        if attribute.type not in _HOLDERS:
-            continue
-        yield from (attribute.t, *attribute.tensors, attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
-        for graph in (attribute.g, *attribute.graphs):
-            yield from _tensors(graph)

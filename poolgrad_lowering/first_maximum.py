@@ -8,7 +8,7 @@ from poolgrad_lowering.attributes import attribute, integer
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Shape, size
 from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.views import view_sources
 
 RANKS = (3, 4, 5)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Shape, Shown, differ
 from poolgrad_lowering.facts import Facts, type_name
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.pool import PoolAttributes
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.shape_rules import opaque
 
 

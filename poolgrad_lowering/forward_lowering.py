@@ -16,12 +16,12 @@ from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward_legality import plan_forward
 from poolgrad_lowering.gradient import PoolGradient
-from poolgrad_lowering.index import Node, Use, Value
 from poolgrad_lowering.judge import Site
 from poolgrad_lowering.legality import Plan
 from poolgrad_lowering.node_writer import new_name
 from poolgrad_lowering.provenance import Numbering
 from poolgrad_lowering.region import Readers, dying_region
+from poolgrad_lowering.scopes import Node, Use, Value
 from poolgrad_lowering.targets import Target
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from poolgrad_lowering.codes import Refusal
 from poolgrad_lowering.dims import Shape
 from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.provenance import Numbering
+from poolgrad_lowering.scopes import Node, Value
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 import onnx
 
-from poolgrad_lowering.index import ModelIndex, Value
+from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.scopes import Value
 
 logger = logging.getLogger(__name__)
 

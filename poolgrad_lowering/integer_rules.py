@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.attributes import attribute, integer, integers
 from poolgrad_lowering.dims import Shape, size
-from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.shape_rules import (
     Known,
     dims_taken,

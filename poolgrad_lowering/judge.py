@@ -11,10 +11,11 @@ from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dims import Shown
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.index import ModelIndex, Node, Scope
+from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.legality import Plan, plan
 from poolgrad_lowering.patterns import all_patterns
 from poolgrad_lowering.provenance import Numbering
+from poolgrad_lowering.scopes import Node, Scope
 from poolgrad_lowering.targets import Target
 
 

@@ -12,10 +12,10 @@ from onnx import ModelProto
 
 from poolgrad_lowering.bodies import Bodies
 from poolgrad_lowering.codes import Refusal
-from poolgrad_lowering.errors import InvalidModelError
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward_lowering import ForwardSite, choose_forwards
-from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.judge import Declined, Site, judge
 from poolgrad_lowering.legality import Plan
 from poolgrad_lowering.patterns import broken_plugins
@@ -35,7 +35,9 @@ class LoweringResult:
     report: Report
 
 
-def lower(model: ModelProto, *, target: str = DEFAULT_TARGET, forward: bool = True) -> LoweringResult:
+def lower(
+    model: ModelProto, *, target: str = DEFAULT_TARGET, forward: bool = True, limits: Limits = DEFAULT_LIMITS
+) -> LoweringResult:
     """Lower every max-pool gradient of a model that the target can run, and with it, if `forward`, its pool.
 
     `target` is a product or SoC name (`poolgrad targets` lists them). The argument is not modified; without sites the
@@ -44,28 +46,21 @@ def lower(model: ModelProto, *, target: str = DEFAULT_TARGET, forward: bool = Tr
     found = find_target(target)
     lowered = ModelProto()
     lowered.CopyFrom(model)
-    return LoweringResult(lowered, lower_in_place(lowered, found, forward=forward))
+    return LoweringResult(lowered, lower_in_place(lowered, found, forward=forward, gate=Gate(limits)))
 
 
-def inspect(model: ModelProto, *, target: str = DEFAULT_TARGET, forward: bool = True) -> Report:
+def inspect(
+    model: ModelProto, *, target: str = DEFAULT_TARGET, forward: bool = True, limits: Limits = DEFAULT_LIMITS
+) -> Report:
     """What `lower` would do with a model. Raises as it does."""
-    return lower(model, target=target, forward=forward).report
+    return lower(model, target=target, forward=forward, limits=limits).report
 
 
-def lower_in_place(model: ModelProto, target: Target, *, forward: bool) -> Report:
+def lower_in_place(model: ModelProto, target: Target, *, forward: bool, gate: Gate) -> Report:
     """As `lower`, on the model itself. Raises `InvalidModelError`."""
-    try:
-        return _lower(model, target, forward)
-    except UnicodeDecodeError as error:
-        raise InvalidModelError(
-            f"the model has a name that is not UTF-8 text ({error}): write it anew with its exporter"
-        ) from error
-
-
-def _lower(model: ModelProto, target: Target, forward: bool) -> Report:
     started = time.perf_counter()
-    bytes_before = model.ByteSize()
-    index = ModelIndex(model)
+    bytes_before = gate.size(model)
+    index = gate.index(model)
     facts = Facts(index)
     bodies = Bodies(index)
     verdicts = [_with_body(verdict, bodies) for verdict in judge(index, facts, target)]
@@ -84,7 +79,7 @@ def _lower(model: ModelProto, target: Target, forward: bool) -> Report:
         nodes_before=nodes_before,
         nodes_after=nodes_before + nodes_added,
         bytes_before=bytes_before,
-        bytes_after=model.ByteSize(),
+        bytes_after=gate.size(model),
         seconds=time.perf_counter() - started,
         broken_plugins=broken_plugins(),
     )

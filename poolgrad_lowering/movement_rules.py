@@ -10,7 +10,7 @@ import numpy as np
 from poolgrad_lowering.arithmetic_rules import constant_input
 from poolgrad_lowering.attributes import integer, integers, text
 from poolgrad_lowering.evaluation import Array, Evaluation, Rule, is_affordable
-from poolgrad_lowering.index import Node
+from poolgrad_lowering.scopes import Node
 from poolgrad_lowering.shape_rules import static_integers
 
 NOWHERE = -1

@@ -20,9 +20,9 @@ from poolgrad_lowering.dims import Shape, Shown, differ
 from poolgrad_lowering.facts import Facts, type_name
 from poolgrad_lowering.forward import forward_pool
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.pool import PoolAttributes, pooled_sizes
 from poolgrad_lowering.provenance import Numbering, indices
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.shape_rules import opaque
 
 _MAX_CHAIN = 64

@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.index import Node
+from poolgrad_lowering.scopes import Node
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from poolgrad_lowering.attributes import attribute, integer, integers, text
 from poolgrad_lowering.dims import Dim
-from poolgrad_lowering.index import Node
+from poolgrad_lowering.scopes import Node
 
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 

@@ -17,8 +17,8 @@ from poolgrad_lowering.attributes import integer
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Dim, size
 from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.pool import PoolAttributes
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.shape_rules import slice_bounds
 
 _MAX_CHAIN = 64

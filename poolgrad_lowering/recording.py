@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.judge import Site
 from poolgrad_lowering.node_writer import new_name
+from poolgrad_lowering.scopes import Node, Value
 
 
 def record_indices(sites: Sequence[Site], taken: set[str]) -> list[Site]:

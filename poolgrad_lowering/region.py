@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from poolgrad_lowering.index import Node, Use, Value
+from poolgrad_lowering.scopes import Node, Use, Value
 
 # What a dead reader leaves behind is removed only where running it had no effect but its outputs.
 _RANDOM = (

@@ -18,9 +18,10 @@ from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.emit import emit, emit_forward, record_replaced
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward_lowering import ForwardSite
-from poolgrad_lowering.index import ModelIndex, Node, Scope, Value
+from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.judge import Site
 from poolgrad_lowering.region import Readers, Region, dying_region
+from poolgrad_lowering.scopes import Node, Scope, Value
 
 
 def rewrite(
@@ -128,5 +129,5 @@ def names(index: ModelIndex) -> set[str]:
     names: set[str] = set()
     for scope in index.scopes:
         names.update(scope.producers, scope.initializers, scope.inputs, scope.declared)
-        names.update(node.name for node in scope.proto.node)
+        names.update(scope.node_names)
     return names

@@ -13,9 +13,9 @@ from poolgrad_lowering.dims import Shape, Shown, differ, size
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward import ForwardPool, Pooled
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.provenance import Numbering
+from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.views import find_result, find_source, view_sources
 
 

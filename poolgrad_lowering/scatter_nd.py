@@ -17,9 +17,9 @@ from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Shape, Shown, size
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward import Pooled
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.provenance import Numbering
 from poolgrad_lowering.scatter import Scatter, not_rows_of_planes
+from poolgrad_lowering.scopes import Node, Value
 
 
 def within_rows(scatter: Scatter) -> Scatter:

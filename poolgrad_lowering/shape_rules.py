@@ -13,8 +13,8 @@ import numpy as np
 
 from poolgrad_lowering.attributes import attribute, integer, integers
 from poolgrad_lowering.dims import Dim, Shape, size
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.pool import PoolAttributes, pooled_sizes
+from poolgrad_lowering.scopes import Node, Value
 
 
 class Known(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from poolgrad_lowering.attributes import attribute
-from poolgrad_lowering.index import Value
+from poolgrad_lowering.scopes import Value
 
 _MAX_CONSTANT = 1 << 16
 

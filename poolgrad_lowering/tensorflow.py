@@ -16,10 +16,10 @@ from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward import ForwardPool, forward_pool, other_shape, other_type
 from poolgrad_lowering.gradient import PoolGradient
-from poolgrad_lowering.index import Node, Value
 from poolgrad_lowering.layout import arranged, channels_to_last, channels_to_second
 from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.provenance import Numbering
+from poolgrad_lowering.scopes import Node, Value
 
 DOMAINS = ("", "ai.onnx.converters.tensorflow")
 """Where tf2onnx leaves operators that it cannot convert: by default, and with its custom operator handlers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from poolgrad_lowering.attributes import attribute, integer
-from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.scopes import Node, Value
 
 KEEPS_TYPE = (
     *("Add", "Expand", "MaxPool", "Mod", "Mul", "Neg", "Pad", "Relu"),

@@ -16,7 +16,7 @@ from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Shape, Shown
 from poolgrad_lowering.facts import Facts, type_name
 from poolgrad_lowering.forward import Pooled
-from poolgrad_lowering.index import Node, Value
+from poolgrad_lowering.scopes import Node, Value
 
 _MAX_CHAIN = 64
 

@@ -13,8 +13,8 @@ from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.evaluation import MAX_ELEMENTS, Array, Evaluation, is_affordable, static_shape
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.first_maximum import FirstMaximum
-from poolgrad_lowering.index import Value
 from poolgrad_lowering.movement_rules import MOVEMENT_RULES, NOWHERE
+from poolgrad_lowering.scopes import Value
 
 
 def written_windows(facts: Facts, maximum: FirstMaximum, recorded: Value, x: Value, rows: int) -> Array | Refusal:

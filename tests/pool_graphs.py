@@ -12,7 +12,8 @@ from onnx import ModelProto, parser
 from oracles import max_pool
 
 from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.index import ModelIndex, Value
+from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.scopes import Value
 
 Array = npt.NDArray[Any]
 

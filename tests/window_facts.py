@@ -11,9 +11,10 @@ from pool_graphs import parse
 
 from poolgrad_lowering.dims import Dim
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
-from poolgrad_lowering.index import ModelIndex, Value
+from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.provenance import Numbering
+from poolgrad_lowering.scopes import Value
 
 _SCOPE = ModelIndex(parse("g (float[1] x) => (y) { y = Relu(x) }")).scopes[0]
 

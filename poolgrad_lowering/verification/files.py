@@ -8,7 +8,8 @@ from typing import Any
 from onnx import ModelProto
 
 from poolgrad_lowering.errors import VerificationError
-from poolgrad_lowering.files import PathLike, parse_model, read_bytes
+from poolgrad_lowering.files import PathLike, naming, parse_model, read_bytes
+from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.text import failure_text
 from poolgrad_lowering.verification.verifier import verify
@@ -16,7 +17,7 @@ from poolgrad_lowering.verification.verifier import verify
 
 def verify_files(original: PathLike, lowered: PathLike, **options: Any) -> Verification:
     """`verify` of two files; takes its options but `folder`. Raises as it does, `FileError` and `InvalidModelError`."""
-    before, after = (parse_model(read_bytes(Path(path)), Path(path)) for path in (original, lowered))
+    before, after = (_read(Path(path)) for path in (original, lowered))
     return verify(before, after, folder=Path(original).parent, **options)
 
 
@@ -27,3 +28,10 @@ def require_verified(original: ModelProto, lowered: ModelProto, folder: Path) ->
         raise VerificationError(
             f"the lowered model is not proven to compute what the original does: {failure_text(found)}"
         )
+
+
+def _read(path: Path) -> ModelProto:
+    model = parse_model(read_bytes(path), path)
+    with naming(path):
+        Gate(file=path).index(model)
+    return model

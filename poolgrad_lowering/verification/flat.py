@@ -13,6 +13,7 @@ from functools import cached_property
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.errors import InvalidModelError
+from poolgrad_lowering.gate.faults import Fault
 
 MAIN = "main"
 
@@ -150,7 +151,7 @@ def _texts(names: Iterable[str | bytes]) -> list[str]:
     found = []
     for name in names:
         if isinstance(name, bytes):
-            raise InvalidModelError(f"a model has the name {name!r}, which is not UTF-8 text: write it anew")
+            raise InvalidModelError(Fault.NAME_NOT_UTF8, "a model", f"it has the name {name!r}")
         found.append(name)
     return found
 

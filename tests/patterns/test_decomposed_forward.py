@@ -172,7 +172,6 @@ NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
             tables={"split_shape": [3, 2, 4, 3, 4]},
             to_back="b = Transpose <perm=[5,4,0,2,1,3]> (g)",
             indices="r = Reshape (p, row_shape)",
-            forward="",
             outputs="float[2,3,8,6] dx",
         ),
     ),

@@ -94,9 +94,9 @@ NEAR_MISSES: NearMisses = {
         g (bool wanted, float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,9,12] dx) {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
             dx = If (wanted) <
-                then_branch = backward () => (float[2,3,9,12] inner_dx) {
-                    x = Neg (dy)
-                    inner_dx = MaxPoolGrad (x, i)
+                then_branch = backward () => (float[2,3,9,12] inner_dx) <float x = {1.0}> {
+                    scaled = Mul (dy, x)
+                    inner_dx = MaxPoolGrad (scaled, i)
                 },
                 else_branch = nothing () => (float[2,3,9,12] none) { none = Identity (x) }>
         }""",
@@ -139,4 +139,6 @@ def test_another_domain_is_no_anchor() -> None:
     from poolgrad_lowering import inspect
 
     text = gradient(attributes="").replace("dx = MaxPoolGrad", "dx = ai.onnx.converters.MaxPoolGrad")
-    assert inspect(onnx.parser.parse_model(text)).anchors == ()
+    model = onnx.parser.parse_model(text)
+    model.opset_import.add(domain="ai.onnx.converters", version=1)
+    assert inspect(model).anchors == ()

@@ -303,7 +303,7 @@ NEAR_MISSES: NearMisses = {
     "no_y": (
         Code.ARITY,
         "MaxPoolGrad 'dx' lacks an input",
-        gradient(gradient="dx = MaxPoolGrad <{}> (x, nothing, dy)"),
+        gradient(gradient="dx = MaxPoolGrad <{}> (x, , dy)"),
     ),
 }
 

@@ -10,7 +10,8 @@ from onnx import AttributeProto, ModelProto
 from pool_graphs import parse
 
 from poolgrad_lowering.attributes import UNREADABLE, attribute, has_attribute, integer, integers, text
-from poolgrad_lowering.index import ModelIndex, Node
+from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.scopes import Node
 
 
 def only_node(graph: str, **options: Any) -> Node:

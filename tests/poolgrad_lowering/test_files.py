@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
@@ -14,7 +11,7 @@ from onnx import ModelProto, TensorProto, helper
 from pool_graphs import parse, torch_gradient
 
 from poolgrad_lowering import FileError, InvalidModelError, PoolgradError, UnknownTargetError, lower, lower_file
-from poolgrad_lowering.files import inspect_file, write_bytes
+from poolgrad_lowering.files import inspect_file
 
 OLD = b"what was there before"
 PLAIN = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
@@ -147,91 +144,6 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
         lower_file(source, folder / "out.onnx")
 
 
-# -- writing
-
-
-class _Full:
-    """A file on a full disk, which takes some bytes and then no more."""
-
-    def __init__(self, file: Any, failing: str) -> None:
-        self._file, self._failing = file, failing
-
-    def __enter__(self) -> _Full:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return self._fail if name == self._failing else getattr(self._file, name)
-
-    def _fail(self, *_: object) -> None:
-        self._file.write(b"half")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@pytest.mark.parametrize("failing", ["write", "flush"])
-def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
-    source, destination = saved(tmp_path / "in.onnx"), tmp_path / "out.onnx"
-    destination.write_bytes(OLD)
-    opened = os.fdopen
-    monkeypatch.setattr(os, "fdopen", lambda *arguments: _Full(opened(*arguments), failing))
-    with pytest.raises(FileError, match=os.strerror(errno.ENOSPC)):
-        lower_file(source, destination)
-    assert contents(tmp_path) == {"in.onnx": GRADIENT.SerializeToString(), "out.onnx": OLD}
-
-
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError, MemoryError])
-def test_a_failed_rename_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException]
-) -> None:
-    destination = tmp_path / "out.onnx"
-    destination.write_bytes(OLD)
-
-    def fail(*_: object) -> None:
-        raise failure
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(FileError if failure is OSError else failure):
-        write_bytes(destination, b"new")
-    assert contents(tmp_path) == {"out.onnx": OLD}
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
-def test_permissions_of_a_replaced_file(tmp_path: Path, mode: int) -> None:
-    path = saved(tmp_path / "m.onnx")
-    path.chmod(mode)
-    lower_file(path, path)
-    assert stat.S_IMODE(path.stat().st_mode) == mode
-
-
-@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
-def test_permissions_of_a_new_file(tmp_path: Path, umask: int, mode: int) -> None:
-    before = os.umask(umask)
-    try:
-        write_bytes(tmp_path / "m", b"x")
-        assert os.umask(umask) == umask
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == mode
-
-
-def test_a_link_stays_one(tmp_path: Path) -> None:
-    target, link = saved(tmp_path / "a" / "m.onnx"), tmp_path / "m.onnx"
-    link.symlink_to(target)
-    lower_file(link, link)
-    assert link.is_symlink()
-    assert target.read_bytes() == lower(GRADIENT).model.SerializeToString()
-    assert list(contents(tmp_path / "a")) == ["m.onnx"]
-
-
-def test_a_link_to_nothing_is_written_through(tmp_path: Path) -> None:
-    link = tmp_path / "m.onnx"
-    link.symlink_to(tmp_path / "new.onnx")
-    write_bytes(link, b"x")
-    assert (tmp_path / "new.onnx").read_bytes() == b"x"
-
-
 # -- external data
 
 
@@ -248,13 +160,16 @@ def holders() -> dict[str, ModelProto]:
         for name in ("initializer", "constant", "subgraph", "tensors", "function", "sparse", "training")
     }
     constant = helper.make_node("Constant", [], ["W"], value=external())
-    branch = helper.make_graph([], "b", [], [], [external()])
+    outside = helper.make_tensor_value_info("W", TensorProto.FLOAT, [2])
+    branch = helper.make_graph([], "b", [], [outside], [external()])
     models["initializer"].graph.initializer.append(external())
     models["constant"].graph.node.append(constant)
-    models["subgraph"].graph.node.append(helper.make_node("If", ["c"], [], then_branch=branch, else_branch=branch))
+    models["subgraph"].graph.node.append(helper.make_node("If", ["X"], ["Z"], then_branch=branch, else_branch=branch))
+    models["tensors"].opset_import.add(domain="o", version=1)
     models["tensors"].graph.node.append(helper.make_node("f", [], [], domain="o", values=[external(), external()]))
     models["function"].functions.append(helper.make_function("o", "f", [], ["W"], [constant], GRADIENT.opset_import))
-    models["sparse"].graph.sparse_initializer.add(dims=[9]).values.CopyFrom(external())
+    indices = helper.make_tensor("", TensorProto.INT64, [2], [3, 5])
+    models["sparse"].graph.sparse_initializer.append(helper.make_sparse_tensor(external(), indices, [9]))
     models["training"].training_info.add().algorithm.initializer.append(external())
     return models
 

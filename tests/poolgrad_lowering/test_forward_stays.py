@@ -18,9 +18,10 @@ from poolgrad_lowering.bodies import Bodies
 from poolgrad_lowering.codes import Code, Refusal
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward_lowering import choose_forwards
-from poolgrad_lowering.index import ModelIndex, Value
+from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.judge import Site, judge
 from poolgrad_lowering.rewrite import names
+from poolgrad_lowering.scopes import Value
 from poolgrad_lowering.targets import find_target
 
 OP_3D, OP_2D = "MaxPool3DWithArgmaxV2", "MaxPoolWithArgmaxV3"

@@ -9,7 +9,8 @@ import pytest
 from onnx import ModelProto
 from pool_graphs import parse
 
-from poolgrad_lowering.index import ModelIndex, Scope, Use, canonical_domain
+from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.scopes import Scope, Use, canonical_domain
 
 NESTED = parse(
     """g (float[2] X, bool c, int64 n) => (float[2] Y) <float[2] W = {1.0, 2.0}> {

@@ -13,8 +13,9 @@ from oracles import run_ort
 from pool_graphs import attribute_text, parse
 
 from poolgrad_lowering.dims import Dim
-from poolgrad_lowering.index import ModelIndex, Node
+from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.pool import PoolAttributes, pooled_sizes
+from poolgrad_lowering.scopes import Node
 
 MODES = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 

@@ -6,8 +6,9 @@ import networkx as nx
 from onnx import ModelProto
 from pool_graphs import parse
 
-from poolgrad_lowering.index import ModelIndex, Node, Use, Value
+from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.region import Readers, Region, dying_region
+from poolgrad_lowering.scopes import Node, Use, Value
 
 
 def maker(index: ModelIndex, name: str) -> Node:

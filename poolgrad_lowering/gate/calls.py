@@ -1,0 +1,68 @@
+"""Functions that call functions: none may come back to itself, and what a call stands for has to stay countable."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+import onnx
+
+from poolgrad_lowering.gate.faults import Fault, Flaw
+from poolgrad_lowering.gate.limits import Limits
+from poolgrad_lowering.scopes import LOCAL, Scope, canonical_domain
+
+_Key = tuple[str, str, str]
+
+
+def calls_flaw(scopes: Sequence[Scope], limits: Limits) -> Flaw | None:
+    """Whether calls are recursive, too deep, or stand for too many nodes; `scopes` are all those of a model."""
+    functions = _functions(scopes)
+    calls: dict[Scope, Counter[tuple[Scope, int]]] = {scope: Counter() for scope in scopes if scope.parent is None}
+    for scope in scopes:
+        calls[scope.root].update((function, scope.depth) for function in _called(scope, functions))
+    try:
+        order = list(TopologicalSorter({root: [f for f, _ in called] for root, called in calls.items()}).static_order())
+    except CycleError as error:
+        return Flaw(Fault.RECURSION, " calls ".join(scope.path for scope in reversed(error.args[1])))
+    return _size_flaw(order, scopes, calls, limits)
+
+
+def _size_flaw(
+    order: Iterable[Scope],
+    scopes: Iterable[Scope],
+    calls: dict[Scope, Counter[tuple[Scope, int]]],
+    limits: Limits,
+) -> Flaw | None:
+    nodes: Counter[Scope] = Counter()
+    depths: dict[Scope, int] = {}
+    for scope in scopes:
+        nodes[scope.root] += len(scope.proto.node)
+        depths[scope.root] = max(depths.get(scope.root, 0), scope.depth)
+    for root in order:
+        nodes[root] += sum(nodes[function] * count for (function, _), count in calls[root].items())
+        depths[root] = max([depths[root], *(depth + 1 + depths[function] for function, depth in calls[root])])
+        if depths[root] > limits.max_nesting:
+            return Flaw(Fault.NESTING, f"{root.path} nests {depths[root]} levels, more than {limits.max_nesting}")
+        if nodes[root] > limits.max_nodes:
+            return Flaw(Fault.TOO_MANY_NODES, f"{root.path} has {nodes[root]} nodes, more than {limits.max_nodes}")
+    return None
+
+
+def _functions(scopes: Iterable[Scope]) -> dict[_Key, Scope]:
+    return {_key(scope.proto): scope for scope in scopes if isinstance(scope.proto, onnx.FunctionProto)}
+
+
+def _key(function: onnx.FunctionProto) -> _Key:
+    return canonical_domain(function.domain) or LOCAL, function.name, function.overload
+
+
+def _called(scope: Scope, functions: dict[_Key, Scope]) -> Iterable[Scope]:
+    if not functions:
+        return
+    names = {key[:2] for key in functions}
+    for operator in scope.by_op.keys() & names:
+        for position in scope.by_op[operator]:
+            function = functions.get((*operator, scope.proto.node[position].overload))
+            if function is not None:
+                yield function

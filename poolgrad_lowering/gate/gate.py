@@ -1,0 +1,190 @@
+"""The gate itself: goes along while a model is indexed, asks what there is to ask, and turns the model away."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import NoReturn
+
+import onnx
+from google.protobuf.message import EncodeError
+from onnx import AttributeProto
+
+from poolgrad_lowering.errors import InvalidModelError
+from poolgrad_lowering.gate import names, tensors
+from poolgrad_lowering.gate.attributes import attribute_flaw, given_twice
+from poolgrad_lowering.gate.calls import calls_flaw
+from poolgrad_lowering.gate.external import link_flaw
+from poolgrad_lowering.gate.faults import Fault, Flaw, shown
+from poolgrad_lowering.gate.imports import imports_flaw
+from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.gate.model import model_flaw
+from poolgrad_lowering.gate.operators import operator_flaw
+from poolgrad_lowering.gate.order import cycle_flaw
+from poolgrad_lowering.index import ModelIndex, Visitor, held_graphs
+from poolgrad_lowering.scopes import Scope
+
+_MODEL = "the model"
+_LONG_FORM = 256
+"""Attributes of more bytes are not remembered."""
+
+_HOLDERS = frozenset(
+    {
+        AttributeProto.TENSOR,
+        AttributeProto.TENSORS,
+        AttributeProto.SPARSE_TENSOR,
+        AttributeProto.SPARSE_TENSORS,
+        AttributeProto.GRAPH,
+        AttributeProto.GRAPHS,
+    }
+)
+
+
+class Gate(Visitor):
+    """Turns away what is no sound model: each method raises `InvalidModelError`.
+
+    `file` is the model's own, which tells where links may lead. `external` are the locations of external data that
+    were seen, each with the first place that names it.
+    """
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, file: Path | None = None) -> None:
+        self.external: dict[str, str] = {}
+        self._limits = limits
+        self._file = file
+        self._nodes = 0
+        self._forms: dict[bytes, str] = {}  # attributes that are in order, as bytes: few forms, many nodes
+
+    def size(self, model: onnx.ModelProto) -> int:
+        """The bytes of the serialised model, which protobuf does not write beyond 2 GiB."""
+        try:
+            size = model.ByteSize()
+        except EncodeError as error:
+            raise InvalidModelError(Fault.TOO_LARGE, _MODEL, "protobuf cannot serialise it") from error
+        if size > self._limits.max_bytes:
+            raise InvalidModelError(Fault.TOO_LARGE, _MODEL, f"it has {size} bytes, more than {self._limits.max_bytes}")
+        return size
+
+    def index(self, model: onnx.ModelProto) -> ModelIndex:
+        """The index of a model that is sound."""
+        _require(model_flaw(model), _MODEL)
+        return ModelIndex(model, self)
+
+    def opened(self, scope: Scope) -> None:
+        """Limits, inputs and what the scope itself stores."""
+        self._nodes += len(scope.proto.node)
+        if self._nodes > self._limits.max_nodes:
+            _turn_away(Flaw(Fault.TOO_MANY_NODES, f"it has more than {self._limits.max_nodes} nodes"), _MODEL)
+        if scope.depth > self._limits.max_nesting:
+            _turn_away(Flaw(Fault.NESTING, f"it is more than {self._limits.max_nesting} levels deep"), scope.path)
+        if isinstance(scope.proto, onnx.GraphProto):
+            self._open_graph(scope, scope.proto)
+        else:
+            self._open_function(scope, scope.proto)
+
+    def graphs_of(
+        self, scope: Scope, position: int, attributes: Collection[AttributeProto]
+    ) -> Iterable[tuple[str, onnx.GraphProto]]:
+        """Attributes and the tensors in them."""
+        given, graphs = set(), list[tuple[str, onnx.GraphProto]]()
+        for attribute in attributes:
+            form = b"" if attribute.type in _HOLDERS else attribute.SerializeToString()
+            if (name := self._forms.get(form)) is None:
+                name = self._check_attribute(scope, position, attribute, form)
+                graphs.extend(held_graphs(attribute))
+            given.add(name)
+        if len(given) < len(attributes):
+            _turn_away(given_twice(attributes), _place(scope, position))
+        return graphs
+
+    def made_again(self, scope: Scope, position: int, name: str) -> NoReturn:
+        """One name, two values."""
+        _turn_away(Flaw(Fault.NAME_TWICE, f"the value {shown(name)} is there already"), _place(scope, position))
+
+    def closed(self, scope: Scope, *, backward: bool) -> None:
+        """Names, operators, and whether the nodes have an order."""
+        _require(names.not_text(names.scope_names(scope)), scope.path)
+        for found in (operator_flaw(scope), names.shadowing(scope)):
+            if found is not None:
+                position, flaw = found
+                _turn_away(flaw, _place(scope, position))
+        if backward:
+            _require(cycle_flaw(scope), scope.path)
+
+    def finished(self, index: ModelIndex) -> None:
+        """What only the whole model tells: makers, calls, and where links lead."""
+        for scope in index.scopes:
+            if scope.parent is None:
+                _require_makers(scope)
+        _require(calls_flaw(index.scopes, self._limits), _MODEL)
+        if self._file is not None:
+            for location, where in self.external.items():
+                _require(link_flaw(location, self._file), where)
+
+    def _open_graph(self, scope: Scope, graph: onnx.GraphProto) -> None:
+        sparse = [tensor.values.name for tensor in graph.sparse_initializer]
+        _require(names.twice([value.name for value in graph.input]), scope.path)
+        _require(names.twice([tensor.name for tensor in graph.initializer] + sparse), scope.path)
+        for name, stored in scope.initializers.items():
+            self._check_tensor(scope, -1, name, stored)
+        for name, tensor in zip(sparse, graph.sparse_initializer, strict=True):
+            self._check_sparse(scope, -1, name, tensor)
+
+    def _open_function(self, scope: Scope, function: onnx.FunctionProto) -> None:
+        _require(imports_flaw(function.opset_import), scope.path)
+        _require(names.twice(function.input), scope.path)
+        if self.graphs_of(scope, -1, function.attribute_proto):
+            _turn_away(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), scope.path)
+
+    def _check_attribute(self, scope: Scope, position: int, attribute: AttributeProto, form: bytes) -> str:
+        if (flaw := attribute_flaw(attribute)) is not None:
+            _turn_away(flaw, _place(scope, position))
+        if attribute.type in _HOLDERS:
+            self._check_held(scope, position, attribute)
+        elif len(form) <= _LONG_FORM:
+            self._forms[form] = attribute.name
+        return attribute.name
+
+    def _check_held(self, scope: Scope, position: int, attribute: AttributeProto) -> None:
+        for tensor in (*([attribute.t] if attribute.HasField("t") else ()), *attribute.tensors):
+            self._check_tensor(scope, position, attribute.name, tensor)
+        one = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
+        for sparse in (*one, *attribute.sparse_tensors):
+            self._check_sparse(scope, position, attribute.name, sparse)
+
+    def _check_sparse(self, scope: Scope, position: int, name: str, sparse: onnx.SparseTensorProto) -> None:
+        _require(tensors.dims_flaw(sparse.dims), _place(scope, position, name))
+        self._check_tensor(scope, position, name, sparse.values)
+        self._check_tensor(scope, position, name, sparse.indices)
+
+    def _check_tensor(self, scope: Scope, position: int, name: str, tensor: onnx.TensorProto) -> None:
+        if (flaw := tensors.tensor_flaw(tensor)) is not None:
+            _turn_away(flaw, _place(scope, position, name))
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            location = next(entry.value for entry in tensor.external_data if entry.key == "location")
+            self.external.setdefault(location, _place(scope, position, name))
+
+
+def _require_makers(root: Scope) -> None:
+    """Nothing may be left that a root scope or what is in it reads, and nobody makes."""
+    for name in root.captures():
+        use = root.uses[name][0]
+        where = _place(use.scope, use.position) if use.position >= 0 else f"{use.scope.path}, outputs or training"
+        _turn_away(Flaw(Fault.UNMADE_VALUE, f"nothing makes the value {shown(name)}"), where)
+
+
+def _place(scope: Scope, position: int, held: str = "") -> str:
+    """Where something is, for people: at a node, or (position −1) in the scope itself."""
+    if position < 0:
+        return f"{scope.path}, {shown(held)}" if held else scope.path
+    node = scope.node(position)
+    place = f"{scope.path}, node {position} {shown(node.label)} ({node.proto.op_type})"
+    return f"{place}, attribute {shown(held)}" if held else place
+
+
+def _require(flaw: Flaw | None, where: str) -> None:
+    if flaw is not None:
+        _turn_away(flaw, where)
+
+
+def _turn_away(flaw: Flaw, where: str) -> NoReturn:
+    raise InvalidModelError.of(flaw, where)

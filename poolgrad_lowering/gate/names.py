@@ -1,0 +1,50 @@
+"""Names: text, and given once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from poolgrad_lowering.gate.faults import Fault, Flaw, shown
+from poolgrad_lowering.scopes import Scope
+
+
+def twice(names: Sequence[str]) -> Flaw | None:
+    """Whether a scope gives one of its names twice."""
+    if len(set(names)) == len(names):
+        return None
+    [(name, _)] = Counter(names).most_common(1)
+    return Flaw(Fault.NAME_TWICE, f"the name {shown(name)} is given twice")
+
+
+def not_text(names: Iterable[str]) -> Flaw | None:
+    """Whether a name is not UTF-8. protobuf hands out such a name as bytes, whatever its type says."""
+    listed = list(names)
+    try:
+        "".join(listed)  # many names at the speed of one
+    except TypeError:
+        bad = next(name for name in listed if not isinstance(name, str))
+        return Flaw(Fault.NAME_NOT_UTF8, f"the name {shown(bad)} is not UTF-8 text")
+    return None
+
+
+def scope_names(scope: Scope) -> Iterable[str]:
+    """All names of a scope."""
+    values = (scope.uses, scope.producers, scope.inputs, scope.outputs, scope.initializers, scope.declared)
+    return chain(*values, scope.node_names, *scope.by_op)
+
+
+def shadowing(scope: Scope) -> tuple[int, Flaw] | None:
+    """The node of a subgraph, by its position, that makes a value of a name that is taken around the subgraph.
+
+    Asked when the subgraph is complete and the scope around it is not: a name that is given later does not count, as
+    for onnxruntime, which also takes inputs and initializers that hide outer values.
+    """
+    if scope.parent is None or scope.holder < 0:
+        return None
+    for name, position in scope.producers.items():
+        if scope.parent.resolve(name) is not None:
+            what = f"the value {shown(name)} has the name of one around the subgraph"
+            return position, Flaw(Fault.NAME_SHADOWED, what)
+    return None

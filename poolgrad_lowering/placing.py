@@ -1,0 +1,187 @@
+"""Files put in place whole or not at all, whatever ends the process. Knows nothing of models.
+
+A file is written beside its target under a name of its own, brought to the disk, and renamed over the target. While
+that lasts it is locked, so that what a killed process has left behind is known by having no lock: the next write into
+the folder removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from poolgrad_lowering.errors import FileError
+
+Content = bytes | Path
+"""What a new file holds: these bytes, or what another file holds."""
+
+_TEMPORARY = re.compile(r"\.poolgrad-[0-9a-f]{16}\.tmp")
+_NO_SUCH_SERVICE = (errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What file systems answer that have no locks, or do not sync folders."""
+
+
+def write_files(contents: Mapping[Path, Content], description: tuple[Path, bytes] | None = None) -> None:
+    """Write some files, and one that describes them. Raises `FileError`.
+
+    All are complete on the disk before the first is put in place, so that what can go wrong has gone wrong before
+    anything changes. They are put in place in their order, the description last, and an old description is removed
+    before that: whenever it ends, a description that is there is that of the files beside it.
+    """
+    with contextlib.ExitStack() as stack:
+        staged = [stack.enter_context(_Staged(path, content)) for path, content in contents.items()]
+        if description is not None:
+            last = stack.enter_context(_Staged(*description))
+            if staged:
+                last.withdraw_old()
+            staged.append(last)
+        for one in staged:
+            one.put()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write one file whole; a link within its folder stays one. Raises `FileError`."""
+    write_files({path: data})
+
+
+class _Staged:
+    """A new file beside its target, complete and on the disk; gone again where it is not put in place."""
+
+    def __init__(self, path: Path, content: Content) -> None:
+        self._path = path
+        self._stack = contextlib.ExitStack()
+        with self._stack, self._explained():
+            target = _target(path)
+            self._name = target.name
+            self._folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._stack.callback(os.close, self._folder)
+            _remove_leftovers(self._folder)
+            self._temporary, handle = _create(self._folder)
+            self._stack.callback(os.close, handle)  # and with it the lock
+            self._stack.callback(self._discard)
+            if target.exists():
+                os.fchmod(handle, target.stat().st_mode & 0o777)
+            _fill(handle, content)
+            self._stack = self._stack.pop_all()
+
+    def __enter__(self) -> _Staged:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def withdraw_old(self) -> None:
+        """Remove the file that is to be replaced."""
+        with self._explained():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._name, dir_fd=self._folder)
+            _sync_folder(self._folder)
+
+    def put(self) -> None:
+        """Rename it over its target."""
+        with self._explained():
+            os.rename(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            _sync_folder(self._folder)
+
+    def _discard(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._temporary, dir_fd=self._folder)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except FileError:
+            raise
+        except OSError as error:
+            raise FileError(f"cannot write '{self._path}': {error.strerror or error}") from error
+
+
+def _target(path: Path) -> Path:
+    """The file that a path means: a link leads to another one in its folder, and to nothing else."""
+    target, folder = Path(os.path.realpath(path)), Path(os.path.realpath(path.parent))
+    if not target.is_relative_to(folder):
+        raise FileError(f"cannot write '{path}': it is a link to '{target}', out of its folder; give that path itself")
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return target
+    if stat.S_ISDIR(mode):
+        raise FileError(f"cannot write '{path}': Is a directory; give the name of a file in it")
+    if not stat.S_ISREG(mode):
+        raise FileError(f"cannot write '{path}': it is no regular file, which could be replaced")
+    return target
+
+
+def _create(folder: int) -> tuple[str, int]:
+    """A new, locked file with the permissions that new files get."""
+    while True:
+        name = f".poolgrad-{secrets.token_hex(8)}.tmp"
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+        try:
+            _lock(handle)
+        except BaseException:
+            os.close(handle)
+            raise
+        if os.fstat(handle).st_nlink:
+            return name, handle
+        os.close(handle)  # taken for a leftover before it was locked
+
+
+def _fill(handle: int, content: Content) -> None:
+    with os.fdopen(handle, "wb", closefd=False) as file:
+        if isinstance(content, Path):
+            with open_regular(content) as source:
+                shutil.copyfileobj(source, file, 1 << 20)
+        else:
+            file.write(content)
+        file.flush()
+        os.fsync(handle)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A file opened for reading, never a pipe or device, which could last for ever. Raises `OSError`."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    raise OSError(errno.EINVAL, "it is no regular file")
+
+
+def _remove_leftovers(folder: int) -> None:
+    """Remove what killed processes have left; what cannot be removed, or is not known to be theirs, stays."""
+    for name in filter(_TEMPORARY.fullmatch, os.listdir(folder)):
+        with contextlib.suppress(OSError):
+            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(name, dir_fd=folder)
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in _NO_SUCH_SERVICE:
+            raise
+
+
+def _sync_folder(folder: int) -> None:
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in _NO_SUCH_SERVICE:
+            raise

@@ -1,0 +1,171 @@
+"""Scopes and what is in them: nodes, values and their uses, over the live protobuf.
+
+A scope is the main graph, a subgraph held by a node's attribute (If, Loop, Scan and any other), or a model
+function. Subgraphs see the values of the scopes around them. `index` fills them in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import onnx
+
+GraphLike = onnx.GraphProto | onnx.FunctionProto
+
+_MAX_COPIES = 64
+LOCAL = "local function"
+"""In place of the default domain: the node calls a function with which the model redefines a standard operator."""
+
+
+def canonical_domain(domain: str) -> str:
+    """The ONNX domain with its two spellings of the default one made equal."""
+    return "" if domain == "ai.onnx" else domain
+
+
+@dataclass(eq=False)
+class Scope:
+    """One name space of values: a graph or a function, with its place in the model.
+
+    `path` is for people: `main`, `main/if_3.then_branch`, `function npu.Foo`. `holder` is the position in the parent of
+    the node that holds a subgraph, else -1.
+    """
+
+    proto: GraphLike
+    path: str
+    parent: Scope | None
+    opsets: dict[str, int]
+    redefined: frozenset[str]
+    inputs: frozenset[str] = frozenset()
+    outputs: frozenset[str] = frozenset()
+    initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
+    declared: dict[str, onnx.ValueInfoProto] = field(default_factory=dict)
+    producers: dict[str, int] = field(default_factory=dict)
+    uses: dict[str, list[Use]] = field(default_factory=dict)
+    by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    node_names: list[str] = field(default_factory=list)
+    holder: int = -1
+
+    def defines(self, name: str) -> bool:
+        """Whether the value is made in this scope, not captured from around it."""
+        return name in self.producers or name in self.initializers or name in self.inputs
+
+    def captures(self) -> list[str]:
+        """The names that are read in this scope and not made in it: those of values around it, or of none."""
+        return [name for name in self.uses if not self.defines(name)]
+
+    def resolve(self, name: str) -> Value | None:
+        """The value that `name` means here, or None for the empty name and for names that nobody makes."""
+        scope: Scope | None = self
+        while name and scope is not None:
+            if scope.defines(name):
+                return Value(scope, name)
+            scope = scope.parent
+        return None
+
+    def operator(self, node: onnx.NodeProto) -> tuple[str, str]:
+        """Domain (canonical) and op type of one of the scope's nodes."""
+        domain = canonical_domain(node.domain)
+        local = domain == "" and node.op_type in self.redefined
+        return LOCAL if local else domain, node.op_type
+
+    def node(self, position: int) -> Node:
+        """The node at a position of the scope's node list."""
+        return Node(self, position, self.proto.node[position])
+
+    @property
+    def root(self) -> Scope:
+        """The outermost scope around this one: the main graph or a function."""
+        return self if self.parent is None else self.parent.root
+
+    @property
+    def depth(self) -> int:
+        """How many scopes are around this one."""
+        return 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def opset(self) -> int:
+        """The version of the default domain that this scope's nodes are written in; 0 where it is not imported."""
+        return self.opsets.get("", 0)
+
+
+class Use(NamedTuple):
+    """One reading of a value: by a node of some scope (its own, or a subgraph that captured it).
+
+    The position is -1 where it is read by no node: as an output of a subgraph, or by the model's training step.
+    """
+
+    scope: Scope
+    position: int
+
+
+class Value(NamedTuple):
+    """A value, by the scope that defines it and its name there."""
+
+    scope: Scope
+    name: str
+
+    @property
+    def producer(self) -> Node | None:
+        """The node that makes it; None for inputs and initializers."""
+        position = self.scope.producers.get(self.name)
+        return None if position is None else self.scope.node(position)
+
+    @property
+    def origin(self) -> Value:
+        """The value that this one is a copy of, through Identity nodes; itself where it is none."""
+        value = self
+        for _ in range(_MAX_COPIES):
+            node = value.producer
+            source = node.input(0) if node is not None and node.is_a("Identity") else None
+            if source is None:
+                break
+            value = source
+        return value
+
+    @property
+    def uses(self) -> list[Use]:
+        """Every reading by a node, captures included; graph outputs are not among them."""
+        return self.scope.uses.get(self.name, [])
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the value leaves its scope."""
+        return self.name in self.scope.outputs
+
+
+class Node(NamedTuple):
+    """A node and its place."""
+
+    scope: Scope
+    position: int
+    proto: onnx.NodeProto
+
+    @property
+    def op(self) -> tuple[str, str]:
+        """Domain (canonical) and op type."""
+        return self.scope.operator(self.proto)
+
+    @property
+    def label(self) -> str:
+        """The node's name, or its first output where it has none: never empty for a valid node."""
+        return str(self.proto.name) or next((name for name in self.proto.output if name), "")
+
+    def is_a(self, *op_types: str) -> bool:
+        """Whether it is one of these operators of the default domain.
+
+        A node of a function that takes an attribute from the function's caller is none: it has as many meanings as
+        callers.
+        """
+        domain, op_type = self.op
+        return domain == "" and op_type in op_types and not any(stored.ref_attr_name for stored in self.proto.attribute)
+
+    def input(self, position: int) -> Value | None:
+        """The value at an input, or None where it is absent."""
+        names = self.proto.input
+        return self.scope.resolve(names[position]) if position < len(names) else None
+
+    def output(self, position: int) -> Value | None:
+        """The value at an output, or None where it is absent."""
+        names = self.proto.output
+        return Value(self.scope, names[position]) if position < len(names) and names[position] else None
