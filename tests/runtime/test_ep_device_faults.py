@@ -8,7 +8,8 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 from device_models import ALONE, CHAIN, DEEP, alone_feeds, assert_right, expected, image, model_of, open_session
-from device_process import HostLibrary, on_device
+from device_process import on_device
+from host_control import HostLibrary
 from oracles import assert_same_bits
 
 from poolgrad_lowering.runtime import SessionError, create_session, register

@@ -11,7 +11,8 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 from device_models import ALONE, BRANCH, CHAIN, alone_feeds, expected, image, open_session
-from device_process import HostLibrary, on_device
+from device_process import on_device
+from host_control import HostLibrary
 from oracles import assert_same_bits
 
 THREADS = 6
