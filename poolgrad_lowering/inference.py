@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import onnx
 
+from poolgrad_lowering.bounds import bounded_memory
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.scopes import Value
 
@@ -15,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 _KEPT_ELEMENTS = 1 << 10  # shapes, axes and the like; weights are larger
+_MEMORY, _MEMORY_PER_BYTE = 1 << 28, 1 << 6
+"""What inference may take: it makes a shape of as many sizes as a tensor has elements, if the model says so."""
 
 
 def inferred_types(index: ModelIndex) -> dict[Value, onnx.TypeProto]:
@@ -22,9 +25,11 @@ def inferred_types(index: ModelIndex) -> dict[Value, onnx.TypeProto]:
 
     A model that inference cannot work on yields nothing: facts stay unknown, which is always safe.
     """
+    model = _without_weights(index.model)
     try:
-        inferred = onnx.shape_inference.infer_shapes(_without_weights(index.model), data_prop=True)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        with bounded_memory(_MEMORY + _MEMORY_PER_BYTE * model.ByteSize()):
+            inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, MemoryError) as error:
         logger.info("shape inference failed, undeclared shapes stay unknown: %s", error)
         return {}
     main = index.scopes[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 
@@ -147,3 +148,13 @@ def test_the_model_is_not_changed() -> None:
     before = model.SerializeToString()
     inferred_types(ModelIndex(model))
     assert model.SerializeToString() == before
+
+
+def test_sizes_that_would_fill_the_memory() -> None:
+    """Inference keeps every element of what could be a shape: here 2^31 − 1 of them, of a tensor that is only named."""
+    size = 2**31 - 1
+    model = parse(f"g (int64[{size}] X, int64[{size}] I) => (Y) {{ A = Gather(X, I) Y = Relu(A) }}")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    assert inferred_types(ModelIndex(model)) == {}
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    assert inferred_types(ModelIndex(parse("g (float[2] X) => (Y) { A = Relu(X) Y = Neg(A) }")))
