@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from string import Template
 
@@ -20,6 +21,8 @@ from poolgrad_lowering import inspect as inspect_model
 from poolgrad_lowering import lower
 from poolgrad_lowering.codes import DESCRIPTIONS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
+from poolgrad_lowering.gate.faults import FAULTS
+from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.gradient import Pattern
 from poolgrad_lowering.patterns import own_patterns
 from poolgrad_lowering.targets import DEFAULT_TARGET, TARGETS, Support, Target
@@ -31,6 +34,21 @@ def codes() -> str:
     """Every refusal code and its meaning."""
     rows = sorted((code.value, description) for code, description in DESCRIPTIONS.items())
     return _table(("code", "meaning"), ((f"`{code}`", description) for code, description in rows))
+
+
+def faults() -> str:
+    """Every fault of an input, its meaning and what to do."""
+    rows = sorted((fault.value, *meaning) for fault, meaning in FAULTS.items())
+    return _table(("fault", "what is turned away", "what to do"), ((f"`{fault}`", *row) for fault, *row in rows))
+
+
+def limits() -> str:
+    """Every limit: its field of `Limits`, its flag, its default."""
+    rows = (
+        (f"`{limit.name}`", f"`--{limit.name.replace('_', '-')}`", str(limit.default), limit.metadata["help"])
+        for limit in fields(Limits)
+    )
+    return _table(("`Limits`", "flag", "default", "meaning"), rows)
 
 
 def products() -> str:
@@ -96,6 +114,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "legality": lambda: {"codes": codes()},
     "patterns": lambda: {"forms": forms()},
     "report": lambda: {"example": example()},
+    "security": lambda: {"faults": faults(), "limits": limits()},
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
 }
 

@@ -261,10 +261,16 @@ def _compact(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+def _printable(text: str) -> str:
+    """The text on one line and without control characters: names of a model may hold commands to a terminal."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Left-aligned columns; the last one is not padded."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
+    lines = [[_printable(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for row in lines:
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         print("  ".join([*padded[:-1], row[-1]]))
 

@@ -59,7 +59,10 @@ def lower_file(
         if verify and report.lowered:
             _require_verified(data, model, source)
         contents = _missing_data(gate.external, source, destination, copy=copy_external)
-        contents[destination] = model.SerializeToString() if report.lowered else data
+        if report.lowered:
+            data = b""  # before the new file is in memory too
+            data = model.SerializeToString()
+        contents[destination] = data
     write_files(contents, None if described is None else (described, report.to_json().encode()))
     return report
 

@@ -21,6 +21,7 @@ from generators.plans import Plan
 from generators.protos import Choices
 from generators.transforms import Transform, reorder
 from poolgrad_lowering import LoweringResult, lower
+from poolgrad_lowering.errors import InvalidModelError
 from poolgrad_lowering.report import AnchorReport
 
 Array = npt.NDArray[Any]
@@ -81,7 +82,10 @@ def _verdict(anchor: AnchorReport) -> tuple[str, ...]:
 def check_mutant(plan: Plan, which: int, how: int) -> str:
     """What is lowered of a mutant of the plan's model gives the mutant's results; returns what became of it."""
     model = mutant(build(plan), which, how)
-    lowered = lower(model, target=plan.target, forward=plan.forward)
+    try:
+        lowered = lower(model, target=plan.target, forward=plan.forward)
+    except InvalidModelError:
+        return "mutants turned away"
     if not lowered.report.lowered:
         return "mutants refused"
     try:

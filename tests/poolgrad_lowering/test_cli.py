@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from pool_graphs import parse, torch_gradient
 from processes import environment
 
 import poolgrad_lowering
-from poolgrad_lowering import lower
+from poolgrad_lowering import Limits, lower
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.patterns import all_patterns
 from poolgrad_lowering.targets import TARGETS
@@ -87,6 +88,37 @@ def test_report(good: Path) -> None:
     found, expected = json.loads(report.read_text()), lower(GRADIENT).report.to_dict()
     del found["summary"]["seconds"], expected["summary"]["seconds"]
     assert found == expected
+
+
+@pytest.mark.parametrize("same", ["in", "out", "link"])
+def test_a_report_over_a_model(good: Path, same: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = good.with_name("out.onnx")
+    good.with_name("link.onnx").hardlink_to(good)
+    report = {"in": good, "out": out, "link": good.with_name("link.onnx")}[same]
+    assert main(["lower", str(good), "-o", str(out), "--report", str(report)]) == 2
+    assert "that is the model; give it a file of its own" in capsys.readouterr().err
+    assert good.read_bytes() == GRADIENT.SerializeToString()
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("limit", [field.name for field in fields(Limits)])
+def test_limits(good: Path, limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    flag = f"--{limit.replace('_', '-')}"
+    assert main(["inspect", str(good), flag, "1000000"]) == 0
+    assert main(["lower", str(good), "-o", str(good), flag, "-1"]) == 2
+    assert "more than -1" in capsys.readouterr().err
+
+
+def test_copy_external(good: Path) -> None:
+    (good.parent / "out").mkdir()
+    (good.parent / "w.bin").write_bytes(bytes(4))
+    model = ModelProto.FromString(GRADIENT.SerializeToString())
+    tensor = model.graph.initializer.add(name="W", data_type=1, dims=[1], data_location=1)
+    tensor.external_data.add(key="location", value="w.bin")
+    arguments = ["lower", str(saved(good, model)), "-o", str(good.parent / "out" / "m.onnx")]
+    assert main(arguments) == 2
+    assert main([*arguments, "--copy-external"]) == 0
+    assert (good.parent / "out" / "w.bin").read_bytes() == bytes(4)
 
 
 def test_strict(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,6 +248,15 @@ def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
     done = process("inspect", path, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "gr\\xf6\\xdfe" in done.stdout
+
+
+def test_names_that_would_command_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = ModelProto.FromString(GRADIENT.SerializeToString())
+    model.graph.node[-2].name = "\x1b[2Jsums\r\n"
+    main(["inspect", str(saved(tmp_path / "m.onnx", model))])
+    printed = capsys.readouterr().out
+    assert r"\x1b[2Jsums\r\n" in printed
+    assert printed.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize("command", ["patterns", "targets"])

@@ -102,7 +102,7 @@ def test_bad_input(original: str, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "cannot read" in capsys.readouterr().err
     (tmp_path / "text.onnx").write_text("no model", encoding="utf-8")
     assert main(["verify", str(tmp_path / "text.onnx"), original]) == 2
-    assert "is not an ONNX model" in capsys.readouterr().err
+    assert "does not parse as an ONNX model" in capsys.readouterr().err
 
 
 def test_a_reproducer_that_cannot_be_written(
