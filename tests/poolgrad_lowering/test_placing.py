@@ -122,6 +122,23 @@ def test_a_file_in_use_is_no_leftover(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"m": b"newer"}
 
 
+def test_taken_for_a_leftover_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process cleans up between the creation of the file and its lock."""
+    flock, locked = fcntl.flock, []
+
+    def clean_up_first(handle: int, how: int) -> None:
+        if not locked:
+            [fresh] = tmp_path.iterdir()
+            fresh.unlink()
+        locked.append(handle)
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", clean_up_first)
+    write_bytes(tmp_path / "m", b"new")
+    assert len(locked) == 2
+    assert contents(tmp_path) == {"m": b"new"}
+
+
 # -- what stands in the way
 
 
