@@ -88,8 +88,7 @@ def _computed_from(facts: Facts, recorded: Value) -> Node | None:
             return made if computed else None
         if made.is_a(*_ARITHMETIC) or facts.is_view(made):
             computed = computed or made.is_a(*_ARITHMETIC)
-            operands = (made.input(position) for position in range(len(made.proto.input)))
-            pending += [operand for operand in operands if operand is not None]
+            pending += [operand for operand in made.inputs if operand is not None]
     return None
 
 

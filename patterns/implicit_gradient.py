@@ -38,8 +38,7 @@ def _pool_before(value: Value | None) -> Node | None:
             continue
         if node.is_a("MaxPool"):
             return node
-        sources = [node.input(position) for position in range(len(node.proto.input))]
-        new = [source for source in sources if source not in seen]
+        new = [source for source in node.inputs if source not in seen]
         seen.update(new)
         pending.extend(new)
     return None

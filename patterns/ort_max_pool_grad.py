@@ -24,11 +24,11 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
 
     None for TensorFlow's operator of the same name, which has three inputs.
     """
-    if len(node.proto.input) == 3:
+    if len(node.inputs) == 3:
         return None
     grad, recorded, dx = node.input(0), node.input(1), node.output(0)
-    if len(node.proto.input) != 2 or grad is None or recorded is None or dx is None:
-        return refuse(Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has {} inputs", len(node.proto.input))
+    if len(node.inputs) != 2 or grad is None or recorded is None or dx is None:
+        return refuse(Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has {} inputs", len(node.inputs))
     found = indices(facts, recorded)
     if isinstance(found, Refusal):
         return found

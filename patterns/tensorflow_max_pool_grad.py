@@ -23,7 +23,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
 
     None for onnxruntime training's MaxPoolGrad, which has two inputs, and for a call of the model's own function.
     """
-    if len(node.proto.input) != 3 or facts.is_function(node):
+    if len(node.inputs) != 3 or facts.is_function(node):
         return None
     x, pooled, grad = node.input(0), node.input(1), node.input(2)
     if x is None or pooled is None or grad is None:

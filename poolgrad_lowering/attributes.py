@@ -38,16 +38,16 @@ def attribute(node: Node, name: str) -> Any:
     Strings come as `str`, lists as `list`, in whatever type they are stored; None is only what is absent, and what
     is there but cannot be read is `UNREADABLE`.
     """
-    for candidate in node.proto.attribute:
-        if candidate.name == name:
-            return _plain(candidate)
+    stored = node.attributes.get(name)
+    if stored is not None:
+        return _plain(stored)
     domain, op_type = node.op
     return _defaults(op_type, domain, min(node.scope.opsets.get(domain, 0), _NEWEST)).get(name)
 
 
 def has_attribute(node: Node, name: str) -> bool:
     """Whether the node itself carries the attribute."""
-    return any(candidate.name == name for candidate in node.proto.attribute)
+    return name in node.attributes
 
 
 def integers(node: Node, name: str) -> list[int] | None:

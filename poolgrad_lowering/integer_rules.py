@@ -91,7 +91,7 @@ def _equal_parts(data: Shape, outputs: list[str]) -> list[int]:
 def _int_concat(known: Known, node: Node) -> Shape | None:
     if integer(node, "axis") != 0:
         return None
-    parts = [input_integers(known, node, position) for position in range(len(node.proto.input))]
+    parts = [input_integers(known, node, position) for position in range(len(node.inputs))]
     if any(part is None for part in parts):
         return None
     return tuple(dim for part in parts if part is not None for dim in part)
@@ -111,7 +111,7 @@ def _int_multiply(known: Known, node: Node) -> Shape | None:
 def _int_product(known: Known, node: Node) -> Shape | None:
     data = input_integers(known, node, 0)
     kept = integer(node, "noop_with_empty_axes") and attribute(node, "axes") is None
-    whole = len(node.proto.input) == 1 and attribute(node, "axes") in (None, [0]) and not kept
+    whole = len(node.inputs) == 1 and attribute(node, "axes") in (None, [0]) and not kept
     return (size(data),) if data is not None and whole else None
 
 

@@ -31,9 +31,8 @@ def _recorded(site: Site, taken: set[str]) -> Site:
 
 
 def _add_output(pool: Node, taken: set[str]) -> Value:
-    """Write the second output into the node, and into the index."""
-    name = new_name(f"{pool.proto.output[0]}/indices", taken)
-    del pool.proto.output[1:]  # an absent output may be written as an empty name
-    pool.proto.output.append(name)
-    pool.scope.producers[name] = pool.position
+    """Name the second output of a node, which may have written it as absent."""
+    pooled = pool.proto.output[0]
+    name = new_name(f"{pooled}/indices", taken)
+    pool.name_outputs([pooled, name])
     return Value(pool.scope, name)

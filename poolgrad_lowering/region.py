@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from poolgrad_lowering.scopes import Node, Use, Value
+from poolgrad_lowering.scopes import Node, Value
 
 # What a dead reader leaves behind is removed only where running it had no effect but its outputs.
 _RANDOM = (
@@ -33,13 +33,12 @@ class Readers:
     def __init__(self, added: Iterable[Value]) -> None:
         self._lost: Counter[Value] = Counter()
         self._added = Counter(added)
-        self._gone: set[Use] = set()
+        self._gone: set[Node] = set()
 
     def take_out(self, node: Node) -> bool:
         """Count the node as gone; False where it is already."""
-        place = Use(node.scope, node.position)
-        known = place in self._gone
-        self._gone.add(place)
+        known = node in self._gone
+        self._gone.add(node)
         return not known
 
     def lose(self, value: Value) -> None:
@@ -58,16 +57,14 @@ class Region:
     `frontier` are the values that the dying nodes read and that live on.
     """
 
-    graph: nx.DiGraph[Use] = field(default_factory=nx.DiGraph)
+    graph: nx.DiGraph[Node] = field(default_factory=nx.DiGraph)
     initializers: set[Value] = field(default_factory=set)
     frontier: set[Value] = field(default_factory=set)
 
     @property
     def nodes(self) -> list[Node]:
         """The dying nodes in the order of the model."""
-        return [
-            use.scope.node(use.position) for use in sorted(self.graph.nodes, key=lambda u: (u.scope.path, u.position))
-        ]
+        return sorted(self.graph.nodes, key=lambda node: (node.scope.path, node.position))
 
 
 def dying_region(root: Node, readers: Readers) -> Region:
@@ -77,10 +74,8 @@ def dying_region(root: Node, readers: Readers) -> Region:
         node = pending.pop()
         if not readers.take_out(node):
             continue  # another site's root, which that site takes out
-        place = Use(node.scope, node.position)
-        region.graph.add_node(place)
-        for position in range(len(node.proto.input)):
-            value = node.input(position)
+        region.graph.add_node(node)
+        for value in node.inputs:
             if value is None:
                 continue
             readers.lose(value)
@@ -90,7 +85,7 @@ def dying_region(root: Node, readers: Readers) -> Region:
             elif maker is None:
                 region.initializers.add(value)
             else:
-                region.graph.add_edge(Use(maker.scope, maker.position), place)
+                region.graph.add_edge(maker, node)
                 pending.append(maker)
     region.frontier -= region.initializers
     region.frontier = {value for value in region.frontier if not _died(value, region)}
@@ -104,10 +99,9 @@ def _lives(value: Value, maker: Node | None, readers: Readers) -> bool:
         return value.name not in value.scope.initializers or value.name in value.scope.inputs
     if maker.op[0] or maker.op[1] in _EFFECTS:
         return True
-    outputs = (maker.output(position) for position in range(len(maker.proto.output)))
-    return any(output is not None and output != value and readers.left(output) for output in outputs)
+    return any(output is not None and output != value and readers.left(output) for output in maker.outputs)
 
 
 def _died(value: Value, region: Region) -> bool:
     maker = value.producer
-    return maker is not None and Use(maker.scope, maker.position) in region.graph
+    return maker is not None and maker in region.graph

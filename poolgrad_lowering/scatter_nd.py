@@ -27,7 +27,7 @@ def within_rows(scatter: Scatter) -> Scatter:
     node = scatter.recorded.origin.producer
     if node is None or not node.is_a("Concat"):
         return scatter
-    position = node.input(len(node.proto.input) - 1)
+    position = node.input(len(node.inputs) - 1)
     return scatter if position is None else replace(scatter, recorded=position)
 
 
@@ -63,8 +63,7 @@ def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bo
 
 def _joined_constants(facts: Facts, node: Node) -> npt.NDArray[Any] | None:
     """All inputs of a Concat along the last axis but the last one, joined."""
-    operands = [node.input(position) for position in range(len(node.proto.input) - 1)]
-    tables = [facts.table(operand) if operand is not None else None for operand in operands]
+    tables = [facts.table(operand) if operand is not None else None for operand in node.inputs[:-1]]
     known = [table for table in tables if table is not None]
     if not known or len(known) != len(tables) or any(table.shape[:-1] != known[0].shape[:-1] for table in known):
         return None

@@ -6,7 +6,9 @@ function. Subgraphs see the values of the scopes around them. `index` fills them
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import onnx
@@ -45,6 +47,7 @@ class Scope:
     by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     node_names: list[str] = field(default_factory=list)
     holder: int = -1
+    _nodes: dict[int, Node] = field(default_factory=dict)
 
     def defines(self, name: str) -> bool:
         """Whether the value is made in this scope, not captured from around it."""
@@ -70,8 +73,11 @@ class Scope:
         return LOCAL if local else domain, node.op_type
 
     def node(self, position: int) -> Node:
-        """The node at a position of the scope's node list."""
-        return Node(self, position, self.proto.node[position])
+        """The node at a position of the scope's node list: the same object whenever it is asked for."""
+        found = self._nodes.get(position)
+        if found is None:
+            found = self._nodes[position] = Node(self, position, self.proto.node[position])
+        return found
 
     @property
     def root(self) -> Scope:
@@ -134,22 +140,38 @@ class Value(NamedTuple):
         return self.name in self.scope.outputs
 
 
-class Node(NamedTuple):
-    """A node and its place."""
+class Node:
+    """A node and its place; `Scope.node` gives the one object for it. What is read of the protobuf is read once."""
 
-    scope: Scope
-    position: int
-    proto: onnx.NodeProto
+    def __init__(self, scope: Scope, position: int, proto: onnx.NodeProto) -> None:
+        self.scope = scope
+        self.position = position
+        self.proto = proto
 
-    @property
+    @cached_property
     def op(self) -> tuple[str, str]:
         """Domain (canonical) and op type."""
         return self.scope.operator(self.proto)
 
+    @cached_property
+    def attributes(self) -> dict[str, onnx.AttributeProto]:
+        """The attributes that the node itself carries."""
+        return {stored.name: stored for stored in reversed(self.proto.attribute)}
+
+    @cached_property
+    def inputs(self) -> tuple[Value | None, ...]:
+        """The values at the inputs, None where one is absent."""
+        return tuple(self.scope.resolve(name) for name in self.proto.input)
+
+    @cached_property
+    def outputs(self) -> tuple[Value | None, ...]:
+        """The values at the outputs, None where one is absent."""
+        return tuple(Value(self.scope, name) if name else None for name in self.proto.output)
+
     @property
     def label(self) -> str:
         """The node's name, or its first output where it has none: never empty for a valid node."""
-        return str(self.proto.name) or next((name for name in self.proto.output if name), "")
+        return str(self.proto.name) or next((value.name for value in self.outputs if value is not None), "")
 
     def is_a(self, *op_types: str) -> bool:
         """Whether it is one of these operators of the default domain.
@@ -158,14 +180,23 @@ class Node(NamedTuple):
         callers.
         """
         domain, op_type = self.op
-        return domain == "" and op_type in op_types and not any(stored.ref_attr_name for stored in self.proto.attribute)
+        return domain == "" and op_type in op_types and not self._depends_on_caller
+
+    @cached_property
+    def _depends_on_caller(self) -> bool:
+        return any(stored.ref_attr_name for stored in self.proto.attribute)
 
     def input(self, position: int) -> Value | None:
         """The value at an input, or None where it is absent."""
-        names = self.proto.input
-        return self.scope.resolve(names[position]) if position < len(names) else None
+        return self.inputs[position] if position < len(self.inputs) else None
 
     def output(self, position: int) -> Value | None:
         """The value at an output, or None where it is absent."""
-        names = self.proto.output
-        return Value(self.scope, names[position]) if position < len(names) and names[position] else None
+        return self.outputs[position] if position < len(self.outputs) else None
+
+    def name_outputs(self, names: Sequence[str]) -> None:
+        """Give the node these outputs, in the model and in the index."""
+        del self.proto.output[:]
+        self.proto.output.extend(names)
+        del self.outputs
+        self.scope.producers.update(dict.fromkeys(names, self.position))

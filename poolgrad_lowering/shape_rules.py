@@ -107,7 +107,7 @@ def _squeeze(known: Known, node: Node, _: Value) -> Shape | None:
     source = input_shape(known, node, 0)
     if source is None:
         return None
-    if len(node.proto.input) < 2 and not integers(node, "axes"):
+    if len(node.inputs) < 2 and not integers(node, "axes"):
         return (
             tuple(dim for dim in source if dim.static != 1) if all(dim.static is not None for dim in source) else None
         )
