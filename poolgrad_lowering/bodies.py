@@ -27,7 +27,7 @@ class Bodies:
             domain == DOMAIN for scope in index.scopes for domain, _ in scope.by_op
         )
         self._element_types: dict[str, int] = {}
-        self._made: dict[str, FunctionProto] = {}
+        self._made: dict[tuple[str, int], FunctionProto] = {}
 
     def require(self, op: str, element_type: int, scope: Scope) -> Refusal | None:
         """Have the body that a node of a scope would need at hand, or say why that cannot be."""
@@ -38,7 +38,7 @@ class Bodies:
                     Code.DIALECT_CONFLICT, "the model imports domain {} in version {}, not {}", DOMAIN, version, VERSION
                 )
         try:
-            body = function_body(op, self._index.opset, element_type)
+            body = self._body(op, element_type)
         except NoFunctionBodyError as error:
             return refuse(Code.OPSET, "{}", error)
         if op in self._present and self._present[op] != body:
@@ -52,13 +52,19 @@ class Bodies:
                 self._index.opset,
                 TensorProto.DataType.Name(first).lower(),
             )
-        if op not in self._present:
-            self._made[op] = body
         return None
 
     def missing(self, ops: Collection[str]) -> list[FunctionProto]:
         """The bodies of the required operators among `ops` that the model does not bring itself."""
-        return [body for op, body in self._made.items() if op in ops]
+        missing = [op for op in self._element_types if op in ops and op not in self._present]
+        return [self._body(op, self._element_types[op]) for op in missing]
+
+    def _body(self, op: str, element_type: int) -> FunctionProto:
+        """The body for this model, made once. Raises `NoFunctionBodyError`."""
+        key = op, element_type
+        if key not in self._made:
+            self._made[key] = function_body(op, self._index.opset, element_type)
+        return self._made[key]
 
 
 def import_dialect(scope: onnx.ModelProto | FunctionProto) -> None:

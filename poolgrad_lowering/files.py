@@ -52,17 +52,16 @@ def lower_file(
     model = parse_model(data, source)
     gate = Gate(limits, source)
     with naming(source):
-        report = lower_in_place(model, found, forward=forward, gate=gate)
+        outcome = lower_in_place(model, found, forward=forward, gate=gate)
+        lowered = gate.serialised(model) if outcome.changed else data
+    report = outcome.report(len(data), len(lowered))
     require_apart(gate.external, source, [destination, *([described] if described else [])])
     contents: dict[Path, Content] = {}
     if not (strict and report.refused):
         if verify and report.lowered:
             _require_verified(data, model, source)
         contents = _missing_data(gate.external, source, destination, copy=copy_external)
-        if report.lowered:
-            data = b""  # before the new file is in memory too
-            data = model.SerializeToString()
-        contents[destination] = data
+        contents[destination] = lowered
     write_files(contents, None if described is None else (described, report.to_json().encode()))
     return report
 
@@ -72,9 +71,11 @@ def inspect_file(
 ) -> Report:
     """What `lower_file` would do. Raises as it does; writes nothing."""
     found, source = find_target(target), Path(source)
-    model = parse_model(read_bytes(source, limits), source)
+    data = read_bytes(source, limits)
+    model, gate = parse_model(data, source), Gate(limits, source)
     with naming(source):
-        return lower_in_place(model, found, forward=forward, gate=Gate(limits, source))
+        outcome = lower_in_place(model, found, forward=forward, gate=gate)
+        return outcome.report(len(data), len(gate.serialised(model)) if outcome.changed else len(data))
 
 
 def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:

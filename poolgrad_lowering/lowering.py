@@ -35,6 +35,35 @@ class LoweringResult:
     report: Report
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a lowering did, as the report says it but for the sizes, which are counted where the model is written."""
+
+    target: str
+    anchors: tuple[AnchorReport, ...]
+    nodes_before: int
+    nodes_after: int
+    seconds: float
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was lowered."""
+        return any(anchor.status == "lowered" for anchor in self.anchors)
+
+    def report(self, bytes_before: int, bytes_after: int) -> Report:
+        """The report, with the sizes of the serialised model."""
+        return Report(
+            target=self.target,
+            anchors=self.anchors,
+            nodes_before=self.nodes_before,
+            nodes_after=self.nodes_after,
+            bytes_before=bytes_before,
+            bytes_after=bytes_after,
+            seconds=self.seconds,
+            broken_plugins=broken_plugins(),
+        )
+
+
 def lower(
     model: ModelProto, *, target: str = DEFAULT_TARGET, forward: bool = True, limits: Limits = DEFAULT_LIMITS
 ) -> LoweringResult:
@@ -46,7 +75,11 @@ def lower(
     found = find_target(target)
     lowered = ModelProto()
     lowered.CopyFrom(model)
-    return LoweringResult(lowered, lower_in_place(lowered, found, forward=forward, gate=Gate(limits)))
+    gate = Gate(limits)
+    bytes_before = len(gate.serialised(model))
+    outcome = lower_in_place(lowered, found, forward=forward, gate=gate)
+    bytes_after = len(gate.serialised(lowered)) if outcome.changed else bytes_before
+    return LoweringResult(lowered, outcome.report(bytes_before, bytes_after))
 
 
 def inspect(
@@ -56,10 +89,9 @@ def inspect(
     return lower(model, target=target, forward=forward, limits=limits).report
 
 
-def lower_in_place(model: ModelProto, target: Target, *, forward: bool, gate: Gate) -> Report:
+def lower_in_place(model: ModelProto, target: Target, *, forward: bool, gate: Gate) -> Outcome:
     """As `lower`, on the model itself. Raises `InvalidModelError`."""
     started = time.perf_counter()
-    bytes_before = gate.size(model)
     index = gate.index(model)
     facts = Facts(index)
     bodies = Bodies(index)
@@ -73,18 +105,8 @@ def lower_in_place(model: ModelProto, target: Target, *, forward: bool, gate: Ga
         sites, forwards = choose_forwards(facts, sites, target, bodies, taken)
     anchors = _describe_all(verdicts, sites)
     nodes_added = rewrite(index, facts, sites, forwards, bodies=bodies, taken=taken) if sites else 0
-    report = Report(
-        target=target.name,
-        anchors=anchors,
-        nodes_before=nodes_before,
-        nodes_after=nodes_before + nodes_added,
-        bytes_before=bytes_before,
-        bytes_after=gate.size(model),
-        seconds=time.perf_counter() - started,
-        broken_plugins=broken_plugins(),
-    )
-    logger.info("lowered %d of %d anchors for %s", len(report.lowered), len(anchors), target.name)
-    return report
+    logger.info("lowered %d of %d anchors for %s", len(sites), len(anchors), target.name)
+    return Outcome(target.name, anchors, nodes_before, nodes_before + nodes_added, time.perf_counter() - started)
 
 
 def _with_body(verdict: Site | Declined, bodies: Bodies) -> Site | Declined:

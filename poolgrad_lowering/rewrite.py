@@ -7,8 +7,8 @@ bytes and its order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, MutableSequence, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 import onnx
 from onnx import NodeProto
@@ -22,6 +22,11 @@ from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.judge import Site
 from poolgrad_lowering.region import Readers, Region, dying_region
 from poolgrad_lowering.scopes import Node, Scope, Value
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
+    _Entries = RepeatedCompositeFieldContainer[Any]
 
 
 def rewrite(
@@ -91,7 +96,7 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
         proto = scope.proto
         kept = {name for node in edit.written for name in node.output}
         gone = {name for position in edit.removed for name in proto.node[position].output} - kept
-        _edit_nodes(proto, edit)
+        _edit_nodes(proto.node, edit)
         _drop(proto.value_info, gone | edit.initializers)
         if isinstance(proto, onnx.GraphProto):
             _drop(proto.initializer, edit.initializers)
@@ -103,18 +108,33 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
         index.model.functions.extend(bodies.missing(written))
 
 
-def _edit_nodes(proto: onnx.GraphProto | onnx.FunctionProto, edit: _Edit) -> None:
-    """From the end, so that positions before stay right."""
-    for position in sorted(edit.removed | edit.inserted.keys(), reverse=True):
-        if position in edit.removed:
-            del proto.node[position]
-        for node in reversed(edit.inserted.get(position, ())):
-            proto.node.insert(position, node)
+def _edit_nodes(nodes: _Entries, edit: _Edit) -> None:
+    """New nodes before the positions that they were written for, removed ones gone."""
+    ranks = [2 * position + 1 for position in range(len(nodes))]
+    for position, written in edit.inserted.items():
+        nodes.extend(written)
+        ranks += [2 * position] * len(written)
+    behind = len(ranks) * 2
+    for position in edit.removed:
+        ranks[position] = behind
+    _sort_and_cut(nodes, ranks, len(edit.removed))
 
 
-def _drop(entries: MutableSequence[Any], names: Collection[str]) -> None:
-    for position in reversed([number for number, entry in enumerate(entries) if entry.name in names]):
-        del entries[position]
+def _drop(entries: _Entries, names: Collection[str]) -> None:
+    """The entries of these names gone."""
+    if names:
+        dropped = [entry.name in names for entry in entries]
+        _sort_and_cut(entries, dropped, sum(dropped))
+
+
+def _sort_and_cut(entries: _Entries, ranks: Sequence[int], surplus: int) -> None:
+    """Entries in the order of their ranks, less the last ones.
+
+    Sorting moves references; taking entries out or in one by one would move the whole list for each.
+    """
+    following = iter(ranks)
+    entries.sort(key=lambda _: next(following))
+    del entries[len(entries) - surplus :]
 
 
 def _maker(value: Value) -> Node:

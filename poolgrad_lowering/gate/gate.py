@@ -54,15 +54,16 @@ class Gate(Visitor):
         self._nodes = 0
         self._forms: dict[bytes, str] = {}  # attributes that are in order, as bytes: few forms, many nodes
 
-    def size(self, model: onnx.ModelProto) -> int:
-        """The bytes of the serialised model, which protobuf does not write beyond 2 GiB."""
+    def serialised(self, model: onnx.ModelProto) -> bytes:
+        """The bytes of a model, which protobuf does not write beyond 2 GiB."""
         try:
-            size = model.ByteSize()
+            data: bytes = model.SerializeToString()
         except EncodeError as error:
             raise InvalidModelError(Fault.TOO_LARGE, _MODEL, "protobuf cannot serialise it") from error
-        if size > self._limits.max_bytes:
-            raise InvalidModelError(Fault.TOO_LARGE, _MODEL, f"it has {size} bytes, more than {self._limits.max_bytes}")
-        return size
+        if len(data) > self._limits.max_bytes:
+            what = f"it has {len(data)} bytes, more than {self._limits.max_bytes}"
+            raise InvalidModelError(Fault.TOO_LARGE, _MODEL, what)
+        return data
 
     def index(self, model: onnx.ModelProto) -> ModelIndex:
         """The index of a model that is sound."""
