@@ -50,15 +50,19 @@ def has_attribute(node: Node, name: str) -> bool:
     return name in node.attributes
 
 
-def integers(node: Node, name: str) -> list[int] | None:
-    """An attribute that must be a list of integers; None where it is absent or something else."""
+def integers(node: Node, name: str, absent: list[int] | None = None) -> list[int] | None:
+    """An attribute that must be a list of integers; `absent` where it is absent, None where it is something else."""
     value = attribute(node, name)
+    if value is None:
+        return absent
     return value if isinstance(value, list) and all(isinstance(item, int) for item in value) else None
 
 
-def integer(node: Node, name: str) -> int | None:
-    """An attribute that must be an integer; None where it is absent or something else."""
+def integer(node: Node, name: str, absent: int | None = None) -> int | None:
+    """An attribute that must be an integer; `absent` where it is absent, None where it is something else."""
     value = attribute(node, name)
+    if value is None:
+        return absent
     return value if isinstance(value, int) else None
 
 

@@ -137,6 +137,8 @@ class Facts:
         derived = self._derived_shape(value, node) if node is not None else None
         if derived is not None and any(dim.coefficient < 0 for dim in derived):
             derived = None  # of a model that cannot run
+        if derived is not None and not any(map(is_opaque, derived)):
+            return derived
         declared = self.declared_shape(value)
         if derived is None and declared is None:
             inferred = self._inferred.get(value)

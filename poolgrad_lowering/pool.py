@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from poolgrad_lowering.attributes import attribute, integer, integers, text
+from poolgrad_lowering.attributes import integer, integers, text
 from poolgrad_lowering.dims import Dim
 from poolgrad_lowering.scopes import Node
 
@@ -59,18 +59,10 @@ class PoolAttributes:
         if not kernel:
             return None
         rank = len(kernel)
-        lists = {
-            name: default if attribute(node, name) is None else integers(node, name)
-            for name, default in (
-                ("strides", [1] * rank),
-                ("dilations", [1] * rank),
-                ("pads", [0] * 2 * rank),
-            )
-        }
-        strides, dilations, pads = lists["strides"], lists["dilations"], lists["pads"]
-        ceil, order = (
-            0 if attribute(node, name) is None else integer(node, name) for name in ("ceil_mode", "storage_order")
-        )
+        strides = integers(node, "strides", [1] * rank)
+        dilations = integers(node, "dilations", [1] * rank)
+        pads = integers(node, "pads", [0] * 2 * rank)
+        ceil, order = integer(node, "ceil_mode", 0), integer(node, "storage_order", 0)
         auto_pad = text(node, "auto_pad")
         if strides is None or dilations is None or pads is None or auto_pad not in _AUTO_PADS:
             return None
