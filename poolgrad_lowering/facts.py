@@ -21,6 +21,7 @@ from poolgrad_lowering.dims import Dim, Shape
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.inference import inferred_types
 from poolgrad_lowering.integer_rules import integer_rule
+from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.shape_rules import SHAPE_RULES, is_opaque
 from poolgrad_lowering.stored import all_bits_clear, bits_clear, small_array, stored_tensor
@@ -48,6 +49,7 @@ class Facts:
     def __init__(self, index: ModelIndex) -> None:
         self._index = index
         self._memo: dict[tuple[str, Value], Any] = {}
+        self._pools: dict[Node, PoolAttributes | None] = {}
         self._depth = 0
 
     def shape(self, value: Value) -> Shape | None:
@@ -82,6 +84,12 @@ class Facts:
     def is_zero(self, value: Value) -> bool:
         """Whether every element is proven to be +0.0 (all bits clear)."""
         return bool(self._once("zero", value, self._is_zero))
+
+    def pool(self, node: Node) -> PoolAttributes | None:
+        """The attributes of a MaxPool node, or None where they are malformed."""
+        if node not in self._pools:
+            self._pools[node] = PoolAttributes.read(node)
+        return self._pools[node]
 
     def is_function(self, node: Node) -> bool:
         """Whether the model itself defines the node's operator, so that its name says nothing."""

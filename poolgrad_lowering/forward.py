@@ -35,7 +35,7 @@ class ForwardPool(Pooled):
 
 def forward_pool(facts: Facts, node: Node) -> ForwardPool | Refusal:
     """What is known of a MaxPool node, or why no gradient of it can be lowered."""
-    attributes, x, pooled = PoolAttributes.read(node), node.input(0), node.output(1) or node.output(0)
+    attributes, x, pooled = facts.pool(node), node.input(0), node.output(1) or node.output(0)
     if attributes is None or x is None or pooled is None:
         return refuse(Code.POOL_ATTRIBUTES, "MaxPool '{}' has missing or malformed attributes", node.label)
     if attributes.storage_order:

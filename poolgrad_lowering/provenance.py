@@ -17,7 +17,6 @@ from poolgrad_lowering.attributes import integer
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dims import Dim, size
 from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.scopes import Node, Value
 from poolgrad_lowering.shape_rules import slice_bounds
 
@@ -183,11 +182,11 @@ def _is_plane_base(facts: Facts, base: Value, found: Indices, node: Node) -> boo
     rank = len(x_shape)
     bounds = slice_bounds(facts, slice_node, rank)
     unflattened = facts.shape(minuend) == facts.shape(found.argmax)
-    return unflattened and _counts_every_element(companion) and bounds == dict.fromkeys(range(2, rank), (0, 1))
+    return unflattened and _counts_every_element(facts, companion) and bounds == dict.fromkeys(range(2, rank), (0, 1))
 
 
-def _counts_every_element(node: Node) -> bool:
-    pool = PoolAttributes.read(node)
+def _counts_every_element(facts: Facts, node: Node) -> bool:
+    pool = facts.pool(node)
     if pool is None or pool.storage_order:
         return False
     padding = pool.begins + pool.ends if pool.auto_pad == "NOTSET" else ()

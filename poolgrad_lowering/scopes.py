@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 import onnx
@@ -141,32 +140,24 @@ class Value(NamedTuple):
 
 
 class Node:
-    """A node and its place; `Scope.node` gives the one object for it. What is read of the protobuf is read once."""
+    """A node and its place, read once: `Scope.node` gives the same object whenever it is asked for.
+
+    `op` is domain (canonical) and op type, `attributes` those that the node itself carries; of `inputs` and `outputs`
+    the absent ones are None.
+    """
+
+    __slots__ = ("_standard", "attributes", "inputs", "op", "outputs", "position", "proto", "scope")
 
     def __init__(self, scope: Scope, position: int, proto: onnx.NodeProto) -> None:
         self.scope = scope
         self.position = position
         self.proto = proto
-
-    @cached_property
-    def op(self) -> tuple[str, str]:
-        """Domain (canonical) and op type."""
-        return self.scope.operator(self.proto)
-
-    @cached_property
-    def attributes(self) -> dict[str, onnx.AttributeProto]:
-        """The attributes that the node itself carries."""
-        return {stored.name: stored for stored in reversed(self.proto.attribute)}
-
-    @cached_property
-    def inputs(self) -> tuple[Value | None, ...]:
-        """The values at the inputs, None where one is absent."""
-        return tuple(self.scope.resolve(name) for name in self.proto.input)
-
-    @cached_property
-    def outputs(self) -> tuple[Value | None, ...]:
-        """The values at the outputs, None where one is absent."""
-        return tuple(Value(self.scope, name) if name else None for name in self.proto.output)
+        self.op = scope.operator(proto)
+        self.attributes = {stored.name: stored for stored in reversed(proto.attribute)}
+        self.inputs = tuple([scope.resolve(name) for name in proto.input])
+        self.outputs = tuple([Value(scope, name) if name else None for name in proto.output])
+        depends_on_caller = any([stored.ref_attr_name for stored in proto.attribute])
+        self._standard = None if self.op[0] or depends_on_caller else self.op[1]
 
     @property
     def label(self) -> str:
@@ -179,12 +170,7 @@ class Node:
         A node of a function that takes an attribute from the function's caller is none: it has as many meanings as
         callers.
         """
-        domain, op_type = self.op
-        return domain == "" and op_type in op_types and not self._depends_on_caller
-
-    @cached_property
-    def _depends_on_caller(self) -> bool:
-        return any(stored.ref_attr_name for stored in self.proto.attribute)
+        return self._standard in op_types
 
     def input(self, position: int) -> Value | None:
         """The value at an input, or None where it is absent."""
@@ -198,5 +184,5 @@ class Node:
         """Give the node these outputs, in the model and in the index."""
         del self.proto.output[:]
         self.proto.output.extend(names)
-        del self.outputs
+        self.outputs = tuple(Value(self.scope, name) for name in names)
         self.scope.producers.update(dict.fromkeys(names, self.position))

@@ -32,6 +32,9 @@ class Known(Protocol):
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The value of a small constant, or None."""
 
+    def pool(self, node: Node) -> PoolAttributes | None:
+        """The attributes of a MaxPool node, or None where they are malformed."""
+
 
 def input_shape(known: Known, node: Node, position: int) -> Shape | None:
     """The shape of a node's input, or None."""
@@ -61,7 +64,7 @@ def opaque(value: Value, axis: int) -> Dim:
 
 def is_opaque(dim: Dim) -> bool:
     """Whether a symbol in it is not one of the model's own."""
-    return any(symbol.startswith("?") for symbol in dim.symbols)
+    return bool(dim.symbols) and any(symbol.startswith("?") for symbol in dim.symbols)
 
 
 def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
@@ -129,7 +132,7 @@ def _unsqueeze(known: Known, node: Node, _: Value) -> Shape | None:
 
 def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
     source = input_shape(known, node, 0)
-    pool = PoolAttributes.read(node)
+    pool = known.pool(node)
     if source is None or pool is None or len(source) != len(pool.kernel) + 2:
         return None
     pooled = node.output(0) or value
