@@ -9,7 +9,7 @@ NATIVE := CMakeLists.txt $(shell find runtime -name CMakeLists.txt -o -name '*.c
 PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-torch test-training fuzz check format sanitize docs clean
+.PHONY: help demo test test-long test-torch test-training fuzz check format sanitize docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,8 +71,19 @@ $(SANITIZED)/.ready: pyproject.toml $(NATIVE)
 docs: $(VENV)/.ready ## write the pages that are generated from the code's tables
 	$(BIN)/python docs/generate.py
 
+# Installed, not editable: what is measured is what a user has.
+BENCH := $(VENV)-bench
+bench: $(BENCH)/.ready ## measure everything beside other packages, and write docs/benchmarks.md (a large download)
+	$(BENCH)/bin/python benchmarks/run.py
+
+$(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(shell find poolgrad_lowering patterns runtime -name '*.py')
+	test -e $(BENCH)/bin/pip || { $(PYTHON) -m venv --without-pip $(BENCH) && \
+	  $(PYTHON) -m pip --python $(BENCH)/bin/python install --quiet --upgrade pip; }
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[ort]' -r benchmarks/requirements.txt
+	touch $@
+
 clean: ## remove environments and builds
-	rm -rf build $(VENV) $(SANITIZED) $(TRAINING) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build $(VENV) $(SANITIZED) $(TRAINING) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # venv without its pip: Debian packs ensurepip apart from python3, and the system's pip can fill it.
 $(BIN)/python:

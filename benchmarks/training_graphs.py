@@ -228,12 +228,12 @@ _SIZES = {
 """Nodes that each of the writer's methods of that name writes, everywhere in the model."""
 
 _IMPORT = helper.make_opsetid("example.blocks", 1)
-_BINARY = frozenset(("Add", "Mul", "Sub", "Max"))
+_BINARY = ("Add", "Mul", "Sub", "Max")
 _VECTOR = np.ones(PLANES[1], np.float32)
 _STATISTICS = {"weight": _VECTOR, "bias": _VECTOR, "running_mean": _VECTOR, "running_var": _VECTOR}
 _CONVOLUTION = {"pads": [1, 1, 1, 1], "kernel_shape": [3, 3], "strides": [1, 1], "group": PLANES[1]}
 _FILLER: list[tuple[str, dict[str, np.ndarray], dict[str, object]]] = [
-    *[(op_type, {}, {}) for op_type in ("Relu", "Sigmoid", "Tanh", "Abs", "Erf", *_BINARY, *_BINARY)],
+    *[(op_type, {}, {}) for op_type in ("Relu", "Sigmoid", "Tanh", "Abs", "Erf", "Sqrt", "Neg", *_BINARY * 2) * 4],
     ("LeakyRelu", {}, {"alpha": 0.1}),
     ("Conv", {"weight": np.ones([PLANES[1], 1, 3, 3], np.float32), "bias": _VECTOR}, _CONVOLUTION),
     ("BatchNormalization", _STATISTICS, {"epsilon": 1e-5, "momentum": 0.9}),

@@ -1,0 +1,54 @@
+"""One task in a process of its own, so that its memory is its own: `child.py TASK SOURCE DESTINATION`.
+
+Prints one line of JSON: `seconds` of the task, `imported` and `peak`, the largest resident set in MiB after importing
+what the task needs and after the task.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+Task = Callable[[str, str], object]
+
+
+def _load_and_save() -> Task:
+    import onnx
+
+    return lambda source, destination: onnx.save(onnx.load(source), destination)
+
+
+def _lower() -> Task:
+    from poolgrad_lowering.files import lower_file
+
+    return lower_file
+
+
+TASKS = {"load_and_save": _load_and_save, "lower": _lower}
+"""What imports everything for a task and gives it."""
+
+
+def _peak() -> float:
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    if found is None:
+        raise RuntimeError("/proc/self/status has no VmHWM: this needs Linux")
+    return int(found[1]) / 1024
+
+
+def main() -> None:
+    """Run the task that the command line names."""
+    name, source, destination = sys.argv[1:]
+    task, imported = TASKS[name](), _peak()
+    started = time.perf_counter()
+    task(source, destination)
+    seconds = time.perf_counter() - started
+    print(json.dumps({"seconds": seconds, "imported": imported, "peak": _peak()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""How things are measured: variants interleaved in rounds, medians with quartiles, ratios within a round.
+
+Knows nothing of what is measured. Numbers of one run belong together: a machine that is busy for a while slows the
+rounds of all variants alike, and a ratio is taken between neighbours of the same round.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Variants = Mapping[str, Callable[[], object]]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The wall times of one variant, in seconds, by round."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median of the rounds."""
+        return statistics.median(self.seconds)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """The lower and the upper quartile of the rounds."""
+        if len(self.seconds) < 2:
+            return self.seconds[0], self.seconds[0]
+        low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
+        return low, high
+
+    def ratio_to(self, other: Timing) -> float:
+        """The median, over the rounds, of this variant's time by the other's."""
+        return statistics.median(mine / theirs for mine, theirs in zip(self.seconds, other.seconds, strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Median and quartiles in seconds, and the number of rounds."""
+        low, high = self.quartiles
+        return {"median": self.median, "low": low, "high": high, "rounds": len(self.seconds)}
+
+
+def interleaved(variants: Variants, rounds: int) -> dict[str, Timing]:
+    """Time every variant once a round, after one round that does not count; the order turns from round to round."""
+    names = list(variants)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for name in names:
+        variants[name]()
+    for number in range(rounds):
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
+            seconds[name].append(_time(variants[name]))
+    return {name: Timing(tuple(times)) for name, times in seconds.items()}
+
+
+def _time(call: Callable[[], object]) -> float:
+    gc.collect()  # what one variant leaves behind is not for the next to clean up
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def run_process(command: Sequence[str]) -> None:
+    """Run a command to its end, output thrown away."""
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def in_child(task: str, *arguments: str | Path) -> dict[str, float]:
+    """Run a task of `child.py` in a process of its own: seconds, and peak memory in MiB with and without the work."""
+    child = Path(__file__).with_name("child.py")
+    command = [sys.executable, "-P", str(child), task, *map(str, arguments)]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    measured: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
+    return measured

@@ -1,0 +1,119 @@
+"""The page docs/benchmarks.md and its plots, from results. Measures nothing; says nothing that is not in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from plots import Bar, Point, bars, points
+from rewriters import POOLGRAD
+
+INTRODUCTION = """# Benchmarks
+
+`make bench` measures all of this in one run, writes the numbers to [benchmarks/results.json](benchmarks/results.json)
+and this page from them. Variants take turns in rounds; a row gives the median of the rounds with its quartiles, a ratio
+is the median of the ratios within the rounds.
+"""
+
+PASS = """## Lowering a file
+
+The graphs are made for the purpose: 1 % of the nodes are gradients, half of them `MaxPoolGrad`, half scatters onto
+zeros, and as many look like gradients and are none. The floor is reading the file and writing it again. The other
+packages work on the same file in the same process and do the same or less; where one is missing, it took more than a
+minute. Memory is the largest resident set of a process of its own, and what of it is there once everything is imported.
+"""
+
+SCALING = """## Growth
+
+The time of `lower_file` over what a graph has more of. All graphs but those of the first plot have 20,000 nodes; what
+is counted in the others stands in the place of other nodes. Dashed: the straight line through the points.
+"""
+
+PROCESS = """## Processes
+
+Starting the command, from the shell's point of view:
+"""
+
+
+def write_page(results: dict[str, Any], docs: Path) -> None:
+    """Write the page and its plots for the results of a run."""
+    plots = docs / "benchmarks"
+    sections = [
+        INTRODUCTION,
+        _table(("", ""), results["machine"].items()),
+        *(write(results[name], plots) for name, write in _SECTIONS.items() if name in results),
+    ]
+    (docs / "benchmarks.md").write_text("\n".join(sections), encoding="utf-8")
+
+
+def _pass(result: dict[str, Any], plots: Path) -> str:
+    parts = [PASS]
+    for case in result["cases"]:
+        nodes = f"{case['nodes']:,} nodes"
+        name = f"pass_{case['nodes']}.svg"
+        (plots / name).write_text(bars(f"Seconds, {nodes}", [_bar(row) for row in case["rows"]]), encoding="utf-8")
+        rows = (
+            (row["name"], row["does"], _seconds(row), f"{row['ratio']:.2f}", _memory(row["memory"]))
+            for row in case["rows"]
+        )
+        parts.append(f"### {nodes}, {case['sites']:,} gradients, {case['decoys']:,} others that look like them\n")
+        parts.append(f"![Seconds by package](benchmarks/{name})\n")
+        parts.append(_table(("package", "does", "seconds", "× floor", "MiB"), rows))
+    return "\n".join(parts)
+
+
+def _bar(row: dict[str, Any]) -> Bar:
+    own = row["name"].startswith(POOLGRAD.name)
+    return Bar(row["name"], row["median"], row["low"], row["high"], f"{row['median']:.3g} s", own)
+
+
+def _scaling(result: dict[str, Any], plots: Path) -> str:
+    for axis in result["axes"]:
+        entries = [Point(point["count"], point["median"], point["low"], point["high"]) for point in axis["points"]]
+        drawn = points(f"Seconds over {axis['name']}", entries, axis["slope"], axis["intercept"])
+        (plots / f"scaling_{axis['name']}.svg").write_text(drawn, encoding="utf-8")
+    images = " ".join(f"![{axis['name']}](benchmarks/scaling_{axis['name']}.svg)" for axis in result["axes"])
+    rows = (
+        (axis["name"], f"{axis['slope'] * 1e6:.1f}", f"{axis['off_line']:.0%}", _ends(axis["points"]))
+        for axis in result["axes"]
+    )
+    table = _table(("", "µs for one more", "farthest from the line", "from … to"), rows)
+    return "\n".join([SCALING, images + "\n", table])
+
+
+def _ends(points: Sequence[dict[str, Any]]) -> str:
+    first, last = points[0], points[-1]
+    return f"{first['count']:,}: {first['median']:.3f} s … {last['count']:,}: {last['median']:.3f} s"
+
+
+def _process(result: dict[str, Any], _: Path) -> str:
+    external = result["external"]
+    weights = (
+        f"A graph of 2,000 nodes with {external['bytes'] / 2**30:.0f} GiB of external weights is lowered in "
+        f"{external['seconds']:.3f} s; the process has {external['imported']:.0f} MiB after importing and "
+        f"{external['peak']:.0f} MiB at its peak.\n"
+    )
+    rows = ((f"`{row['name']}`", _seconds(row)) for row in result["start"])
+    return "\n".join([PROCESS, _table(("command", "seconds"), rows), weights])
+
+
+_SECTIONS: dict[str, Callable[[dict[str, Any], Path], str]] = {
+    "pass": _pass,
+    "scaling": _scaling,
+    "process": _process,
+}
+"""The page's parts in their order, by the name of their question."""
+
+
+def _seconds(row: dict[str, Any]) -> str:
+    return f"{row['median']:.3f} ({row['low']:.3f}–{row['high']:.3f})"
+
+
+def _memory(memory: dict[str, float] | None) -> str:
+    return "" if memory is None else f"{memory['peak']:.0f} (imported: {memory['imported']:.0f})"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"

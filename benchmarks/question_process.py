@@ -1,0 +1,64 @@
+"""What does a process cost: starting the command, and lowering a small graph that has 1 GiB of external weights?"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+from measuring import in_child, interleaved, run_process
+from onnx import TensorProto
+from training_graphs import Recipe, build
+
+ROUNDS = 15
+CHILDREN = 7
+WEIGHTS, WEIGHT = 64, 16 << 20
+"""Tensors with external data, and the bytes of each: 1 GiB."""
+
+
+def measure(work: Path) -> dict[str, Any]:
+    """Start-up per command, and the lowering with external weights."""
+    return {"start": _start(), "external": _external(work)}
+
+
+def _start() -> list[dict[str, Any]]:
+    poolgrad = shutil.which("poolgrad", path=str(Path(sys.executable).parent))
+    if poolgrad is None:
+        raise FileNotFoundError(f"there is no command poolgrad beside {sys.executable}")
+    commands = {
+        "python -c pass": [sys.executable, "-c", "pass"],
+        "poolgrad --help": [poolgrad, "--help"],
+        "poolgrad patterns": [poolgrad, "patterns"],
+        'python -c "import onnx"': [sys.executable, "-c", "import onnx"],
+    }
+    timings = interleaved(
+        {name: lambda command=command: run_process(command) for name, command in commands.items()},  # type: ignore[misc]
+        ROUNDS,
+    )
+    return [{"name": name, **timing.to_dict()} for name, timing in timings.items()]
+
+
+def _external(work: Path) -> dict[str, Any]:
+    source = work / "external.onnx"
+    with source.with_suffix(".weights").open("wb") as weights:
+        weights.truncate(WEIGHTS * WEIGHT)  # a file with a hole: nobody should read it
+    onnx.save(_with_external_weights(source.with_suffix(".weights").name), source)
+    runs = [in_child("lower", source, work / "external_lowered.onnx") for _ in range(CHILDREN)]
+    return {key: statistics.median(run[key] for run in runs) for key in runs[0]} | {"bytes": WEIGHTS * WEIGHT}
+
+
+def _with_external_weights(location: str) -> onnx.ModelProto:
+    model = build(Recipe.of_size(2_000))
+    for number in range(WEIGHTS):
+        tensor = model.graph.initializer.add(
+            name=f"classifier.{number}.weight",
+            data_type=TensorProto.FLOAT,
+            dims=[WEIGHT // 4],
+            data_location=TensorProto.EXTERNAL,
+        )
+        for key, value in (("location", location), ("offset", number * WEIGHT), ("length", WEIGHT)):
+            tensor.external_data.add(key=key, value=str(value))
+    return model

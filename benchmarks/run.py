@@ -1,0 +1,51 @@
+"""Runs the benchmarks: every question, or those named on the command line, then the page of all results so far."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import question_pass
+import question_process
+import question_scaling
+from machine import machine
+from page import write_page
+
+DOCS = Path(__file__).parent.parent / "docs"
+QUESTIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "pass": question_pass.measure,
+    "scaling": question_scaling.measure,
+    "process": question_process.measure,
+}
+
+logger = logging.getLogger("benchmarks")
+
+
+def main() -> None:
+    """Measure, and write docs/benchmarks/results.json, the plots and docs/benchmarks.md."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", nargs="*", metavar="QUESTION", help=f"of {', '.join(QUESTIONS)} (default: all)")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="the folder to write into (default: docs)")
+    options = parser.parse_args()
+    if unknown := set(options.questions) - set(QUESTIONS):
+        parser.error(f"no such question: {', '.join(sorted(unknown))}")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    stored = options.docs / "benchmarks" / "results.json"
+    stored.parent.mkdir(parents=True, exist_ok=True)
+    results = json.loads(stored.read_text(encoding="utf-8")) if options.questions and stored.exists() else {}
+    results["machine"] = machine()
+    for name in options.questions or QUESTIONS:
+        logger.info("measuring: %s", name)
+        with tempfile.TemporaryDirectory() as work:
+            results[name] = QUESTIONS[name](Path(work))
+    stored.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    write_page(results, options.docs)
+
+
+if __name__ == "__main__":
+    main()
