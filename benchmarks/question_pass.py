@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,7 @@ def _case(work: Path, nodes: int, rounds: int) -> dict[str, Any]:
     recipe = Recipe.of_size(nodes)
     onnx.save(build(recipe), source)
     rewriters = rewriters_for(nodes)
-    timings = interleaved(
-        {rewriter.name: lambda run=rewriter.run: run(source, destination) for rewriter in rewriters},  # type: ignore[misc]
-        rounds,
-    )
+    timings = interleaved({rewriter.name: partial(rewriter.run, source, destination) for rewriter in rewriters}, rounds)
     rows = [_row(rewriter, timings, source, destination) for rewriter in rewriters]
     return {"nodes": nodes, "sites": recipe.sites, "decoys": recipe.decoys, "rows": rows}
 

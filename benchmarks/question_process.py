@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,7 @@ def _start() -> list[dict[str, Any]]:
         "poolgrad patterns": [poolgrad, "patterns"],
         'python -c "import onnx"': [sys.executable, "-c", "import onnx"],
     }
-    timings = interleaved(
-        {name: lambda command=command: run_process(command) for name, command in commands.items()},  # type: ignore[misc]
-        ROUNDS,
-    )
+    timings = interleaved({name: partial(run_process, command) for name, command in commands.items()}, ROUNDS)
     return [{"name": name, **timing.to_dict()} for name, timing in timings.items()]
 
 

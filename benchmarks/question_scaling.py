@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,7 @@ def _axis(work: Path, name: str) -> dict[str, Any]:
     for count, source in zip(counts, sources.values(), strict=True):
         onnx.save(build(recipe(count)), source)
     timings = interleaved(
-        {key: lambda source=source: lower_file(source, work / "lowered.onnx") for key, source in sources.items()},  # type: ignore[misc]
-        ROUNDS,
+        {key: partial(lower_file, source, work / "lowered.onnx") for key, source in sources.items()}, ROUNDS
     )
     medians = [timing.median for timing in timings.values()]
     slope, intercept = statistics.linear_regression(counts, medians)

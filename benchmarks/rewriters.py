@@ -45,10 +45,10 @@ def _onnxscript(source: str, destination: str) -> None:
     from onnxscript import ir
     from onnxscript.rewriter import pattern
 
-    def gradient(op, dy, indices):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def gradient(op, dy, indices):
         return op.MaxPoolGrad(dy, indices, _allow_other_attributes=True)
 
-    def lowered(op, dy, indices, **_):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+    def lowered(op, dy, indices, **_):
         return op.MaxPool3DGradWithArgmax(dy, indices, _domain="npu")
 
     model = ir.load(source)

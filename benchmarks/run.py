@@ -34,7 +34,8 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.questions) - set(QUESTIONS):
         parser.error(f"no such question: {', '.join(sorted(unknown))}")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    logging.basicConfig(format="%(asctime)s %(message)s")
+    logger.setLevel(logging.INFO)
     stored = options.docs / "benchmarks" / "results.json"
     stored.parent.mkdir(parents=True, exist_ok=True)
     results = json.loads(stored.read_text(encoding="utf-8")) if options.questions and stored.exists() else {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
@@ -150,9 +151,7 @@ class _Writer:
         rows = self._write("Reshape", [local, "rows"], [planes, count], TensorProto.INT64)
         updates = self._write("Reshape", [grad, "rows"], [planes, count])
         canvas = self._write("Expand", [base, "canvas"], [planes, plane])
-        scattered = self._write(
-            "ScatterElements", [canvas, rows, updates], [planes, plane], axis=1, reduction="add"
-        )
+        scattered = self._write("ScatterElements", [canvas, rows, updates], [planes, plane], axis=1, reduction="add")
         self._join(self._write("Reshape", [scattered, "whole"], WHOLE))
 
     def _pool(self, **windows: Sequence[int]) -> tuple[str, str]:
@@ -260,7 +259,7 @@ def _chain(source: str, prefix: str, length: int = 10) -> list[NodeProto]:
     names = [source, *(f"{prefix}/Relu_{number}_output_0" for number in range(length))]
     return [
         helper.make_node("Relu", [before], [after], name=after.removesuffix("_output_0"))
-        for before, after in zip(names, names[1:], strict=False)
+        for before, after in pairwise(names)
     ]
 
 
