@@ -58,7 +58,7 @@ class Facts:
 
     def declared_shape(self, value: Value) -> Shape | None:
         """The shape that the model itself states for the value, or None."""
-        declared = value.scope.declared.get(value.name)
+        declared = value.scope.declared(value.name)
         return None if declared is None else read_shape(value, declared.type)
 
     def element_type(self, value: Value) -> int | None:
@@ -114,10 +114,10 @@ class Facts:
     # -- element types
 
     def _element_type(self, value: Value) -> int | None:
-        tensor = value.scope.initializers.get(value.name)
+        tensor = value.scope.initializer(value.name)
         if tensor is not None:
             return tensor.data_type
-        declared = value.scope.declared.get(value.name)
+        declared = value.scope.declared(value.name)
         if declared is not None and declared.type.tensor_type.elem_type:
             return declared.type.tensor_type.elem_type
         node = value.producer

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 import onnx
 from onnx import AttributeProto
 
-from poolgrad_lowering.scopes import LOCAL, Node, Scope, Use, canonical_domain
+from poolgrad_lowering.scopes import LOCAL, Node, Scope, Use, Value, canonical_domain
 
 
 class Visitor:
@@ -79,9 +79,9 @@ class ModelIndex:
             [value.name for value in graph.input] + [sparse.values.name for sparse in graph.sparse_initializer]
         )
         scope.outputs = frozenset(value.name for value in graph.output)
-        scope.initializers = {tensor.name: tensor for tensor in graph.initializer}
-        for values in (graph.value_info, graph.output, graph.input):
-            scope.declared.update((value.name, value) for value in values)
+        scope.initializers = {tensor.name: number for number, tensor in enumerate(graph.initializer)}
+        scope.interface = {value.name: value for value in (*graph.output, *graph.input)}
+        scope.value_infos = {value.name: number for number, value in enumerate(graph.value_info)}
         self._add_nodes(scope)
         return scope
 
@@ -89,13 +89,13 @@ class ModelIndex:
         path = f"function {function.domain}.{function.name}"
         scope = Scope(function, path, None, _opsets(function.opset_import), self._redefined)
         scope.inputs, scope.outputs = frozenset(function.input), frozenset(function.output)
-        scope.declared.update((value.name, value) for value in function.value_info)
+        scope.value_infos = {value.name: number for number, value in enumerate(function.value_info)}
         self._add_nodes(scope)
 
     def _add_nodes(self, scope: Scope) -> None:
         self.scopes.append(scope)
         self._visitor.opened(scope)
-        uses, positions = scope.uses, dict[tuple[str, str], list[int]]()
+        positions = dict[tuple[str, str], list[int]]()
         backward = False
         for position, node in enumerate(scope.proto.node):
             spelled = node.domain, node.op_type
@@ -103,19 +103,12 @@ class ModelIndex:
                 same = positions[spelled] = scope.by_op.setdefault(scope.operator(node), [])
             same.append(position)
             scope.node_names.append(node.name)
-            use = Use(scope, position)
-            for name in node.input:
-                if (readers := uses.get(name)) is not None:
-                    readers.append(use)
-                elif name:
-                    uses[name] = [use]
+            scope.readings.add(position, node.input)
             if attributes := node.attribute:
                 for name, graph in self._visitor.graphs_of(scope, position, attributes):
                     self._add_subgraph(scope, position, name, graph)
             backward |= self._add_outputs(scope, position, node.output)
-        for name in sorted(scope.outputs, key=str):
-            if not scope.defines(name):
-                uses.setdefault(name, []).append(Use(scope, -1))
+        scope.readings.add(-1, [name for name in sorted(scope.outputs, key=str) if not scope.defines(name)])
         self._visitor.closed(scope, backward=backward)
 
     def _add_outputs(self, scope: Scope, position: int, made: Iterable[str]) -> bool:
@@ -126,7 +119,7 @@ class ModelIndex:
                 continue
             if name in producers or name in scope.inputs or name in scope.initializers:
                 self._visitor.made_again(scope, position, name)
-            backward |= name in scope.uses
+            backward |= name in scope.readings.last or name in scope.captured
             producers[name] = position
         return backward
 
@@ -136,7 +129,7 @@ class ModelIndex:
         path = f"{scope.path}/{label}.{name}"
         inner = self._add_graph(graph, Scope(graph, path, scope, scope.opsets, self._redefined, holder=position))
         for captured in inner.captures():
-            scope.uses.setdefault(captured, []).extend(inner.uses.pop(captured))
+            scope.captured.setdefault(captured, []).extend(Value(inner, captured).uses)
 
     def _add_training(self, training: onnx.TrainingInfoProto, path: str) -> None:
         """What a training step reads of the main graph lives on, and initializers that it sets are no constants.
@@ -149,7 +142,7 @@ class ModelIndex:
         for name, graph in (("initialization", training.initialization), ("algorithm", training.algorithm)):
             scope = self._add_graph(graph, Scope(graph, f"{path}.{name}", main, main.opsets, self._redefined))
             for captured in scope.captures():
-                main.uses.setdefault(captured, []).extend(Use(main, -1) for _ in scope.uses.pop(captured))
+                main.captured.setdefault(captured, []).extend(Use(main, -1) for _ in Value(scope, captured).uses)
         del self.scopes[count:]
 
 

@@ -31,8 +31,8 @@ class Readers:
     """How many readers each value has left, while sites are taken out one after the other."""
 
     def __init__(self, added: Iterable[Value]) -> None:
-        self._lost: Counter[Value] = Counter()
         self._added = Counter(added)
+        self._left: dict[Value, int] = {}
         self._gone: set[Node] = set()
 
     def take_out(self, node: Node) -> bool:
@@ -43,11 +43,13 @@ class Readers:
 
     def lose(self, value: Value) -> None:
         """One reading of the value is gone."""
-        self._lost[value] += 1
+        self._left[value] = self.left(value) - 1
 
     def left(self, value: Value) -> int:
         """Readings by nodes that stay or were added, and by the scope's outputs."""
-        return len(value.uses) + value.is_output + self._added[value] - self._lost[value]
+        if value not in self._left:
+            self._left[value] = len(value.uses) + value.is_output + self._added[value]
+        return self._left[value]
 
 
 @dataclass

@@ -7,7 +7,7 @@ bytes and its order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -97,9 +97,9 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
         kept = {name for node in edit.written for name in node.output}
         gone = {name for position in edit.removed for name in proto.node[position].output} - kept
         _edit_nodes(proto.node, edit)
-        _drop(proto.value_info, gone | edit.initializers)
+        _drop(proto.value_info, scope.value_infos, gone | edit.initializers)
         if isinstance(proto, onnx.GraphProto):
-            _drop(proto.initializer, edit.initializers)
+            _drop(proto.initializer, scope.initializers, edit.initializers)
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
             import_dialect(scope.root.proto)
     if edits:
@@ -120,11 +120,14 @@ def _edit_nodes(nodes: _Entries, edit: _Edit) -> None:
     _sort_and_cut(nodes, ranks, len(edit.removed))
 
 
-def _drop(entries: _Entries, names: Collection[str]) -> None:
-    """The entries of these names gone."""
-    if names:
-        dropped = [entry.name in names for entry in entries]
-        _sort_and_cut(entries, dropped, sum(dropped))
+def _drop(entries: _Entries, positions: Mapping[str, int], names: Collection[str]) -> None:
+    """The entries of these names gone, which are at these positions."""
+    dropped = [positions[name] for name in names if name in positions]
+    if dropped:
+        ranks = [0] * len(entries)
+        for position in dropped:
+            ranks[position] = 1
+        _sort_and_cut(entries, ranks, len(dropped))
 
 
 def _sort_and_cut(entries: _Entries, ranks: Sequence[int], surplus: int) -> None:
@@ -148,6 +151,6 @@ def names(index: ModelIndex) -> set[str]:
     """Every value and node name of the model, so that new ones are new."""
     names: set[str] = set()
     for scope in index.scopes:
-        names.update(scope.producers, scope.initializers, scope.inputs, scope.declared)
+        names.update(scope.producers, scope.initializers, scope.inputs, scope.interface, scope.value_infos)
         names.update(scope.node_names)
     return names

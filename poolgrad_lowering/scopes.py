@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import onnx
 
+from poolgrad_lowering.readings import Readings
+
 GraphLike = onnx.GraphProto | onnx.FunctionProto
 
 _MAX_COPIES = 64
@@ -29,7 +31,8 @@ class Scope:
     """One name space of values: a graph or a function, with its place in the model.
 
     `path` is for people: `main`, `main/if_3.then_branch`, `function npu.Foo`. `holder` is the position in the parent of
-    the node that holds a subgraph, else -1.
+    the node that holds a subgraph, else -1. Numbers are positions in the lists of `proto`: what is not asked about
+    stays there.
     """
 
     proto: GraphLike
@@ -39,10 +42,12 @@ class Scope:
     redefined: frozenset[str]
     inputs: frozenset[str] = frozenset()
     outputs: frozenset[str] = frozenset()
-    initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
-    declared: dict[str, onnx.ValueInfoProto] = field(default_factory=dict)
+    initializers: dict[str, int] = field(default_factory=dict)
+    interface: dict[str, onnx.ValueInfoProto] = field(default_factory=dict)
+    value_infos: dict[str, int] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
-    uses: dict[str, list[Use]] = field(default_factory=dict)
+    readings: Readings = field(default_factory=Readings)
+    captured: dict[str, list[Use]] = field(default_factory=dict)
     by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     node_names: list[str] = field(default_factory=list)
     holder: int = -1
@@ -54,7 +59,8 @@ class Scope:
 
     def captures(self) -> list[str]:
         """The names that are read in this scope and not made in it: those of values around it, or of none."""
-        return [name for name in self.uses if not self.defines(name)]
+        read = dict.fromkeys((*self.readings.last, *self.captured))
+        return [name for name in read if not self.defines(name)]
 
     def resolve(self, name: str) -> Value | None:
         """The value that `name` means here, or None for the empty name and for names that nobody makes."""
@@ -64,6 +70,20 @@ class Scope:
                 return Value(scope, name)
             scope = scope.parent
         return None
+
+    def initializer(self, name: str) -> onnx.TensorProto | None:
+        """The initializer of this name."""
+        position = self.initializers.get(name)
+        if position is None or isinstance(self.proto, onnx.FunctionProto):
+            return None
+        return self.proto.initializer[position]
+
+    def declared(self, name: str) -> onnx.ValueInfoProto | None:
+        """What the scope declares of one of its values: as input, as output, or in between."""
+        if name in self.interface:
+            return self.interface[name]
+        position = self.value_infos.get(name)
+        return None if position is None else self.proto.value_info[position]
 
     def operator(self, node: onnx.NodeProto) -> tuple[str, str]:
         """Domain (canonical) and op type of one of the scope's nodes."""
@@ -131,7 +151,8 @@ class Value(NamedTuple):
     @property
     def uses(self) -> list[Use]:
         """Every reading by a node, captures included; graph outputs are not among them."""
-        return self.scope.uses.get(self.name, [])
+        own = [Use(self.scope, position) for position in self.scope.readings.of(self.name)]
+        return own + self.scope.captured.get(self.name, [])
 
     @property
     def is_output(self) -> bool:
@@ -156,7 +177,7 @@ class Node:
         self.attributes = {stored.name: stored for stored in reversed(proto.attribute)}
         self.inputs = tuple([scope.resolve(name) for name in proto.input])
         self.outputs = tuple([Value(scope, name) if name else None for name in proto.output])
-        depends_on_caller = any([stored.ref_attr_name for stored in proto.attribute])
+        depends_on_caller = any(stored.ref_attr_name for stored in proto.attribute)
         self._standard = None if self.op[0] or depends_on_caller else self.op[1]
 
     @property

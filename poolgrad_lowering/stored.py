@@ -20,7 +20,7 @@ def stored_tensor(value: Value) -> TensorProto | None:
         return None
     node = value.producer
     if node is None or not node.is_a("Constant"):
-        return value.scope.initializers.get(value.name)
+        return value.scope.initializer(value.name)
     tensor = attribute(node, "value")
     return tensor if isinstance(tensor, TensorProto) else None
 

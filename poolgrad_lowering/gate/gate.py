@@ -22,7 +22,7 @@ from poolgrad_lowering.gate.model import model_flaw
 from poolgrad_lowering.gate.operators import operator_flaw
 from poolgrad_lowering.gate.order import cycle_flaw
 from poolgrad_lowering.index import ModelIndex, Visitor, held_graphs
-from poolgrad_lowering.scopes import Scope
+from poolgrad_lowering.scopes import Scope, Value
 
 _MODEL = "the model"
 _LONG_FORM = 256
@@ -125,8 +125,8 @@ class Gate(Visitor):
         sparse = [tensor.values.name for tensor in graph.sparse_initializer]
         _require(names.twice([value.name for value in graph.input]), scope.path)
         _require(names.twice([tensor.name for tensor in graph.initializer] + sparse), scope.path)
-        for name, stored in scope.initializers.items():
-            self._check_tensor(scope, -1, name, stored)
+        for stored in graph.initializer:
+            self._check_tensor(scope, -1, stored.name, stored)
         for name, tensor in zip(sparse, graph.sparse_initializer, strict=True):
             self._check_sparse(scope, -1, name, tensor)
 
@@ -168,7 +168,7 @@ class Gate(Visitor):
 def _require_makers(root: Scope) -> None:
     """Nothing may be left that a root scope or what is in it reads, and nobody makes."""
     for name in root.captures():
-        use = root.uses[name][0]
+        use = Value(root, name).uses[0]
         where = _place(use.scope, use.position) if use.position >= 0 else f"{use.scope.path}, outputs or training"
         _turn_away(Flaw(Fault.UNMADE_VALUE, f"nothing makes the value {shown(name)}"), where)
 

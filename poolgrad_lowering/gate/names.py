@@ -31,8 +31,8 @@ def not_text(names: Iterable[str]) -> Flaw | None:
 
 def scope_names(scope: Scope) -> Iterable[str]:
     """All names of a scope."""
-    values = (scope.uses, scope.producers, scope.inputs, scope.outputs, scope.initializers, scope.declared)
-    return chain(*values, scope.node_names, *scope.by_op)
+    values = (scope.producers, scope.inputs, scope.outputs, scope.initializers, scope.value_infos)
+    return chain(scope.readings.last, *values, scope.node_names, *scope.by_op)
 
 
 def shadowing(scope: Scope) -> tuple[int, Flaw] | None:
