@@ -7,6 +7,7 @@ are silent, from ONNX's own shape inference, run once on a copy without weights.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
@@ -48,7 +49,7 @@ class Facts:
 
     def __init__(self, index: ModelIndex) -> None:
         self._index = index
-        self._memo: dict[tuple[str, Value], Any] = {}
+        self._memo: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
         self._pools: dict[Node, PoolAttributes | None] = {}
         self._depth = 0
 
@@ -67,7 +68,7 @@ class Facts:
 
     def assume_element_type(self, value: Value, element_type: int) -> None:
         """Tell the element type of a value that is yet to be written into the model."""
-        self._memo["element_type", value] = element_type
+        self._memo["element_type"][value] = element_type
 
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The value of a small constant: an initializer that no caller can override, or a Constant node."""
@@ -97,18 +98,18 @@ class Facts:
 
     def _once(self, fact: str, value: Value, compute: Callable[[Value], T]) -> T | None:
         """Compute a fact the first time it is asked for; a question inside its own answer (a cycle) is unknown."""
-        key = (fact, value)
-        if key in self._memo:
-            return self._memo[key]  # type: ignore[no-any-return]
+        known = self._memo[fact]
+        if value in known:
+            return known[value]  # type: ignore[no-any-return]
         if self._depth >= _MAX_DEPTH:
             return None
-        self._memo[key] = None
+        known[value] = None
         self._depth += 1
         try:
             result = compute(value)
         finally:
             self._depth -= 1
-        self._memo[key] = result
+        known[value] = result
         return result
 
     # -- element types
@@ -161,8 +162,10 @@ class Facts:
         """Whether the output has the input's elements in the same row-major order."""
         if node.is_a(*VIEW_OPS):
             return True
+        if not node.is_a("Expand"):
+            return False
         source, output = node.input(0), node.output(0)
-        if not node.is_a("Expand") or source is None or output is None:
+        if source is None or output is None:
             return False
         shape = self.shape(source)
         return shape is not None and shape == self.shape(output)  # exporters write Expands that change nothing

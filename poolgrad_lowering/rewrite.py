@@ -109,35 +109,18 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
 
 
 def _edit_nodes(nodes: _Entries, edit: _Edit) -> None:
-    """New nodes before the positions that they were written for, removed ones gone."""
-    ranks = [2 * position + 1 for position in range(len(nodes))]
-    for position, written in edit.inserted.items():
-        nodes.extend(written)
-        ranks += [2 * position] * len(written)
-    behind = len(ranks) * 2
-    for position in edit.removed:
-        ranks[position] = behind
-    _sort_and_cut(nodes, ranks, len(edit.removed))
+    """From the end, so that positions before stay right. Only references move: that is quick for any list."""
+    for position in sorted(edit.removed | edit.inserted.keys(), reverse=True):
+        if position in edit.removed:
+            del nodes[position]
+        for node in reversed(edit.inserted.get(position, ())):
+            nodes.insert(position, node)
 
 
 def _drop(entries: _Entries, positions: Mapping[str, int], names: Collection[str]) -> None:
     """The entries of these names gone, which are at these positions."""
-    dropped = [positions[name] for name in names if name in positions]
-    if dropped:
-        ranks = [0] * len(entries)
-        for position in dropped:
-            ranks[position] = 1
-        _sort_and_cut(entries, ranks, len(dropped))
-
-
-def _sort_and_cut(entries: _Entries, ranks: Sequence[int], surplus: int) -> None:
-    """Entries in the order of their ranks, less the last ones.
-
-    Sorting moves references; taking entries out or in one by one would move the whole list for each.
-    """
-    following = iter(ranks)
-    entries.sort(key=lambda _: next(following))
-    del entries[len(entries) - surplus :]
+    for position in sorted((positions[name] for name in names if name in positions), reverse=True):
+        del entries[position]
 
 
 def _maker(value: Value) -> Node:
