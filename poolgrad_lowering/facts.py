@@ -24,7 +24,7 @@ from poolgrad_lowering.inference import inferred_types
 from poolgrad_lowering.integer_rules import integer_rule
 from poolgrad_lowering.pool import PoolAttributes
 from poolgrad_lowering.scopes import Node, Value
-from poolgrad_lowering.shape_rules import SHAPE_RULES, is_opaque
+from poolgrad_lowering.shape_rules import ELEMENTWISE, SHAPE_RULES, is_opaque
 from poolgrad_lowering.stored import all_bits_clear, bits_clear, small_array, stored_tensor
 from poolgrad_lowering.type_rules import KEEPS_TYPE, stated_type
 
@@ -143,12 +143,15 @@ class Facts:
         if tensor is not None:
             return tuple(Dim(size) for size in tensor.dims) if min(tensor.dims, default=0) >= 0 else None
         node = value.producer
+        declared = self.declared_shape(value) if node is None or node.is_a(*ELEMENTWISE) else None
+        if declared is not None and all(dim.static is not None for dim in declared):
+            return declared
         derived = self._derived_shape(value, node) if node is not None else None
         if derived is not None and any(dim.coefficient < 0 for dim in derived):
             derived = None  # of a model that cannot run
         if derived is not None and not any(map(is_opaque, derived)):
             return derived
-        declared = self.declared_shape(value)
+        declared = declared or self.declared_shape(value)
         if derived is None and declared is None:
             inferred = self._inferred.get(value)
             return read_shape(value, inferred) if inferred is not None else self._passed(value, self.shape)

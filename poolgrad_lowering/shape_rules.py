@@ -249,6 +249,9 @@ def _concat(known: Known, node: Node, value: Value) -> Shape | None:
     return (*first[:axis], joined, *first[axis + 1 :])
 
 
+ELEMENTWISE = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
+"""Operators that leave every element where it is. Chains of them are long, so sizes that are declared end the search."""
+
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     **dict.fromkeys(("Cast", "CastLike", "Identity", "Neg", "Relu", "ScatterElements", "ScatterND"), _same),
     **dict.fromkeys(("Add", "Mod", "Mul", "Sub", "Where"), _broadcast),
