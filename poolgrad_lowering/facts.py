@@ -50,6 +50,7 @@ class Facts:
     def __init__(self, index: ModelIndex) -> None:
         self._index = index
         self._memo: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
+        self._functions = frozenset((function.domain, function.name) for function in index.model.functions)
         self._pools: dict[Node, PoolAttributes | None] = {}
         self._depth = 0
 
@@ -94,7 +95,7 @@ class Facts:
 
     def is_function(self, node: Node) -> bool:
         """Whether the model itself defines the node's operator, so that its name says nothing."""
-        return any((function.domain, function.name) == node.op for function in self._index.model.functions)
+        return node.op in self._functions
 
     def _once(self, fact: str, value: Value, compute: Callable[[Value], T]) -> T | None:
         """Compute a fact the first time it is asked for; a question inside its own answer (a cycle) is unknown."""

@@ -6,7 +6,9 @@ data.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 
 import onnx
 from onnx import AttributeProto
@@ -65,8 +67,17 @@ class ModelIndex:
             return []
         domain = canonical_domain(proto.domain)
         op = (domain or LOCAL, proto.name)
-        nodes = (scope.node(position) for scope in self.scopes for position in scope.by_op.get(op, ()))
+        nodes = (scope.node(position) for scope in self._scopes_with[op] for position in scope.by_op[op])
         return [node for node in nodes if node.proto.overload == proto.overload]
+
+    @cached_property
+    def _scopes_with(self) -> defaultdict[tuple[str, str], list[Scope]]:
+        """The scopes that have nodes of an operator."""
+        found = defaultdict[tuple[str, str], list[Scope]](list)
+        for scope in self.scopes:
+            for op in scope.by_op:
+                found[op].append(scope)
+        return found
 
     @property
     def opset(self) -> int:

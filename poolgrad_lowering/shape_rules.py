@@ -250,7 +250,7 @@ def _concat(known: Known, node: Node, value: Value) -> Shape | None:
 
 
 ELEMENTWISE = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
-"""Operators that leave every element where it is. Chains of them are long, so sizes that are declared end the search."""
+"""Operators that leave every element where it is. Chains of them are long: sizes that are declared end the search."""
 
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     **dict.fromkeys(("Cast", "CastLike", "Identity", "Neg", "Relu", "ScatterElements", "ScatterND"), _same),
