@@ -8,8 +8,15 @@ JOBS ?= $(shell nproc)
 NATIVE := CMakeLists.txt $(shell find runtime -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h' -o -name '*.map')
 PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks
 
+# A virtual environment without its own pip: Debian packs ensurepip apart from python3, and the system's pip can fill it.
+define make_environment
+$(PYTHON) -m venv --without-pip $(1)
+$(PYTHON) -m pip --python $(1)/bin/python install --quiet --upgrade pip
+endef
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-torch test-training fuzz check format sanitize docs bench clean
+.PHONY: help demo test test-long test-torch test-training test-matrix test-oldest test-asan test-ubsan test-tsan fuzz \
+  check format docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,9 +39,62 @@ test-training: $(TRAINING)/.ready ## the custom operators in onnxruntime-trainin
 	$(TRAINING)/bin/pytest -m "not long" tests/training tests/runtime/test_custom_ops.py
 
 $(TRAINING)/.ready: pyproject.toml $(NATIVE)
-	$(PYTHON) -m venv --without-pip $(TRAINING)
-	$(PYTHON) -m pip --python $(TRAINING)/bin/python install --quiet --upgrade pip
+	$(call make_environment,$(TRAINING))
 	$(TRAINING)/bin/python -m pip install --quiet --editable . --group test --group training
+	touch $@
+
+# One wheel beside each of these releases of onnxruntime; what is older than the oldest is refused when registering.
+MATRIX := $(VENV)-matrix
+OLDEST := 1.24.1
+SUPPORTED := $(OLDEST) 1.28.0 newest
+TOO_OLD := 1.23.2
+
+test-matrix: $(SUPPORTED:%=test-ort-%) test-ort-$(TOO_OLD) ## the runtime's tests on the releases of onnxruntime from the oldest to the newest
+
+test-oldest: test-ort-$(OLDEST) ## the runtime's tests on the oldest onnxruntime that has what the provider needs
+
+$(SUPPORTED:%=test-ort-%): RUNTIME_TESTS := tests/runtime
+test-ort-$(TOO_OLD): RUNTIME_TESTS := tests/runtime/test_old_onnxruntime.py
+.PHONY: $(SUPPORTED:%=test-ort-%) test-ort-$(TOO_OLD)
+$(SUPPORTED:%=test-ort-%) test-ort-$(TOO_OLD): test-ort-%: $(MATRIX)/%/.ready
+	$(MATRIX)/$*/bin/pytest $(RUNTIME_TESTS)
+
+$(MATRIX)/%/.ready: build/matrix/.built
+	$(call make_environment,$(MATRIX)/$*)
+	$(MATRIX)/$*/bin/python -m pip install --quiet --disable-pip-version-check --group test --upgrade \
+	  $(if $(filter newest,$*),onnxruntime,onnxruntime==$*)
+	$(MATRIX)/$*/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps \
+	  build/matrix/*.whl
+	$(MATRIX)/$*/bin/python -m pip install --quiet --disable-pip-version-check build/matrix/*.whl
+	touch $@
+
+build/matrix/.built: pyproject.toml $(NATIVE) $(shell find poolgrad_lowering patterns runtime -name '*.py')
+	rm -f build/matrix/*.whl
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir build/matrix -Cbuild-dir=build/matrix/cmake .
+	touch $@
+
+# Both libraries under a sanitizer, each kind with an environment and a build of its own. The interpreter that loads
+# them is not instrumented, so the sanitizer's own library is preloaded, and libstdc++ with it, or a thrown exception
+# finds no handler. TSAN sees of the interpreter and of onnxruntime only their calls into the C library.
+asan := address
+ubsan := undefined
+tsan := thread
+SANITIZER_OPTIONS := ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/runtime/tsan.supp:ignore_noninstrumented_modules=1:allocator_may_return_null=1
+SANITIZED_TESTS ?= tests/runtime
+
+test-asan: ## the runtime's tests with both libraries under the address sanitizer
+test-ubsan: ## the same under the sanitizer of undefined behaviour
+test-tsan: ## the same under the sanitizer of data races
+test-asan test-ubsan test-tsan: test-%: $(VENV)-%/.ready
+	LD_PRELOAD="$$(g++ -print-file-name=lib$*.so) $$(g++ -print-file-name=libstdc++.so)" $(SANITIZER_OPTIONS) \
+	  $(VENV)-$*/bin/python -P -m pytest $(SANITIZED_TESTS)
+
+SANITIZED := $(VENV)-asan $(VENV)-ubsan $(VENV)-tsan
+$(SANITIZED:%=%/.ready): $(VENV)-%/.ready: pyproject.toml $(NATIVE)
+	$(call make_environment,$(VENV)-$*)
+	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ort]' --group test \
+	  -Cbuild-dir=build/$* -Ccmake.define.POOLGRAD_SANITIZE=$($*) -Ccmake.build-type=Debug
 	touch $@
 
 MINUTES ?= 5
@@ -54,20 +114,6 @@ format: $(VENV)/.checked ## bring all sources into their format
 	$(BIN)/ruff format --quiet $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/clang-format -i $(filter %.cpp %.h,$(NATIVE))
 
-# The provider is loaded by an interpreter that is not instrumented, so the sanitizers' runtimes are preloaded;
-# libstdc++ too, or a thrown exception finds no handler.
-SANITIZED := $(VENV)-sanitize
-sanitize: $(SANITIZED)/.ready ## the runtime's tests with both libraries under address and undefined-behaviour sanitizers
-	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
-	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 $(SANITIZED)/bin/python -P -m pytest tests/runtime
-
-$(SANITIZED)/.ready: pyproject.toml $(NATIVE)
-	$(PYTHON) -m venv --without-pip $(SANITIZED)
-	$(PYTHON) -m pip --python $(SANITIZED)/bin/python install --quiet --upgrade pip
-	$(SANITIZED)/bin/python -m pip install --quiet '.[ort]' --group test -Cbuild-dir=build/sanitize \
-	  -Ccmake.define.POOLGRAD_SANITIZE=address,undefined -Ccmake.build-type=RelWithDebInfo
-	touch $@
-
 docs: $(VENV)/.ready ## write the pages that are generated from the code's tables
 	$(BIN)/python docs/generate.py
 
@@ -83,12 +129,10 @@ $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(shell fi
 	touch $@
 
 clean: ## remove environments and builds
-	rm -rf build $(VENV) $(SANITIZED) $(TRAINING) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build $(VENV) $(SANITIZED) $(TRAINING) $(MATRIX) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# venv without its pip: Debian packs ensurepip apart from python3, and the system's pip can fill it.
 $(BIN)/python:
-	$(PYTHON) -m venv --without-pip $(VENV)
-	$(PYTHON) -m pip --python $(BIN)/python install --quiet --upgrade pip
+	$(call make_environment,$(VENV))
 
 $(VENV)/.ready: pyproject.toml $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ort]' --group test

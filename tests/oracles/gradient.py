@@ -19,11 +19,14 @@ def pool_gradient(
     Args:
         x_shape: shape of the pooled tensor.
         dy: gradient of the pooled output, [N, C, *out].
-        indices: ONNX MaxPool's Indices: positions in the whole, row-major x; as many as dy has elements.
+        indices: ONNX MaxPool's Indices: positions in the whole, row-major x; of dy's shape.
 
     Raises:
+        ValueError: dy and indices have different shapes.
         IndexError: an index is outside x.
     """
+    if dy.shape != indices.shape:
+        raise ValueError(f"dy has shape {dy.shape}, the indices {indices.shape}")
     size = int(np.prod(x_shape, dtype=np.int64))
     if indices.size and (indices.min() < 0 or indices.max() >= size):
         raise IndexError(f"indices reach from {indices.min()} to {indices.max()}, x has {size} elements")

@@ -45,6 +45,11 @@ def test_index_outside(index: int) -> None:
         pool_gradient((1, 1, 4), np.ones((1, 1, 1), np.float32), np.array([[[index]]]))
 
 
+def test_other_shape() -> None:
+    with pytest.raises(ValueError, match=r"dy has shape \(1, 1, 2\), the indices \(1, 2, 1\)"):
+        pool_gradient((1, 1, 4), np.ones((1, 1, 2), np.float32), np.zeros((1, 2, 1), np.int64))
+
+
 MAX_POOL_GRAD = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[n,1,4] x, float[n,1,2] dy) => ({dx}) {{
         y, i = MaxPool <kernel_shape=[2], strides=[2]> (x)

@@ -1,4 +1,7 @@
-"""The library in an onnxruntime that is too old for it, which is made up here: it has a version and makes statuses."""
+"""The library in an onnxruntime that is too old for it.
+
+Most are made up here: they have a version and make statuses. `make test-matrix` installs a real one.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import onnxruntime
 import pytest
 
-from poolgrad_lowering.runtime import get_library_path
+from poolgrad_lowering.runtime import OnnxRuntimeMissingError, get_ep_name, get_library_path, register
+from poolgrad_lowering.runtime.registration import is_new_enough
 
 STATUS = 0x57A7
 GetApi = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)
@@ -59,3 +64,12 @@ def test_provider() -> None:
     assert messages == [
         "AclnnExecutionProvider needs onnxruntime 1.24.1 or newer, this is 1.23.2; pip install 'onnxruntime>=1.24.1'"
     ]
+
+
+@pytest.mark.skipif(is_new_enough(onnxruntime.__version__), reason="the installed onnxruntime is new enough")
+def test_installed_release() -> None:
+    release = onnxruntime.__version__
+    with pytest.raises(OnnxRuntimeMissingError, match=rf"onnxruntime {release} .*pip install 'onnxruntime>=1\.24\.1'"):
+        register()
+    with pytest.raises(Exception, match=rf"needs onnxruntime 1\.24\.1 or newer, this is {release}"):
+        onnxruntime.register_execution_provider_library(get_ep_name(), get_library_path())
