@@ -79,12 +79,12 @@ loop (float[N, C, H, W] x, int64 count) => (float[N, C, H, W] last) {{
 }}"""
 
 
-def model_of(text: str) -> onnx.ModelProto:
+def model_of(text: str, element_type: int = onnx.TensorProto.FLOAT) -> onnx.ModelProto:
     """The model of a graph's text, with the bodies of the operators it uses and a name for every node."""
     model = onnx.parser.parse_model(_HEADER + text)
     _name_nodes(model.graph, "")
     operators = [name for name in ("MaxPool3DWithArgmaxV2", "MaxPool3DGradWithArgmax") if name in text]
-    model.functions.extend(function_body(name, 20, onnx.TensorProto.FLOAT) for name in operators)
+    model.functions.extend(function_body(name, 20, element_type) for name in operators)
     return model
 
 

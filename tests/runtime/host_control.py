@@ -28,6 +28,10 @@ class HostLibrary:
         """The number of objects of this kind that are not released."""
         return int(self._library.aclnnHostLiveObjects(kind.encode()))
 
+    def live_objects(self) -> int:
+        """The number of objects of all kinds that are not released."""
+        return int(self._library.aclnnHostLiveObjects(None))
+
     def fail(self, function: str, nth: int, code: int) -> None:
         """Have the nth call from now of this function fail; 0: every call."""
         assert self._library.aclnnHostFail(function.encode(), nth, code) == 0

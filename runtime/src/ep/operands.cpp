@@ -55,6 +55,9 @@ Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t
   const Tensor tensor = TensorOf(ort, value);
   Require(tensor.argument.type == type,
           [&] { return "output " + std::to_string(index) + " is not of the type that the node makes"; });
+  // onnxruntime lets pass that its allocator had none.
+  Require(tensor.data != nullptr || shape.IsEmpty(),
+          [&] { return "there was no memory for output " + std::to_string(index) + ", " + ToString(shape); });
   return tensor;
 }
 

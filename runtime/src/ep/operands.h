@@ -16,7 +16,8 @@ struct Tensor {
 // Throws InvalidArgument if the input is missing or a scalar.
 Tensor Input(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t index);
 
-// An output of this shape, which is made here. Throws InvalidArgument if it is missing or not of `type`.
+// An output of this shape, which is made here. Throws InvalidArgument if it is missing or not of `type`, or
+// if there was no memory for it.
 Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t index, const Shape& shape,
               ort::ONNXTensorElementDataType type);
 

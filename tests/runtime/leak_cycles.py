@@ -1,0 +1,78 @@
+"""Making, running and ending sessions again and again, and what of the process grows by it.
+
+Runs in a process of its own: its functions are for `run_python`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from device_models import CHAIN, GRADIENT, POOL, image, model_of
+from failure_sweep import quiet_options
+from host_control import HostLibrary
+
+from poolgrad_lowering.runtime import create_session
+
+FEEDS = {"x": image(1, 2, 8, 8)}
+NODES = 100
+
+
+def measure_sessions(cycles: int) -> dict[str, int]:
+    """What sessions of NODES nodes, made, run and ended, let grow."""
+    model = _many_nodes().SerializeToString()
+
+    def cycle() -> None:
+        _open(model).run(None, FEEDS)
+
+    return _growth(cycle, cycles)
+
+
+def measure_runs(cycles: int) -> dict[str, int]:
+    """What Runs of one session, of three sizes in turn, let grow."""
+    session = _open(model_of(CHAIN).SerializeToString())
+    feeds = [{"x": image(1, 2, size, size)} for size in (4, 8, 6)]
+    turn = iter(range(10**9))
+    return _growth(lambda: session.run(None, feeds[next(turn) % len(feeds)]), cycles)
+
+
+def _open(model: bytes) -> Any:
+    return create_session(model, backend="host", session_options=quiet_options())
+
+
+def _many_nodes() -> Any:
+    """NODES nodes: pools of one x, each with its gradient."""
+    pairs = range(NODES // 2)
+    nodes = [f"y{i}, a{i} = {POOL} (x)\n g{i} = {GRADIENT} (x, y{i}, a{i})" for i in pairs]
+    total = f"sum = Sum ({', '.join(f'g{i}' for i in pairs)})"
+    text = "many (float[1, 2, 8, 8] x) => (float[1, 2, 8, 8] sum) {\n" + "\n".join([*nodes, total]) + "}"
+    return model_of(text)
+
+
+def _growth(cycle: Callable[[], object], cycles: int) -> dict[str, int]:
+    """By how many live objects of the library and bytes of resident memory the process grew over the last four of five
+    parts of the cycles; the first fills what is kept.
+    """
+    library = HostLibrary()
+    for _ in range(cycles // 5):
+        cycle()
+    objects, resident = _objects(library), _resident_bytes()
+    for _ in range(cycles - cycles // 5):
+        cycle()
+    return {"objects": _objects(library) - objects, "bytes": _resident_bytes() - resident}
+
+
+def _objects(library: HostLibrary) -> int:
+    gc.collect()
+    return library.live_objects()
+
+
+def _resident_bytes() -> int:
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what was freed and is only kept by malloc
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()

@@ -1,0 +1,33 @@
+"""Nothing grows with the number of sessions or Runs: no object of the device, no memory of the process."""
+
+from __future__ import annotations
+
+import pytest
+from device_process import STRICT
+from ep_process import run_python
+
+ENVIRONMENTS = {"host memory": {}, "device memory": STRICT}
+
+# Resident memory is counted in pages, and how full these are is malloc's affair: the same work again may need a few
+# hundred KiB more or less. A pointer lost in each of 100,000 Runs, or in each of 10,000 kernels with its plan, is more.
+TOLERANCE = 1 << 20
+
+
+def check_growth(measure: str, cycles: int, environment: str) -> None:
+    code = f"import leak_cycles; answer(leak_cycles.{measure}({cycles}))"
+    growth = run_python(code, **ENVIRONMENTS[environment])
+    assert growth["objects"] == 0
+    assert growth["bytes"] < TOLERANCE, growth
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize(("measure", "cycles"), [("measure_sessions", 50), ("measure_runs", 2000)])
+def test_a_little_work_leaves_nothing(measure: str, cycles: int, environment: str) -> None:
+    check_growth(measure, cycles, environment)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize(("measure", "cycles"), [("measure_sessions", 1000), ("measure_runs", 100_000)])
+def test_much_work_leaves_nothing(measure: str, cycles: int, environment: str) -> None:
+    check_growth(measure, cycles, environment)
