@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from device_process import STRICT
 from ep_process import run_python
@@ -9,8 +11,10 @@ from ep_process import run_python
 ENVIRONMENTS = {"host memory": {}, "device memory": STRICT}
 
 # Resident memory is counted in pages, and how full these are is malloc's affair: the same Runs again may need a few
-# hundred KiB more or less, the same sessions a few MiB. A pointer lost in each of 100,000 Runs, or a plan lost by one of
-# a hundred kernels of each of 1,000 sessions, is more.
+# hundred KiB more or less, the same sessions a few MiB. A pointer lost in each of 100,000 Runs is more, and so is a plan
+# lost by one of a hundred kernels of each of 1,000 sessions.
+# A sanitizer keeps what was freed, to find who still uses it: there, objects count alone.
+WITH_SANITIZER = "LD_PRELOAD" in os.environ
 TOLERANCES = {"measure_runs": 1 << 20, "measure_sessions": 4 << 20}
 
 
@@ -18,7 +22,7 @@ def check_growth(measure: str, cycles: int, environment: str) -> None:
     code = f"import leak_cycles; answer(leak_cycles.{measure}({cycles}))"
     growth = run_python(code, **ENVIRONMENTS[environment])
     assert growth["objects"] == 0
-    assert growth["bytes"] < TOLERANCES[measure], growth
+    assert growth["bytes"] < TOLERANCES[measure] or WITH_SANITIZER, growth
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
