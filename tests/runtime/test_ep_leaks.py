@@ -11,7 +11,7 @@ from ep_process import run_python
 ENVIRONMENTS = {"host memory": {}, "device memory": STRICT}
 
 # Resident memory is counted in pages, and how full these are is malloc's affair: the same Runs again may need a few
-# hundred KiB more or less, the same sessions a few MiB. A pointer lost in each of 100,000 Runs is more, and so is a plan
+# hundred KiB more or less, the same sessions a few MiB. A pointer lost in each of 100,000 Runs is more; so is a plan
 # lost by one of a hundred kernels of each of 1,000 sessions.
 # A sanitizer keeps what was freed, to find who still uses it: there, objects count alone.
 WITH_SANITIZER = "LD_PRELOAD" in os.environ
