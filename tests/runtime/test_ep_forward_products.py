@@ -27,6 +27,7 @@ for name, case in CASES.items():
             session = create_session(model, backend="{backend}")
             if not any(node.provider == get_ep_name() for node in assignment(session)):
                 wrong.append([name, indices, "not claimed"])
+                continue  # onnxruntime runs the body, by its own MaxPool, of which old releases do -inf otherwise
             x = values_with_ties(case.x_shape, values)
             y, argmax = case.expected(x)
             for _ in range(2):  # the second call reuses stream and buffers
@@ -72,6 +73,7 @@ def test_staged_calls(tmp_path: Path, soc: str) -> None:
 def test_plane_limits() -> None:
     """int32 numbers planes of up to 2^31 - 1 elements on every product; more only int64 does, on Ascend950."""
     code = """
+import onnxruntime
 from onnx import TensorProto
 from pool_models import POOL_2D, POOL_3D, PoolCase, pool_model
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
@@ -79,7 +81,11 @@ from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
 def is_claimed(op, width, index_type):
     case = PoolCase(op, (1, 1, 2, width), (2, 2), (2, 2), (0, 0), (1, 1))
     model = pool_model(op, case.attributes(index_type), 20, case.x_shape, index_type=index_type)
-    return any(node.provider == get_ep_name() for node in assignment(create_session(model, backend="host")))
+    options = onnxruntime.SessionOptions()
+    # Or onnxruntime folds what the body of a node that is not claimed makes of the size of a plane.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = create_session(model, backend="host", session_options=options)
+    return any(node.provider == get_ep_name() for node in assignment(session))
 
 answer([is_claimed(op, width, index_type) for op in (POOL_3D, POOL_2D) for width in (2**30 - 1, 2**30)
         for index_type in (TensorProto.INT32, TensorProto.INT64)])

@@ -189,7 +189,9 @@ def test_grad_input_whose_elements_share_memory(aclnn: Aclnn, strides: tuple[int
     assert (buffer == 7).all()
 
 
-@pytest.mark.skipif(hasattr(ctypes.CDLL(None), "__asan_init"), reason="the address sanitizer aborts instead")
+@pytest.mark.skipif(
+    any(hasattr(ctypes.CDLL(None), f"__{name}_init") for name in ("asan", "tsan")), reason="a sanitizer aborts instead"
+)
 def test_memory_for_a_packed_plane_runs_out(aclnn: Aclnn) -> None:
     """A plane of more bytes than there are addresses, expanded from one element, cannot be packed."""
     one = np.zeros((1, 1, 1, 1), np.float32)

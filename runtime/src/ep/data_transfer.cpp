@@ -7,10 +7,7 @@
 namespace poolgrad::ep {
 
 DataTransfer::DataTransfer(const EpContext& ort, const MemoryDomain& domain)
-    : ort::OrtDataTransferImpl{},
-      ort_(ort),
-      streams_(domain.streams),
-      stream_(std::make_shared<aclnn::Stream>(domain.backend)) {
+    : ort::OrtDataTransferImpl{}, ort_(ort), streams_(domain.streams), stream_(domain.copies) {
   ort_version_supported = ort.version;
   Release = ReleaseImpl;
   CanCopy = CanCopyImpl;

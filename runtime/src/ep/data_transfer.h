@@ -14,7 +14,6 @@ namespace poolgrad::ep {
 // starts, and is finished when CopyTensors returns.
 class DataTransfer : public ort::OrtDataTransferImpl {
  public:
-  // Throws std::runtime_error if there is no stream to copy on.
   DataTransfer(const EpContext& ort, const MemoryDomain& domain);
 
  private:
