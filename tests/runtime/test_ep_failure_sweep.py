@@ -41,8 +41,9 @@ RELEASES = {
 CREATORS = {"aclCreateTensor", "aclCreateIntArray"}
 # A tensor's memory: onnxruntime's allocators have no status, so the error is of the tensor, and the log has the cause.
 NO_MEMORY = "there was no memory for "
-# What no node does: copies of what is fed and fetched, and the wait at the end of a Run.
+# What no node does: copies of what is fed and fetched, on a stream of their own, and the wait at the end of a Run.
 BETWEEN_NODES = {
+    "aclrtCreateStream",
     "aclrtMallocHost",
     "aclrtCreateEventWithFlag",
     "aclrtMemcpyAsync",

@@ -7,7 +7,7 @@
 namespace poolgrad::ep {
 
 DataTransfer::DataTransfer(const EpContext& ort, const MemoryDomain& domain)
-    : ort::OrtDataTransferImpl{}, ort_(ort), streams_(domain.streams), stream_(domain.copies) {
+    : ort::OrtDataTransferImpl{}, ort_(ort), backend_(domain.backend), streams_(domain.streams) {
   ort_version_supported = ort.version;
   Release = ReleaseImpl;
   CanCopy = CanCopyImpl;
@@ -28,8 +28,9 @@ ort::OrtStatus* DataTransfer::CopyTensorsImpl(ort::OrtDataTransferImpl* self, co
   DataTransfer& transfer = *static_cast<DataTransfer*>(self);
   return Guard(transfer.ort_.api, [&] {
     transfer.streams_->Synchronize();
-    aclnn::StreamUse use(*transfer.stream_);
-    for (std::size_t i = 0; i < count; ++i) transfer.Copy(from[i], to[i]);
+    aclnn::Stream& stream = transfer.OwnStream();
+    aclnn::StreamUse use(stream);
+    for (std::size_t i = 0; i < count; ++i) transfer.Copy(stream, from[i], to[i]);
     use.End();
   });
 }
@@ -43,7 +44,13 @@ bool DataTransfer::IsOnHost(const ort::OrtMemoryDevice* memory) const {
   return ort_.ep_api.MemoryDevice_GetDeviceType(memory) == ort::OrtMemoryInfoDeviceType_CPU;
 }
 
-void DataTransfer::Copy(const ort::OrtValue* from, ort::OrtValue* to) {
+aclnn::Stream& DataTransfer::OwnStream() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stream_ == nullptr) stream_ = std::make_unique<aclnn::Stream>(backend_);
+  return *stream_;
+}
+
+void DataTransfer::Copy(aclnn::Stream& stream, const ort::OrtValue* from, ort::OrtValue* to) const {
   const TensorBytes source = BytesOf(ort_, from);
   const TensorBytes target = BytesOf(ort_, to);
   Require(source.size == target.size, [&] {
@@ -52,11 +59,11 @@ void DataTransfer::Copy(const ort::OrtValue* from, ort::OrtValue* to) {
   });
   if (source.size == 0) return;
   if (!IsOnDevice(ort_.ep_api.Value_GetMemoryDevice(from))) {
-    stream_->CopyToDevice(target.data, source.data, source.size);
+    stream.CopyToDevice(target.data, source.data, source.size);
   } else if (!IsOnDevice(ort_.ep_api.Value_GetMemoryDevice(to))) {
-    stream_->CopyToHost(target.data, source.data, source.size);
+    stream.CopyToHost(target.data, source.data, source.size);
   } else {
-    stream_->CopyOnDevice(target.data, source.data, source.size);
+    stream.CopyOnDevice(target.data, source.data, source.size);
   }
 }
 

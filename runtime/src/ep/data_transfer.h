@@ -4,6 +4,7 @@
 #define POOLGRAD_EP_DATA_TRANSFER_H_
 
 #include <memory>
+#include <mutex>
 
 #include "aclnn/stream_set.h"
 #include "ep/memory_domain.h"
@@ -25,11 +26,17 @@ class DataTransfer : public ort::OrtDataTransferImpl {
 
   bool IsOnDevice(const ort::OrtMemoryDevice* memory) const;
   bool IsOnHost(const ort::OrtMemoryDevice* memory) const;
-  void Copy(const ort::OrtValue* from, ort::OrtValue* to);
+  void Copy(aclnn::Stream& stream, const ort::OrtValue* from, ort::OrtValue* to) const;
+
+  // Made when first asked for, not when onnxruntime registers the provider: an error there leaves onnxruntime 1.24.1
+  // with devices that are gone. Throws std::runtime_error.
+  aclnn::Stream& OwnStream();
 
   EpContext ort_;
+  const aclnn::Backend& backend_;
   std::shared_ptr<aclnn::StreamSet> streams_;
-  std::shared_ptr<aclnn::Stream> stream_;  // where the copies are done
+  std::mutex mutex_;                       // of the making of the stream
+  std::unique_ptr<aclnn::Stream> stream_;  // where the copies are done
 };
 
 }  // namespace poolgrad::ep

@@ -16,9 +16,6 @@ OrtHandle<ort::OrtMemoryInfo> Describe(const EpContext& ort) {
 }  // namespace
 
 MemoryDomain::MemoryDomain(const EpContext& ort, const aclnn::Backend& backend)
-    : backend(backend),
-      streams(std::make_shared<aclnn::StreamSet>()),
-      copies(std::make_shared<aclnn::Stream>(backend)),
-      info(Describe(ort)) {}
+    : backend(backend), streams(std::make_shared<aclnn::StreamSet>()), info(Describe(ort)) {}
 
 }  // namespace poolgrad::ep
