@@ -1,5 +1,6 @@
 // The part of onnxruntime's C ABI that the execution provider and the custom ops use, as of API version 24
-// (onnxruntime 1.24). Custom ops, and all that they share with the provider, keep to what API 19 has.
+// (onnxruntime 1.24). Custom ops, and all that they share with the provider, keep to what API 19 has, or ask for the
+// version first.
 // onnxruntime's tables are append-only: a member keeps its slot in every later release, so what is declared
 // here fits all of them, and the official headers, which no Python package ships, are not needed to build.
 //
@@ -15,6 +16,7 @@ namespace poolgrad::ort {
 
 constexpr std::uint32_t kApiVersion = 24;
 constexpr std::uint32_t kOldestCustomOpApiVersion = 19;
+constexpr std::uint32_t kShapeReferenceApiVersion = 24;  // GetTensorElementTypeAndShapeDataReference
 
 // Slots [From, To) of a table, which hold members that are not used.
 template <std::size_t From, std::size_t To>
@@ -208,6 +210,9 @@ struct OrtApi {
   OrtStatus* (*GetSessionOptionsConfigEntries)(const OrtSessionOptions* options, OrtKeyValuePairs** out);
   Gap<380, 393> gap_380;
   OrtStatus* (*KernelInfo_GetOperatorType)(const OrtKernelInfo* info, char* out, std::size_t* size);
+  Gap<394, 414> gap_394;
+  OrtStatus* (*GetTensorElementTypeAndShapeDataReference)(const OrtValue* value, ONNXTensorElementDataType* type,
+                                                          const std::int64_t** dims, std::size_t* rank);
 };
 
 struct OrtEpFactory;
@@ -341,129 +346,130 @@ struct OrtCustomOp {
 };
 
 // X(table, member, slot): where onnxruntime has each member; slot n lies at byte 8n.
-#define POOLGRAD_ORT_SLOTS(X)                            \
-  X(OrtApiBase, GetApi, 0)                               \
-  X(OrtApiBase, GetVersionString, 1)                     \
-  X(OrtApi, CreateStatus, 0)                             \
-  X(OrtApi, GetErrorCode, 1)                             \
-  X(OrtApi, GetErrorMessage, 2)                          \
-  X(OrtApi, CreateCustomOpDomain, 26)                    \
-  X(OrtApi, CustomOpDomain_Add, 27)                      \
-  X(OrtApi, AddCustomOpDomain, 28)                       \
-  X(OrtApi, GetTensorMutableData, 51)                    \
-  X(OrtApi, CastTypeInfoToTensorInfo, 55)                \
-  X(OrtApi, CreateTensorTypeAndShapeInfo, 57)            \
-  X(OrtApi, SetTensorElementType, 58)                    \
-  X(OrtApi, SetDimensions, 59)                           \
-  X(OrtApi, GetTensorElementType, 60)                    \
-  X(OrtApi, GetDimensionsCount, 61)                      \
-  X(OrtApi, GetDimensions, 62)                           \
-  X(OrtApi, GetSymbolicDimensions, 63)                   \
-  X(OrtApi, GetTensorTypeAndShape, 65)                   \
-  X(OrtApi, KernelInfoGetAttribute_int64, 86)            \
-  X(OrtApi, KernelInfoGetAttribute_string, 87)           \
-  X(OrtApi, KernelContext_GetInput, 90)                  \
-  X(OrtApi, KernelContext_GetOutput, 91)                 \
-  X(OrtApi, ReleaseStatus, 93)                           \
-  X(OrtApi, ReleaseMemoryInfo, 94)                       \
-  X(OrtApi, ReleaseTypeInfo, 98)                         \
-  X(OrtApi, ReleaseTensorTypeAndShapeInfo, 99)           \
-  X(OrtApi, ReleaseCustomOpDomain, 101)                  \
-  X(OrtApi, KernelInfoGetAttributeArray_int64, 163)      \
-  X(OrtApi, KernelInfo_GetInputCount, 230)               \
-  X(OrtApi, KernelInfo_GetOutputCount, 231)              \
-  X(OrtApi, KernelInfo_GetInputTypeInfo, 234)            \
-  X(OrtApi, KernelInfo_GetOutputTypeInfo, 235)           \
-  X(OrtApi, HasSessionConfigEntry, 237)                  \
-  X(OrtApi, GetSessionConfigEntry, 238)                  \
-  X(OrtApi, KernelInfo_GetNodeName, 244)                 \
-  X(OrtApi, KernelInfo_GetLogger, 245)                   \
-  X(OrtApi, Logger_LogMessage, 247)                      \
-  X(OrtApi, ShapeInferContext_GetInputTypeShape, 268)    \
-  X(OrtApi, ShapeInferContext_GetAttribute, 269)         \
-  X(OrtApi, ShapeInferContext_SetOutputTypeShape, 270)   \
-  X(OrtApi, SetSymbolicDimensions, 271)                  \
-  X(OrtApi, ReadOpAttr, 272)                             \
-  X(OrtApi, GetValueInfoTypeInfo, 290)                   \
-  X(OrtApi, CreateKeyValuePairs, 295)                    \
-  X(OrtApi, AddKeyValuePair, 296)                        \
-  X(OrtApi, GetKeyValuePairs, 298)                       \
-  X(OrtApi, ReleaseKeyValuePairs, 300)                   \
-  X(OrtApi, HardwareDevice_Type, 307)                    \
-  X(OrtApi, HardwareDevice_VendorId, 308)                \
-  X(OrtApi, GetEpApi, 317)                               \
-  X(OrtApi, GetTensorSizeInBytes, 318)                   \
-  X(OrtApi, CreateMemoryInfo_V2, 320)                    \
-  X(OrtApi, Graph_GetNumNodes, 344)                      \
-  X(OrtApi, Graph_GetNodes, 345)                         \
-  X(OrtApi, Node_GetName, 349)                           \
-  X(OrtApi, Node_GetOperatorType, 350)                   \
-  X(OrtApi, Node_GetNumInputs, 353)                      \
-  X(OrtApi, Node_GetInputs, 354)                         \
-  X(OrtApi, Node_GetNumOutputs, 355)                     \
-  X(OrtApi, Node_GetOutputs, 356)                        \
-  X(OrtApi, Node_GetAttributeByName, 361)                \
-  X(OrtApi, GetSessionOptionsConfigEntries, 379)         \
-  X(OrtApi, KernelInfo_GetOperatorType, 393)             \
-  X(OrtEpApi, CreateEpDevice, 0)                         \
-  X(OrtEpApi, EpGraphSupportInfo_AddSingleNode, 3)       \
-  X(OrtEpApi, EpDevice_AddAllocatorInfo, 5)              \
-  X(OrtEpApi, Value_GetMemoryDevice, 7)                  \
-  X(OrtEpApi, MemoryDevice_GetDeviceType, 9)             \
-  X(OrtEpApi, MemoryDevice_GetVendorId, 11)              \
-  X(OrtEpApi, CreateHardwareDevice, 16)                  \
-  X(OrtEpApi, ReleaseHardwareDevice, 17)                 \
-  X(OrtEpApi, CreateKernelRegistry, 18)                  \
-  X(OrtEpApi, ReleaseKernelRegistry, 19)                 \
-  X(OrtEpApi, KernelRegistry_AddKernel, 20)              \
-  X(OrtEpApi, CreateKernelDefBuilder, 21)                \
-  X(OrtEpApi, ReleaseKernelDefBuilder, 22)               \
-  X(OrtEpApi, KernelDefBuilder_SetOperatorType, 23)      \
-  X(OrtEpApi, KernelDefBuilder_SetDomain, 24)            \
-  X(OrtEpApi, KernelDefBuilder_SetSinceVersion, 25)      \
-  X(OrtEpApi, KernelDefBuilder_SetExecutionProvider, 26) \
-  X(OrtEpApi, KernelDefBuilder_SetInputMemType, 27)      \
-  X(OrtEpApi, KernelDefBuilder_SetOutputMemType, 28)     \
-  X(OrtEpApi, KernelDefBuilder_Build, 32)                \
-  X(OrtEpApi, ReleaseKernelDef, 33)                      \
-  X(OrtEpApi, EpGraphSupportInfo_LookUpKernel, 41)       \
-  X(OrtEp, GetName, 1)                                   \
-  X(OrtEp, GetCapability, 2)                             \
-  X(OrtEp, OnRunStart, 8)                                \
-  X(OrtEp, OnRunEnd, 9)                                  \
-  X(OrtEp, CreateAllocator, 10)                          \
-  X(OrtEp, GetKernelRegistry, 13)                        \
-  X(OrtEpFactory, GetName, 1)                            \
-  X(OrtEpFactory, GetVendor, 2)                          \
-  X(OrtEpFactory, GetSupportedDevices, 3)                \
-  X(OrtEpFactory, CreateEp, 4)                           \
-  X(OrtEpFactory, ReleaseEp, 5)                          \
-  X(OrtEpFactory, GetVendorId, 6)                        \
-  X(OrtEpFactory, GetVersion, 7)                         \
-  X(OrtEpFactory, CreateAllocator, 9)                    \
-  X(OrtEpFactory, ReleaseAllocator, 10)                  \
-  X(OrtEpFactory, CreateDataTransfer, 11)                \
-  X(OrtEpFactory, IsStreamAware, 12)                     \
-  X(OrtAllocator, Alloc, 1)                              \
-  X(OrtAllocator, Free, 2)                               \
-  X(OrtAllocator, Info, 3)                               \
-  X(OrtDataTransferImpl, Release, 1)                     \
-  X(OrtDataTransferImpl, CanCopy, 2)                     \
-  X(OrtDataTransferImpl, CopyTensors, 3)                 \
-  X(OrtKernelImpl, Compute, 1)                           \
-  X(OrtKernelImpl, Release, 2)                           \
-  X(OrtCustomOp, GetName, 2)                             \
-  X(OrtCustomOp, GetExecutionProviderType, 3)            \
-  X(OrtCustomOp, GetInputType, 4)                        \
-  X(OrtCustomOp, GetInputTypeCount, 5)                   \
-  X(OrtCustomOp, GetOutputType, 6)                       \
-  X(OrtCustomOp, GetOutputTypeCount, 7)                  \
-  X(OrtCustomOp, KernelDestroy, 9)                       \
-  X(OrtCustomOp, GetInputCharacteristic, 10)             \
-  X(OrtCustomOp, GetOutputCharacteristic, 11)            \
-  X(OrtCustomOp, GetInputMemoryType, 12)                 \
-  X(OrtCustomOp, CreateKernelV2, 17)                     \
-  X(OrtCustomOp, KernelComputeV2, 18)                    \
+#define POOLGRAD_ORT_SLOTS(X)                               \
+  X(OrtApiBase, GetApi, 0)                                  \
+  X(OrtApiBase, GetVersionString, 1)                        \
+  X(OrtApi, CreateStatus, 0)                                \
+  X(OrtApi, GetErrorCode, 1)                                \
+  X(OrtApi, GetErrorMessage, 2)                             \
+  X(OrtApi, CreateCustomOpDomain, 26)                       \
+  X(OrtApi, CustomOpDomain_Add, 27)                         \
+  X(OrtApi, AddCustomOpDomain, 28)                          \
+  X(OrtApi, GetTensorMutableData, 51)                       \
+  X(OrtApi, CastTypeInfoToTensorInfo, 55)                   \
+  X(OrtApi, CreateTensorTypeAndShapeInfo, 57)               \
+  X(OrtApi, SetTensorElementType, 58)                       \
+  X(OrtApi, SetDimensions, 59)                              \
+  X(OrtApi, GetTensorElementType, 60)                       \
+  X(OrtApi, GetDimensionsCount, 61)                         \
+  X(OrtApi, GetDimensions, 62)                              \
+  X(OrtApi, GetSymbolicDimensions, 63)                      \
+  X(OrtApi, GetTensorTypeAndShape, 65)                      \
+  X(OrtApi, KernelInfoGetAttribute_int64, 86)               \
+  X(OrtApi, KernelInfoGetAttribute_string, 87)              \
+  X(OrtApi, KernelContext_GetInput, 90)                     \
+  X(OrtApi, KernelContext_GetOutput, 91)                    \
+  X(OrtApi, ReleaseStatus, 93)                              \
+  X(OrtApi, ReleaseMemoryInfo, 94)                          \
+  X(OrtApi, ReleaseTypeInfo, 98)                            \
+  X(OrtApi, ReleaseTensorTypeAndShapeInfo, 99)              \
+  X(OrtApi, ReleaseCustomOpDomain, 101)                     \
+  X(OrtApi, KernelInfoGetAttributeArray_int64, 163)         \
+  X(OrtApi, KernelInfo_GetInputCount, 230)                  \
+  X(OrtApi, KernelInfo_GetOutputCount, 231)                 \
+  X(OrtApi, KernelInfo_GetInputTypeInfo, 234)               \
+  X(OrtApi, KernelInfo_GetOutputTypeInfo, 235)              \
+  X(OrtApi, HasSessionConfigEntry, 237)                     \
+  X(OrtApi, GetSessionConfigEntry, 238)                     \
+  X(OrtApi, KernelInfo_GetNodeName, 244)                    \
+  X(OrtApi, KernelInfo_GetLogger, 245)                      \
+  X(OrtApi, Logger_LogMessage, 247)                         \
+  X(OrtApi, ShapeInferContext_GetInputTypeShape, 268)       \
+  X(OrtApi, ShapeInferContext_GetAttribute, 269)            \
+  X(OrtApi, ShapeInferContext_SetOutputTypeShape, 270)      \
+  X(OrtApi, SetSymbolicDimensions, 271)                     \
+  X(OrtApi, ReadOpAttr, 272)                                \
+  X(OrtApi, GetValueInfoTypeInfo, 290)                      \
+  X(OrtApi, CreateKeyValuePairs, 295)                       \
+  X(OrtApi, AddKeyValuePair, 296)                           \
+  X(OrtApi, GetKeyValuePairs, 298)                          \
+  X(OrtApi, ReleaseKeyValuePairs, 300)                      \
+  X(OrtApi, HardwareDevice_Type, 307)                       \
+  X(OrtApi, HardwareDevice_VendorId, 308)                   \
+  X(OrtApi, GetEpApi, 317)                                  \
+  X(OrtApi, GetTensorSizeInBytes, 318)                      \
+  X(OrtApi, CreateMemoryInfo_V2, 320)                       \
+  X(OrtApi, Graph_GetNumNodes, 344)                         \
+  X(OrtApi, Graph_GetNodes, 345)                            \
+  X(OrtApi, Node_GetName, 349)                              \
+  X(OrtApi, Node_GetOperatorType, 350)                      \
+  X(OrtApi, Node_GetNumInputs, 353)                         \
+  X(OrtApi, Node_GetInputs, 354)                            \
+  X(OrtApi, Node_GetNumOutputs, 355)                        \
+  X(OrtApi, Node_GetOutputs, 356)                           \
+  X(OrtApi, Node_GetAttributeByName, 361)                   \
+  X(OrtApi, GetSessionOptionsConfigEntries, 379)            \
+  X(OrtApi, KernelInfo_GetOperatorType, 393)                \
+  X(OrtApi, GetTensorElementTypeAndShapeDataReference, 414) \
+  X(OrtEpApi, CreateEpDevice, 0)                            \
+  X(OrtEpApi, EpGraphSupportInfo_AddSingleNode, 3)          \
+  X(OrtEpApi, EpDevice_AddAllocatorInfo, 5)                 \
+  X(OrtEpApi, Value_GetMemoryDevice, 7)                     \
+  X(OrtEpApi, MemoryDevice_GetDeviceType, 9)                \
+  X(OrtEpApi, MemoryDevice_GetVendorId, 11)                 \
+  X(OrtEpApi, CreateHardwareDevice, 16)                     \
+  X(OrtEpApi, ReleaseHardwareDevice, 17)                    \
+  X(OrtEpApi, CreateKernelRegistry, 18)                     \
+  X(OrtEpApi, ReleaseKernelRegistry, 19)                    \
+  X(OrtEpApi, KernelRegistry_AddKernel, 20)                 \
+  X(OrtEpApi, CreateKernelDefBuilder, 21)                   \
+  X(OrtEpApi, ReleaseKernelDefBuilder, 22)                  \
+  X(OrtEpApi, KernelDefBuilder_SetOperatorType, 23)         \
+  X(OrtEpApi, KernelDefBuilder_SetDomain, 24)               \
+  X(OrtEpApi, KernelDefBuilder_SetSinceVersion, 25)         \
+  X(OrtEpApi, KernelDefBuilder_SetExecutionProvider, 26)    \
+  X(OrtEpApi, KernelDefBuilder_SetInputMemType, 27)         \
+  X(OrtEpApi, KernelDefBuilder_SetOutputMemType, 28)        \
+  X(OrtEpApi, KernelDefBuilder_Build, 32)                   \
+  X(OrtEpApi, ReleaseKernelDef, 33)                         \
+  X(OrtEpApi, EpGraphSupportInfo_LookUpKernel, 41)          \
+  X(OrtEp, GetName, 1)                                      \
+  X(OrtEp, GetCapability, 2)                                \
+  X(OrtEp, OnRunStart, 8)                                   \
+  X(OrtEp, OnRunEnd, 9)                                     \
+  X(OrtEp, CreateAllocator, 10)                             \
+  X(OrtEp, GetKernelRegistry, 13)                           \
+  X(OrtEpFactory, GetName, 1)                               \
+  X(OrtEpFactory, GetVendor, 2)                             \
+  X(OrtEpFactory, GetSupportedDevices, 3)                   \
+  X(OrtEpFactory, CreateEp, 4)                              \
+  X(OrtEpFactory, ReleaseEp, 5)                             \
+  X(OrtEpFactory, GetVendorId, 6)                           \
+  X(OrtEpFactory, GetVersion, 7)                            \
+  X(OrtEpFactory, CreateAllocator, 9)                       \
+  X(OrtEpFactory, ReleaseAllocator, 10)                     \
+  X(OrtEpFactory, CreateDataTransfer, 11)                   \
+  X(OrtEpFactory, IsStreamAware, 12)                        \
+  X(OrtAllocator, Alloc, 1)                                 \
+  X(OrtAllocator, Free, 2)                                  \
+  X(OrtAllocator, Info, 3)                                  \
+  X(OrtDataTransferImpl, Release, 1)                        \
+  X(OrtDataTransferImpl, CanCopy, 2)                        \
+  X(OrtDataTransferImpl, CopyTensors, 3)                    \
+  X(OrtKernelImpl, Compute, 1)                              \
+  X(OrtKernelImpl, Release, 2)                              \
+  X(OrtCustomOp, GetName, 2)                                \
+  X(OrtCustomOp, GetExecutionProviderType, 3)               \
+  X(OrtCustomOp, GetInputType, 4)                           \
+  X(OrtCustomOp, GetInputTypeCount, 5)                      \
+  X(OrtCustomOp, GetOutputType, 6)                          \
+  X(OrtCustomOp, GetOutputTypeCount, 7)                     \
+  X(OrtCustomOp, KernelDestroy, 9)                          \
+  X(OrtCustomOp, GetInputCharacteristic, 10)                \
+  X(OrtCustomOp, GetOutputCharacteristic, 11)               \
+  X(OrtCustomOp, GetInputMemoryType, 12)                    \
+  X(OrtCustomOp, CreateKernelV2, 17)                        \
+  X(OrtCustomOp, KernelComputeV2, 18)                       \
   X(OrtCustomOp, InferOutputShapeFn, 19)
 
 #define POOLGRAD_ORT_CHECK_SLOT(table, member, slot) static_assert(offsetof(table, member) == 8 * (slot));

@@ -1,7 +1,6 @@
 #include "ep/memcpy_kernel.h"
 
 #include <utility>
-#include <vector>
 
 #include "ep/tensor_bytes.h"
 
@@ -10,15 +9,12 @@ namespace {
 
 // The output of a copy, of the input's shape, whatever its rank.
 ort::OrtValue* OutputLike(const OrtContext& ort, ort::OrtKernelContext* context, const ort::OrtValue* input) {
-  ort::OrtTensorTypeAndShapeInfo* created = nullptr;
-  Check(ort.api, ort.api.GetTensorTypeAndShape(input, &created));
-  const OrtHandle<ort::OrtTensorTypeAndShapeInfo> info(created, ort.api.ReleaseTensorTypeAndShapeInfo);
+  ort::ONNXTensorElementDataType type{};
+  const std::int64_t* dims = nullptr;
   std::size_t rank = 0;
-  Check(ort.api, ort.api.GetDimensionsCount(info.get(), &rank));
-  std::vector<std::int64_t> dims(rank);
-  Check(ort.api, ort.api.GetDimensions(info.get(), dims.data(), rank));
+  Check(ort.api, ort.api.GetTensorElementTypeAndShapeDataReference(input, &type, &dims, &rank));
   ort::OrtValue* output = nullptr;
-  Check(ort.api, ort.api.KernelContext_GetOutput(context, 0, dims.data(), rank, &output));
+  Check(ort.api, ort.api.KernelContext_GetOutput(context, 0, dims, rank, &output));
   Require(output != nullptr, "the output is missing");
   return output;
 }

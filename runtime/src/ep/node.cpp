@@ -1,5 +1,7 @@
 #include "ep/node.h"
 
+#include <algorithm>
+
 namespace poolgrad::ep {
 namespace {
 
@@ -36,6 +38,18 @@ std::vector<Argument> KernelArguments(const OrtContext& ort, const ort::OrtKerne
     arguments.push_back(ArgumentOf(ort, type));
   }
   return arguments;
+}
+
+OrtHandle<ort::OrtTensorTypeAndShapeInfo> InfoOf(const OrtContext& ort, const ort::OrtValue* tensor) {
+  ort::OrtTensorTypeAndShapeInfo* info = nullptr;
+  Check(ort.api, ort.api.GetTensorTypeAndShape(tensor, &info));
+  return {info, ort.api.ReleaseTensorTypeAndShapeInfo};
+}
+
+void RequireRank(std::size_t rank) {
+  Require(rank <= Shape::kMaxRank, [&] {
+    return "an argument has rank " + std::to_string(rank) + ", above " + std::to_string(Shape::kMaxRank);
+  });
 }
 
 void RequireCount(const char* what, std::size_t actual, std::size_t expected) {
@@ -120,11 +134,19 @@ Argument ReadArgument(const OrtContext& ort, const ort::OrtTensorTypeAndShapeInf
   Check(ort.api, ort.api.GetTensorElementType(info, &argument.type));
   Shape& shape = argument.shape;
   Check(ort.api, ort.api.GetDimensionsCount(info, &shape.rank));
-  if (shape.rank > Shape::kMaxRank) {
-    throw InvalidArgument("an argument has rank " + std::to_string(shape.rank) + ", above " +
-                          std::to_string(Shape::kMaxRank));
-  }
+  RequireRank(shape.rank);
   Check(ort.api, ort.api.GetDimensions(info, shape.dims.data(), shape.rank));
+  return argument;
+}
+
+Argument ReadArgument(const OrtContext& ort, const ort::OrtValue* tensor) {
+  if (ort.version < ort::kShapeReferenceApiVersion) return ReadArgument(ort, InfoOf(ort, tensor).get());
+  Argument argument;  // read in place: a Run allocates nothing for it
+  Shape& shape = argument.shape;
+  const std::int64_t* dims = nullptr;
+  Check(ort.api, ort.api.GetTensorElementTypeAndShapeDataReference(tensor, &argument.type, &dims, &shape.rank));
+  RequireRank(shape.rank);
+  std::copy_n(dims, shape.rank, shape.dims.begin());
   return argument;
 }
 

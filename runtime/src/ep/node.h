@@ -33,8 +33,9 @@ std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtNode* node,
 std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtKernelInfo* info, std::size_t count);
 std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtKernelInfo* info, std::size_t count);
 
-// Type and shape that `info` holds. Throws InvalidArgument if the rank is above Shape::kMaxRank.
+// Type and shape that `info` holds, or a tensor has. Throws InvalidArgument if the rank is above Shape::kMaxRank.
 Argument ReadArgument(const OrtContext& ort, const ort::OrtTensorTypeAndShapeInfo* info);
+Argument ReadArgument(const OrtContext& ort, const ort::OrtValue* tensor);
 
 }  // namespace poolgrad::ep
 

@@ -13,10 +13,7 @@ void* DataOf(const OrtContext& ort, const ort::OrtValue* value) {
 }
 
 Tensor TensorOf(const OrtContext& ort, const ort::OrtValue* value) {
-  ort::OrtTensorTypeAndShapeInfo* created = nullptr;
-  Check(ort.api, ort.api.GetTensorTypeAndShape(value, &created));
-  const OrtHandle<ort::OrtTensorTypeAndShapeInfo> info(created, ort.api.ReleaseTensorTypeAndShapeInfo);
-  return {ReadArgument(ort, info.get()), DataOf(ort, value)};
+  return {ReadArgument(ort, value), DataOf(ort, value)};
 }
 
 aclDataType AclType(ort::ONNXTensorElementDataType type) {
