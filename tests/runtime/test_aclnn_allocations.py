@@ -1,4 +1,6 @@
-"""A Run that finds a plan allocates nothing on the heap in the provider's own code."""
+"""A Run that finds a plan allocates nothing on the heap: not in the provider's own code, and no more in onnxruntime than
+for nodes of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,14 @@ from fake_cann import build_library
 
 SOURCE = Path(__file__).parent / "cpp" / "count_allocations.cpp"
 
-CODE = """
+COUNTER = """
 import ctypes, os
 counter = ctypes.CDLL(os.environ["LD_PRELOAD"])
-counter.StartCounting.argtypes = [ctypes.c_char_p]
+counter.StartCounting.argtypes = [ctypes.c_char_p, ctypes.c_bool]
 counter.StopCounting.restype = ctypes.c_long
+"""
 
+OWN = """
 from ep_models import Case, make_feeds, make_model, window
 from poolgrad_lowering.runtime import create_session
 {case}
@@ -25,7 +29,7 @@ session = create_session(make_model(case.op, case.attributes(), x=dims, grad=dim
 feeds, expected = make_feeds(case)
 
 def allocations(runs):
-    counter.StartCounting(b"libpoolgrad_ep")
+    counter.StartCounting(b"libpoolgrad_ep", False)
     for _ in range(runs):
         (y,) = session.run(None, feeds)
     count = counter.StopCounting()
@@ -43,10 +47,54 @@ CASES = {
 }
 
 
+# What a Run allocates for 20 nodes, but for what happens within the host library, which stands for a device.
+WHOLE = """
+import sys
+sys.path.insert(0, {benchmarks!r})
+import onnxruntime
+from node_models import GRADIENT, POOL, node_feeds, node_model
+from poolgrad_lowering.runtime import create_session
+
+SHAPE = [1, 1, 4, 4]
+
+def allocations(op_type, count):
+    model, feeds = node_model(op_type, count, SHAPE), node_feeds(op_type, SHAPE)
+    if op_type in (GRADIENT, POOL):
+        session = create_session(model, check_indices="0")
+    else:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    def count_one():
+        counter.StartCounting(b"libaclnn_host", True)
+        session.run(None, feeds)
+        return counter.StopCounting()
+    return min(count_one() for _ in range(10))
+
+answer({{op_type: allocations(op_type, 21) - allocations(op_type, 1) for op_type in ("Relu", GRADIENT, "MaxPool", POOL)}})
+"""
+
+counted = pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="counts by being preloaded itself")
+
+
+@pytest.fixture(scope="module")
+def counter(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("counter")
+    return str(build_library(folder / "libcount_allocations.so", SOURCE.read_text(encoding="utf-8")))
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="counts by being preloaded itself")
-def test_a_run_that_finds_a_plan_allocates_nothing(tmp_path: Path, case: str) -> None:
-    counter = build_library(tmp_path / "libcount_allocations.so", SOURCE.read_text(encoding="utf-8"))
-    first, later = run_python(CODE.format(case=case), LD_PRELOAD=str(counter))
+@counted
+def test_a_run_that_finds_a_plan_allocates_nothing(counter: str, case: str) -> None:
+    first, later = run_python(COUNTER + OWN.format(case=case), LD_PRELOAD=counter)
     assert first > 0
     assert later == 0
+
+
+@pytest.mark.parametrize("mode", ["lenient", "strict"])
+@counted
+def test_a_node_costs_onnxruntime_no_more_than_one_of_its_own(counter: str, mode: str) -> None:
+    benchmarks = str(Path(__file__).parents[2] / "benchmarks")
+    environment = {"ACLNN_HOST_STRICT": "1"} if mode == "strict" else {}
+    code = COUNTER + WHOLE.format(benchmarks=benchmarks)
+    counts = run_python(code, LD_PRELOAD=counter, **environment)
+    assert counts["MaxPool3DGradWithArgmax"] <= counts["Relu"]
+    assert counts["MaxPool3DWithArgmaxV2"] <= counts["MaxPool"]  # with its Indices: two outputs, too

@@ -1,4 +1,5 @@
-// Preloaded into a process: counts the heap allocations that one library makes, by itself or through the C++ library.
+// Preloaded into a process: counts the heap allocations that one library makes, by itself or through the C++ library, or
+// all those that it has no part in.
 #include <dlfcn.h>
 #include <execinfo.h>
 
@@ -14,14 +15,16 @@ void* __libc_realloc(void* memory, std::size_t size);
 
 namespace {
 
-const char* counted = nullptr;  // part of the library's file name; null: nothing is counted
+const char* library = nullptr;  // part of the library's file name; null: nothing is counted
+bool counts_others = false;     // not what the library makes, but what is made without it
 std::atomic<long> allocations{0};
 thread_local bool looking = false;
 
 bool Is(const char* file, const char* part) { return std::strstr(file, part) != nullptr; }
 
-// Whether the innermost frame that belongs neither to this library nor to those of the language is of the library.
-bool IsFromCountedLibrary() {
+// Whether the innermost frame that belongs neither to this library nor to those of the language is of the library; with
+// `anywhere`, whether any frame is.
+bool IsFromLibrary(bool anywhere) {
   void* frames[32];
   const int depth = backtrace(frames, 32);
   for (int i = 0; i < depth; ++i) {
@@ -29,15 +32,16 @@ bool IsFromCountedLibrary() {
     if (dladdr(frames[i], &place) == 0 || place.dli_fname == nullptr) continue;
     const char* file = place.dli_fname;
     if (Is(file, "count_allocations") || Is(file, "libstdc++") || Is(file, "libc.so")) continue;
-    return Is(file, counted);
+    if (Is(file, library)) return true;
+    if (!anywhere) return false;
   }
   return false;
 }
 
 void Count() {
-  if (counted == nullptr || looking) return;
+  if (library == nullptr || looking) return;
   looking = true;
-  if (IsFromCountedLibrary()) ++allocations;
+  if (IsFromLibrary(counts_others) != counts_others) ++allocations;
   looking = false;
 }
 
@@ -60,16 +64,17 @@ void* realloc(void* memory, std::size_t size) {
   return __libc_realloc(memory, size);
 }
 
-// From now on the allocations of the library of this name are counted.
-void StartCounting(const char* library) {
+// From now on the allocations of the library of this name are counted, or those that it has no part in.
+void StartCounting(const char* name, bool others) {
   void* frame[1];
   backtrace(frame, 1);  // allocates when it is called first
   allocations = 0;
-  counted = library;
+  counts_others = others;
+  library = name;
 }
 
 long StopCounting() {
-  counted = nullptr;
+  library = nullptr;
   return allocations;
 }
 }

@@ -1,0 +1,82 @@
+// The calls of aclnn that a gradient node makes in a Run which finds its plan, and nothing else: what is left of a Run's
+// time is onnxruntime's and the provider's.
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "abi/acl.h"
+
+namespace {
+
+constexpr std::array<aclDataType, 4> kTypes = {ACL_FLOAT, ACL_FLOAT, ACL_INT32, ACL_FLOAT};
+constexpr std::int64_t kElementBytes = 4;  // of each of them
+
+void Check(int code, const char* call) {
+  if (code == ACL_SUCCESS) return;
+  std::fprintf(stderr, "%s failed with %d: %s\n", call, code, aclGetRecentErrMsg());
+  std::abort();
+}
+
+aclIntArray* Triple(std::int64_t value) {
+  const std::array<std::int64_t, 3> values = {value, value, value};
+  return aclCreateIntArray(values.data(), values.size());
+}
+
+// A node's operands and plan. It lives as long as the process.
+struct Node {
+  std::array<aclTensor*, 4> tensors;  // gradOutput, self, indices, gradInput
+  std::array<void*, 4> memory;
+  aclOpExecutor* executor;
+};
+
+Node MakeNode(const std::array<std::int64_t, 5>& dims) {
+  const std::int64_t bytes = kElementBytes * dims[0] * dims[1] * dims[2] * dims[3] * dims[4];
+  Node node{};
+  for (std::size_t i = 0; i < node.tensors.size(); ++i) {
+    Check(aclrtMalloc(&node.memory[i], bytes, ACL_MEM_MALLOC_HUGE_FIRST), "aclrtMalloc");
+    Check(aclrtMemset(node.memory[i], bytes, 0, bytes), "aclrtMemset");
+    node.tensors[i] = aclCreateTensor(dims.data(), dims.size(), kTypes[i], nullptr, 0, ACL_FORMAT_NCDHW, dims.data(),
+                                      dims.size(), node.memory[i]);
+  }
+  std::uint64_t workspace_size = 0;
+  Check(aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize(node.tensors[0], node.tensors[1], node.tensors[2], Triple(1),
+                                                         Triple(1), Triple(0), Triple(1), false, node.tensors[3],
+                                                         &workspace_size, &node.executor),
+        "phase 1");
+  Check(aclSetAclOpExecutorRepeatable(node.executor), "aclSetAclOpExecutorRepeatable");
+  return node;
+}
+
+aclrtStream stream = nullptr;
+std::vector<Node> nodes;
+
+}  // namespace
+
+extern "C" {
+
+// Makes `count` nodes with windows of one element over planes of `height` by `width` elements. Ends the process where a
+// call fails.
+void MakeNodes(int count, std::int64_t height, std::int64_t width) {
+  Check(aclrtSetDevice(0), "aclrtSetDevice");
+  if (stream == nullptr) Check(aclrtCreateStream(&stream), "aclrtCreateStream");
+  while (nodes.size() < static_cast<std::size_t>(count)) nodes.push_back(MakeNode({1, 1, 1, height, width}));
+}
+
+// The calls of `runs` Runs. Where the device shares the host's memory, the stream is waited for after each node, else
+// once at the end of a Run.
+void CallAll(int runs, bool waits_for_each) {
+  for (int run = 0; run < runs; ++run) {
+    for (const Node& node : nodes) {
+      std::int32_t device = -1;
+      Check(aclrtGetDevice(&device), "aclrtGetDevice");
+      for (std::size_t i = 0; i < node.tensors.size(); ++i) {
+        Check(aclSetTensorAddr(node.executor, i, node.tensors[i], node.memory[i]), "aclSetTensorAddr");
+      }
+      Check(aclnnMaxPool3dWithArgmaxBackward(nullptr, 0, node.executor, stream), "phase 2");
+      if (waits_for_each) Check(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");
+    }
+    if (!waits_for_each) Check(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");
+  }
+}
+}
