@@ -19,6 +19,8 @@ std::size_t BlockBytes(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+std::uintptr_t AddressOf(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
+
 }  // namespace
 
 SessionMemory::~SessionMemory() {
@@ -32,38 +34,39 @@ SessionMemory::~SessionMemory() {
 void* SessionMemory::Allocate(std::size_t bytes) {
   const std::size_t block_bytes = BlockBytes(bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
-  void* memory = TakeIdle(block_bytes);
-  if (memory == nullptr) {
-    Block block = AllocateBlock(block_bytes);
-    memory = block.memory.get();
-    used_bytes_ += block.bytes;
-    used_.emplace(memory, std::move(block));
-  }
+  Blocks::node_type block = TakeIdle(block_bytes);
+  if (block.empty()) block = NodeOf(AllocateBlock(block_bytes));
+  void* memory = block.mapped().memory.get();
+  used_bytes_ += block.mapped().bytes;
+  block.key() = AddressOf(memory);
+  used_.insert(std::move(block));
   peak_bytes_ = std::max(peak_bytes_, used_bytes_);
   return memory;
 }
 
 void SessionMemory::Free(void* memory) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = used_.find(memory);
-  if (found == used_.end()) return;
-  const std::size_t bytes = found->second.bytes;
+  Blocks::node_type block = used_.extract(AddressOf(memory));
+  if (block.empty()) return;
+  const std::size_t bytes = block.mapped().bytes;
   used_bytes_ -= bytes;
   idle_bytes_ += bytes;
-  idle_.emplace(bytes, std::move(found->second));
-  used_.erase(found);
+  block.key() = bytes;
+  idle_.insert(std::move(block));
 }
 
-// A block that is not twice as large as it has to be, or null.
-void* SessionMemory::TakeIdle(std::size_t bytes) {
+// A block that is not twice as large as it has to be, or none.
+SessionMemory::Blocks::node_type SessionMemory::TakeIdle(std::size_t bytes) {
   const auto found = idle_.lower_bound(bytes);
-  if (found == idle_.end() || found->first / 2 > bytes) return nullptr;
-  void* memory = found->second.memory.get();
-  idle_bytes_ -= found->first;
-  used_bytes_ += found->first;
-  used_.emplace(memory, std::move(found->second));
-  idle_.erase(found);
-  return memory;
+  if (found == idle_.end() || found->first / 2 > bytes) return {};
+  idle_bytes_ -= found->second.bytes;
+  return idle_.extract(found);
+}
+
+SessionMemory::Blocks::node_type SessionMemory::NodeOf(Block block) {
+  Blocks blocks;
+  blocks.emplace(0, std::move(block));
+  return blocks.extract(blocks.begin());
 }
 
 SessionMemory::Block SessionMemory::AllocateBlock(std::size_t bytes) {

@@ -3,10 +3,10 @@
 #define POOLGRAD_ACLNN_DEVICE_MEMORY_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 
 #include "aclnn/device_buffer.h"
 #include "aclnn/stream.h"
@@ -42,14 +42,19 @@ class SessionMemory : public DeviceMemory {
     MemoryHandle memory;
   };
 
-  void* TakeIdle(std::size_t bytes);
+  // By address where they are used, by size where they are idle: of one type, so that a block goes from one to the
+  // other and nothing is allocated.
+  using Blocks = std::multimap<std::uintptr_t, Block>;
+
+  Blocks::node_type TakeIdle(std::size_t bytes);
+  static Blocks::node_type NodeOf(Block block);
   Block AllocateBlock(std::size_t bytes);
   void ReleaseIdle();
 
   std::shared_ptr<Stream> stream_;
   std::mutex mutex_;
-  std::unordered_map<void*, Block> used_;
-  std::multimap<std::size_t, Block> idle_;  // by size
+  Blocks used_;
+  Blocks idle_;
   std::size_t used_bytes_ = 0;
   std::size_t idle_bytes_ = 0;
   std::size_t peak_bytes_ = 0;  // most that was in use

@@ -1,21 +1,23 @@
 #include "aclnn/stream_set.h"
 
-#include <algorithm>
 #include <exception>
+#include <iterator>
 
 namespace poolgrad::aclnn {
 
 std::shared_ptr<Stream> StreamSet::Create(const Backend& backend) {
   auto stream = std::make_shared<Stream>(backend);
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto is_gone = [](const std::weak_ptr<Stream>& entry) { return entry.expired(); };
-  streams_.erase(std::remove_if(streams_.begin(), streams_.end(), is_gone), streams_.end());
-  streams_.push_back(stream);
+  for (auto entry = streams_.begin(); entry != streams_.end();) {
+    entry = entry->second.expired() ? streams_.erase(entry) : std::next(entry);
+  }
+  streams_.emplace(++last_, stream);
   return stream;
 }
 
 void StreamSet::Synchronize() {
-  for (const std::shared_ptr<Stream>& stream : Streams()) {
+  std::uint64_t number = 0;
+  while (const std::shared_ptr<Stream> stream = NextAfter(number)) {
     try {
       stream->Synchronize();
     } catch (const std::exception&) {
@@ -24,13 +26,14 @@ void StreamSet::Synchronize() {
   }
 }
 
-std::vector<std::shared_ptr<Stream>> StreamSet::Streams() {
+// The first stream after this number, which becomes its own; null after the last one.
+std::shared_ptr<Stream> StreamSet::NextAfter(std::uint64_t& number) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<std::shared_ptr<Stream>> streams;
-  for (const std::weak_ptr<Stream>& entry : streams_) {
-    if (std::shared_ptr<Stream> stream = entry.lock()) streams.push_back(std::move(stream));
+  for (auto entry = streams_.upper_bound(number); entry != streams_.end(); ++entry) {
+    number = entry->first;
+    if (std::shared_ptr<Stream> stream = entry->second.lock()) return stream;
   }
-  return streams;
+  return nullptr;
 }
 
 }  // namespace poolgrad::aclnn

@@ -2,9 +2,10 @@
 #ifndef POOLGRAD_ACLNN_STREAM_SET_H_
 #define POOLGRAD_ACLNN_STREAM_SET_H_
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "aclnn/stream.h"
 
@@ -21,10 +22,13 @@ class StreamSet {
   void Synchronize();
 
  private:
-  std::vector<std::shared_ptr<Stream>> Streams();
+  using Streams = std::map<std::uint64_t, std::weak_ptr<Stream>>;  // by number, in the order of their making
+
+  std::shared_ptr<Stream> NextAfter(std::uint64_t& number);
 
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Stream>> streams_;
+  Streams streams_;
+  std::uint64_t last_ = 0;  // the newest number
 };
 
 }  // namespace poolgrad::aclnn
