@@ -1,9 +1,10 @@
 """The body of a max pool in ONNX text: ONNX's own MaxPool over a canvas that holds the padding.
 
 MaxPool wants each pad twice, at the begin and at the end of its axis, and a function body cannot make an attribute
-of another one; so x is laid out on a canvas by `Gather` along tables of positions, which are tensors. Where the
-canvas exceeds x, a table repeats the nearest position of x that the same window reads anyway: with dilation d, the
-nearest that is congruent modulo d. No window sees a value it would not see without padding, and of equal values the
+of another one; so x is put on a canvas along tables of positions, which are tensors. Where the canvas exceeds x, a
+table repeats the nearest position of x that the same window reads anyway: with dilation d, the nearest that is
+congruent modulo d. What a table repeats is gathered and put before and behind x: a gather of all of x along its last
+axis, element by element, takes longer than the pool. No window sees a value it would not see without padding, and of equal values the
 first on the canvas is, taken back by the tables, the first in x: each table ascends along the positions of a window.
 So values, ties, -inf and NaN come out as the runtime's MaxPool has them on x.
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 from poolgrad_lowering.dialect.volume import POOLED_SHAPE, TO_VOLUME
 
 #: `table` of one axis: for each position of the canvas, the position of x that it holds. Both clamps matter only
-#: where a window has no element in x at all.
+#: where a window has no element in x at all. Between pad and size + pad it holds x as it is.
 _TABLE = """
     number_{a} = Constant<value = int64 {{{a}}}>()
     size_{a} = Gather(plane, number_{a})
@@ -35,7 +36,13 @@ _TABLE = """
     filled_{a} = Where(is_before_{a}, from_first_{a}, filled_end_{a})
     not_before_{a} = Max(filled_{a}, zero)
     table_{a} = Min(not_before_{a}, last_{a})
-    canvas_{a} = Gather<axis = {value_axis}>({canvas}, table_{a})
+    begin_{a} = Reshape(pad_{a}, flat)
+    end_{a} = Reshape(after_{a}, flat)
+    table_before_{a} = Slice(table_{a}, origin, begin_{a})
+    table_after_{a} = Slice(table_{a}, end_{a}, limit)
+    canvas_before_{a} = Gather<axis = {value_axis}>({canvas}, table_before_{a})
+    canvas_after_{a} = Gather<axis = {value_axis}>({canvas}, table_after_{a})
+    canvas_{a} = Concat<axis = {value_axis}>(canvas_before_{a}, {canvas}, canvas_after_{a})
     places_{a} = Gather<axis = {a}>({places}, table_{a})
 """
 
@@ -43,6 +50,8 @@ _HEAD = """
     zero = Constant<value = int64 {0}>()
     one = Constant<value = int64 {1}>()
     flat = Constant<value = int64[1] {-1}>()
+    origin = Constant<value = int64[1] {0}>()
+    limit = Constant<value = int64[1] {9223372036854775807}>()
     pads = Constant<value_ints: ints = @pads>()
     dilations = Constant<value_ints: ints = @dilation>()
     strides = Constant<value_ints: ints = @strides>()
