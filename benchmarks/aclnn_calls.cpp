@@ -1,5 +1,5 @@
-// The calls of aclnn that a gradient node makes in a Run which finds its plan, and nothing else: what is left of a Run's
-// time is onnxruntime's and the provider's.
+// The calls of aclnn that a gradient node makes in a Run which finds its plan, and nothing else: what is left of a
+// Run's time is onnxruntime's and the provider's.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -51,29 +51,34 @@ Node MakeNode(const std::array<std::int64_t, 5>& dims) {
 aclrtStream stream = nullptr;
 std::vector<Node> nodes;
 
+void CallNode(const Node& node) {
+  std::int32_t device = -1;
+  Check(aclrtGetDevice(&device), "aclrtGetDevice");
+  for (std::size_t i = 0; i < node.tensors.size(); ++i) {
+    Check(aclSetTensorAddr(node.executor, i, node.tensors[i], node.memory[i]), "aclSetTensorAddr");
+  }
+  Check(aclnnMaxPool3dWithArgmaxBackward(nullptr, 0, node.executor, stream), "phase 2");
+}
+
 }  // namespace
 
 extern "C" {
 
-// Makes `count` nodes with windows of one element over planes of `height` by `width` elements. Ends the process where a
-// call fails.
+// Called once, first of all: makes `count` nodes with windows of one element over planes of `height` by `width`
+// elements. Ends the process where a call fails.
 void MakeNodes(int count, std::int64_t height, std::int64_t width) {
+  Check(aclInit(nullptr), "aclInit");  // the provider, which comes later, takes it that somebody did this
   Check(aclrtSetDevice(0), "aclrtSetDevice");
-  if (stream == nullptr) Check(aclrtCreateStream(&stream), "aclrtCreateStream");
+  Check(aclrtCreateStream(&stream), "aclrtCreateStream");
   while (nodes.size() < static_cast<std::size_t>(count)) nodes.push_back(MakeNode({1, 1, 1, height, width}));
 }
 
-// The calls of `runs` Runs. Where the device shares the host's memory, the stream is waited for after each node, else
-// once at the end of a Run.
-void CallAll(int runs, bool waits_for_each) {
+// The calls of `runs` Runs of the first `count` nodes. Where the device shares the host's memory, the stream is waited
+// for after each node, else once at the end of a Run.
+void CallNodes(int count, int runs, bool waits_for_each) {
   for (int run = 0; run < runs; ++run) {
-    for (const Node& node : nodes) {
-      std::int32_t device = -1;
-      Check(aclrtGetDevice(&device), "aclrtGetDevice");
-      for (std::size_t i = 0; i < node.tensors.size(); ++i) {
-        Check(aclSetTensorAddr(node.executor, i, node.tensors[i], node.memory[i]), "aclSetTensorAddr");
-      }
-      Check(aclnnMaxPool3dWithArgmaxBackward(nullptr, 0, node.executor, stream), "phase 2");
+    for (int i = 0; i < count; ++i) {
+      CallNode(nodes[i]);
       if (waits_for_each) Check(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");
     }
     if (!waits_for_each) Check(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");

@@ -1,4 +1,6 @@
-"""One task in a process of its own, so that its memory is its own: `child.py TASK SOURCE DESTINATION`.
+"""One task in a process of its own, so that its memory is its own: `child.py TASK SOURCE OTHER`.
+
+The other file is the destination of tasks that write one, and the feeds of training steps.
 
 Prints one line of JSON: `seconds` of the task, `imported` and `peak`, the largest resident set in MiB after importing
 what the task needs and after the task.
@@ -28,7 +30,24 @@ def _lower() -> Task:
     return lower_file
 
 
-TASKS = {"load_and_save": _load_and_save, "lower": _lower}
+def _step_on_cpu() -> Task:
+    from training_sessions import cpu_session, load_feeds
+
+    return lambda model, feeds: cpu_session(model).run(None, load_feeds(feeds))
+
+
+def _step_on_provider() -> Task:
+    from training_sessions import load_feeds, provider_session
+
+    return lambda model, feeds: provider_session(model).run(None, load_feeds(feeds))
+
+
+TASKS = {
+    "load_and_save": _load_and_save,
+    "lower": _lower,
+    "step_on_cpu": _step_on_cpu,
+    "step_on_provider": _step_on_provider,
+}
 """What imports everything for a task and gives it."""
 
 
@@ -42,10 +61,10 @@ def _peak() -> float:
 
 def main() -> None:
     """Run the task that the command line names."""
-    name, source, destination = sys.argv[1:]
+    name, source, other = sys.argv[1:]
     task, imported = TASKS[name](), _peak()
     started = time.perf_counter()
-    task(source, destination)
+    task(source, other)
     seconds = time.perf_counter() - started
     print(json.dumps({"seconds": seconds, "imported": imported, "peak": _peak()}))
 

@@ -17,7 +17,7 @@ def machine() -> dict[str, str]:
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.release().split('-')[0]}",
         "Python": platform.python_version(),
-        **{package: version(package) for package in ("onnx", "protobuf", "numpy")},
+        **{package: version(package) for package in ("onnx", "onnxruntime", "protobuf", "numpy")},
     }
 
 

@@ -77,7 +77,7 @@ def run_process(command: Sequence[str]) -> None:
 def in_child(task: str, *arguments: str | Path) -> dict[str, float]:
     """Run a task of `child.py` in a process of its own: seconds, and peak memory in MiB with and without the work."""
     child = Path(__file__).with_name("child.py")
-    command = [sys.executable, "-P", str(child), task, *map(str, arguments)]
+    command = [sys.executable, str(child), task, *map(str, arguments)]
     ran = subprocess.run(command, check=True, capture_output=True, text=True)
     measured: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
     return measured

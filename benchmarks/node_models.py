@@ -65,7 +65,9 @@ def _node(op_type: str, source: str, made: str) -> NodeProto:
     if op_type == GRADIENT:
         return helper.make_node(op_type, ["x", source, "argmax"], [made], name=made, domain=DOMAIN, **_WINDOW)
     if op_type == POOL:
-        return helper.make_node(op_type, [source], [made, f"{made}_argmax"], name=made, domain=DOMAIN, dtype=3, **_WINDOW)
+        return helper.make_node(
+            op_type, [source], [made, f"{made}_argmax"], name=made, domain=DOMAIN, dtype=3, **_WINDOW
+        )
     if op_type == "MaxPool":
         return helper.make_node(op_type, [source], [made, f"{made}_indices"], name=made, kernel_shape=[1, 1])
     return helper.make_node(op_type, [source], [made], name=made)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from page_runtime import overhead, training_step
 from plots import Bar, Point, bars, points
 from rewriters import POOLGRAD
+from tables import memory, seconds, table
 
 INTRODUCTION = """# Benchmarks
 
@@ -41,7 +43,7 @@ def write_page(results: dict[str, Any], docs: Path) -> None:
     plots = docs / "benchmarks"
     sections = [
         INTRODUCTION,
-        _table(("", ""), results["machine"].items()),
+        table(("", ""), results["machine"].items()),
         *(write(results[name], plots) for name, write in _SECTIONS.items() if name in results),
     ]
     (docs / "benchmarks.md").write_text("\n".join(sections), encoding="utf-8")
@@ -54,12 +56,12 @@ def _pass(result: dict[str, Any], plots: Path) -> str:
         name = f"pass_{case['nodes']}.svg"
         (plots / name).write_text(bars(f"Seconds, {nodes}", [_bar(row) for row in case["rows"]]), encoding="utf-8")
         rows = (
-            (row["name"], row["does"], _seconds(row), f"{row['ratio']:.2f}", _memory(row["memory"]))
+            (row["name"], row["does"], seconds(row), f"{row['ratio']:.2f}", memory(row["memory"]))
             for row in case["rows"]
         )
         parts.append(f"### {nodes}, {case['sites']:,} gradients, {case['decoys']:,} others that look like them\n")
         parts.append(f"![Seconds by package](benchmarks/{name})\n")
-        parts.append(_table(("package", "does", "seconds", "× floor", "MiB"), rows))
+        parts.append(table(("package", "does", "seconds", "× floor", "MiB"), rows))
     return "\n".join(parts)
 
 
@@ -78,8 +80,8 @@ def _scaling(result: dict[str, Any], plots: Path) -> str:
         (axis["name"], f"{axis['slope'] * 1e6:.1f}", f"{axis['off_line']:.0%}", _ends(axis["points"]))
         for axis in result["axes"]
     )
-    table = _table(("", "µs for one more", "farthest from the line", "from … to"), rows)
-    return "\n".join([SCALING, images + "\n", table])
+    rates = table(("", "µs for one more", "farthest from the line", "from … to"), rows)
+    return "\n".join([SCALING, images + "\n", rates])
 
 
 def _ends(points: Sequence[dict[str, Any]]) -> str:
@@ -94,26 +96,15 @@ def _process(result: dict[str, Any], _: Path) -> str:
         f"{external['seconds']:.3f} s; the process has {external['imported']:.0f} MiB after importing and "
         f"{external['peak']:.0f} MiB at its peak.\n"
     )
-    rows = ((f"`{row['name']}`", _seconds(row)) for row in result["start"])
-    return "\n".join([PROCESS, _table(("command", "seconds"), rows), weights])
+    rows = ((f"`{row['name']}`", seconds(row)) for row in result["start"])
+    return "\n".join([PROCESS, table(("command", "seconds"), rows), weights])
 
 
 _SECTIONS: dict[str, Callable[[dict[str, Any], Path], str]] = {
     "pass": _pass,
     "scaling": _scaling,
     "process": _process,
+    "overhead": overhead,
+    "training_step": training_step,
 }
 """The page's parts in their order, by the name of their question."""
-
-
-def _seconds(row: dict[str, Any]) -> str:
-    return f"{row['median']:.3f} ({row['low']:.3f}–{row['high']:.3f})"
-
-
-def _memory(memory: dict[str, float] | None) -> str:
-    return "" if memory is None else f"{memory['peak']:.0f} (imported: {memory['imported']:.0f})"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"

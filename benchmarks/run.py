@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import question_overhead
 import question_pass
 import question_process
 import question_scaling
+import question_training_step
 from machine import machine
 from page import write_page
 
@@ -21,6 +23,8 @@ QUESTIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "pass": question_pass.measure,
     "scaling": question_scaling.measure,
     "process": question_process.measure,
+    "overhead": question_overhead.measure,
+    "training_step": question_training_step.measure,
 }
 
 logger = logging.getLogger("benchmarks")

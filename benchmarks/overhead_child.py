@@ -1,0 +1,112 @@
+"""What a node costs, in one process: `overhead_child.py lenient|strict LIBRARY ROUNDS`.
+
+The mode of the host library is that of the environment (ACLNN_HOST_STRICT); LIBRARY is aclnn_calls.cpp, built. Prints
+one line of JSON: per variant the seconds of one Run, by round. A variant is "calls COUNT", or what is timed ("node",
+"reference"), its case and the count, with spaces between.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from measuring import interleaved
+from node_models import GRADIENT, node_feeds, node_model
+
+from poolgrad_lowering.runtime import create_session
+
+COUNTS = (1, 50)
+"""Nodes of a model: what more of them cost is the difference."""
+
+RUNS = {1: 200, 50: 20}
+"""Runs that are timed together, by the number of nodes."""
+
+SHAPES = {"none": (0, 1, 4, 4), "16": (1, 1, 4, 4)}
+"""Of every tensor, by its number of elements."""
+
+CASES = (
+    ("none", "fed", "chain"),
+    ("none", "bound", "chain"),
+    ("16", "fed", "chain"),
+    ("16", "bound", "chain"),
+    ("16", "bound", "parallel"),
+)
+"""Elements of a tensor, how a Run gets them, and how the nodes lie: one behind the other, or side by side."""
+
+OPERATORS = {"node": GRADIENT, "reference": "Relu"}
+_HUAWEI = 0x19E5
+
+
+def variants(mode: str, library: str) -> dict[str, tuple[Callable[[], object], int]]:
+    """Everything that is timed, and how many Runs each call makes."""
+    calls = ctypes.CDLL(library)
+    calls.MakeNodes.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    calls.CallNodes.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_bool]
+    calls.MakeNodes(max(COUNTS), *SHAPES["16"][2:])
+    timed: dict[str, tuple[Callable[[], object], int]] = {}
+    for count in COUNTS:
+        timed[f"calls {count}"] = partial(calls.CallNodes, count, RUNS[count], mode == "lenient"), RUNS[count]
+        for (kind, op_type), case in product(OPERATORS.items(), CASES):
+            run = _run(op_type, count, *case, on_device=mode == "strict" and kind == "node")
+            timed[" ".join((kind, *case, str(count)))] = partial(_repeat, run, RUNS[count]), RUNS[count]
+    return timed
+
+
+def _run(
+    op_type: str, count: int, elements: str, given: str, arrangement: str, *, on_device: bool
+) -> Callable[[], object]:
+    """A Run of a session of its own; what is bound lies on the device where `on_device` says so."""
+    shape = SHAPES[elements]
+    model = node_model(op_type, count, shape, parallel=arrangement == "parallel")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    if op_type == GRADIENT:
+        session = create_session(model, backend="host", session_options=options, check_indices="0")
+    else:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    feeds = node_feeds(op_type, shape)
+    if given == "fed":
+        return partial(session.run, None, feeds)
+    binding = session.io_binding()
+    for name, array in feeds.items():
+        binding.bind_ortvalue_input(name, _tensor(array, on_device))
+    for output in session.get_outputs():
+        binding.bind_ortvalue_output(output.name, _tensor(np.zeros(shape, np.float32), on_device))
+    return partial(session.run_with_iobinding, binding)
+
+
+def _tensor(array: np.ndarray, on_device: bool) -> onnxruntime.OrtValue:
+    on_host = onnxruntime.OrtValue.ortvalue_from_numpy(array)
+    if not on_device:
+        return on_host
+    tensor = onnxruntime.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype, "npu", 0, _HUAWEI)
+    if array.size:
+        onnxruntime.copy_tensors([on_host], [tensor])
+    return tensor
+
+
+def _repeat(once: Callable[[], object], times: int) -> None:
+    for _ in range(times):
+        once()
+
+
+def main() -> None:
+    """Time what the command line says."""
+    mode, library, rounds = sys.argv[1:]
+    timed = variants(mode, library)
+    timings = interleaved({name: call for name, (call, _) in timed.items()}, int(rounds))
+    seconds: dict[str, Any] = {
+        name: [each / timed[name][1] for each in timing.seconds] for name, timing in timings.items()
+    }
+    print(json.dumps(seconds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The page's parts on the runtime: what a node of the provider costs, and how long training steps take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from plots import Bar, bars
+from tables import memory, seconds, table
+
+MICRO, MILLI = 1e-6, 1e-3
+REFERENCE, ORIGINAL = "Relu of onnxruntime", "original"
+
+OVERHEAD = """## What a node of the provider costs
+
+Models of {nodes} gradient nodes and of one, with windows of one element: the difference is what each further node
+takes. Of it, the calls of aclnn are timed by themselves, in a loop in C++ that makes the calls of a Run and nothing
+else; the rest is onnxruntime's and the provider's. Beside it stand the same models of `Relu` on onnxruntime's CPU
+provider, as the cheapest node there is. Tensors have 16 elements, or none: then nothing of aclnn is called. The host
+library is in its lenient mode, with tensors in host memory, or in its strict mode, with device memory and a stream
+that runs on a thread of its own. Inputs and outputs are fed as numpy arrays, or bound to tensors by IoBinding.
+"""
+
+TRAINING_STEP = """## Training steps
+
+PyTorch's joint forward and backward graphs with all weights, on the CPU: the original and the lowered graph in
+onnxruntime's CPU provider, which runs function bodies, and the lowered graph with the execution provider on the host
+library. Results are the same bits in all three. "Pools" is the time of the nodes that lowering replaced, and of those
+that it put in their place, in onnxruntime's profile. Memory is the largest resident set of a process of its own that
+makes the session and one step.
+"""
+
+
+def overhead(result: dict[str, Any], plots: Path) -> str:
+    """The part on what a node costs, and its plot."""
+    entries = [bar for row in result["rows"] for bar in _overhead_bars(row)]
+    (plots / "overhead.svg").write_text(bars("µs for one more node, without aclnn", entries), encoding="utf-8")
+    header = ("host library", "elements", "tensors", "nodes", "one node, a Run", "one more node", "of it aclnn",
+              "the rest", REFERENCE)  # fmt: skip
+    parts = ("run", "node", "calls", "own", "reference")
+    rows = (
+        (row["mode"], row["elements"], row["given"], row["arrangement"], *(_micros(row[part]) for part in parts))
+        for row in result["rows"]
+    )
+    text = OVERHEAD.format(nodes=result["nodes"])
+    return "\n".join(
+        [text, "![µs by case](benchmarks/overhead.svg)\n", "Medians with quartiles, in µs.\n", table(header, rows)]
+    )
+
+
+def training_step(result: dict[str, Any], plots: Path) -> str:
+    """The part on training steps, and its plots."""
+    parts = [TRAINING_STEP]
+    steps, pools = (
+        [_step_bar(step, row, what) for step in result["steps"] for row in step["rows"]] for what in ("step", "pools")
+    )
+    (plots / "training_steps.svg").write_text(bars("ms of a step", steps), encoding="utf-8")
+    (plots / "training_pools.svg").write_text(bars("ms of its pools", pools), encoding="utf-8")
+    parts.append("![Steps](benchmarks/training_steps.svg) ![Pools](benchmarks/training_pools.svg)\n")
+    header = ("", "ms", "× original", "ms of pools", "× original", "MiB", "KiB of file")
+    for step in result["steps"]:
+        shape = " x ".join(map(str, step["shape"]))
+        parts.append(f"### {step['name']}: {step['remarks']}; input {shape}\n")
+        parts.append(table(header, (_step_cells(row) for row in step["rows"])))
+    return "\n".join(parts)
+
+
+def _overhead_bars(row: dict[str, Any]) -> list[Bar]:
+    case = f"{row['elements']}, {row['given']}, {row['arrangement']}"
+    named = ((f"{row['mode']}: {case}", "own", True), ("Relu", "reference", False))
+    return [
+        Bar(label, *(max(row[part][name], 0.0) / MICRO for name in ("median", "low", "high")), _micros(row[part]), own)
+        for label, part, own in named
+    ]
+
+
+def _micros(timing: dict[str, Any]) -> str:
+    return "–" if timing["high"] == 0 else seconds(timing, MICRO, 2)
+
+
+def _step_bar(step: dict[str, Any], row: dict[str, Any], what: str) -> Bar:
+    values = (row["pools"],) * 3 if what == "pools" else (row["median"], row["low"], row["high"])
+    median, low, high = (value / MILLI for value in values)
+    return Bar(f"{step['name']}: {row['name']}", median, low, high, f"{median:.3g} ms", row["name"] != ORIGINAL)
+
+
+def _step_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        row["name"],
+        seconds(row, MILLI, 1),
+        f"{row['ratio']:.2f}",
+        f"{row['pools'] / MILLI:.2f}",
+        f"{row['pools_ratio']:.2f}",
+        memory(row["memory"]),
+        f"{row['bytes'] / 1024:,.0f}",
+    )

@@ -1,0 +1,65 @@
+"""What does the provider cost per node, beside the calls of aclnn that are in it, and beside a node of onnxruntime?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from measuring import Timing
+from overhead_child import CASES, COUNTS
+
+from poolgrad_lowering.runtime import get_host_library_path
+
+ROUNDS = 41
+MODES = {"lenient": {}, "strict": {"ACLNN_HOST_STRICT": "1"}}
+"""Of the host library: tensors in host memory, or in device memory of its own; with the environment of each."""
+
+FOLDER = Path(__file__).parent
+
+
+def measure(work: Path) -> dict[str, Any]:
+    """Per mode and case: seconds of a Run of one node, and of one node more, with their parts."""
+    library = build_calls(work)
+    rows = []
+    for mode, environment in MODES.items():
+        seconds = _timed(mode, environment, library)
+        rows += [_row(mode, seconds, case) for case in CASES]
+    return {"nodes": COUNTS[-1], "rows": rows}
+
+
+def build_calls(work: Path) -> Path:
+    """Compile aclnn_calls.cpp over the host library. Raises CalledProcessError, with what the compiler says shown."""
+    library, host = work / "libaclnn_calls.so", Path(get_host_library_path())
+    source = FOLDER / "aclnn_calls.cpp"
+    include = FOLDER.parent / "runtime" / "src"
+    flags = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    command = ["g++", *flags, f"-I{include}", str(source), str(host), f"-Wl,-rpath,{host.parent}", "-o", str(library)]
+    subprocess.run(command, check=True)
+    return library
+
+
+def _timed(mode: str, environment: dict[str, str], library: Path) -> dict[str, list[float]]:
+    command = [sys.executable, str(FOLDER / "overhead_child.py"), mode, str(library), str(ROUNDS)]
+    ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    seconds: dict[str, list[float]] = json.loads(ran.stdout.splitlines()[-1])
+    return seconds
+
+
+def _row(mode: str, seconds: dict[str, list[float]], case: tuple[str, ...]) -> dict[str, Any]:
+    def per_node(*kind: str) -> list[float]:
+        one, many = (seconds[" ".join((*kind, str(count)))] for count in COUNTS)
+        return [(more - less) / (COUNTS[1] - COUNTS[0]) for more, less in zip(many, one, strict=True)]
+
+    elements, given, arrangement = case
+    node, calls = per_node("node", *case), per_node("calls")
+    if elements == "none":
+        calls = [0.0] * len(node)  # where nothing is to do, nothing is called
+    own = [whole - part for whole, part in zip(node, calls, strict=True)]
+    timed = {"run": seconds[" ".join(("node", *case, str(COUNTS[0])))], "node": node, "calls": calls, "own": own}
+    timed["reference"] = per_node("reference", *case)
+    timings = {name: Timing(tuple(times)).to_dict() for name, times in timed.items()}
+    return {"mode": mode, "elements": elements, "given": given, "arrangement": arrangement, **timings}

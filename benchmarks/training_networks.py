@@ -1,0 +1,75 @@
+"""The networks of training_steps.py in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+
+def convolutions(kind: type[nn.Module], before: int, *channels: int) -> list[nn.Module]:
+    """Convolutions of three elements along each axis that keep the sizes, each with a ReLU behind it."""
+    layers: list[nn.Module] = []
+    for after in channels:
+        layers += [kind(before, after, 3, padding=1), nn.ReLU()]
+        before = after
+    return layers
+
+
+class Level(nn.Module):
+    """A level of a U-Net: convolutions, and beside them what is pooled, processed below and brought up again."""
+
+    def __init__(self, before: int, channels: int, below: nn.Module | None) -> None:
+        super().__init__()
+        self.down = nn.Sequential(*convolutions(nn.Conv2d, before, channels, channels))
+        self.below = below
+        if below is not None:
+            self.pool = nn.MaxPool2d(2)
+            self.up = nn.Sequential(*convolutions(nn.Conv2d, 3 * channels, channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `channels` planes of the sizes of x's."""
+        here: Tensor = self.down(x)
+        if self.below is None:
+            return here
+        deep = self.below(self.pool(here))
+        raised: Tensor = self.up(torch.cat([here, deep.repeat_interleave(2, 2).repeat_interleave(2, 3)], 1))
+        return raised
+
+
+def resnet_stem() -> nn.Module:
+    """The stem of a ResNet, but for the stride of its convolution."""
+    return nn.Sequential(nn.Conv2d(3, 64, 7, padding=3), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+
+
+def vgg_16() -> nn.Module:
+    """The features of VGG-16."""
+    layers: list[nn.Module] = []
+    before = 3
+    for count, channels in ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)):
+        layers += [*convolutions(nn.Conv2d, before, *[channels] * count), nn.MaxPool2d(2)]
+        before = channels
+    return nn.Sequential(*layers)
+
+
+def unet() -> nn.Module:
+    """A U-Net of four levels."""
+    level: Level | None = None
+    for before, channels in ((256, 512), (128, 256), (64, 128), (1, 64)):
+        level = Level(before, channels, level)
+    assert level is not None
+    return level
+
+
+def c3d() -> nn.Module:
+    """The first three blocks of C3D."""
+    return nn.Sequential(
+        *convolutions(nn.Conv3d, 3, 64), nn.MaxPool3d((1, 2, 2)),
+        *convolutions(nn.Conv3d, 64, 128), nn.MaxPool3d(2),
+        *convolutions(nn.Conv3d, 128, 256, 256), nn.MaxPool3d(2),
+    )  # fmt: skip
+
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {"ResNet-50": resnet_stem, "VGG-16": vgg_16, "U-Net": unet, "C3D": c3d}
+"""By the name of their step."""

@@ -1,0 +1,74 @@
+"""Sessions that run a training step, and what their profiles say of the pools. Knows no network."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from poolgrad_lowering.dialect import OPS
+from poolgrad_lowering.runtime import create_session
+
+Session = onnxruntime.InferenceSession
+Open = Callable[..., Session]
+
+
+def cpu_session(model: str, profile: Path | None = None) -> Session:
+    """A session of onnxruntime's CPU provider, which puts function bodies in the place of the dialect's nodes."""
+    return onnxruntime.InferenceSession(model, _options(profile), providers=["CPUExecutionProvider"])
+
+
+def provider_session(model: str, profile: Path | None = None) -> Session:
+    """A session of the execution provider on the host library."""
+    return create_session(model, backend="host", session_options=_options(profile))
+
+
+def load_feeds(path: str | Path) -> dict[str, np.ndarray]:
+    """The arrays of an npz file."""
+    with np.load(path) as archive:
+        return dict(archive)
+
+
+def _options(profile: Path | None) -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors: that a provider leaves nodes to the CPU is no news here
+    # Threads that wait busily for the next Run of their session would slow those of the others.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if profile is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(profile)
+    return options
+
+
+def seconds_by_node(
+    open_session: Open, model: str, feeds: Mapping[str, np.ndarray], runs: int, work: Path
+) -> dict[str, float]:
+    """The median seconds of every node of a session's graph, as onnxruntime's profiler has them, by its name there."""
+    session = open_session(model, work / "profile")
+    for _ in range(runs):
+        session.run(None, feeds)
+    return node_seconds(json.loads(Path(session.end_profiling()).read_text(encoding="utf-8")))
+
+
+def node_seconds(events: Iterable[Mapping[str, object]]) -> dict[str, float]:
+    """The median seconds of every node in a profile's events, without the first Run, in which memory is made."""
+    suffix = "_kernel_time"
+    micros: dict[str, list[float]] = defaultdict(list)
+    for event in events:
+        name = str(event["name"])
+        if event.get("cat") == "Node" and name.endswith(suffix):
+            micros[name.removesuffix(suffix)].append(float(str(event["dur"])))
+    return {name: statistics.median(times[1:] or times) / 1e6 for name, times in micros.items()}
+
+
+def pooling_seconds(seconds: Mapping[str, float], model: onnx.ModelProto, other: onnx.ModelProto) -> float:
+    """The part of a model's nodes that the other does not have, and of what onnxruntime made of them."""
+    names = {node.name for node in model.graph.node} - {node.name for node in other.graph.node}
+    inlined = tuple(f"_inlfunc_{op_type}_" for op_type in OPS)
+    return sum(time for name, time in seconds.items() if name in names or name.startswith(inlined))

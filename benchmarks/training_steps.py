@@ -1,0 +1,45 @@
+"""Training steps at the widths of real networks: PyTorch's joint forward and backward graphs, exported when needed.
+
+The networks are cut to what a CPU steps through in a second: fewer images, and no layers behind the last pool.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+MODELS = Path(__file__).parent.parent / "models"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A network's training step: what it is, how many pools it has, and its input."""
+
+    name: str
+    remarks: str
+    pools: int
+    input_shape: tuple[int, ...]
+
+
+STEPS = (
+    Step("ResNet-50", "the stem, whose windows overlap", 1, (4, 3, 112, 112)),
+    Step("VGG-16", "the features, five pools between 13 convolutions", 5, (1, 3, 96, 96)),
+    Step("U-Net", "four levels down and up, 64 to 512 channels", 3, (1, 1, 96, 96)),
+    Step("C3D", "three of its blocks, with 3-D pools", 3, (1, 3, 8, 56, 56)),
+)
+
+
+def export(step: Step) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """The joint graph of a step, with float32 weights inside, and its feeds. Needs PyTorch."""
+    sys.path.insert(0, str(MODELS))
+    import torch_joint
+    from torch_nets import Net
+    from training_networks import NETWORKS
+
+    net = Net(step.remarks, NETWORKS[step.name], step.input_shape, pools=step.pools)
+    model, arrays = torch_joint.export(net)
+    return model, {key.removeprefix("in:"): array for key, array in arrays.items() if key.startswith("in:")}

@@ -1,0 +1,78 @@
+"""Training steps: what is compared, which nodes of a profile are the pools', and the networks' pools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import question_training_step as question
+from onnx import parser
+from training_sessions import node_seconds, pooling_seconds
+from training_steps import STEPS
+
+from poolgrad_lowering import lower_file
+
+BUILT = Path(__file__).parents[2] / "models" / "built" / "torch"
+
+
+def test_the_variants_of_a_step_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(question, "ROUNDS", 1)
+    files = {"original": BUILT / "lenet.onnx", "lowered": tmp_path / "lowered.onnx"}
+    lower_file(files["original"], files["lowered"])
+    feeds = tmp_path / "feeds.npz"
+    with np.load(BUILT / "lenet.npz") as archive:
+        np.savez(feeds, **{key.removeprefix("in:"): archive[key] for key in archive.files if key.startswith("in:")})
+    rows = {row["name"]: row for row in question.compare(files, feeds, tmp_path)}
+    assert list(rows) == list(question.VARIANTS)
+    assert rows["original"]["ratio"] == rows["original"]["pools_ratio"] == 1
+    for row in rows.values():
+        assert row["pools"] > 0
+        assert row["memory"]["peak"] > row["memory"]["imported"]
+    assert rows["provider"]["bytes"] == files["lowered"].stat().st_size
+
+
+def test_other_bits_are_an_error(tmp_path: Path) -> None:
+    models = {
+        "original": "<ir_version: 10, opset_import: ['': 20]> m (float[1] x) => (float[1] y) { y = Relu (x) }",
+        "lowered": "<ir_version: 10, opset_import: ['': 20]> m (float[1] x) => (float[1] y) { y = Neg (x) }",
+    }
+    files = {kind: tmp_path / f"{kind}.onnx" for kind in models}
+    for kind, text in models.items():
+        onnx.save(parser.parse_model(text.replace("'", '"')), files[kind])
+    np.savez(tmp_path / "feeds.npz", x=np.ones(1, np.float32))
+    with pytest.raises(ValueError, match=r"lowered.onnx does not compute the bits of .*original.onnx"):
+        question.compare(files, tmp_path / "feeds.npz", tmp_path)
+
+
+def test_the_pools_are_what_one_model_has_and_the_other_has_not() -> None:
+    original, lowered = onnx.ModelProto(), onnx.ModelProto()
+    for name in ("conv", "scatter"):
+        original.graph.node.add(name=name)
+    for name in ("conv", "npu_node"):
+        lowered.graph.node.add(name=name)
+    seconds = {"conv": 1.0, "scatter": 2.0, "npu_node": 4.0, "_inlfunc_MaxPool3DGradWithArgmax_dx": 8.0}
+    assert pooling_seconds(seconds, original, lowered) == 2.0 + 8.0
+    assert pooling_seconds(seconds, lowered, original) == 4.0 + 8.0
+
+
+def test_the_first_run_of_a_profile_does_not_count() -> None:
+    durations = {"a": [100, 2, 4, 3], "b": [7]}
+    events: list[dict[str, object]] = [
+        {"cat": "Node", "name": f"{name}_kernel_time", "dur": duration}
+        for name, times in durations.items()
+        for duration in times
+    ]
+    events += [{"cat": "Session", "name": "model_run", "dur": 9}, {"cat": "Node", "name": "a_fence_before", "dur": 9}]
+    assert node_seconds(events) == pytest.approx({"a": 3e-6, "b": 7e-6})
+
+
+def test_networks_have_the_pools_of_their_steps() -> None:
+    torch = pytest.importorskip("torch")
+    from training_networks import NETWORKS
+
+    for step in STEPS:
+        modules = NETWORKS[step.name]().modules()
+        pools = [module for module in modules if isinstance(module, (torch.nn.MaxPool2d, torch.nn.MaxPool3d))]
+        assert len(pools) == step.pools
