@@ -6,6 +6,7 @@ All windows have one element, so every value of a model is of the same shape, an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import onnx
@@ -33,10 +34,7 @@ def node_model(op_type: str, count: int, shape: Sequence[int], *, parallel: bool
     all read the same, and every node's value is an output.
     """
     values = ["value", *(f"made_{number}" for number in range(count))]
-    nodes = [
-        _node(op_type, values[0] if parallel else before, after)
-        for before, after in zip(values[:-1], values[1:], strict=True)
-    ]
+    nodes = [_node(op_type, values[0] if parallel else before, after) for before, after in pairwise(values)]
     infos = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in values}
     inputs = [infos.pop("value")]
     if op_type == GRADIENT:

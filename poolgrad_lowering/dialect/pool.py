@@ -3,10 +3,10 @@
 MaxPool wants each pad twice, at the begin and at the end of its axis, and a function body cannot make an attribute
 of another one; so x is put on a canvas along tables of positions, which are tensors. Where the canvas exceeds x, a
 table repeats the nearest position of x that the same window reads anyway: with dilation d, the nearest that is
-congruent modulo d. What a table repeats is gathered and put before and behind x: a gather of all of x along its last
-axis, element by element, takes longer than the pool. No window sees a value it would not see without padding, and of equal values the
-first on the canvas is, taken back by the tables, the first in x: each table ascends along the positions of a window.
-So values, ties, -inf and NaN come out as the runtime's MaxPool has them on x.
+congruent modulo d. No window sees a value it would not see without padding, and of equal values the first on the
+canvas is, taken back by the tables, the first in x: each table ascends along the positions of a window. So values,
+ties, -inf and NaN come out as the runtime's MaxPool has them on x. Only what is repeated is gathered, and put before
+and behind x: a gather of all of x along its last axis goes element by element, which takes longer than the pool.
 
 ceil_mode on a canvas would keep windows that start in the right padding; they are cut off.
 """
