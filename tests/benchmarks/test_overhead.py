@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ def test_every_node_hands_on_what_it_gets(op_type: str, parallel: bool) -> None:
         np.testing.assert_array_equal(result, feeds["value"])
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
 @pytest.mark.parametrize("mode", question_overhead.MODES)
 def test_everything_is_timed(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question_overhead, "MODES", {mode: question_overhead.MODES[mode]})
