@@ -201,3 +201,17 @@ def test_torch(opset: int) -> None:
 def test_no_body(op: str, opset: int, element_type: int, advice: str) -> None:
     with pytest.raises(NoFunctionBodyError, match=advice):
         function_body(op, opset, element_type)
+
+
+@pytest.mark.parametrize(("pads", "repeated"), [((0, 0), 0), ((1, 1), 2 * 9 + 2 * (8 + 2))])
+def test_only_padding_is_gathered_from_x(pads: tuple[int, int], repeated: int) -> None:
+    """A gather of all of x took longer than the pool: it goes element by element along the last axis."""
+    case = PoolCase(POOL_2D, (1, 1, 8, 9), (3, 2), (2, 1), pads, (1, 1))
+    model = onnx.inliner.inline_local_functions(pool_model(case.op, case.attributes(), 18, case.x_shape))
+    # Values of x have axes before those of the window; positions within a plane have none.
+    gathers = [node for node in model.graph.node if node.op_type == "Gather" and any(a.i >= 2 for a in node.attribute)]
+    names = [node.output[0] for node in gathers]
+    model.graph.output.extend(onnx.helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
+    results = run_ort(model, {"x": np.zeros(case.x_shape, np.float32)})
+    assert len(names) == 4
+    assert sum(results[name].size for name in names) == repeated
