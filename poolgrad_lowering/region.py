@@ -1,7 +1,7 @@
 """The region of a site: what dies when its result is computed another way, and what other readers keep.
 
-The view is a directed graph of nodes, made with networkx. A node dies where all its outputs have lost their last
-reader, so no path leaves the region and comes back: it is convex by construction.
+Who wants to look at it gets a directed graph of nodes, made with networkx. A node dies where all its outputs have lost
+their last reader, so no path leaves the region and comes back: it is convex by construction.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from poolgrad_lowering.scopes import Node, Value
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # What a dead reader leaves behind is removed only where running it had no effect but its outputs.
 _RANDOM = (
@@ -54,19 +56,30 @@ class Readers:
 
 @dataclass
 class Region:
-    """What dies with a site: its nodes as a graph (edges from maker to reader), its initializers, its frontier.
+    """What dies with a site: its nodes, its initializers, its frontier.
 
-    `frontier` are the values that the dying nodes read and that live on.
+    `makers` are the dying nodes, each with those among them that make what it reads; `frontier` are the values that
+    the dying nodes read and that live on.
     """
 
-    graph: nx.DiGraph[Node] = field(default_factory=nx.DiGraph)
+    makers: dict[Node, list[Node]] = field(default_factory=dict)
     initializers: set[Value] = field(default_factory=set)
     frontier: set[Value] = field(default_factory=set)
 
     @property
     def nodes(self) -> list[Node]:
         """The dying nodes in the order of the model."""
-        return sorted(self.graph.nodes, key=lambda node: (node.scope.path, node.position))
+        return sorted(self.makers, key=lambda node: (node.scope.path, node.position))
+
+    @property
+    def graph(self) -> nx.DiGraph[Node]:
+        """The dying nodes as a graph, with edges from maker to reader."""
+        import networkx as nx  # noqa: PLC0415 - takes longer to load than all of the compiler, which can do without
+
+        graph: nx.DiGraph[Node] = nx.DiGraph()
+        graph.add_nodes_from(self.makers)
+        graph.add_edges_from((maker, reader) for reader, makers in self.makers.items() for maker in makers)
+        return graph
 
 
 def dying_region(root: Node, readers: Readers) -> Region:
@@ -76,7 +89,7 @@ def dying_region(root: Node, readers: Readers) -> Region:
         node = pending.pop()
         if not readers.take_out(node):
             continue  # another site's root, which that site takes out
-        region.graph.add_node(node)
+        dying = region.makers[node] = list[Node]()
         for value in node.inputs:
             if value is None:
                 continue
@@ -87,10 +100,10 @@ def dying_region(root: Node, readers: Readers) -> Region:
             elif maker is None:
                 region.initializers.add(value)
             else:
-                region.graph.add_edge(maker, node)
-                pending.append(maker)
+                dying.append(maker)
+        pending += dying
     region.frontier -= region.initializers
-    region.frontier = {value for value in region.frontier if not _died(value, region)}
+    region.frontier = {value for value in region.frontier if value.producer not in region.makers}
     return region
 
 
@@ -102,8 +115,3 @@ def _lives(value: Value, maker: Node | None, readers: Readers) -> bool:
     if maker.op[0] or maker.op[1] in _EFFECTS:
         return True
     return any(output is not None and output != value and readers.left(output) for output in maker.outputs)
-
-
-def _died(value: Value, region: Region) -> bool:
-    maker = value.producer
-    return maker is not None and maker in region.graph

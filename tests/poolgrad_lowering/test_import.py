@@ -1,16 +1,15 @@
-"""What importing the package loads, and how long that and `poolgrad --help` take."""
+"""What importing the package loads, what `poolgrad --help` and lowering do: start-up is made of that."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from processes import environment
 
-BUDGET = 0.1
-"""Seconds that the package may add to `import onnx`."""
+LENET = Path(__file__).parents[2] / "models" / "built" / "torch" / "lenet.onnx"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -23,7 +22,8 @@ def loaded(statement: str) -> set[str]:
 
 def test_the_package_itself_loads_nothing() -> None:
     modules = loaded("import poolgrad_lowering")
-    assert not modules & {"onnx", "numpy", "networkx", "onnxruntime", "google.protobuf"}
+    assert not modules & {"onnx", "numpy", "networkx", "onnxruntime", "google.protobuf", "logging", "inspect"}
+    assert [name for name in modules if name.startswith("poolgrad_lowering")] == ["poolgrad_lowering"]
 
 
 def test_the_compiler_loads_no_runtime() -> None:
@@ -31,6 +31,12 @@ def test_the_compiler_loads_no_runtime() -> None:
     modules = loaded(f"import onnx, poolgrad_lowering as p; p.lower(onnx.parser.parse_model({model!r}))")
     assert {"onnx", "numpy"} <= modules
     assert not modules & {"onnxruntime", "torch", "poolgrad_lowering.runtime", "onnx.reference"}
+
+
+def test_lowering_loads_no_networkx() -> None:
+    """It takes longer to load than all of the compiler, which shows regions with it and finds them without."""
+    lowering = f"p.lower(onnx.load({str(LENET)!r})).report.lowered"
+    assert "networkx" not in loaded(f"import onnx, poolgrad_lowering as p; assert {lowering}")
 
 
 def test_help_loads_nothing() -> None:
@@ -58,18 +64,3 @@ def test_every_public_name_exists() -> None:
         assert getattr(poolgrad_lowering, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'no_such'"):
         _ = poolgrad_lowering.no_such
-
-
-def seconds(statement: str) -> float:
-    """Import time of a statement by Python's own account, at best of five processes."""
-    return min(_seconds(statement) for _ in range(5))
-
-
-def _seconds(statement: str) -> float:
-    """The sum of the times that each module took itself."""
-    lines = run("-X", "importtime", "-c", statement).stderr.splitlines()
-    return sum(int(found[1]) for line in lines if (found := re.match(r"import time:\s+(\d+) \|", line))) / 1e6
-
-
-def test_import_time() -> None:
-    assert seconds("import onnx; import poolgrad_lowering") - seconds("import onnx") <= BUDGET
