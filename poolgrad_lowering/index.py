@@ -1,18 +1,21 @@
 """The graph index: every scope of a model with its makers and readers of values.
 
 Built in one pass over the nodes, linear in the size of the model; it reads no tensor data and never opens external
-data.
+data. The pass takes the nodes field by field, each as one list, and does with lists what else would be done by node.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain, count, repeat
+from operator import ge
 
 import onnx
 from onnx import AttributeProto
 
+from poolgrad_lowering.readings import Readings
 from poolgrad_lowering.scopes import LOCAL, Node, Scope, Use, Value, canonical_domain
 
 
@@ -70,6 +73,11 @@ class ModelIndex:
         nodes = (scope.node(position) for scope in self._scopes_with[op] for position in scope.by_op[op])
         return [node for node in nodes if node.proto.overload == proto.overload]
 
+    def release(self) -> None:
+        """Give the index up, so that its memory is free at once and no work for Python's collector."""
+        for scope in self.scopes:
+            scope.release()
+
     @cached_property
     def _scopes_with(self) -> defaultdict[tuple[str, str], list[Scope]]:
         """The scopes that have nodes of an operator."""
@@ -106,41 +114,39 @@ class ModelIndex:
     def _add_nodes(self, scope: Scope) -> None:
         self.scopes.append(scope)
         self._visitor.opened(scope)
-        positions = dict[tuple[str, str], list[int]]()
-        backward = False
-        for position, node in enumerate(scope.proto.node):
-            spelled = node.domain, node.op_type
-            if (same := positions.get(spelled)) is None:
-                same = positions[spelled] = scope.by_op.setdefault(scope.operator(node), [])
-            same.append(position)
-            scope.node_names.append(node.name)
-            scope.readings.add(position, node.input)
+        nodes = list(scope.proto.node)
+        _enter_operators(scope, nodes)
+        backward = self._enter_values(scope, nodes)
+        for position, node in enumerate(nodes):
             if attributes := node.attribute:
                 for name, graph in self._visitor.graphs_of(scope, position, attributes):
-                    self._add_subgraph(scope, position, name, graph)
-            backward |= self._add_outputs(scope, position, node.output)
-        scope.readings.add(-1, [name for name in sorted(scope.outputs, key=str) if not scope.defines(name)])
+                    backward |= self._add_subgraph(scope, position, name, graph)
         self._visitor.closed(scope, backward=backward)
 
-    def _add_outputs(self, scope: Scope, position: int, made: Iterable[str]) -> bool:
-        """Enter what a node makes; whether an earlier node, or the node itself, reads it already."""
-        producers, backward = scope.producers, False
-        for name in made:
-            if not name:
-                continue
-            if name in producers or name in scope.inputs or name in scope.initializers:
-                self._visitor.made_again(scope, position, name)
-            backward |= name in scope.readings.last or name in scope.captured
-            producers[name] = position
+    def _enter_values(self, scope: Scope, nodes: Iterable[onnx.NodeProto]) -> bool:
+        """Enter what the nodes make and read; whether one reads what is made later, or by itself."""
+        made, makers = _flat([node.output[:] for node in nodes])
+        scope.producers = producers = dict(zip(made, makers, strict=True))
+        producers.pop("", None)
+        outside = (scope.inputs, scope.initializers.keys())
+        if len(producers) + made.count("") < len(made) or not all(map(producers.keys().isdisjoint, outside)):
+            self._visitor.made_again(scope, *_made_again(scope, made, makers))
+        read, readers = _flat([node.input[:] for node in nodes])
+        backward = any(map(ge, map(producers.get, read, repeat(-1)), readers))
+        captured = [name for name in sorted(scope.outputs, key=str) if not scope.defines(name)]
+        scope.readings = Readings([*read, *captured], [*readers, *[-1] * len(captured)])
         return backward
 
-    def _add_subgraph(self, scope: Scope, position: int, name: str, graph: onnx.GraphProto) -> None:
+    def _add_subgraph(self, scope: Scope, position: int, name: str, graph: onnx.GraphProto) -> bool:
+        """Add a subgraph of a node; whether it reads what is made by that node, or later."""
         node = scope.proto.node[position]
         label = node.name or (node.output[0] if node.output else node.op_type)
         path = f"{scope.path}/{label}.{name}"
         inner = self._add_graph(graph, Scope(graph, path, scope, scope.opsets, self._redefined, holder=position))
-        for captured in inner.captures():
+        captures = inner.captures()
+        for captured in captures:
             scope.captured.setdefault(captured, []).extend(Value(inner, captured).uses)
+        return any(scope.producers.get(captured, -1) >= position for captured in captures)
 
     def _add_training(self, training: onnx.TrainingInfoProto, path: str) -> None:
         """What a training step reads of the main graph lives on, and initializers that it sets are no constants.
@@ -163,6 +169,33 @@ def held_graphs(attribute: AttributeProto) -> Iterator[tuple[str, onnx.GraphProt
         yield attribute.name, attribute.g
     for number, graph in enumerate(attribute.graphs):
         yield f"{attribute.name}[{number}]", graph
+
+
+def _enter_operators(scope: Scope, nodes: Iterable[onnx.NodeProto]) -> None:
+    """Enter the names of nodes and, by operator, their positions: ascending, however domains are spelled."""
+    spelled = defaultdict[tuple[str, str], list[int]](list)
+    for position, node in enumerate(nodes):
+        spelled[node.domain, node.op_type].append(position)
+    for spelling, positions in spelled.items():
+        op = scope.operator(*spelling)
+        scope.by_op[op] = sorted([*scope.by_op.get(op, ()), *positions])
+    scope.node_names = [node.name for node in nodes]
+
+
+def _flat(names: Sequence[Sequence[str]]) -> tuple[list[str], list[int]]:
+    """The names that nodes give, one after the other, and beside each the position of its node."""
+    positions = map(repeat, count(), map(len, names))
+    return list(chain.from_iterable(names)), list(chain.from_iterable(positions))
+
+
+def _made_again(scope: Scope, made: Iterable[str], makers: Iterable[int]) -> tuple[int, str]:
+    """Of values of which one is there already: where and which the first such is."""
+    known = {*scope.inputs, *scope.initializers}
+    for name, position in zip(made, makers, strict=True):
+        if name in known:
+            return position, name
+        known.update((name,) if name else ())
+    raise AssertionError("every value is made once")
 
 
 def _opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:

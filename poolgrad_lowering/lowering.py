@@ -12,6 +12,7 @@ from onnx import ModelProto
 
 from poolgrad_lowering.bodies import Bodies
 from poolgrad_lowering.codes import Refusal
+from poolgrad_lowering.collector import collector_paused
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward_lowering import ForwardSite, choose_forwards
 from poolgrad_lowering.gate.gate import Gate
@@ -89,6 +90,7 @@ def inspect(
     return lower(model, target=target, forward=forward, limits=limits).report
 
 
+@collector_paused()
 def lower_in_place(model: ModelProto, target: Target, *, forward: bool, gate: Gate) -> Outcome:
     """As `lower`, on the model itself. Raises `InvalidModelError`."""
     started = time.perf_counter()
@@ -105,6 +107,7 @@ def lower_in_place(model: ModelProto, target: Target, *, forward: bool, gate: Ga
         sites, forwards = choose_forwards(facts, sites, target, bodies, taken)
     anchors = _describe_all(verdicts, sites)
     nodes_added = rewrite(index, facts, sites, forwards, bodies=bodies, taken=taken) if sites else 0
+    index.release()
     logger.info("lowered %d of %d anchors for %s", len(sites), len(anchors), target.name)
     return Outcome(target.name, anchors, nodes_before, nodes_before + nodes_added, time.perf_counter() - started)
 

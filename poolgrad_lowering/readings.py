@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import cached_property
 
 
 class Readings:
-    """Positions of readers by name, each reading linked to the one of the same name before it.
+    """Readings of names, each with the position of its reader, in their order. Empty names are absent inputs.
 
-    Flat lists of integers: a list for every name would be most of what the index allocates.
+    Flat lists, and of integers where they can be: a list for every name would be most of what the index allocates.
     """
 
-    def __init__(self) -> None:
-        self.last: dict[str, int] = {}
-        """The newest reading of each name that is read."""
-        self._before: list[int] = []
-        self._positions: list[int] = []
-
-    def add(self, position: int, names: Iterable[str]) -> None:
-        """The node at a position reads these names; empty ones are inputs that are absent."""
-        last, before, positions = self.last, self._before, self._positions
-        for name in names:
-            if name:
-                before.append(last.get(name, -1))
-                last[name] = len(positions)
-                positions.append(position)
+    def __init__(self, names: Sequence[str] = (), positions: Sequence[int] = ()) -> None:
+        self._names = names
+        self._positions = positions
+        self.names = dict.fromkeys(names)
+        """Every name that is read, once, in the order of their first readings."""
+        self.names.pop("", None)
 
     def of(self, name: str) -> list[int]:
-        """The positions of the nodes that read the name, once for every time, in the order they were added."""
-        found, reading = [], self.last.get(name, -1)
+        """The positions of the nodes that read the name, once for every time, in their order."""
+        last, before = self._links
+        found, reading = [], last.get(name, -1)
         while reading >= 0:
             found.append(self._positions[reading])
-            reading = self._before[reading]
+            reading = before[reading]
         return found[::-1]
+
+    @cached_property
+    def _links(self) -> tuple[dict[str, int], list[int]]:
+        """The last reading of each name, and of each reading the one of the same name before it.
+
+        Made when somebody asks who reads a name: a model without anchors never needs it.
+        """
+        last: dict[str, int] = {}
+        before: list[int] = []
+        for reading, name in enumerate(self._names):
+            before.append(last.get(name, -1))
+            last[name] = reading
+        return last, before

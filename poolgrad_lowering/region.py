@@ -50,7 +50,7 @@ class Readers:
     def left(self, value: Value) -> int:
         """Readings by nodes that stay or were added, and by the scope's outputs."""
         if value not in self._left:
-            self._left[value] = len(value.uses) + value.is_output + self._added[value]
+            self._left[value] = value.use_count + value.is_output + self._added[value]
         return self._left[value]
 
 

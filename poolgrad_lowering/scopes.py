@@ -59,8 +59,9 @@ class Scope:
 
     def captures(self) -> list[str]:
         """The names that are read in this scope and not made in it: those of values around it, or of none."""
-        read = dict.fromkeys((*self.readings.last, *self.captured))
-        return [name for name in read if not self.defines(name)]
+        made, stored, given = self.producers, self.initializers, self.inputs
+        read = self.readings.names | dict.fromkeys(self.captured)
+        return [name for name in read if name not in made and name not in stored and name not in given]
 
     def resolve(self, name: str) -> Value | None:
         """The value that `name` means here, or None for the empty name and for names that nobody makes."""
@@ -85,18 +86,22 @@ class Scope:
         position = self.value_infos.get(name)
         return None if position is None else self.proto.value_info[position]
 
-    def operator(self, node: onnx.NodeProto) -> tuple[str, str]:
-        """Domain (canonical) and op type of one of the scope's nodes."""
-        domain = canonical_domain(node.domain)
-        local = domain == "" and node.op_type in self.redefined
-        return LOCAL if local else domain, node.op_type
+    def operator(self, domain: str, op_type: str) -> tuple[str, str]:
+        """Domain (canonical) and op type of a node of the scope that gives these two."""
+        domain = canonical_domain(domain)
+        local = domain == "" and op_type in self.redefined
+        return LOCAL if local else domain, op_type
 
     def node(self, position: int) -> Node:
         """The node at a position of the scope's node list: the same object whenever it is asked for."""
-        found = self._nodes.get(position)
-        if found is None:
-            found = self._nodes[position] = Node(self, position, self.proto.node[position])
-        return found
+        if position not in self._nodes:
+            self._nodes[position] = Node(self, position, self.proto.node[position])
+        return self._nodes[position]
+
+    def release(self) -> None:
+        """Let go of the nodes that were asked for and of readers in subgraphs, which hold their scopes in turn."""
+        self._nodes.clear()
+        self.captured.clear()
 
     @property
     def root(self) -> Scope:
@@ -155,6 +160,11 @@ class Value(NamedTuple):
         return own + self.scope.captured.get(self.name, [])
 
     @property
+    def use_count(self) -> int:
+        """How many uses there are."""
+        return len(self.scope.readings.of(self.name)) + len(self.scope.captured.get(self.name, ()))
+
+    @property
     def is_output(self) -> bool:
         """Whether the value leaves its scope."""
         return self.name in self.scope.outputs
@@ -173,11 +183,12 @@ class Node:
         self.scope = scope
         self.position = position
         self.proto = proto
-        self.op = scope.operator(proto)
-        self.attributes = {stored.name: stored for stored in reversed(proto.attribute)}
+        self.op = scope.operator(proto.domain, proto.op_type)
+        attributes = list(proto.attribute)
+        self.attributes = {stored.name: stored for stored in reversed(attributes)}
         self.inputs = tuple([scope.resolve(name) for name in proto.input])
         self.outputs = tuple([Value(scope, name) if name else None for name in proto.output])
-        depends_on_caller = any(stored.ref_attr_name for stored in proto.attribute)
+        depends_on_caller = any(stored.ref_attr_name for stored in attributes)
         self._standard = None if self.op[0] or depends_on_caller else self.op[1]
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Sequence
 from itertools import chain
 
 from poolgrad_lowering.gate.faults import Fault, Flaw, shown
@@ -32,19 +32,31 @@ def not_text(names: Iterable[str]) -> Flaw | None:
 def scope_names(scope: Scope) -> Iterable[str]:
     """All names of a scope."""
     values = (scope.producers, scope.inputs, scope.outputs, scope.initializers, scope.value_infos)
-    return chain(scope.readings.last, *values, scope.node_names, *scope.by_op)
+    return chain(scope.readings.names, *values, scope.node_names, *scope.by_op)
 
 
 def shadowing(scope: Scope) -> tuple[int, Flaw] | None:
-    """The node of a subgraph, by its position, that makes a value of a name that is taken around the subgraph.
+    """The first node of a subgraph, by its position, that makes a value of a name that is taken around the subgraph.
 
-    Asked when the subgraph is complete and the scope around it is not: a name that is given later does not count, as
-    for onnxruntime, which also takes inputs and initializers that hide outer values.
+    A name that is given after the node that holds the subgraph does not count, as for onnxruntime, which also takes
+    inputs and initializers that hide outer values.
     """
-    if scope.parent is None or scope.holder < 0:
+    if scope.holder < 0:
         return None
-    for name, position in scope.producers.items():
-        if scope.parent.resolve(name) is not None:
-            what = f"the value {shown(name)} has the name of one around the subgraph"
-            return position, Flaw(Fault.NAME_SHADOWED, what)
-    return None
+    hiding = [(scope.producers[name], name) for name in _taken_around(scope, scope.producers.keys())]
+    if not hiding:
+        return None
+    position, name = min(hiding)
+    return position, Flaw(Fault.NAME_SHADOWED, f"the value {shown(name)} has the name of one around the subgraph")
+
+
+def _taken_around(scope: Scope, names: KeysView[str]) -> Iterator[str]:
+    """Which of some names mean something where a subgraph stands."""
+    while scope.parent is not None:
+        around, holder = scope.parent, scope.holder
+        yield from names & around.inputs
+        yield from names & around.initializers.keys()
+        for name in names & around.producers.keys():
+            if holder < 0 or around.producers[name] < holder:
+                yield name
+        scope = around
