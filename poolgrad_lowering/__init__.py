@@ -7,21 +7,27 @@ that importing the package costs next to nothing.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from poolgrad_lowering.artifacts import lower_artifacts
     from poolgrad_lowering.errors import (
         FileError,
         InvalidModelError,
+        PlanError,
         PoolgradError,
         UnknownTargetError,
         VerificationError,
     )
     from poolgrad_lowering.files import lower_file
+    from poolgrad_lowering.folders import FileResult, lower_folder
     from poolgrad_lowering.gate.faults import Fault
     from poolgrad_lowering.gate.limits import Limits
     from poolgrad_lowering.lowering import LoweringResult, inspect, lower
+    from poolgrad_lowering.lowering_plan import LoweringPlan, SiteChoice
+    from poolgrad_lowering.plan_file import read_plan
     from poolgrad_lowering.report import AnchorReport, Report
     from poolgrad_lowering.verification.files import verify_files
     from poolgrad_lowering.verification.result import Verification
@@ -29,21 +35,30 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # what becomes of the log is up to the program
+
 _HOMES = {
     "AnchorReport": "report",
     "Fault": "gate.faults",
     "FileError": "errors",
+    "FileResult": "folders",
     "InvalidModelError": "errors",
     "Limits": "gate.limits",
+    "LoweringPlan": "lowering_plan",
     "LoweringResult": "lowering",
+    "PlanError": "errors",
     "PoolgradError": "errors",
     "Report": "report",
+    "SiteChoice": "lowering_plan",
     "UnknownTargetError": "errors",
     "Verification": "verification.result",
     "VerificationError": "errors",
     "inspect": "lowering",
     "lower": "lowering",
+    "lower_artifacts": "artifacts",
     "lower_file": "files",
+    "lower_folder": "folders",
+    "read_plan": "plan_file",
     "verify": "verification.verifier",
     "verify_files": "verification.files",
 }
@@ -52,18 +67,25 @@ __all__ = [
     "AnchorReport",
     "Fault",
     "FileError",
+    "FileResult",
     "InvalidModelError",
     "Limits",
+    "LoweringPlan",
     "LoweringResult",
+    "PlanError",
     "PoolgradError",
     "Report",
+    "SiteChoice",
     "UnknownTargetError",
     "Verification",
     "VerificationError",
     "__version__",
     "inspect",
     "lower",
+    "lower_artifacts",
     "lower_file",
+    "lower_folder",
+    "read_plan",
     "verify",
     "verify_files",
 ]

@@ -30,8 +30,10 @@ class Code(Enum):
     INDICES_NUMBERING = "indices-numbering"
     INDICES_SOURCE = "indices-source"
     LAST_MAXIMUM = "last-maximum"
+    NOT_SELECTED = "not-selected"
     NOT_SPATIAL = "not-spatial"
     NO_FORWARD_POOL = "no-forward-pool"
+    OPERATOR_WINDOWS = "operator-windows"
     OPSET = "opset"
     OTHER_CONSUMER = "other-consumer"
     OUTPUT_SIZE = "output-size"
@@ -44,6 +46,7 @@ class Code(Enum):
     REDUCTION = "reduction"
     ROWS = "rows"
     SHADOWED_NAME = "shadowed-name"
+    SKIPPED_BY_PLAN = "skipped-by-plan"
     SPATIAL_RANK = "spatial-rank"
     SPLITS_TIES = "splits-ties"
     STORAGE_ORDER = "storage-order"
@@ -91,10 +94,12 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.INDICES_SOURCE: "The indices do not come from a MaxPool (a graph input, a constant, labels, another "
     "operator).",
     Code.LAST_MAXIMUM: "An ArgMax that selects the last of equal maxima: a pool's gradient goes to the first.",
+    Code.NOT_SELECTED: "POOLGRAD_ONLY is set and names neither the site nor its form (docs/command-line.md).",
     Code.NOT_SPATIAL: "A maximum over the batch or channel axis, or of a tensor without spatial axes: no pool does "
     "that.",
     Code.NO_FORWARD_POOL: "TensorFlow's operator computes the maxima itself, and no MaxPool over the same tensor is "
     "found whose Indices could serve.",
+    Code.OPERATOR_WINDOWS: "The operator that a plan asks for does not have the pool's windows.",
     Code.OPSET: "The model's opset is older than the operators that the lowering needs.",
     Code.OTHER_CONSUMER: "An inner value of the gradient is read elsewhere in a way that the lowered node cannot "
     "serve.",
@@ -113,6 +118,7 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.ROWS: "The scatter's rows are not the (n, c) planes of the pooled input.",
     Code.SHADOWED_NAME: "A value that the lowered node has to read is hidden from its subgraph by another one of the "
     "same name (ONNX wants names to be unique).",
+    Code.SKIPPED_BY_PLAN: "The plan that was given leaves the gradient, or its forward pool, as it is.",
     Code.SPATIAL_RANK: "The pool has no spatial axis, or four and more: Ascend has one to three.",
     Code.SPLITS_TIES: "A mask of all elements that equal the maximum of their axes: equal maxima share the gradient, "
     "a pool's gradient goes to the first alone.",

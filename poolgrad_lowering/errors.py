@@ -38,6 +38,25 @@ class InvalidModelError(PoolgradError, ValueError):
         return f"{self.where}: {self.what} ({self.fault.value}). {FAULTS[self.fault].advice}"
 
 
+class UsageError(PoolgradError, ValueError):
+    """The command was asked for something that does not go, or that is not installed."""
+
+
+class PlanError(PoolgradError, ValueError):
+    """A plan that does not fit the model or the target, or a plan file that is none.
+
+    `where` is the place, `plan.json:17` for a file, empty for a plan made in Python; `what` a sentence.
+    """
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(where, what)
+        self.where = where
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}" if self.where else self.what
+
+
 class FileError(PoolgradError, OSError):
     """A file cannot be read or written."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,9 +18,12 @@ from poolgrad_lowering.gate.faults import Fault
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering import lower_in_place
-from poolgrad_lowering.placing import Content, open_regular, write_files
+from poolgrad_lowering.lowering_plan import LoweringPlan
+from poolgrad_lowering.placing import Content, open_regular, write_bytes, write_files
+from poolgrad_lowering.planned import chosen_target, require_same_file
 from poolgrad_lowering.report import Report
-from poolgrad_lowering.targets import DEFAULT_TARGET, find_target
+
+logger = logging.getLogger(__name__)
 
 PathLike = str | os.PathLike[str]
 
@@ -27,8 +32,9 @@ def lower_file(
     source: PathLike,
     destination: PathLike,
     *,
-    target: str = DEFAULT_TARGET,
+    target: str | None = None,
     forward: bool = True,
+    plan: LoweringPlan | None = None,
     strict: bool = False,
     verify: bool = False,
     report_path: PathLike | None = None,
@@ -37,22 +43,26 @@ def lower_file(
 ) -> Report:
     """Lower the model in `source` and write it to `destination`, which may be the same file.
 
-    Without sites the bytes of the source are written as they are. With `strict`, no model is written if an anchor was
-    refused; with `verify`, none if the lowered model is not proven to compute what the source does, which raises
-    `VerificationError`. The report goes to `report_path` as JSON, after the model. Where the destination is in another
-    folder, `copy_external` copies the model's external data beside it. Raises `FileError`, `InvalidModelError` and
-    `UnknownTargetError`; all files then are what they were.
+    Without sites the bytes of the source are written as they are. A `plan` has to be of this file and decides what
+    becomes of each site; without `target`, the plan's is taken, else atlas-a2. With `strict`, no model is written
+    if an anchor was refused; with `verify`, none if the lowered model is not proven to compute what the source does,
+    which raises `VerificationError`. The report goes to `report_path` as JSON, after the model. Where the destination
+    is in another folder, `copy_external` copies the model's external data beside it. Raises `FileError`,
+    `InvalidModelError`, `UnknownTargetError` and `PlanError`; all files then are what they were.
     """
-    found = find_target(target)
+    found = chosen_target(target, plan)
     source, destination = Path(source), Path(destination)
     described = None if report_path is None else Path(report_path)
     if described is not None:
-        _require_other_file(described, source, destination)
+        require_other_file(described, "report", source, destination)
     data = read_bytes(source, limits)
+    logger.info("%s: %d bytes", source, len(data))
+    if plan is not None:
+        require_same_file(plan, _sha256(data))
     model = parse_model(data, source)
     gate = Gate(limits, source)
     with naming(source):
-        outcome = lower_in_place(model, found, forward=forward, gate=gate)
+        outcome = lower_in_place(model, found, forward=forward, plan=plan, gate=gate)
         lowered = gate.serialised(model) if outcome.changed else data
     report = outcome.report(len(data), len(lowered))
     require_apart(gate.external, source, [destination, *([described] if described else [])])
@@ -63,19 +73,33 @@ def lower_file(
         contents = _missing_data(gate.external, source, destination, copy=copy_external)
         contents[destination] = lowered
     write_files(contents, None if described is None else (described, report.to_json().encode()))
+    for path in contents:
+        logger.info("wrote %s", path)
     return report
 
 
 def inspect_file(
-    source: PathLike, *, target: str = DEFAULT_TARGET, forward: bool = True, limits: Limits = DEFAULT_LIMITS
+    source: PathLike,
+    *,
+    target: str | None = None,
+    forward: bool = True,
+    plan_path: PathLike | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
-    """What `lower_file` would do. Raises as it does; writes nothing."""
-    found, source = find_target(target), Path(source)
+    """What `lower_file` would do. Raises as it does; writes nothing but, to `plan_path`, a plan that does the same."""
+    found, source = chosen_target(target, None), Path(source)
+    described = None if plan_path is None else Path(plan_path)
+    if described is not None:
+        require_other_file(described, "plan", source)
     data = read_bytes(source, limits)
     model, gate = parse_model(data, source), Gate(limits, source)
     with naming(source):
         outcome = lower_in_place(model, found, forward=forward, gate=gate)
-        return outcome.report(len(data), len(gate.serialised(model)) if outcome.changed else len(data))
+        report = outcome.report(len(data), len(gate.serialised(model)) if outcome.changed else len(data))
+    if described is not None:
+        require_apart(gate.external, source, [described])
+        write_bytes(described, LoweringPlan.of(report, _sha256(data)).to_json().encode())
+    return report
 
 
 def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
@@ -111,10 +135,15 @@ def naming(path: Path) -> Iterator[None]:
         raise error.within(f"'{path}'") from error.__cause__
 
 
-def _require_other_file(report: Path, *models: Path) -> None:
+def require_other_file(path: Path, what: str, *models: Path) -> None:
+    """Raise `FileError` where a path that is written, a report say, is one of the models."""
     for model in models:
-        if os.path.realpath(report) == os.path.realpath(model) or _is_one_file(report, model):
-            raise FileError(f"cannot write the report to '{report}': that is the model; give it a file of its own")
+        if os.path.realpath(path) == os.path.realpath(model) or _is_one_file(path, model):
+            raise FileError(f"cannot write the {what} to '{path}': that is the model; give it a file of its own")
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _is_one_file(first: Path, second: Path) -> bool:

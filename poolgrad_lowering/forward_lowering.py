@@ -51,14 +51,14 @@ def choose_forwards(
 ) -> tuple[list[Site], list[ForwardSite]]:
     """The sites with the argmax of the pools that move, and those pools.
 
-    Each site says in `forward` what became of its pool. Names of new values are added to `taken`.
+    Each site says in `forward` what became of its pool; one that comes with a refusal there keeps its pool. Names of
+    new values are added to `taken`.
     """
     pools = _pools(sites)
     verdicts = {place: _verdict(pool, target, bodies) for place, pool in pools.items()}
-    movable = {place: pool for place, pool in pools.items() if isinstance(verdicts[place], Plan)}
-    for place in _still_read(sites, movable):
-        label = pools[place].node.label
-        verdicts[place] = refuse(Code.FORWARD_READERS, "something else reads the Indices of '{}'", label)
+    _keep_read(sites, pools, verdicts)
+    if _keep_withheld(sites, verdicts):
+        _keep_read(sites, pools, verdicts)  # a pool that stays may read another one's Indices
     moved = {
         place: _forward_site(pools[place], plan, taken) for place, plan in verdicts.items() if isinstance(plan, Plan)
     }
@@ -89,6 +89,26 @@ def _verdict(pool: _Pool, target: Target, bodies: Bodies) -> Plan | Refusal:
     if isinstance(plan, Refusal):
         return plan
     return bodies.require(plan.op, pool.gradient.element_type, pool.node.scope) or plan
+
+
+def _keep_read(sites: Sequence[Site], pools: Mapping[Use, _Pool], verdicts: dict[Use, Plan | Refusal]) -> None:
+    """Refuse the pools whose Indices something else reads."""
+    movable = {place: pool for place, pool in pools.items() if isinstance(verdicts[place], Plan)}
+    for place in _still_read(sites, movable):
+        label = pools[place].node.label
+        verdicts[place] = refuse(Code.FORWARD_READERS, "something else reads the Indices of '{}'", label)
+
+
+def _keep_withheld(sites: Sequence[Site], verdicts: dict[Use, Plan | Refusal]) -> bool:
+    """Refuse the pools that could move and that a site withholds; whether there are any."""
+    withheld = {
+        place: site.forward
+        for site in sites
+        if isinstance(site.forward, Refusal) and (place := _place(site.gradient)) in verdicts
+        if place is not None and isinstance(verdicts[place], Plan)
+    }
+    verdicts.update(withheld)
+    return bool(withheld)
 
 
 def _still_read(sites: Sequence[Site], movable: Mapping[Use, _Pool]) -> set[Use]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from onnx import ModelProto
 
+from poolgrad_lowering.alternatives import alternatives
 from poolgrad_lowering.bodies import Bodies
 from poolgrad_lowering.codes import Refusal
 from poolgrad_lowering.collector import collector_paused
@@ -19,11 +20,15 @@ from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.judge import Declined, Site, judge
 from poolgrad_lowering.legality import Plan
+from poolgrad_lowering.lowering_plan import LoweringPlan
 from poolgrad_lowering.patterns import broken_plugins
+from poolgrad_lowering.planned import chosen_target, follow, require_forwards
 from poolgrad_lowering.recording import record_indices
 from poolgrad_lowering.report import AnchorReport, Report
 from poolgrad_lowering.rewrite import names, rewrite
-from poolgrad_lowering.targets import DEFAULT_TARGET, Target, find_target
+from poolgrad_lowering.site_names import site_names
+from poolgrad_lowering.switches import dump, selected
+from poolgrad_lowering.targets import Target
 
 logger = logging.getLogger(__name__)
 
@@ -66,38 +71,52 @@ class Outcome:
 
 
 def lower(
-    model: ModelProto, *, target: str = DEFAULT_TARGET, forward: bool = True, limits: Limits = DEFAULT_LIMITS
+    model: ModelProto,
+    *,
+    target: str | None = None,
+    forward: bool = True,
+    plan: LoweringPlan | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> LoweringResult:
     """Lower every max-pool gradient of a model that the target can run, and with it, if `forward`, its pool.
 
-    `target` is a product or SoC name (`poolgrad targets` lists them). The argument is not modified; without sites the
-    result's model serialises to the same bytes. Raises `UnknownTargetError` and `InvalidModelError`.
+    `target` is a product or SoC name (`poolgrad targets` lists them); without it the target is the plan's, else
+    atlas-a2. A `plan` decides what becomes of each site; that it names the sites of this model is checked, the SHA-256
+    of a file is not. The argument is not modified; without sites the result's model serialises to the same bytes.
+    Raises `UnknownTargetError`, `InvalidModelError` and `PlanError`.
     """
-    found = find_target(target)
+    found = chosen_target(target, plan)
     lowered = ModelProto()
     lowered.CopyFrom(model)
     gate = Gate(limits)
     bytes_before = len(gate.serialised(model))
-    outcome = lower_in_place(lowered, found, forward=forward, gate=gate)
+    outcome = lower_in_place(lowered, found, forward=forward, plan=plan, gate=gate)
     bytes_after = len(gate.serialised(lowered)) if outcome.changed else bytes_before
     return LoweringResult(lowered, outcome.report(bytes_before, bytes_after))
 
 
 def inspect(
-    model: ModelProto, *, target: str = DEFAULT_TARGET, forward: bool = True, limits: Limits = DEFAULT_LIMITS
+    model: ModelProto, *, target: str | None = None, forward: bool = True, limits: Limits = DEFAULT_LIMITS
 ) -> Report:
     """What `lower` would do with a model. Raises as it does."""
     return lower(model, target=target, forward=forward, limits=limits).report
 
 
 @collector_paused()
-def lower_in_place(model: ModelProto, target: Target, *, forward: bool, gate: Gate) -> Outcome:
-    """As `lower`, on the model itself. Raises `InvalidModelError`."""
+def lower_in_place(
+    model: ModelProto, target: Target, *, forward: bool, gate: Gate, plan: LoweringPlan | None = None
+) -> Outcome:
+    """As `lower`, on the model itself. Raises `InvalidModelError` and `PlanError`."""
     started = time.perf_counter()
     index = gate.index(model)
     facts = Facts(index)
+    judged = judge(index, facts, target)
+    identifiers = site_names(verdict.anchor for verdict in judged)
     bodies = Bodies(index)
-    verdicts = [_with_body(verdict, bodies) for verdict in judge(index, facts, target)]
+    verdicts = [_with_body(verdict, bodies) for verdict in selected(judged, identifiers)]
+    if plan is not None:
+        bodies = Bodies(index)
+        verdicts = follow(plan, verdicts, identifiers, target, bodies)
     sites = [verdict for verdict in verdicts if isinstance(verdict, Site)]
     forwards: list[ForwardSite] = []
     nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
@@ -105,9 +124,16 @@ def lower_in_place(model: ModelProto, target: Target, *, forward: bool, gate: Ga
     sites = record_indices(sites, taken)
     if forward:
         sites, forwards = choose_forwards(facts, sites, target, bodies, taken)
-    anchors = _describe_all(verdicts, sites)
-    nodes_added = rewrite(index, facts, sites, forwards, bodies=bodies, taken=taken) if sites else 0
+    named = list(zip(identifiers, _final(verdicts, sites), strict=True))
+    if plan is not None:
+        require_forwards(plan, {name: verdict for name, verdict in named if isinstance(verdict, Site)})
+    anchors = tuple(_describe(name, verdict, target) for name, verdict in named)  # before the rewrite: names go with it
+    nodes_added = 0
+    if sites:
+        nodes_added = rewrite(index, facts, sites, forwards, bodies=bodies, taken=taken, on_rewrite=dump())
     index.release()
+    for anchor in anchors:
+        logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
     logger.info("lowered %d of %d anchors for %s", len(sites), len(anchors), target.name)
     return Outcome(target.name, anchors, nodes_before, nodes_before + nodes_added, time.perf_counter() - started)
 
@@ -119,16 +145,22 @@ def _with_body(verdict: Site | Declined, bodies: Bodies) -> Site | Declined:
     return verdict if refusal is None else Declined(verdict.anchor, verdict.pattern, refusal)
 
 
-def _describe_all(verdicts: Sequence[Site | Declined], sites: Sequence[Site]) -> tuple[AnchorReport, ...]:
-    """The anchors in the order of the verdicts, sites as they finally are. Before the rewrite: names go with it."""
+def _final(verdicts: Sequence[Site | Declined], sites: Sequence[Site]) -> list[Site | Declined]:
+    """The verdicts, with the sites as they finally are."""
     final = iter(sites)
-    return tuple(_describe(next(final) if isinstance(verdict, Site) else verdict) for verdict in verdicts)
+    return [next(final) if isinstance(verdict, Site) else verdict for verdict in verdicts]
 
 
-def _describe(verdict: Site | Declined) -> AnchorReport:
+def _describe(identifier: str, verdict: Site | Declined, target: Target) -> AnchorReport:
     anchor = verdict.anchor
     domain, op_type = anchor.op
-    common: dict[str, Any] = {"name": anchor.label, "op_type": op_type, "domain": domain, "scope": anchor.scope.path}
+    common: dict[str, Any] = {
+        "name": anchor.label,
+        "site": identifier,
+        "op_type": op_type,
+        "domain": domain,
+        "scope": anchor.scope.path,
+    }
     if isinstance(verdict, Declined):
         refusal = verdict.refusal
         return AnchorReport(
@@ -142,6 +174,7 @@ def _describe(verdict: Site | Declined) -> AnchorReport:
         pattern=verdict.pattern,
         op=verdict.plan.op,
         attributes=dict(verdict.plan.attributes),
+        alternatives=alternatives(verdict.gradient, target, verdict.plan.op),
         forward_op=forward.op if isinstance(forward, Plan) else None,
         forward_code=stays.code.value if stays is not None else None,
         forward_reason=stays.reason if stays is not None else None,

@@ -83,13 +83,13 @@ class _Staged:
         with self._explained():
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._name, dir_fd=self._folder)
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
 
     def put(self) -> None:
         """Rename it over its target."""
         with self._explained():
             os.rename(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
 
     def _discard(self) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -127,7 +127,7 @@ def _create(folder: int) -> tuple[str, int]:
         name = f".poolgrad-{secrets.token_hex(8)}.tmp"
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
         try:
-            _lock(handle)
+            lock(handle)
         except BaseException:
             os.close(handle)
             raise
@@ -171,7 +171,8 @@ def _remove_leftovers(folder: int) -> None:
                 os.close(handle)
 
 
-def _lock(handle: int) -> None:
+def lock(handle: int) -> None:
+    """Lock a file or folder for this process, where the file system has locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
     except OSError as error:
@@ -179,7 +180,8 @@ def _lock(handle: int) -> None:
             raise
 
 
-def _sync_folder(folder: int) -> None:
+def sync_folder(folder: int) -> None:
+    """Bring a folder's entries to the disk, where the file system does that."""
     try:
         os.fsync(folder)
     except OSError as error:

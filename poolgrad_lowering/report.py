@@ -17,15 +17,16 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class AnchorReport:
-    """One anchor: a node that could be a pool gradient.
+    """One anchor: a node that could be a pool gradient. `site` is its identifier, unique in the model.
 
-    `status` is "lowered" or "refused". Lowered anchors have `op` and `attributes` (those of the dialect node), refused
-    ones `code` and `reason`. `forward_op` is the dialect operator that the forward pool became, `forward_code` and
-    `forward_reason` say why it stayed; all three are None where nobody asked. `pattern` is the form that recognised the
-    anchor, None where none did.
+    `status` is "lowered" or "refused". Lowered anchors have `op` and `attributes` (those of the dialect node) and
+    `alternatives`, the other operators that a plan may choose; refused ones have `code` and `reason`. `forward_op` is
+    the dialect operator that the forward pool became, `forward_code` and `forward_reason` say why it stayed; all three
+    are None where nobody asked. `pattern` is the form that recognised the anchor, None where none did.
     """
 
     name: str
+    site: str
     op_type: str
     domain: str
     scope: str
@@ -33,6 +34,7 @@ class AnchorReport:
     pattern: str | None = None
     op: str | None = None
     attributes: dict[str, Any] | None = None
+    alternatives: list[str] | None = None
     code: str | None = None
     reason: str | None = None
     forward_op: str | None = None

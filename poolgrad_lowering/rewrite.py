@@ -7,7 +7,7 @@ bytes and its order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -37,10 +37,12 @@ def rewrite(
     *,
     bodies: Bodies,
     taken: set[str],
+    on_rewrite: Callable[[Node, Region, Sequence[NodeProto]], None] | None = None,
 ) -> int:
     """Replace every site, and the forward pools that move with them. The index is void afterwards.
 
-    `taken` are all names of the model. Returns by how many nodes the model grew (function bodies not counted).
+    `taken` are all names of the model. `on_rewrite` is called with each root, what dies with it and what stands in its
+    place, before anything is edited. Returns by how many nodes the model grew (function bodies not counted).
     """
     replacements = [
         (_maker(site.gradient.dx), emit(facts, site.gradient, site.plan, site.pattern, taken)) for site in sites
@@ -59,6 +61,8 @@ def rewrite(
     for root, nodes in replacements:
         region = dying_region(root, readers)
         record_replaced(nodes, [node.label for node in region.nodes])
+        if on_rewrite is not None:
+            on_rewrite(root, region, nodes)
         edits[root.scope].inserted[root.position] = nodes
         _collect(region, edits)
     _apply(index, edits, bodies)

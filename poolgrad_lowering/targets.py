@@ -6,12 +6,12 @@ AdaptiveMaxPool3DGrad) and the product list of its SoC names.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 from onnx import TensorProto
 
 from poolgrad_lowering.errors import UnknownTargetError
+from poolgrad_lowering.suggestions import did_you_mean
 
 MAX_POOL_3D_GRAD = "MaxPool3DGradWithArgmax"
 MAX_POOL_2D_GRAD = "MaxPoolGradWithArgmaxV3"
@@ -124,8 +124,7 @@ def find_target(name: str) -> Target:
     target = TARGETS.get(name.lower()) or _BY_SOC.get(name.lower())
     if target is not None:
         return target
-    close = difflib.get_close_matches(name.lower(), [*TARGETS, *_BY_SOC], n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
+    hint = did_you_mean(name, [*TARGETS, *_BY_SOC])
     raise UnknownTargetError(
         f"unknown target '{name}'{hint}: give one of {', '.join(TARGETS)}, or a SoC name such as Ascend910B3 "
         "(`poolgrad targets` lists all)."

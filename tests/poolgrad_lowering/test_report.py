@@ -21,7 +21,8 @@ SUMMARY = {
     "bytes_saved": int,
     "seconds": float,
 }
-ANCHOR = ("name", "op_type", "domain", "scope", "status", "pattern", "op", "attributes", "code", "reason")
+PLACE = ("name", "site", "op_type", "domain", "scope")
+VERDICT = ("status", "pattern", "op", "attributes", "alternatives", "code", "reason")
 FORWARD = ("forward_op", "forward_code", "forward_reason")
 
 MIXED = """g (float[2,3,4] X, float[2,3,2] dY, int64[2,3,2] I, bool c) => (A) {
@@ -42,13 +43,14 @@ def test_every_field() -> None:
     assert list(data) == ["schema_version", "target", "anchors", "broken_plugins", "summary"]
     assert (data["schema_version"], data["target"]) == (1, "atlas-a2")
     assert {name: type(held) for name, held in data["summary"].items()} == SUMMARY
-    assert [tuple(anchor) for anchor in data["anchors"]] == [ANCHOR + FORWARD] * 4
+    assert [tuple(anchor) for anchor in data["anchors"]] == [PLACE + VERDICT + FORWARD] * 4
 
 
 def test_anchors() -> None:
     lowered, refused, inner, other = lower(parse(MIXED)).report.anchors
     assert lowered == AnchorReport(
         name="good",
+        site="main:A",
         op_type="MaxPoolGrad",
         domain="",
         scope="main",
@@ -63,10 +65,12 @@ def test_anchors() -> None:
             "ceil_mode": 0,
             "data_format": "NCDHW",
         },
+        alternatives=["AdaptiveMaxPool3DGrad"],
         forward_op="MaxPool3DWithArgmaxV2",
     )
     assert refused == AnchorReport(
         name="B",
+        site="main:B",
         op_type="MaxPoolGrad",
         domain="",
         scope="main",
@@ -76,6 +80,19 @@ def test_anchors() -> None:
     )
     assert (inner.name, inner.scope) == ("inner", "main/choose.then_branch")
     assert (other.name, other.scope, other.code) == ("E", "main/choose.else_branch", "arity")
+    assert [anchor.site for anchor in (inner, other)] == ["main/choose.then_branch:T", "main/choose.else_branch:E"]
+
+
+def test_identifiers_are_unique() -> None:
+    """Nodes may share a name, and with it their subgraphs a path; values in different subgraphs may share theirs."""
+    first, second = (
+        f"[choose] {name} = If(c) <then_branch = yes () => (T) {{ T = MaxPoolGrad(dY, I) }}, "
+        f"else_branch = no () => (E) {{ E = Relu(dY) }}>"
+        for name in "AB"
+    )
+    model = parse(f"g (float[2] dY, int64[2] I, bool c) => (A, B) {{ {first} {second} }}")
+    sites = [anchor.site for anchor in lower(model).report.anchors]
+    assert sites == ["main/choose.then_branch:T", "main/choose.then_branch:T_2"]
 
 
 def test_a_refusal_of_a_proven_gradient_names_its_form() -> None:

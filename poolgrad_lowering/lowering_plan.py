@@ -1,0 +1,73 @@
+"""A plan: what is to become of every site of a model, as data and as a file that people edit.
+
+`docs/plan.md` describes the file, `schemas/plan.json` its schema. What a plan does to a lowering is in `planned`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from poolgrad_lowering.report import Report
+
+PLAN_VERSION = 1
+
+
+@dataclass(frozen=True)
+class SiteChoice:
+    """What becomes of one site.
+
+    `site` is its identifier in the report. `operator` is the dialect operator that the gradient becomes, None where it
+    stays as it is; `forward` the one that its forward pool becomes, None where that stays. `pattern` and `alternatives`
+    are for readers. `where` is the place in a file, for messages.
+    """
+
+    site: str
+    operator: str | None
+    forward: str | None
+    pattern: str | None = None
+    alternatives: tuple[str, ...] = ()
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class LoweringPlan:
+    """A choice for every site of a model on a target.
+
+    `target` is the product's name, `model_sha256` the SHA-256 of the model's file in hexadecimal. `where` has the
+    places of these and of `sites` in a file, for messages.
+    """
+
+    target: str
+    model_sha256: str
+    sites: tuple[SiteChoice, ...]
+    where: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, report: Report, model_sha256: str) -> LoweringPlan:
+        """The plan that does what a report describes."""
+        choices = (
+            SiteChoice(anchor.site, anchor.op, anchor.forward_op, anchor.pattern, tuple(anchor.alternatives or ()))
+            for anchor in report.lowered
+        )
+        return cls(report.target, model_sha256, tuple(choices))
+
+    def to_json(self) -> str:
+        """The plan as the text of a file."""
+        document = {
+            "schema_version": PLAN_VERSION,
+            "model_sha256": self.model_sha256,
+            "target": self.target,
+            "sites": [
+                {
+                    "site": choice.site,
+                    "pattern": choice.pattern,
+                    "operator": choice.operator,
+                    "alternatives": list(choice.alternatives),
+                    "forward": choice.forward,
+                }
+                for choice in self.sites
+            ],
+        }
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

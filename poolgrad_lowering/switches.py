@@ -1,0 +1,42 @@
+"""Environment variables that narrow a lowering down while a fault is being looked for.
+
+They reach the compiler wherever it is called from. `docs/command-line.md` describes them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from poolgrad_lowering.codes import Code, refuse
+from poolgrad_lowering.dump import Dump
+from poolgrad_lowering.judge import Declined, Site
+
+ONLY = "POOLGRAD_ONLY"
+DUMP = "POOLGRAD_DUMP"
+
+
+def selected(verdicts: Sequence[Site | Declined], names: Sequence[str]) -> list[Site | Declined]:
+    """The verdicts, those sites refused that POOLGRAD_ONLY does not name, by a glob of identifier or form."""
+    globs = [glob.strip() for glob in os.environ.get(ONLY, "").split(",") if glob.strip()]
+    return [
+        verdict if isinstance(verdict, Declined) or _named(globs, name, verdict.pattern) else _not_selected(verdict)
+        for verdict, name in zip(verdicts, names, strict=True)
+    ]
+
+
+def dump() -> Dump | None:
+    """What writes each rewrite as text into the folder that POOLGRAD_DUMP names; None where it is not set."""
+    folder = os.environ.get(DUMP)
+    return Dump(Path(folder)) if folder else None
+
+
+def _named(globs: Sequence[str], name: str, pattern: str) -> bool:
+    return not globs or any(fnmatchcase(name, glob) or fnmatchcase(pattern, glob) for glob in globs)
+
+
+def _not_selected(site: Site) -> Declined:
+    refusal = refuse(Code.NOT_SELECTED, "{}={} does not name '{}'", ONLY, os.environ.get(ONLY), site.anchor.label)
+    return Declined(site.anchor, site.pattern, refusal)
