@@ -1,0 +1,8 @@
+"""`python -m poolgrad_lowering.cli`, the same as `poolgrad`."""
+
+import sys
+
+from poolgrad_lowering.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

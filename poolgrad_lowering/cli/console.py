@@ -1,0 +1,68 @@
+"""What the command prints for people: lines, tables, colours where a terminal shows them. Knows nothing of models."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+_STYLES = {
+    "lowered": "32",
+    "written": "32",
+    "proven": "32",
+    "unproven": "33",
+    "refused": "33",
+    "failed": "31",
+    "differs": "31",
+    "error": "31;1",
+    "header": "1",
+}
+"""ANSI styles by what a word says."""
+
+
+def say(text: str) -> None:
+    """Print a line, whatever names are in it."""
+    print(printable(text))
+
+
+def say_result(subject: str, result: str, detail: str) -> None:
+    """Print a line of how something went."""
+    print(f"{printable(subject)}: {_styled(result, result, sys.stdout)}: {printable(detail)}")
+
+
+def complain(text: str) -> None:
+    """Print a line to standard error, after the command's name."""
+    kind, separator, message = text.partition(":")
+    styled = _styled(kind, "error", sys.stderr)
+    print(f"poolgrad: {styled}{separator}{message}", file=sys.stderr)
+
+
+def print_json(data: Any) -> None:
+    """Print data as JSON, as the reports are written."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Left-aligned columns; the last one is not padded. Words that say how something went have their colour."""
+    lines = [[printable(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for number, row in enumerate(lines):
+        padded = [*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]]
+        kinds = ["header"] * len(row) if number == 0 else row
+        print("  ".join(_styled(cell, kind, sys.stdout) for cell, kind in zip(padded, kinds, strict=True)))
+
+
+def printable(text: str) -> str:
+    """The text on one line and without control characters: names of a model may hold commands to a terminal."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def _styled(text: str, kind: str, stream: TextIO) -> str:
+    return f"\033[{_STYLES[kind]}m{text}\033[0m" if kind in _STYLES and _has_colours(stream) else text
+
+
+def _has_colours(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that shows colours, and nobody objects (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

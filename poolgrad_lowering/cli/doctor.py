@@ -1,0 +1,31 @@
+"""`poolgrad doctor`: what lowered models can run on here."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from poolgrad_lowering.cli.arguments import examples
+from poolgrad_lowering.cli.exit_codes import ExitCode
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command's parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "doctor",
+        help="say what lowered models can run on here, and why not on the rest",
+        description="Say what lowered models can run on here: onnxruntime, the provider, CANN, chip, operators.",
+        epilog=examples(("poolgrad doctor", "exits with 1 where no backend works")),
+    )
+    parser.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from poolgrad_lowering.runtime.diagnosis_text import to_text  # noqa: PLC0415 - the compiler needs no runtime
+    from poolgrad_lowering.runtime.doctor import diagnose  # noqa: PLC0415 - as above
+
+    diagnosis = diagnose()
+    print(diagnosis.to_json() if options.json else to_text(diagnosis), end="")
+    return ExitCode.DONE if diagnosis.works else ExitCode.FAILED

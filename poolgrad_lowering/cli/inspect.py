@@ -1,0 +1,50 @@
+"""`poolgrad inspect`: what would be lowered, what not and why."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from poolgrad_lowering.cli.arguments import add_limits, add_target, examples, limits
+from poolgrad_lowering.cli.exit_codes import ExitCode
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command's parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "inspect",
+        help="say what would be lowered, what not and why; change nothing",
+        description="Say what would be lowered, what not and why. With --plan, write it down as a plan to edit.",
+        epilog=examples(
+            ("poolgrad inspect training.onnx", "a line per anchor"),
+            ("poolgrad inspect training.onnx --json", "the report that `poolgrad lower --report` writes"),
+            ("poolgrad inspect training.onnx --plan plan.json", "a plan for `poolgrad lower --plan`"),
+        ),
+    )
+    parser.add_argument("model", type=Path, metavar="IN.onnx", help="the model")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--plan", type=Path, metavar="PLAN.json", help="write what would be done as a plan to edit")
+    add_target(parser)
+    parser.add_argument("--no-forward", action="store_true", help="leave forward pools as they are")
+    add_limits(parser)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from poolgrad_lowering.cli.report_text import print_report  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.files import inspect_file  # noqa: PLC0415 - as above
+
+    report = inspect_file(
+        options.model,
+        target=options.target,
+        forward=not options.no_forward,
+        plan_path=options.plan,
+        limits=limits(options),
+    )
+    if options.json:
+        print(report.to_json(), end="")
+    else:
+        print_report(report)
+    return ExitCode.DONE

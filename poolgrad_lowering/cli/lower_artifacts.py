@@ -1,0 +1,52 @@
+"""`poolgrad lower-artifacts`: what onnxruntime's `generate_artifacts` has written, lowered as one folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, examples, limits
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command's parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "lower-artifacts",
+        help="lower onnxruntime's training artifacts into a folder to train from",
+        description="Lower the training model among onnxruntime's training artifacts; evaluation model, optimizer "
+        "model and checkpoint go along into a new folder, from which `onnxruntime.training.api` trains.",
+        epilog=examples(
+            ("poolgrad lower-artifacts artifacts -o lowered", "training, eval and optimizer model, checkpoint"),
+            ("poolgrad lower-artifacts artifacts -o lowered --strict", "only if all pools are lowered"),
+        ),
+    )
+    parser.add_argument("source", type=Path, metavar="DIR", help="the folder that generate_artifacts has written")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUTDIR", help="a folder that is not there yet, or empty"
+    )
+    parser.add_argument("--report", type=Path, metavar="REPORT.json", help="write the training model's report as JSON")
+    add_checks(parser)
+    add_target(parser)
+    parser.add_argument("--no-forward", action="store_true", help="leave forward pools as they are")
+    parser.add_argument("--json", action="store_true", help="print the training model's report as JSON")
+    add_limits(parser)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from poolgrad_lowering.artifacts import lower_artifacts  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.cli.report_text import print_outcome  # noqa: PLC0415 - as above
+
+    report = lower_artifacts(
+        options.source,
+        options.output,
+        target=options.target,
+        forward=not options.no_forward,
+        strict=options.strict,
+        verify=options.verify,
+        report_path=options.report,
+        limits=limits(options),
+    )
+    return print_outcome(report, options)

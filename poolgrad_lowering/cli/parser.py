@@ -1,0 +1,52 @@
+"""A parser of command lines that answers a mistyped word with the nearest one it knows."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from poolgrad_lowering.suggestions import did_you_mean
+
+
+class Parser(argparse.ArgumentParser):
+    """As `argparse.ArgumentParser`, with texts kept as they are written, and with suggestions."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        self._given: list[str] = []
+
+    @property
+    def arguments(self) -> list[argparse.Action]:
+        """Every argument but the choice of a command, in the order of the help."""
+        return [action for action in self._actions if not isinstance(action.choices, dict)]
+
+    @property
+    def commands(self) -> dict[str, Parser]:
+        """The parsers of its commands, by name."""
+        return {
+            name: parser
+            for action in self._actions
+            if isinstance(action.choices, dict)
+            for name, parser in action.choices.items()
+        }
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """As argparse does, with the words kept for `error`."""
+        self._given = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, with the nearest words in place of unknown ones, and exit with 2."""
+        hints = [hint for word in self._given if (hint := self._hint(word.partition("=")[0]))]
+        super().error(message + "".join(hints))
+
+    def _hint(self, word: str) -> str:
+        commands = self.commands
+        if word.startswith("--"):
+            chosen = next((commands[given] for given in self._given if given in commands), self)
+            known = {*self._option_string_actions, *chosen._option_string_actions}  # noqa: SLF001 - its own kind
+            return "" if any(name.startswith(word) for name in known) else did_you_mean(word, known)
+        is_command = next((given for given in self._given if not given.startswith("-")), None) == word
+        return did_you_mean(word, commands) if is_command and word not in commands else ""

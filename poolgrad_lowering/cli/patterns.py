@@ -1,0 +1,45 @@
+"""`poolgrad patterns`: the forms that are recognised."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from poolgrad_lowering.cli.arguments import examples
+from poolgrad_lowering.cli.console import print_json, print_table, say
+from poolgrad_lowering.cli.exit_codes import ExitCode
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command's parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "patterns",
+        help="list the forms that are recognised",
+        description="List the forms of a pool gradient that are recognised, those of other packages included.",
+        epilog=examples(("poolgrad patterns", "name, anchors and meaning of each form")),
+    )
+    parser.add_argument("--json", action="store_true", help="print the forms as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from poolgrad_lowering.patterns import all_patterns, broken_plugins  # noqa: PLC0415 - `--help` must not load onnx
+
+    if options.json:
+        patterns = [
+            {
+                "name": pattern.name,
+                "anchors": [{"domain": domain, "op_type": op_type} for domain, op_type in pattern.anchors],
+                "summary": pattern.summary,
+            }
+            for pattern in all_patterns()
+        ]
+        broken = [{"name": plugin.name, "reason": plugin.reason} for plugin in broken_plugins()]
+        print_json({"patterns": patterns, "broken_plugins": broken})
+        return ExitCode.DONE
+    rows = [(p.name, ", ".join(op_type for _, op_type in p.anchors), p.summary) for p in all_patterns()]
+    print_table(("pattern", "anchor", "form"), rows)
+    for plugin in broken_plugins():
+        say(f"not used: {plugin.name}: {plugin.reason}")
+    return ExitCode.DONE

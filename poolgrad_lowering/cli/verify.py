@@ -1,0 +1,77 @@
+"""`poolgrad verify`: whether a lowered model computes what its original does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from poolgrad_lowering.cli.arguments import examples, natural, positive
+from poolgrad_lowering.cli.console import complain, print_table, say
+from poolgrad_lowering.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.verification.result import Verification
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command's parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "verify",
+        help="show that a lowered model computes what its original does",
+        description="Show from two files alone that a lowered model computes what its original does, bit for bit.",
+        epilog=examples(
+            ("poolgrad verify training.onnx lowered.onnx", "each site on generated data, and both models whole"),
+            ("poolgrad verify training.onnx lowered.onnx --backend cann", "the lowered sites on the NPU"),
+            ("poolgrad verify training.onnx lowered.onnx --reproducer case", "keep the first site that fails"),
+        ),
+    )
+    parser.add_argument("original", type=Path, metavar="ORIGINAL.onnx", help="the model before lowering")
+    parser.add_argument("lowered", type=Path, metavar="LOWERED.onnx", help="the model after it")
+    parser.add_argument("--runs", type=positive, metavar="N", help="runs of each site (default: 9)")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="seed of the generated data (default: 0)")
+    parser.add_argument("--backend", choices=("host", "cann"), help="run lowered sites on the execution provider")
+    parser.add_argument("--reproducer", type=Path, metavar="DIR", help="write the first failing site there")
+    parser.add_argument("--no-whole-model", action="store_true", help="do not run the models from end to end")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from poolgrad_lowering.progress import ProgressBar  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.verification.files import verify_files  # noqa: PLC0415 - as above
+
+    found = verify_files(
+        options.original,
+        options.lowered,
+        runs=options.runs,
+        seed=options.seed,
+        backend=options.backend,
+        whole_model=not options.no_whole_model,
+        reproducer=options.reproducer,
+        progress=ProgressBar(sys.stderr, quiet=options.quiet),
+    )
+    if options.json:
+        print(found.to_json(), end="")
+    else:
+        _print_verification(found)
+    return ExitCode.DONE if found.proven else ExitCode.FAILED
+
+
+def _print_verification(found: Verification) -> None:
+    from poolgrad_lowering.verification.text import failure_text, site_row  # noqa: PLC0415 - as above
+
+    if found.sites:
+        print_table(("site", "status", "what"), [site_row(site) for site in found.sites])
+    for difference in found.differences:
+        say(f"{difference.where}: {difference.what}")
+    whole = found.whole_model
+    say(f"whole model: {whole.status}{f', {whole.reason}' if whole.reason else ''}")
+    say(
+        f"{len(found.sites)} sites, {sum(site.status == 'proven' for site in found.sites)} proven, "
+        f"{len(found.differences)} differences outside; {found.seconds:.3f} s"
+    )
+    if failure := failure_text(found):
+        complain(f"verify: {failure}")
