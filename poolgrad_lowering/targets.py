@@ -124,7 +124,7 @@ def find_target(name: str) -> Target:
     target = TARGETS.get(name.lower()) or _BY_SOC.get(name.lower())
     if target is not None:
         return target
-    hint = did_you_mean(name, [*TARGETS, *_BY_SOC])
+    hint = did_you_mean(name, [*TARGETS, *(soc for target in TARGETS.values() for soc in target.socs)])
     raise UnknownTargetError(
         f"unknown target '{name}'{hint}: give one of {', '.join(TARGETS)}, or a SoC name such as Ascend910B3 "
         "(`poolgrad targets` lists all)."

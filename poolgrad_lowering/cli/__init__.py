@@ -23,7 +23,7 @@ from poolgrad_lowering.cli import (
     targets,
     verify,
 )
-from poolgrad_lowering.cli.arguments import add_output_options, examples
+from poolgrad_lowering.cli.arguments import add_output_options
 from poolgrad_lowering.cli.console import complain
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.parser import Parser
@@ -62,7 +62,7 @@ def build_parser() -> Parser:
     parser = Parser(
         prog="poolgrad",
         description="Lower max-pooling gradients in ONNX training graphs to Ascend NPU operators.",
-        epilog=examples(
+        examples=(
             ("poolgrad inspect training.onnx", "what would be lowered, what not, and why"),
             ("poolgrad lower training.onnx -o lowered.onnx", "do it"),
             ("poolgrad verify training.onnx lowered.onnx", "show that both compute the same"),

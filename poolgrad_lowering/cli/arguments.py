@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import fields
 
 from poolgrad_lowering.gate.limits import Limits
@@ -63,15 +62,3 @@ def natural(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is no number of 0 or more")
     return int(text)
-
-
-def examples(*lines: tuple[str, str]) -> str:
-    """The end of a command's help: command lines, and what each does."""
-    width = max(len(line) for line, _ in lines)
-    return "examples:\n" + "\n".join(f"  {line.ljust(width)}  {what}" for line, what in lines)
-
-
-def command_lines(epilog: str) -> Sequence[tuple[str, str]]:
-    """What `examples` was given."""
-    pairs = (line.strip().split("  ", 1) for line in epilog.splitlines()[1:])
-    return [(line, what.strip()) for line, what in pairs]

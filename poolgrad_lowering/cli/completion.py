@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import examples
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.errors import UsageError
 
@@ -19,10 +18,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "completion",
         help="print a script that completes commands in a shell",
         description="Print a script with which a shell completes commands, options and file names.",
-        epilog=examples(
+        examples=(
             ('eval "$(poolgrad completion bash)"', "in ~/.bashrc"),
             ("poolgrad completion zsh > ~/.zfunc/_poolgrad", "where ~/.zfunc is in fpath"),
-            ("poolgrad completion fish > ~/.config/fish/completions/poolgrad.fish", ""),
+            ("poolgrad completion fish > ~/.config/fish/completions/poolgrad.fish", "where fish looks"),
         ),
     )
     parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import examples
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
 
@@ -15,7 +14,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "doctor",
         help="say what lowered models can run on here, and why not on the rest",
         description="Say what lowered models can run on here: onnxruntime, the provider, CANN, chip, operators.",
-        epilog=examples(("poolgrad doctor", "exits with 1 where no backend works")),
+        examples=(("poolgrad doctor", "exits with 1 where no backend works"),),
     )
     parser.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
     return parser

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import add_limits, add_target, examples, limits
+from poolgrad_lowering.cli.arguments import add_limits, add_target, limits
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
 
@@ -16,7 +16,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "inspect",
         help="say what would be lowered, what not and why; change nothing",
         description="Say what would be lowered, what not and why. With --plan, write it down as a plan to edit.",
-        epilog=examples(
+        examples=(
             ("poolgrad inspect training.onnx", "a line per anchor"),
             ("poolgrad inspect training.onnx --json", "the report that `poolgrad lower --report` writes"),
             ("poolgrad inspect training.onnx --plan plan.json", "a plan for `poolgrad lower --plan`"),

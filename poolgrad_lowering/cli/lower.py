@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, examples, limits, positive
+from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, limits, positive
 from poolgrad_lowering.cli.console import complain, print_json, say, say_result
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.errors import UsageError
@@ -23,7 +23,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="lower a model, or all models below a folder, and write the result",
         description="Lower every max-pooling gradient of a model that the target can run, and write the result. Of a "
         "folder, every *.onnx below it.",
-        epilog=examples(
+        examples=(
             ("poolgrad lower training.onnx -o lowered.onnx", "for atlas-a2"),
             ("poolgrad lower training.onnx -o lowered.onnx --target Ascend950PR_9599", "for the product of a chip"),
             ("poolgrad lower training.onnx -o lowered.onnx --plan plan.json", "as a plan says (`poolgrad inspect`)"),

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, examples, limits
+from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, limits
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -16,7 +16,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="lower onnxruntime's training artifacts into a folder to train from",
         description="Lower the training model among onnxruntime's training artifacts; evaluation model, optimizer "
         "model and checkpoint go along into a new folder, from which `onnxruntime.training.api` trains.",
-        epilog=examples(
+        examples=(
             ("poolgrad lower-artifacts artifacts -o lowered", "training, eval and optimizer model, checkpoint"),
             ("poolgrad lower-artifacts artifacts -o lowered --strict", "only if all pools are lowered"),
         ),

@@ -11,10 +11,13 @@ from poolgrad_lowering.suggestions import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
-    """As `argparse.ArgumentParser`, with texts kept as they are written, and with suggestions."""
+    """As `argparse.ArgumentParser`, with suggestions, and with examples: command lines and what each does."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+    def __init__(self, *, examples: Sequence[tuple[str, str]], **options: Any) -> None:
+        width = max(len(line) for line, _ in examples)
+        shown = "\n".join(f"  {line.ljust(width)}  {what}" for line, what in examples)
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"examples:\n{shown}", **options)
+        self.examples = examples
         self._given: list[str] = []
 
     @property

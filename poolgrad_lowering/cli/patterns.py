@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import examples
 from poolgrad_lowering.cli.console import print_json, print_table, say
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
@@ -16,7 +15,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "patterns",
         help="list the forms that are recognised",
         description="List the forms of a pool gradient that are recognised, those of other packages included.",
-        epilog=examples(("poolgrad patterns", "name, anchors and meaning of each form")),
+        examples=(("poolgrad patterns", "name, anchors and meaning of each form"),),
     )
     parser.add_argument("--json", action="store_true", help="print the forms as JSON")
     return parser

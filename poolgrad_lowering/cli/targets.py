@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import examples
 from poolgrad_lowering.cli.console import print_json, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
@@ -16,7 +15,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "targets",
         help="list products, SoC names and operators",
         description="List the products to lower for, with their SoC names and operators.",
-        epilog=examples(("poolgrad targets", "what `--target` takes")),
+        examples=(("poolgrad targets", "what `--target` takes"),),
     )
     parser.add_argument("--json", action="store_true", help="print the products as JSON")
     return parser

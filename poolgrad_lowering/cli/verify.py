@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import examples, natural, positive
+from poolgrad_lowering.cli.arguments import natural, positive
 from poolgrad_lowering.cli.console import complain, print_table, say
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
@@ -21,7 +21,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "verify",
         help="show that a lowered model computes what its original does",
         description="Show from two files alone that a lowered model computes what its original does, bit for bit.",
-        epilog=examples(
+        examples=(
             ("poolgrad verify training.onnx lowered.onnx", "each site on generated data, and both models whole"),
             ("poolgrad verify training.onnx lowered.onnx --backend cann", "the lowered sites on the NPU"),
             ("poolgrad verify training.onnx lowered.onnx --reproducer case", "keep the first site that fails"),

@@ -182,7 +182,7 @@ def test_scopes_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["inspect", "garbage.onnx"], "'garbage.onnx': it does not parse as an ONNX model (not-onnx)"),
         (["lower", "good.onnx", "-o", "absent/out.onnx"], "cannot write 'absent/out.onnx': No such file or directory"),
         (["lower", "good.onnx", "-o", "."], "cannot write"),
-        (["lower", "good.onnx", "-o", "out.onnx", "--target", "Ascend910B33"], "did you mean ascend910b3?"),
+        (["lower", "good.onnx", "-o", "out.onnx", "--target", "Ascend910B33"], "did you mean Ascend910B3?"),
         (["inspect", "good.onnx", "--target", ""], "unknown target ''"),
     ],
 )

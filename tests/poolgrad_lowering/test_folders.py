@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,34 +89,29 @@ def test_verification_is_of_each(models: Path, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("source", "destination", "reports", "message"),
+    ("arguments", "message"),
     [
-        ("absent", "out", None, "cannot read 'absent': it is no folder"),
-        ("models/b.onnx", "out", None, "it is no folder"),
-        ("models/a/deep/none", "out", None, "it is no folder"),
-        ("empty", "out", None, "'empty' holds no model"),
-        ("models", "models", None, "lies in the other"),
-        ("models", "models/out", None, "lies in the other"),
-        ("models", ".", None, "lies in the other"),
-        ("models", "link/out", None, "lies in the other"),
-        ("models", "out", "models/reports", "lies in the other"),
-        ("models", "models.txt", None, "cannot write below 'models.txt': it is no folder"),
+        (("absent", "out", None), "cannot read 'absent': it is no folder"),
+        (("models/b.onnx", "out", None), "it is no folder"),
+        (("models/a/deep/none", "out", None), "it is no folder"),
+        (("empty", "out", None), "'empty' holds no model"),
+        (("models", "models", None), "lies in the other"),
+        (("models", "models/out", None), "lies in the other"),
+        (("models", ".", None), "lies in the other"),
+        (("models", "link/out", None), "lies in the other"),
+        (("models", "out", "models/reports"), "lies in the other"),
+        (("models", "models.txt", None), "cannot write below 'models.txt': it is no folder"),
     ],
 )
 def test_folders_that_do_not_go(
-    models: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    source: str,
-    destination: str,
-    reports: str | None,
-    message: str,
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str, str | None], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     Path("models.txt").touch()
     Path("link").symlink_to(models)
     before = written(tmp_path)
+    source, destination, reports = arguments
     with pytest.raises(FileError, match=message):
         lower_folder(source, destination, report_folder=reports)
     assert written(tmp_path) == before
@@ -152,11 +147,9 @@ def die(path: str) -> FileResult:
 
 
 def test_a_process_that_dies_takes_nobody_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    work: Callable[[str], FileResult] = die
-    monkeypatch.setattr(
-        folders.multiprocessing, "get_context", lambda _, get=folders.multiprocessing.get_context: get("fork")
-    )
-    results = list(folders._in_processes(work, ["a", "bad", "b", "c"], 2))
+    fork = multiprocessing.get_context("fork")  # a new interpreter would not find this module
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: fork)
+    results = list(folders._in_processes(die, ["a", "bad", "b", "c"], 2))
     assert [(result.path, result.written) for result in results] == [
         ("a", True),
         ("bad", False),
