@@ -9,16 +9,21 @@ import inspect
 import json
 import re
 import sys
+from argparse import Action
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from hashlib import sha256
 from pathlib import Path
 from string import Template
 
 import onnx
 from onnx import AttributeProto, TensorProto
 
+from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
-from poolgrad_lowering import lower
+from poolgrad_lowering.cli import build_parser
+from poolgrad_lowering.cli.exit_codes import MEANINGS
+from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.codes import DESCRIPTIONS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.gate.faults import FAULTS
@@ -99,6 +104,28 @@ def _graph_text(model: onnx.ModelProto) -> str:
     return "```\n" + "\n".join(line.rstrip() for line in text.strip().splitlines()) + "\n```"
 
 
+def exit_codes() -> str:
+    """Every exit code of the command."""
+    return _table(("code", "meaning"), ((str(int(code)), meaning) for code, meaning in MEANINGS.items()))
+
+
+def commands() -> str:
+    """A section per command, from its parser."""
+    return "\n\n".join(_command(name, parser) for name, parser in build_parser().commands.items())
+
+
+def everywhere() -> str:
+    """The options that all commands have."""
+    return _arguments(build_parser(), hidden=("help",))
+
+
+def plan_example() -> str:
+    """A plan as JSON."""
+    source = DOCS.parent / "models" / "built" / "torch" / "lenet.onnx"
+    report = inspect_model(onnx.load(source), target="ascend950")
+    return LoweringPlan.of(report, sha256(source.read_bytes()).hexdigest()).to_json().rstrip()
+
+
 def example() -> str:
     """A report as JSON, with lists of numbers on one line and a wall time that does not vary."""
     model = onnx.load(DOCS.parent / "models" / "built" / "torch" / "lenet.onnx")
@@ -109,10 +136,12 @@ def example() -> str:
 
 
 PAGES: dict[str, Callable[[], dict[str, object]]] = {
+    "command-line": lambda: {"everywhere": everywhere(), "commands": commands(), "exit_codes": exit_codes()},
     "forms": lambda: {"examples": examples()},
     "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
     "legality": lambda: {"codes": codes()},
     "patterns": lambda: {"forms": forms()},
+    "plan": lambda: {"example": plan_example()},
     "report": lambda: {"example": example()},
     "security": lambda: {"faults": faults(), "limits": limits()},
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
@@ -133,6 +162,34 @@ def main() -> None:
 
 def _operator(target: Target, op: str, support: Support) -> tuple[str, ...]:
     return f"`{target.name}`", _code(op), _types(support.element_types), str(support.max_plane)
+
+
+def _command(name: str, parser: Parser) -> str:
+    lines = [f"poolgrad {name} {_usage(parser)}", *(f"# {what}\n{line}" for line, what in parser.examples)]
+    shown = "\n\n".join(lines)
+    return f"## poolgrad {name}\n\n{parser.description}\n\n```sh\n{shown}\n```\n\n{_arguments(parser)}"
+
+
+def _usage(parser: Parser) -> str:
+    """The arguments that have to be there."""
+    required = [_spelled(argument)[0] for argument in parser.arguments if argument.required]
+    return " ".join([*required, "[OPTION…]"])
+
+
+def _arguments(parser: Parser, hidden: Sequence[str] = ("help", "verbose", "quiet")) -> str:
+    """All arguments but some; as it is, but those that every command has."""
+    shown = [argument for argument in parser.arguments if argument.dest not in hidden]
+    rows = ((f"`{', '.join(_spelled(argument))}`", str(argument.help)) for argument in shown)
+    return _table(("argument", "meaning"), ([cell.replace("|", "\\|") for cell in row] for row in rows))
+
+
+def _spelled(argument: Action) -> list[str]:
+    """The ways to write an argument: a placeholder, or its flags with the placeholder of their value."""
+    names = "|".join(argument.choices) if argument.choices else argument.metavar or argument.dest.upper()
+    if not argument.option_strings:
+        return [str(names)]
+    value = "" if argument.nargs == 0 else f" {names}"
+    return [f"{flag}{value}" for flag in argument.option_strings]
 
 
 def _form(pattern: Pattern) -> str:

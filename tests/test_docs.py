@@ -33,7 +33,9 @@ def test_every_template_has_its_page() -> None:
     assert set(generator().PAGES) == {path.stem for path in (DOCS / "templates").iterdir()}
 
 
-@pytest.mark.parametrize("name", ["dialect", "forms", "legality", "patterns", "report", "security", "targets"])
+@pytest.mark.parametrize(
+    "name", ["command-line", "dialect", "forms", "legality", "patterns", "plan", "report", "security", "targets"]
+)
 def test_generated_page_is_up_to_date(name: str) -> None:
     committed = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     assert committed == generator().page(name), f"docs/{name}.md is not what the code's tables make: run `make docs`"

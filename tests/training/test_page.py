@@ -19,6 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "training.md"
 
 def test_blocks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "artifacts").mkdir()
     model = forward(NET, SEED)
     onnx.save(model, "forward.onnx")
     random = np.random.default_rng(SEED)

@@ -61,6 +61,22 @@ def test_losses_and_weights_are_those_of_the_original(folder: Path, model: str, 
     assert train(folder, model, options()) == original
 
 
+@pytest.mark.parametrize("stated", [None, 13])
+def test_lowered_artifacts_train(folder: Path, tmp_path: Path, stated: int | None) -> None:
+    """As they are, and as a newer onnx would write them: in an IR version that onnxruntime-training does not load."""
+    source = tmp_path / "artifacts"
+    source.mkdir()
+    for name in ("training_model.onnx", "eval_model.onnx", "optimizer_model.onnx"):
+        model = onnx.load(folder / name)
+        model.ir_version = model.ir_version if stated is None else stated
+        onnx.save(model, source / name)
+    (source / "checkpoint").write_bytes((folder / "checkpoint").read_bytes())
+    poolgrad_lowering.lower_artifacts(source, tmp_path / "lowered")
+    assert operators(tmp_path / "lowered" / "training_model.onnx") == [GRADIENT, GRADIENT, POOL, POOL]
+    original = train(folder, "training_model.onnx", onnxruntime.SessionOptions())
+    assert train(tmp_path / "lowered", "training_model.onnx", session_options()) == original
+
+
 def test_without_bodies_and_without_operators_nothing_trains(folder: Path) -> None:
     with pytest.raises(Exception, match=rf"npu.{POOL}|{POOL}.*is not a registered"):
         train(folder, "bare.onnx", onnxruntime.SessionOptions())
