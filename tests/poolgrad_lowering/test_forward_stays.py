@@ -13,7 +13,7 @@ from lowering_checks import TARGETS, check_same_results, check_well_formed
 from onnx import ModelProto, TensorProto, helper
 from pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
-from poolgrad_lowering import lower
+from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower
 from poolgrad_lowering.bodies import Bodies
 from poolgrad_lowering.codes import Code, Refusal
 from poolgrad_lowering.facts import Facts
@@ -232,6 +232,17 @@ def test_a_pool_that_stays_keeps_the_companion_that_its_indices_need() -> None:
     assert [anchor.forward_code for anchor in result.report.anchors] == ["forward-readers"] * 2
     assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()
     check_same_results(model, result.model, random_feeds(model))
+
+
+def test_a_pool_that_a_plan_leaves_keeps_the_companion_too() -> None:
+    model = parse(CHAIN, opset=18)
+    plan = LoweringPlan.of(inspect(model), "")
+    a, b = plan.sites
+    left = dataclasses.replace(b, forward=None)
+    with pytest.raises(PlanError, match="'main:gA' cannot become MaxPool3DWithArgmaxV2: something else reads the Ind"):
+        lower(model, plan=dataclasses.replace(plan, sites=(a, left)))
+    result = lower(model, plan=dataclasses.replace(plan, sites=(dataclasses.replace(a, forward=None), left)))
+    assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()
 
 
 SHARED = """g (float[2,3,6,6] X, float[2,3,3,3] dA, float[2,3,2,2] dB) => (float[2,3,6,6] gA, float[2,3,6,6] gB) <

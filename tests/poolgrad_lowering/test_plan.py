@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -118,6 +119,24 @@ def test_another_operator(target: str, operator: str) -> None:
     result = lower(model, plan=LoweringPlan(target, "", (choice,)))
     assert operators(result.model) == sorted([operator, str(anchor.forward_op)])
     assert verify(model, result.model).proven
+
+
+def test_every_edit_is_done_exactly_or_refused() -> None:
+    """Both sites read one pool: all that can be written of them, and what it computes."""
+    choices = [(None, None), *itertools.product((GRADIENT, ADAPTIVE), (None, POOL))]
+    refused = 0
+    for first, second in itertools.product(choices, repeat=2):
+        sites = (SiteChoice("main:A", *first), SiteChoice("main:B", *second))
+        try:
+            result = lower(TWO_SITES, plan=LoweringPlan("atlas-a2", "", sites))
+        except PlanError:
+            refused += 1
+            continue
+        assert [(anchor.op, anchor.forward_op) for anchor in result.report.anchors] == [first, second]
+        assert verify(TWO_SITES, result.model, runs=1, whole_model=False).proven
+    assert (
+        refused == 2 * 2 + 2 * 2 * 2
+    )  # the pool is wanted by one that the other one is skipped beside, or withholds it
 
 
 def test_the_target_is_the_plans() -> None:
