@@ -6,11 +6,8 @@ What is wrong with one model stops none of the others.
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +18,7 @@ from poolgrad_lowering.files import PathLike, lower_file
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.planned import chosen_target
 from poolgrad_lowering.report import Report
+from poolgrad_lowering.worker_processes import in_processes
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +71,7 @@ def lower_folder(
     }
     results: list[FileResult] = []
     work = partial(_lower_one, source, destination, reports, options)
-    for result in _in_processes(work, paths, min(jobs or _cpus(), len(paths))):
+    for result in in_processes(work, paths, min(jobs or _cpus(), len(paths)), _died):
         results.append(result)
         if on_result is not None:
             on_result(result, len(results), len(paths))
@@ -139,28 +137,5 @@ def _make_folder(folder: Path) -> None:
         raise FileError(f"cannot make '{folder}': {error.strerror or error}") from error
 
 
-def _in_processes(work: Callable[[str], FileResult], paths: Sequence[str], jobs: int) -> Iterator[FileResult]:
-    """The results in the order of the paths. New processes are no forks: this one may have threads."""
-    if jobs == 1:
-        yield from map(work, paths)
-        return
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
-    try:
-        for path, pending in [(path, pool.submit(work, path)) for path in paths]:
-            yield _result(work, path, pending)
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _result(work: Callable[[str], FileResult], path: str, pending: Future[FileResult]) -> FileResult:
-    """A result; where a process died, that of the same work in a process of its own, which tells whose fault it was."""
-    try:
-        return pending.result()
-    except BrokenProcessPool:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
-            try:
-                return alone.submit(work, path).result()
-            except BrokenProcessPool:
-                return FileResult(
-                    path, error="the process that worked on it died: out of memory, or a fault in a library"
-                )
+def _died(path: str) -> FileResult:
+    return FileResult(path, error="the process that worked on it died: out of memory, or a fault in a library")

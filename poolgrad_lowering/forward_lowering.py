@@ -104,8 +104,8 @@ def _keep_withheld(sites: Sequence[Site], verdicts: dict[Use, Plan | Refusal]) -
     withheld = {
         place: site.forward
         for site in sites
-        if isinstance(site.forward, Refusal) and (place := _place(site.gradient)) in verdicts
-        if place is not None and isinstance(verdicts[place], Plan)
+        if isinstance(site.forward, Refusal)
+        if (place := _place(site.gradient)) is not None and isinstance(verdicts.get(place), Plan)
     }
     verdicts.update(withheld)
     return bool(withheld)

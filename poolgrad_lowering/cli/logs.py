@@ -25,13 +25,12 @@ def configure(*, verbose: int, quiet: bool) -> None:
 
 
 def _chosen(text: str) -> dict[str, int]:
-    """The levels of loggers in a text such as `info,debug:judge`; a logger is named within the package."""
+    """The levels of loggers in a text such as `info,debug:lowering`; a logger is named within the package."""
     levels: dict[str, int] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         word, _, name = part.partition(":")
         if word.lower() not in _LEVELS:
             raise UsageError(f"{VARIABLE}: '{word}' is no level: give one of {', '.join(_LEVELS)}, or LEVEL:MODULE")
-        levels[f"{_ROOT}.{name.removeprefix(f'{_ROOT}.')}" if name not in ("", _ROOT) else _ROOT] = _LEVELS[
-            word.lower()
-        ]
+        module = name.removeprefix(_ROOT).removeprefix(".")
+        levels[f"{_ROOT}.{module}" if module else _ROOT] = _LEVELS[word.lower()]
     return levels

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import signal
+import logging
 from pathlib import Path
 
 import pytest
 from onnx import ModelProto
 from pool_graphs import parse, torch_gradient
 
-from poolgrad_lowering import FileError, FileResult, UnknownTargetError, folders, lower, lower_folder
+from poolgrad_lowering import FileError, UnknownTargetError, folders, lower, lower_folder
 from poolgrad_lowering.cli import main
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
@@ -48,7 +46,8 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int) -> None:
+def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "poolgrad_lowering.lowering")
     seen: list[tuple[str, int, int]] = []
     results = lower_folder(
         models,
@@ -59,6 +58,7 @@ def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int) -> 
     )
     assert [result.path for result in results] == ["a/bad.onnx", "a/deep/z.onnx", "a/x.onnx", "b.onnx"]
     assert seen == [(result.path, number, 4) for number, result in enumerate(results, 1)]
+    assert caplog.messages == [f"lowered {count} of 1 anchors for atlas-a2" for count in (0, 1, 1)]
     assert written(tmp_path / "new" / "out") == EXPECTED
     assert set(written(tmp_path / "reports")) == {f"{path}.json" for path in EXPECTED}
     bad, refused, *lowered = results
@@ -137,26 +137,6 @@ def test_an_error_that_nobody_foresaw(models: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(folders, "lower_file", fail)
     results = lower_folder(models, tmp_path / "out", jobs=1)
     assert {result.error for result in results} == {"unexpected ZeroDivisionError: by zero"}
-
-
-def die(path: str) -> FileResult:
-    """As a model that a library does not survive."""
-    if path == "bad":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return FileResult(path, written=True)
-
-
-def test_a_process_that_dies_takes_nobody_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    fork = multiprocessing.get_context("fork")  # a new interpreter would not find this module
-    monkeypatch.setattr(multiprocessing, "get_context", lambda _: fork)
-    results = list(folders._in_processes(die, ["a", "bad", "b", "c"], 2))
-    assert [(result.path, result.written) for result in results] == [
-        ("a", True),
-        ("bad", False),
-        ("b", True),
-        ("c", True),
-    ]
-    assert "died" in str(results[1].error)
 
 
 def test_the_command(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
