@@ -18,6 +18,7 @@ from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward_lowering import ForwardSite, choose_forwards
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.judge import Declined, Site, judge
 from poolgrad_lowering.legality import Plan
 from poolgrad_lowering.lowering_plan import LoweringPlan
@@ -110,13 +111,7 @@ def lower_in_place(
     started = time.perf_counter()
     index = gate.index(model)
     facts = Facts(index)
-    judged = judge(index, facts, target)
-    identifiers = site_names(verdict.anchor for verdict in judged)
-    bodies = Bodies(index)
-    verdicts = [_with_body(verdict, bodies) for verdict in selected(judged, identifiers)]
-    if plan is not None:
-        bodies = Bodies(index)
-        verdicts = follow(plan, verdicts, identifiers, target, bodies)
+    identifiers, verdicts, bodies = _verdicts(index, facts, target, plan)
     sites = [verdict for verdict in verdicts if isinstance(verdict, Site)]
     forwards: list[ForwardSite] = []
     nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
@@ -136,6 +131,20 @@ def lower_in_place(
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
     logger.info("lowered %d of %d anchors for %s", len(sites), len(anchors), target.name)
     return Outcome(target.name, anchors, nodes_before, nodes_before + nodes_added, time.perf_counter() - started)
+
+
+def _verdicts(
+    index: ModelIndex, facts: Facts, target: Target, plan: LoweringPlan | None
+) -> tuple[list[str], list[Site | Declined], Bodies]:
+    """The anchors' identifiers, what is to become of each, and the bodies that this requires."""
+    judged = judge(index, facts, target)
+    identifiers = site_names(verdict.anchor for verdict in judged)
+    bodies = Bodies(index)
+    verdicts = [_with_body(verdict, bodies) for verdict in selected(judged, identifiers)]
+    if plan is None:
+        return identifiers, verdicts, bodies
+    bodies = Bodies(index)
+    return identifiers, follow(plan, verdicts, identifiers, target, bodies), bodies
 
 
 def _with_body(verdict: Site | Declined, bodies: Bodies) -> Site | Declined:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,6 +173,20 @@ def test_pools_that_cannot_become_what_the_plan_says(changes: dict[str, Any], me
 def test_pools_that_nobody_asked_for() -> None:
     with pytest.raises(PlanError, match="nobody asked for forward pools"):
         lower(TWO_SITES, plan=plan_of(TWO_SITES), forward=False)
+
+
+def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "plan.md").read_text(encoding="utf-8")
+    source = (BUILT / "torch" / "lenet.onnx").read_bytes()
+    Path("training.onnx").write_bytes(source)
+    for command in re.findall(r"^poolgrad (.*)$", page, re.MULTILINE):
+        assert main(shlex.split(command)) == 0
+    assert Path("lowered.onnx").read_bytes() != source
+    [shown] = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert Path("plan.json").read_text() == shown
+    [block] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(block, {})
 
 
 # -- files that do not fit
