@@ -42,9 +42,7 @@ def lower_artifacts(
     """
     source, destination = Path(source), Path(destination)
     described = None if report_path is None else Path(report_path)
-    prefix = _prefix(source)
-    names = [prefix + TRAINING, *(prefix + name for name in OTHERS if (source / (prefix + name)).exists())]
-    states = list(_states(source, prefix))
+    names, states = _found(source)
     if described is not None:
         artifacts = [folder / name for folder in (source, destination) for name in (*names, *states)]
         require_other_file(described, "report", *artifacts)
@@ -52,7 +50,7 @@ def lower_artifacts(
         reports = [
             lower_file(
                 source / name,
-                folder.path / name,
+                folder.file(name),
                 target=target,
                 forward=forward,
                 strict=strict,
@@ -74,10 +72,20 @@ def lower_artifacts(
 def _complete(folder: NewFolder, source: Path, models: Iterable[str], states: Iterable[str]) -> None:
     """Bring into the folder what its lowered models need for a training."""
     for name in models:
-        _give_loadable_version(folder.path / name)
-    for name in states:
-        (folder.path / name).parent.mkdir(parents=True, exist_ok=True)
-    write_files({folder.path / name: source / name for name in states})
+        _give_loadable_version(folder.file(name))
+    write_files({folder.file(name): source / name for name in states})
+
+
+def _found(folder: Path) -> tuple[list[str], list[str]]:
+    """The models in a folder, that of the training first, and the files of the checkpoints."""
+    try:
+        prefix = _prefix(folder)
+        others = [prefix + name for name in OTHERS if (folder / (prefix + name)).exists()]
+        return [prefix + TRAINING, *others], list(_states(folder, prefix))
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot read '{folder}': {error.strerror or error}") from error
 
 
 def _prefix(folder: Path) -> str:

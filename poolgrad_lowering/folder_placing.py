@@ -39,6 +39,13 @@ class NewFolder:
             self.path, self._handle = _create(self._target.parent)
         return self
 
+    def file(self, name: str) -> Path:
+        """Where a file of this name goes, which may begin with folders: they are made."""
+        path = self.path / name
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
     def put(self) -> None:
         """Rename it to its place."""
         with self._explained():

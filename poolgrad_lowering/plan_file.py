@@ -27,11 +27,12 @@ _FORWARD_OPERATORS = tuple(op for op in OPS if op not in GRADIENT_OPERATORS)
 def read_plan(path: str | os.PathLike[str]) -> LoweringPlan:
     """The plan in a file. Raises `FileError` where it cannot be read, and `PlanError`."""
     path = Path(path)
+    data = read_bytes(path)
     try:
-        text = read_bytes(path).decode("utf-8")
-        return _plan(_Object(parse(text), str(path), "the plan", _PLAN_FIELDS))
+        return _plan(_Object(parse(data.decode("utf-8")), str(path), "the plan", _PLAN_FIELDS))
     except UnicodeDecodeError as error:
-        raise PlanError(str(path), f"it is no UTF-8 text, from byte {error.start} on") from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise PlanError(f"{path}:{line}", "it is no UTF-8 text") from error
     except JsonFault as fault:
         raise PlanError(f"{path}:{fault.line}", fault.what) from fault
 

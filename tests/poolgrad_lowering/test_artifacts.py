@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -114,6 +115,15 @@ def test_places_that_do_not_go(artifacts: Path, tmp_path: Path) -> None:
         with pytest.raises(FileError, match="cannot write the report"):
             lower_artifacts(artifacts, tmp_path / "out", report_path=folder / name)
     assert [path.name for path in tmp_path.iterdir()] == ["artifacts"]
+
+
+def test_a_folder_that_cannot_be_read(artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(_: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    with pytest.raises(FileError, match=": Permission denied"):
+        lower_artifacts(artifacts, tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["training_model.onnx", "eval_model.onnx", "optimizer_model.onnx"])

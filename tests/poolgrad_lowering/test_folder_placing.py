@@ -29,8 +29,7 @@ def test_a_folder(tmp_path: Path, exists: bool) -> None:
     if exists:
         place.mkdir()
     with NewFolder(place) as folder:
-        (folder.path / "sub").mkdir()
-        (folder.path / "sub" / "a").write_text("a")
+        folder.file("sub/a").write_text("a")
         assert not place.exists() or not any(place.iterdir())
         folder.put()
     assert (place / "sub" / "a").read_text() == "a"

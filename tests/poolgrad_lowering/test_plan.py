@@ -296,7 +296,7 @@ def test_near_misses(
     [
         (b'{\n  "sites": [,]\n}', "plan.json:2: no JSON: Expecting value at column 13"),
         (b"[]", "plan.json:1: the plan has to be an object"),
-        (b"\xff{}", "plan.json: it is no UTF-8 text, from byte 0 on"),
+        (b"{\n\xff}", "plan.json:2: it is no UTF-8 text"),
         (b'{"target": 1,\n"target": 2}', "plan.json:2: 'target' is there twice, first on line 1"),
     ],
 )
