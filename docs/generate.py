@@ -21,6 +21,8 @@ from onnx import AttributeProto, TensorProto
 
 from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
+from poolgrad_lowering.aclnn_functions import aclnn_functions
+from poolgrad_lowering.advice import ADVICE
 from poolgrad_lowering.cli import build_parser
 from poolgrad_lowering.cli.exit_codes import MEANINGS
 from poolgrad_lowering.cli.parser import Parser
@@ -36,9 +38,9 @@ DOCS = Path(__file__).parent
 
 
 def codes() -> str:
-    """Every refusal code and its meaning."""
-    rows = sorted((code.value, description) for code, description in DESCRIPTIONS.items())
-    return _table(("code", "meaning"), ((f"`{code}`", description) for code, description in rows))
+    """Every refusal code, its meaning and what would have to change."""
+    rows = sorted((code.value, description, ADVICE[code]) for code, description in DESCRIPTIONS.items())
+    return _table(("code", "meaning", "what would have to change"), ((f"`{code}`", *row) for code, *row in rows))
 
 
 def faults() -> str:
@@ -65,7 +67,7 @@ def products() -> str:
 def operators() -> str:
     """What each product's operators take."""
     rows = (_operator(target, op, support) for target in TARGETS.values() for op, support in target.operators.items())
-    return _table(("target", "operator", "element types", "elements of a plane, at most"), rows)
+    return _table(("target", "operator", "run by", "element types", "elements of a plane, at most"), rows)
 
 
 def forms() -> str:
@@ -161,7 +163,8 @@ def main() -> None:
 
 
 def _operator(target: Target, op: str, support: Support) -> tuple[str, ...]:
-    return f"`{target.name}`", _code(op), _types(support.element_types), str(support.max_plane)
+    functions = ", ".join(map(_code, aclnn_functions(op)))
+    return f"`{target.name}`", _code(op), functions, _types(support.element_types), str(support.max_plane)
 
 
 def _command(name: str, parser: Parser) -> str:

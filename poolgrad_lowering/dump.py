@@ -12,29 +12,25 @@ from onnx import GraphProto, NodeProto
 from poolgrad_lowering.errors import FileError
 from poolgrad_lowering.placing import write_bytes
 from poolgrad_lowering.region import Region
+from poolgrad_lowering.rewrite import Replacement
 from poolgrad_lowering.scopes import Node, Value
 
 _SHOWN = 64
 """Constants of more bytes than this are named, not shown."""
 
 
-class Dump:
-    """Writes into a folder, made where it is missing: a pair of files per rewrite, numbered in their order."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._count = 0
-
-    def __call__(self, root: Node, region: Region, written: Sequence[NodeProto]) -> None:
-        """Write what dies with `root`, and what stands in its place. Raises `FileError`."""
-        self._count += 1
-        stem = f"{self._count:03}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', root.label)[-80:]}"
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"cannot make '{self._folder}': {error.strerror or error}") from error
-        for moment, graph in (("before", _before(root, region)), ("after", _after(root, written))):
-            write_bytes(self._folder / f"{stem}.{moment}.txt", onnx.printer.to_text(graph).encode() + b"\n")
+def write_replacements(folder: Path, replaced: Sequence[Replacement]) -> None:
+    """Write what dies and what stands in its place into a folder, made where it is missing: a pair of files for each,
+    numbered in their order. Raises `FileError`.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make '{folder}': {error.strerror or error}") from error
+    for number, one in enumerate(replaced, 1):
+        stem = f"{number:03}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', one.root.label)[-80:]}"
+        for moment, graph in (("before", _before(one.root, one.region)), ("after", _after(one.root, one.nodes))):
+            write_bytes(folder / f"{stem}.{moment}.txt", onnx.printer.to_text(graph).encode() + b"\n")
 
 
 def _before(root: Node, region: Region) -> GraphProto:

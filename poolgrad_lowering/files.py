@@ -72,7 +72,7 @@ def lower_file(
             _require_verified(data, model, source)
         contents = _missing_data(gate.external, source, destination, copy=copy_external)
         contents[destination] = lowered
-    write_files(contents, None if described is None else (described, report.to_json().encode()))
+    write_files(contents, {} if described is None else {described: report.to_json().encode()})
     for path in contents:
         logger.info("wrote %s", path)
     return report

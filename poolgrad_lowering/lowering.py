@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +26,16 @@ from poolgrad_lowering.patterns import broken_plugins
 from poolgrad_lowering.planned import chosen_target, follow, require_forwards
 from poolgrad_lowering.recording import record_indices
 from poolgrad_lowering.report import AnchorReport, Report
-from poolgrad_lowering.rewrite import names, rewrite
+from poolgrad_lowering.rewrite import Replacement, names, replacements, rewrite
 from poolgrad_lowering.site_names import site_names
 from poolgrad_lowering.switches import dump, selected
 from poolgrad_lowering.targets import Target
 
 logger = logging.getLogger(__name__)
+
+Verdict = Site | Declined
+Observer = Callable[[Facts, Sequence[Verdict], Sequence[Replacement]], None]
+"""Sees the final verdict on every anchor, and what is about to take the sites' places, in the model as it was."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +109,15 @@ def inspect(
 
 @collector_paused()
 def lower_in_place(
-    model: ModelProto, target: Target, *, forward: bool, gate: Gate, plan: LoweringPlan | None = None
+    model: ModelProto,
+    target: Target,
+    *,
+    forward: bool,
+    gate: Gate,
+    plan: LoweringPlan | None = None,
+    observer: Observer | None = None,
 ) -> Outcome:
-    """As `lower`, on the model itself. Raises `InvalidModelError` and `PlanError`."""
+    """As `lower`, on the model itself, watched by `observer`. Raises `InvalidModelError` and `PlanError`."""
     started = time.perf_counter()
     index = gate.index(model)
     facts = Facts(index)
@@ -119,13 +129,16 @@ def lower_in_place(
     sites = record_indices(sites, taken)
     if forward:
         sites, forwards = choose_forwards(facts, sites, target, bodies, taken)
-    named = list(zip(identifiers, _final(verdicts, sites), strict=True))
+    verdicts = _final(verdicts, sites)
+    named = list(zip(identifiers, verdicts, strict=True))
     if plan is not None:
         require_forwards(plan, {name: verdict for name, verdict in named if isinstance(verdict, Site)})
     anchors = tuple(_describe(name, verdict, target) for name, verdict in named)  # before the rewrite: names go with it
-    nodes_added = 0
-    if sites:
-        nodes_added = rewrite(index, facts, sites, forwards, bodies=bodies, taken=taken, on_rewrite=dump())
+    replaced = replacements(facts, sites, forwards, taken)
+    dump(replaced)
+    if observer is not None:
+        observer(facts, verdicts, replaced)
+    nodes_added = rewrite(index, replaced, bodies)
     index.release()
     for anchor in anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
@@ -135,7 +148,7 @@ def lower_in_place(
 
 def _verdicts(
     index: ModelIndex, facts: Facts, target: Target, plan: LoweringPlan | None
-) -> tuple[list[str], list[Site | Declined], Bodies]:
+) -> tuple[list[str], list[Verdict], Bodies]:
     """The anchors' identifiers, what is to become of each, and the bodies that this requires."""
     judged = judge(index, facts, target)
     identifiers = site_names(verdict.anchor for verdict in judged)
@@ -147,20 +160,20 @@ def _verdicts(
     return identifiers, follow(plan, verdicts, identifiers, target, bodies), bodies
 
 
-def _with_body(verdict: Site | Declined, bodies: Bodies) -> Site | Declined:
+def _with_body(verdict: Verdict, bodies: Bodies) -> Verdict:
     if isinstance(verdict, Declined):
         return verdict
     refusal = bodies.require(verdict.plan.op, verdict.gradient.element_type, verdict.anchor.scope)
     return verdict if refusal is None else Declined(verdict.anchor, verdict.pattern, refusal)
 
 
-def _final(verdicts: Sequence[Site | Declined], sites: Sequence[Site]) -> list[Site | Declined]:
+def _final(verdicts: Sequence[Verdict], sites: Sequence[Site]) -> list[Verdict]:
     """The verdicts, with the sites as they finally are."""
     final = iter(sites)
     return [next(final) if isinstance(verdict, Site) else verdict for verdict in verdicts]
 
 
-def _describe(identifier: str, verdict: Site | Declined, target: Target) -> AnchorReport:
+def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport:
     anchor = verdict.anchor
     domain, op_type = anchor.op
     common: dict[str, Any] = {

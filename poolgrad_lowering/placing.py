@@ -29,21 +29,20 @@ _NO_SUCH_SERVICE = (errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """What file systems answer that have no locks, or do not sync folders."""
 
 
-def write_files(contents: Mapping[Path, Content], description: tuple[Path, bytes] | None = None) -> None:
-    """Write some files, and one that describes them. Raises `FileError`.
+def write_files(contents: Mapping[Path, Content], descriptions: Mapping[Path, bytes] | None = None) -> None:
+    """Write some files, and those that describe them. Raises `FileError`.
 
     All are complete on the disk before the first is put in place, so that what can go wrong has gone wrong before
-    anything changes. They are put in place in their order, the description last, and an old description is removed
-    before that: whenever it ends, a description that is there is that of the files beside it.
+    anything changes. They are put in place in their order, descriptions last, and old descriptions are removed before
+    that: whenever it ends, a description that is there is that of the files beside it.
     """
     with contextlib.ExitStack() as stack:
         staged = [stack.enter_context(_Staged(path, content)) for path, content in contents.items()]
-        if description is not None:
-            last = stack.enter_context(_Staged(*description))
-            if staged:
-                last.withdraw_old()
-            staged.append(last)
-        for one in staged:
+        last = [stack.enter_context(_Staged(path, content)) for path, content in (descriptions or {}).items()]
+        if staged:
+            for description in last:
+                description.withdraw_old()
+        for one in (*staged, *last):
             one.put()
 
 

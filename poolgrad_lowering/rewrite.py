@@ -7,7 +7,8 @@ bytes and its order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -29,42 +30,51 @@ if TYPE_CHECKING:
     _Entries = RepeatedCompositeFieldContainer[Any]
 
 
-def rewrite(
-    index: ModelIndex,
-    facts: Facts,
-    sites: Sequence[Site],
-    forwards: Sequence[ForwardSite],
-    *,
-    bodies: Bodies,
-    taken: set[str],
-    on_rewrite: Callable[[Node, Region, Sequence[NodeProto]], None] | None = None,
-) -> int:
-    """Replace every site, and the forward pools that move with them. The index is void afterwards.
+@dataclass(frozen=True)
+class Replacement:
+    """What takes the place of one node: new nodes in their order, and the region that dies with it."""
 
-    `taken` are all names of the model. `on_rewrite` is called with each root, what dies with it and what stands in its
-    place, before anything is edited. Returns by how many nodes the model grew (function bodies not counted).
+    root: Node
+    nodes: list[NodeProto]
+    region: Region
+
+
+def replacements(
+    facts: Facts, sites: Sequence[Site], forwards: Sequence[ForwardSite], taken: set[str]
+) -> list[Replacement]:
+    """What takes the place of every site, then of the forward pools that move; the model is not changed yet.
+
+    `taken` are all names of the model; the new ones are added.
     """
-    replacements = [
-        (_maker(site.gradient.dx), emit(facts, site.gradient, site.plan, site.pattern, taken)) for site in sites
-    ]
-    replacements += [(forward.pool, [emit_forward(forward, taken)]) for forward in forwards]
+    written = [(_maker(site.gradient.dx), emit(facts, site.gradient, site.plan, site.pattern, taken)) for site in sites]
+    written += [(forward.pool, [emit_forward(forward, taken)]) for forward in forwards]
     read = [
         value
-        for root, nodes in replacements
+        for root, nodes in written
         for node in nodes
         for name in node.input
         if (value := root.scope.resolve(name)) is not None
     ]
     # A pool that moves goes as the root of its own region, not in a gradient's because nobody else reads it.
     readers = Readers([*read, *(forward.y for forward in forwards)])
+    return [_replacement(root, nodes, readers) for root, nodes in written]
+
+
+def _replacement(root: Node, nodes: list[NodeProto], readers: Readers) -> Replacement:
+    region = dying_region(root, readers)
+    record_replaced(nodes, [node.label for node in region.nodes])
+    return Replacement(root, nodes, region)
+
+
+def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies) -> int:
+    """Put all replacements in place. The index is void afterwards.
+
+    Returns by how many nodes the model grew (function bodies not counted).
+    """
     edits: defaultdict[Scope, _Edit] = defaultdict(_Edit)
-    for root, nodes in replacements:
-        region = dying_region(root, readers)
-        record_replaced(nodes, [node.label for node in region.nodes])
-        if on_rewrite is not None:
-            on_rewrite(root, region, nodes)
-        edits[root.scope].inserted[root.position] = nodes
-        _collect(region, edits)
+    for one in replaced:
+        edits[one.root.scope].inserted[one.root.position] = one.nodes
+        _collect(one.region, edits)
     _apply(index, edits, bodies)
     return sum(edit.growth for edit in edits.values())
 

@@ -11,8 +11,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from poolgrad_lowering.codes import Code, refuse
-from poolgrad_lowering.dump import Dump
+from poolgrad_lowering.dump import write_replacements
 from poolgrad_lowering.judge import Declined, Site
+from poolgrad_lowering.rewrite import Replacement
 
 ONLY = "POOLGRAD_ONLY"
 DUMP = "POOLGRAD_DUMP"
@@ -27,10 +28,10 @@ def selected(verdicts: Sequence[Site | Declined], names: Sequence[str]) -> list[
     ]
 
 
-def dump() -> Dump | None:
-    """What writes each rewrite as text into the folder that POOLGRAD_DUMP names; None where it is not set."""
-    folder = os.environ.get(DUMP)
-    return Dump(Path(folder)) if folder else None
+def dump(replaced: Sequence[Replacement]) -> None:
+    """Write each rewrite as text into the folder that POOLGRAD_DUMP names, if it is set. Raises `FileError`."""
+    if replaced and (folder := os.environ.get(DUMP)):
+        write_replacements(Path(folder), replaced)
 
 
 def _named(globs: Sequence[str], name: str, pattern: str) -> bool:

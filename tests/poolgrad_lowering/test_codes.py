@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from poolgrad_lowering.advice import ADVICE
 from poolgrad_lowering.codes import DESCRIPTIONS, Code, refuse
 from poolgrad_lowering.gate.faults import FAULTS, Fault
 
@@ -29,7 +30,7 @@ class Table(NamedTuple):
 
 
 TABLES = (
-    Table(Code, "refusal", "legality.md", {code: (text,) for code, text in DESCRIPTIONS.items()}),
+    Table(Code, "refusal", "legality.md", {code: (text, ADVICE[code]) for code, text in DESCRIPTIONS.items()}),
     Table(Fault, "fault", "security.md", {fault: tuple(meaning) for fault, meaning in FAULTS.items()}),
 )
 each_table = pytest.mark.parametrize("table", TABLES, ids=[table.mark for table in TABLES])
@@ -68,7 +69,7 @@ def checked(table: Table) -> set[str]:
     return {
         node.attr
         for path in SOURCES
-        if path.name not in ("codes.py", "faults.py")
+        if path.name not in ("codes.py", "advice.py", "faults.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         if node.value.id == table.codes.__name__
@@ -86,6 +87,10 @@ def test_descriptions(table: Table) -> None:
     assert list(table.rows) == list(table.codes)
     texts = [text for row in table.rows.values() for text in row]
     assert all(text.endswith((".", ")")) and text[0] != " " for text in texts)
+
+
+def test_every_code_has_advice() -> None:
+    assert list(ADVICE) == list(Code)
 
 
 @each_table

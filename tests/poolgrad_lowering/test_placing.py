@@ -38,7 +38,7 @@ from poolgrad_lowering.placing import write_files
 
 model, report = map(Path, sys.argv[1:3])
 for letter in itertools.cycle(sys.argv[3].encode()):
-    write_files({model: bytes([letter]) * 300_000}, (report, bytes([letter])))
+    write_files({model: bytes([letter]) * 300_000}, {report: bytes([letter])})
     print("written", flush=True)
 """
 
@@ -158,7 +158,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     (tmp_path / "m").write_bytes(OLD)
     (tmp_path / "report").write_bytes(OLD)
     with files_of_at_most(10_000), pytest.raises(FileError, match=r"cannot write '.*/m': File too large"):
-        write_files({tmp_path / "small": b"x", tmp_path / "m": bytes(100_000)}, (tmp_path / "report", b"new"))
+        write_files({tmp_path / "small": b"x", tmp_path / "m": bytes(100_000)}, {tmp_path / "report": b"new"})
     assert contents(tmp_path) == {"m": OLD, "report": OLD}
 
 
@@ -192,13 +192,13 @@ def test_a_description_is_never_of_another_file(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "rename", fail)
     with pytest.raises(FileError, match="cannot write"):
-        write_files({tmp_path / "m": b"new"}, (tmp_path / "report", b"new"))
+        write_files({tmp_path / "m": b"new"}, {tmp_path / "report": b"new"})
     assert contents(tmp_path) == {"m": b"new" if works else OLD}
 
 
 def test_a_description_alone_replaces_the_old_one(tmp_path: Path) -> None:
     (tmp_path / "report").write_bytes(OLD)
-    write_files({}, (tmp_path / "report", b"new"))
+    write_files({}, {tmp_path / "report": b"new"})
     assert contents(tmp_path) == {"report": b"new"}
 
 
