@@ -34,7 +34,7 @@ ADVICE: dict[Code, str] = {
     "step to plane-local indices, may stand between.",
     Code.INDICES_NUMBERING: "Bring the indices into the numbering of their use: subtract each plane's first index, or "
     "scatter over the whole tensor.",
-    Code.INDICES_SOURCE: "Nothing, if the node is no pool gradient (an embedding's or a loss's scatter, say). Else take "
+    Code.INDICES_SOURCE: "Nothing, if it is no pool gradient (an embedding's or a loss's scatter, say). Else take "
     "the indices from the MaxPool in the same graph.",
     Code.LAST_MAXIMUM: "Set select_last_index to 0.",
     Code.NOT_SELECTED: "Unset POOLGRAD_ONLY, or name the site or its form in it.",

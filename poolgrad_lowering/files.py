@@ -12,6 +12,7 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
+from poolgrad_lowering.descriptions import Descriptions
 from poolgrad_lowering.errors import FileError, InvalidModelError
 from poolgrad_lowering.external_files import copies, require_apart
 from poolgrad_lowering.gate.faults import Fault
@@ -19,13 +20,11 @@ from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering import lower_in_place
 from poolgrad_lowering.lowering_plan import LoweringPlan
-from poolgrad_lowering.placing import Content, open_regular, write_bytes, write_files
+from poolgrad_lowering.placing import Content, PathLike, open_regular, write_files
 from poolgrad_lowering.planned import chosen_target, require_same_file
 from poolgrad_lowering.report import Report
 
 logger = logging.getLogger(__name__)
-
-PathLike = str | os.PathLike[str]
 
 
 def lower_file(
@@ -38,6 +37,7 @@ def lower_file(
     strict: bool = False,
     verify: bool = False,
     report_path: PathLike | None = None,
+    html_path: PathLike | None = None,
     copy_external: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
@@ -46,15 +46,13 @@ def lower_file(
     Without sites the bytes of the source are written as they are. A `plan` has to be of this file and decides what
     becomes of each site; without `target`, the plan's is taken, else atlas-a2. With `strict`, no model is written
     if an anchor was refused; with `verify`, none if the lowered model is not proven to compute what the source does,
-    which raises `VerificationError`. The report goes to `report_path` as JSON, after the model. Where the destination
-    is in another folder, `copy_external` copies the model's external data beside it. Raises `FileError`,
-    `InvalidModelError`, `UnknownTargetError` and `PlanError`; all files then are what they were.
+    which raises `VerificationError`. The report goes to `report_path` as JSON and to `html_path` as a page, after the
+    model. Where the destination is in another folder, `copy_external` copies the model's external data beside it.
+    Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `PlanError`; all files then are what they were.
     """
     found = chosen_target(target, plan)
     source, destination = Path(source), Path(destination)
-    described = None if report_path is None else Path(report_path)
-    if described is not None:
-        require_other_file(described, "report", source, destination)
+    descriptions = Descriptions(source, destination, report=report_path, page=html_path)
     data = read_bytes(source, limits)
     logger.info("%s: %d bytes", source, len(data))
     if plan is not None:
@@ -62,17 +60,17 @@ def lower_file(
     model = parse_model(data, source)
     gate = Gate(limits, source)
     with naming(source):
-        outcome = lower_in_place(model, found, forward=forward, plan=plan, gate=gate)
+        outcome = lower_in_place(model, found, forward=forward, plan=plan, gate=gate, observer=descriptions.recorder)
         lowered = gate.serialised(model) if outcome.changed else data
     report = outcome.report(len(data), len(lowered))
-    require_apart(gate.external, source, [destination, *([described] if described else [])])
+    require_apart(gate.external, source, [destination, *descriptions.paths])
     contents: dict[Path, Content] = {}
     if not (strict and report.refused):
         if verify and report.lowered:
             _require_verified(data, model, source)
         contents = _missing_data(gate.external, source, destination, copy=copy_external)
         contents[destination] = lowered
-    write_files(contents, {} if described is None else {described: report.to_json().encode()})
+    write_files(contents, descriptions.contents(report, source, data))
     for path in contents:
         logger.info("wrote %s", path)
     return report
@@ -84,21 +82,21 @@ def inspect_file(
     target: str | None = None,
     forward: bool = True,
     plan_path: PathLike | None = None,
+    html_path: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
-    """What `lower_file` would do. Raises as it does; writes nothing but, to `plan_path`, a plan that does the same."""
+    """What `lower_file` would do. Raises as it does; writes nothing but the plan that does the same and the page, where
+    `plan_path` and `html_path` ask for them.
+    """
     found, source = chosen_target(target, None), Path(source)
-    described = None if plan_path is None else Path(plan_path)
-    if described is not None:
-        require_other_file(described, "plan", source)
+    descriptions = Descriptions(source, page=html_path, plan=plan_path)
     data = read_bytes(source, limits)
     model, gate = parse_model(data, source), Gate(limits, source)
     with naming(source):
-        outcome = lower_in_place(model, found, forward=forward, gate=gate)
+        outcome = lower_in_place(model, found, forward=forward, gate=gate, observer=descriptions.recorder)
         report = outcome.report(len(data), len(gate.serialised(model)) if outcome.changed else len(data))
-    if described is not None:
-        require_apart(gate.external, source, [described])
-        write_bytes(described, LoweringPlan.of(report, _sha256(data)).to_json().encode())
+    require_apart(gate.external, source, descriptions.paths)
+    write_files({}, descriptions.contents(report, source, data))
     return report
 
 
@@ -135,19 +133,8 @@ def naming(path: Path) -> Iterator[None]:
         raise error.within(f"'{path}'") from error.__cause__
 
 
-def require_other_file(path: Path, what: str, *models: Path) -> None:
-    """Raise `FileError` where a path that is written, a report say, is one of the models."""
-    for model in models:
-        if os.path.realpath(path) == os.path.realpath(model) or _is_one_file(path, model):
-            raise FileError(f"cannot write the {what} to '{path}': that is the model; give it a file of its own")
-
-
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _is_one_file(first: Path, second: Path) -> bool:
-    return first.exists() and second.exists() and first.samefile(second)
 
 
 def _missing_data(locations: Mapping[str, str], source: Path, destination: Path, *, copy: bool) -> dict[Path, Content]:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from poolgrad_lowering.errors import FileError, PoolgradError
-from poolgrad_lowering.files import PathLike, lower_file
+from poolgrad_lowering.files import lower_file
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.placing import PathLike
 from poolgrad_lowering.planned import chosen_target
 from poolgrad_lowering.report import Report
 from poolgrad_lowering.worker_processes import in_processes

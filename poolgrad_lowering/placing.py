@@ -21,6 +21,8 @@ from typing import BinaryIO
 
 from poolgrad_lowering.errors import FileError
 
+PathLike = str | os.PathLike[str]
+
 Content = bytes | Path
 """What a new file holds: these bytes, or what another file holds."""
 

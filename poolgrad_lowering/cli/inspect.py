@@ -20,11 +20,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
             ("poolgrad inspect training.onnx", "a line per anchor"),
             ("poolgrad inspect training.onnx --json", "the report that `poolgrad lower --report` writes"),
             ("poolgrad inspect training.onnx --plan plan.json", "a plan for `poolgrad lower --plan`"),
+            ("poolgrad inspect training.onnx --html report.html", "the report as a page, with drawings"),
         ),
     )
     parser.add_argument("model", type=Path, metavar="IN.onnx", help="the model")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--plan", type=Path, metavar="PLAN.json", help="write what would be done as a plan to edit")
+    parser.add_argument("--html", type=Path, metavar="REPORT.html", help="write the report as a page for a browser")
     add_target(parser)
     parser.add_argument("--no-forward", action="store_true", help="leave forward pools as they are")
     add_limits(parser)
@@ -41,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
         target=options.target,
         forward=not options.no_forward,
         plan_path=options.plan,
+        html_path=options.html,
         limits=limits(options),
     )
     if options.json:

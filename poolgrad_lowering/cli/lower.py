@@ -40,6 +40,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         metavar="REPORT.json",
         help="write the report as JSON; for a folder, one each into a folder",
     )
+    parser.add_argument("--html", type=Path, metavar="REPORT.html", help="write the report as a page for a browser")
     add_checks(parser)
     parser.add_argument("--copy-external", action="store_true", help="copy external data into the output's folder")
     add_target(parser)
@@ -73,7 +74,9 @@ def _lower_file(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
     from poolgrad_lowering.plan_file import read_plan  # noqa: PLC0415 - as above
 
     plan = None if options.plan is None else read_plan(options.plan)
-    report = lower_file(options.model, options.output, plan=plan, report_path=options.report, **lowering)
+    report = lower_file(
+        options.model, options.output, plan=plan, report_path=options.report, html_path=options.html, **lowering
+    )
     return print_outcome(report, options)
 
 
@@ -81,8 +84,9 @@ def _lower_folder(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
     from poolgrad_lowering.folders import lower_folder  # noqa: PLC0415 - as above
     from poolgrad_lowering.progress import ProgressBar  # noqa: PLC0415 - as above
 
-    if options.plan is not None:
-        raise UsageError("--plan is of one model; lower that one by itself")
+    for option, value in (("--plan", options.plan), ("--html", options.html)):
+        if value is not None:
+            raise UsageError(f"{option} is of one model; lower that one by itself")
     bar = ProgressBar(sys.stderr, quiet=options.quiet)
 
     def show(result: FileResult, done: int, total: int) -> None:

@@ -1,0 +1,166 @@
+"""The page's part on one anchor: where it stands, what became of it, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from poolgrad_lowering.advice import ADVICE
+from poolgrad_lowering.codes import DESCRIPTIONS, Code
+from poolgrad_lowering.html_report.arithmetic import AxisArithmetic
+from poolgrad_lowering.html_report.drawing import in_words, svg
+from poolgrad_lowering.html_report.graph import Graph
+from poolgrad_lowering.html_report.markup import Child, Markup, element, joined
+from poolgrad_lowering.html_report.record import AnchorRecord, Lowering
+from poolgrad_lowering.html_report.tables import code, scrolled, table
+from poolgrad_lowering.html_report.text import shown
+from poolgrad_lowering.report import AnchorReport
+
+_KEY = (
+    ("anchor", "the anchor"),
+    ("removed", "removed"),
+    ("kept", "stays"),
+    ("npu", "runs on the NPU"),
+    ("outside", "a value from or for the rest of the model"),
+)
+_MAX_REASON = 600
+_MAX_VALUES = 16
+"""Inputs and outputs of an anchor that are listed."""
+
+
+def anchor_section(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
+    """An anchor, closed; `number` counts from 1 and names it in links."""
+    lowered = anchor.status == "lowered"
+    parts = [_place(number, anchor, record), *(_lowered(anchor, record) if lowered else _refused(anchor, record))]
+    return element(
+        "details",
+        element("summary", *_headline(number, anchor)),
+        element("div", *parts, class_="body"),
+        id=f"anchor-{number}",
+        class_="anchor",
+        data_status=anchor.status,
+        data_form=anchor.pattern or "",
+        data_code=anchor.code or "",
+    )
+
+
+def _headline(number: int, anchor: AnchorReport) -> Iterator[Markup]:
+    yield element("span", number, class_="number")
+    yield element("span", anchor.status, class_=f"status {anchor.status}")
+    yield element("span", code(shown(anchor.name, 120)), class_="name")
+    yield element("span", "" if anchor.scope == "main" else shown(anchor.scope, 120), class_="scope")
+    yield element("span", anchor.op or anchor.code or "", class_="became")
+
+
+def _place(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
+    operator = f"{anchor.domain}.{anchor.op_type}" if anchor.domain else anchor.op_type
+    rows: tuple[tuple[str, Sequence[str]], ...] = (
+        ("Node", (anchor.name,)),
+        ("Operator", (operator,)),
+        ("Graph", (anchor.scope,)),
+        ("Outputs", record.outputs),
+        ("Inputs", record.inputs),
+    )
+    entries: list[Markup] = []
+    for name, values in rows:
+        entries.append(element("dt", name))
+        entries += [element("dd", element("code", shown(value), class_="copied")) for value in values[:_MAX_VALUES]]
+        if len(values) > _MAX_VALUES:
+            entries.append(element("dd", f"and {len(values) - _MAX_VALUES} more"))
+    entries += [
+        element("dt", "Position"),
+        element("dd", f"{record.position}, counted from 0 in its graph"),
+        element("dt", "Link"),
+        element("dd", element("a", f"#anchor-{number}", href=f"#anchor-{number}")),
+    ]
+    return joined(element("h3", "In the model"), element("dl", *entries, class_="place"))
+
+
+def _refused(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
+    reason = Code(anchor.code)
+    yield element("h3", "Why it stays")
+    yield element("p", shown(anchor.reason or "", _MAX_REASON), class_="reason")
+    meaning = joined(element("a", code(reason.value), href=f"#code-{reason.value}"), ": ", DESCRIPTIONS[reason])
+    if anchor.pattern:
+        form = element("a", code(shown(anchor.pattern)), href=f"#form-{anchor.pattern}")
+        meaning = joined(meaning, " It is a proven gradient of the form ", form, ".")
+    yield element("p", meaning)
+    yield element("h3", "What would have to change")
+    yield element("p", ADVICE[reason])
+    if record.before is not None:
+        yield _figure("What it reads from", record.before)
+
+
+def _lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
+    if record.lowering is None:
+        raise AssertionError(f"the lowered anchor '{anchor.name}' has no record of its lowering")
+    yield element("h3", "What it becomes")
+    yield from _becomes(anchor, record.lowering)
+    if record.before is not None and record.after is not None:
+        before, after = _figure("Before", record.before), _figure("After", record.after)
+        yield element("div", before, after, class_="pair")
+        yield element("p", *(element("span", text, class_=kind) for kind, text in _KEY), class_="key")
+    yield from _arithmetic(anchor, record.lowering)
+
+
+def _becomes(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
+    form = element("a", code(shown(anchor.pattern or "")), href=f"#form-{anchor.pattern}")
+    yield element("p", "Form ", form, ", a pool with ", lowering.windows, ".")
+    yield element("p", code(f"npu.{anchor.op}"), ", run by ", code(lowering.function), ".")
+    if anchor.forward_op and lowering.forward_function:
+        pool = (code(f"npu.{anchor.forward_op}"), ", run by ", code(lowering.forward_function), ".")
+        yield element("p", "Its forward pool becomes ", *pool)
+    elif anchor.forward_code:
+        stays = Code(anchor.forward_code)
+        why = shown(anchor.forward_reason or "", _MAX_REASON)
+        yield element("p", "Its forward pool stays, ", code(stays.value), f": {why}. For it to move: {ADVICE[stays]}")
+
+
+def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
+    yield element("h3", "Attributes and where they come from")
+    if anchor.attributes:
+        values = [_value(value) for value in anchor.attributes.values()]
+        yield table(f"Attributes of npu.{anchor.op}", list(anchor.attributes), [values])
+    else:
+        yield element("p", code(f"npu.{anchor.op}"), " has no attributes: its windows follow from the shapes.")
+    yield _steps("The gradient, axis by axis", lowering.arithmetic)
+    if lowering.forward_arithmetic:
+        yield _steps("The forward pool, axis by axis", lowering.forward_arithmetic)
+    operands = [(o.part, element("code", shown(o.name), class_="copied"), code(o.type)) for o in lowering.operands]
+    yield table("Operands", ("operand", "value", "as the operator has it"), operands)
+
+
+def _steps(caption: str, axes: Sequence[AxisArithmetic]) -> Markup:
+    """The steps of all axes; axes of the same sizes and windows are told once."""
+    names: dict[AxisArithmetic, str] = {}
+    for axis in axes:
+        same = AxisArithmetic("", axis.size, axis.count, axis.steps)
+        names[same] = f"{names[same]}, {axis.axis}" if same in names else axis.axis
+    rows: list[Sequence[Child]] = []
+    for axis, name in names.items():
+        head = f"{name}: I = {axis.size}, n = {axis.count}"
+        rows += [
+            (head if first == 0 else "", step.what, code(step.formula), code(_result(step.numbers, step.value)))
+            for first, step in enumerate(axis.steps)
+        ]
+    return table(caption, ("axis", "what", "formula", "with its numbers"), rows)
+
+
+def _result(numbers: str | None, value: str) -> str:
+    if value == "holds" and numbers is not None:
+        return numbers
+    return value if numbers in (None, value) else f"{numbers} = {value}"
+
+
+def _value(value: object) -> Markup:
+    return code(", ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def _figure(caption: str, graph: Graph) -> Markup:
+    more = ". What lies further back is not drawn" if graph.cut else ""
+    words = element("ul", *(element("li", line) for line in in_words(graph)))
+    return element(
+        "figure",
+        element("figcaption", caption, more),
+        scrolled(svg(graph, caption), f"{caption}, drawing"),
+        element("details", element("summary", "In words"), words, class_="words"),
+    )

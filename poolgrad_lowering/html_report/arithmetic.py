@@ -1,0 +1,188 @@
+"""How the attributes of a lowered node follow from its pool's, axis by axis, as formulas with their numbers.
+
+The formulas are those of `windows`, `pool` and `legality`; what they give is held against the plan by a test.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from poolgrad_lowering.dims import Dim
+from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.legality import Plan
+from poolgrad_lowering.pool import AxisWindow, PoolAttributes
+from poolgrad_lowering.windows import AclnnWindow, widened
+
+_SYMBOL = re.compile(r"\b[a-zA-Z]\b[′″]?")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One formula: what it gives, how in symbols, the same with numbers in their place, and its value.
+
+    A formula that holds for every size of a symbolic axis has no numbers; a comparison has the value "holds".
+    """
+
+    what: str
+    formula: str
+    numbers: str | None
+    value: str
+
+
+@dataclass(frozen=True)
+class AxisArithmetic:
+    """The steps of one spatial axis, `D`, `H` or `W`, in their order; `size` and `count` are x's and the output's."""
+
+    axis: str
+    size: str
+    count: str
+    steps: tuple[Step, ...]
+
+
+def gradient_arithmetic(gradient: PoolGradient, plan: Plan) -> tuple[AxisArithmetic, ...]:
+    """The arithmetic of the gradient's operator, one entry per spatial axis of x."""
+    return _axes(gradient, plan, forward=False)
+
+
+def forward_arithmetic(gradient: PoolGradient, plan: Plan) -> tuple[AxisArithmetic, ...]:
+    """The arithmetic of the operator that the forward pool becomes."""
+    return _axes(gradient, plan, forward=True)
+
+
+def axis_names(rank: int) -> str:
+    """The names of the last `rank` of D, H and W."""
+    return "DHW"[-rank:]
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One axis: sizes of x and output, the window that the plan has, its margins and rounding."""
+
+    number: int
+    size: Dim
+    count: Dim
+    chosen: AclnnWindow
+    ceil: bool
+
+
+def _axes(gradient: PoolGradient, plan: Plan, *, forward: bool) -> tuple[AxisArithmetic, ...]:
+    sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
+    windows = _chosen(plan, len(sizes))
+    found = []
+    for number, (name, (size, count)) in enumerate(zip(axis_names(len(sizes)), sizes, strict=True)):
+        if windows is None:
+            steps = _uneven(size, count)
+        else:
+            axis = _Axis(number, size, count, windows[number], plan.attributes["ceil_mode"] == 1)
+            steps = _steps(gradient, axis, forward=forward)
+        found.append(AxisArithmetic(name, str(size), str(count), tuple(steps)))
+    return tuple(found)
+
+
+def _chosen(plan: Plan, rank: int) -> list[AclnnWindow] | None:
+    """The plan's windows of the axes that x has; None of an operator that takes none."""
+    kernels, strides, pads = (plan.attributes.get(name) for name in ("ksize", "strides", "pads"))
+    if not (isinstance(kernels, list) and isinstance(strides, list) and isinstance(pads, list)):
+        return None
+    margins = plan.canvas or ((0, 0),) * rank
+    rows = zip(kernels[-rank:], strides[-rank:], pads[-rank:], margins, strict=True)
+    return [AclnnWindow(kernel, stride, pad, *margin) for kernel, stride, pad, margin in rows]
+
+
+def _steps(gradient: PoolGradient, axis: _Axis, *, forward: bool) -> Iterator[Step]:
+    if isinstance(gradient.windows, AdaptiveWindows):
+        ratio = {"I": axis.size.static, "n": axis.count.static}
+        yield _step("kernel and stride", "I / n", ratio, axis.chosen.kernel)
+        return
+    window = gradient.windows.axis(axis.number, axis.size)
+    if window is None:
+        return
+    yield from _auto_pad(gradient.windows, window, axis)
+    if forward:
+        yield from _forward(window, axis)
+    elif (axis.chosen.kernel, axis.chosen.pad) == (widened(window).kernel, widened(window).pad):
+        yield from _direct(window, axis)
+    else:
+        yield from _canvas(window, axis)
+
+
+def _auto_pad(pool: PoolAttributes, window: AxisWindow, axis: _Axis) -> Iterator[Step]:
+    """The pads that SAME_* means: their sum t, and its halves, the larger one at the end (UPPER) or the beginning."""
+    if not pool.auto_pad.startswith("SAME"):
+        return
+    total = window.begin + window.end
+    known = {"I": axis.size.static, "k": window.extent, "s": window.stride}
+    formula = "k − 1" if window.stride == 1 else "max((⌈I / s⌉ − 1)·s + k − I, 0)"
+    yield _step(f"pads of {pool.auto_pad}, sum", formula, known, total)
+    small, large = "⌊t / 2⌋", "t − ⌊t / 2⌋"
+    begin, end = (large, small) if pool.auto_pad == "SAME_LOWER" else (small, large)
+    yield _step("begin", begin, {"t": total}, window.begin)
+    yield _step("end", end, {"t": total}, window.end)
+
+
+def _dilated(window: AxisWindow) -> Step:
+    return _step("effective kernel k′", "d·(k − 1) + 1", {"d": window.dilation, "k": window.kernel}, window.extent)
+
+
+def _direct(window: AxisWindow, axis: _Axis) -> Iterator[Step]:
+    kernel, pad, ends = axis.chosen.kernel, axis.chosen.pad, {"b": window.begin, "e": window.end}
+    yield _dilated(window)
+    yield _step("padding p", "max(b, e)", ends, pad)
+    yield _step("kernel k″", "k′ + |b − e|", {"k′": window.extent, **ends}, kernel)
+    yield _step("legal", "p ≤ ⌊k″ / 2⌋", {"p": pad, "k″": kernel}, "holds")
+    yield _output_size("I + 2·p − k″", {"p": pad, "k″": kernel}, axis, kernel)
+
+
+def _canvas(window: AxisWindow, axis: _Axis) -> Iterator[Step]:
+    chosen = axis.chosen
+    known = {"b": window.begin, "s": chosen.stride, "k′": window.extent, "I": axis.size.static, "n": axis.count.static}
+    yield _dilated(window)
+    yield _step("canvas before", "b", known, chosen.before)
+    yield _step("canvas after", "max((n − 1)·s + k′ − b − I, 0)", known, chosen.after)
+    size = (axis.size.static or 0) + chosen.before + chosen.after
+    margins = {"I": axis.size.static, "f": chosen.before, "a": chosen.after}
+    yield _step("canvas C", "f + I + a", margins, size)
+    yield _step("kernel", "k′", known, chosen.kernel)
+    yield _step("padding", "0", {}, chosen.pad)
+    yield _output_size("C − k′", {"C": size, "k′": window.extent}, axis, chosen.kernel)
+
+
+def _forward(window: AxisWindow, axis: _Axis) -> Iterator[Step]:
+    yield _dilated(window)
+    yield _step("padding p", "b", {"b": window.begin}, axis.chosen.pad)
+    yield _step("legal", "p ≤ ⌊k / 2⌋", {"p": axis.chosen.pad, "k": window.kernel}, "holds")
+    yield _output_size("I + 2·p − k′", {"p": axis.chosen.pad, "k′": window.extent}, axis, window.extent)
+
+
+def _output_size(span: str, known: dict[str, int], axis: _Axis, kernel: int) -> Step:
+    """The operator's own output size; where rounding up would begin a window behind the input, that one is dropped."""
+    left, right = "⌈⌉" if axis.ceil else "⌊⌋"
+    formula, chosen = f"{left}({span}) / s{right} + 1", axis.chosen
+    numbers = {"I": axis.size.static, "s": chosen.stride, **known}
+    if axis.size.static is None:
+        return Step("output size", formula, None, f"{axis.count}, for every size")
+    canvas = chosen.before + axis.size.static + chosen.after
+    windows = -(-(canvas + 2 * chosen.pad - kernel) // chosen.stride) + 1 if axis.ceil else None
+    if windows is not None and str(windows) != str(axis.count):
+        formula, what = f"{formula} − 1", "output size, without the window that would start behind the input"
+    else:
+        what = "output size"
+    return _step(what, formula, numbers, axis.count)
+
+
+def _uneven(size: Dim, count: Dim) -> Iterator[Step]:
+    """The last window, o = n − 1, of an adaptive pool whose sizes do not divide: the operator makes all of them so."""
+    last = None if count.static is None else count.static - 1
+    known = {"I": size.static, "n": count.static, "o": last}
+    first = None if size.static is None or not count.static else (count.static - 1) * size.static // count.static
+    yield _step("last window o, first element", "⌊o·I / n⌋", known, "from the shapes" if first is None else first)
+    yield _step("last window o, behind its last", "⌈(o + 1)·I / n⌉", known, size)
+
+
+def _step(what: str, formula: str, known: Mapping[str, int | None], value: Dim | int | str) -> Step:
+    """A step with the numbers in the formula's place of its symbols, if all of them are known."""
+    if any(known.get(symbol) is None for symbol in _SYMBOL.findall(formula)):
+        return Step(what, formula, None, str(value))
+    return Step(what, formula, _SYMBOL.sub(lambda found: str(known[found[0]]), formula), str(value))

@@ -1,0 +1,108 @@
+"""A graph as SVG: boxes with their text, arrows between them. Colours are the page's, by class names."""
+
+from __future__ import annotations
+
+from poolgrad_lowering.html_report.graph import Box, Graph, Kind
+from poolgrad_lowering.html_report.layered import Point, place
+from poolgrad_lowering.html_report.markup import Markup, element, joined
+from poolgrad_lowering.html_report.text import columns, fitted, shown
+
+_MAX_COLUMNS = 28
+_COLUMN, _LINE, _FIRST_LINE = 7.3, 15.0, 17.0
+"""Pixels: of a column at the page's 12 pixels in a fixed-width font, of a line, and down to the first base line."""
+
+_MARGIN, _PADDING = 6.0, 11.0
+
+
+def svg(graph: Graph, label: str) -> Markup:
+    """The drawing of a graph, named `label` for those who do not see it."""
+    texts = [_texts(box) for box in graph.boxes]
+    sizes = [_size(lines) for lines in texts]
+    placed = place(sizes, graph.edges)
+    arrows = element("path", d=" ".join(map(_arrow, placed.paths)), class_="arrow")
+    boxes = [
+        _box(box, lines, size, centre)
+        for box, lines, size, centre in zip(graph.boxes, texts, sizes, placed.centres, strict=True)
+    ]
+    width, height = placed.width + 2 * _MARGIN, placed.height + 2 * _MARGIN
+    return element(
+        "svg",
+        element("title", label),
+        arrows if graph.edges else "",
+        *boxes,
+        role="img",
+        width=_number(width),
+        height=_number(height),
+        viewBox=f"{_number(-_MARGIN)} {_number(-_MARGIN)} {_number(width)} {_number(height)}",
+    )
+
+
+def in_words(graph: Graph) -> list[str]:
+    """The same as sentences: what each node reads."""
+    reads: dict[int, list[str]] = {}
+    for source, target in graph.edges:
+        reads.setdefault(target, []).append(_name(graph.boxes[source]))
+    return [f"{_name(graph.boxes[target])} reads {', '.join(sources)}" for target, sources in sorted(reads.items())]
+
+
+def _name(box: Box) -> str:
+    return shown(" ".join((box.heading, *box.lines[:1])), 80)
+
+
+def _texts(box: Box) -> list[str]:
+    return [fitted(text, _MAX_COLUMNS) for text in (box.heading, *box.lines)]
+
+
+def _size(lines: list[str]) -> tuple[float, float]:
+    return max(map(columns, lines)) * _COLUMN + 2 * _PADDING, len(lines) * _LINE + 9
+
+
+def _box(box: Box, lines: list[str], size: tuple[float, float], centre: Point) -> Markup:
+    (width, height), (x, y) = size, centre
+    left, top = x - width / 2, y - height / 2
+    is_value = box.kind in (Kind.OUTSIDE, Kind.RESULT)
+    text = [
+        element(
+            "text",
+            line,
+            x=_number(x),
+            y=_number(top + _FIRST_LINE + number * _LINE),
+            class_="heading" if number == 0 else None,
+            **_squeezed(line),
+        )
+        for number, line in enumerate(lines)
+    ]
+    told = "\n".join(shown(part) for part in (box.heading, *box.lines, *box.more.splitlines()))
+    frame = element(
+        "rect",
+        x=_number(left),
+        y=_number(top),
+        width=_number(width),
+        height=_number(height),
+        rx=_number(height / 2 if is_value and len(lines) == 1 else 12 if is_value else 4),
+    )
+    return element("g", element("title", told), frame, joined(*text), class_=f"box {box.kind.value}")
+
+
+def _squeezed(line: str) -> dict[str, str]:
+    """Glyphs of other fonts have other widths: such a line is brought into the width that its box counts on."""
+    if line.isascii():
+        return {}
+    return {"textLength": _number(columns(line) * _COLUMN), "lengthAdjust": "spacingAndGlyphs"}
+
+
+def _arrow(points: tuple[Point, ...]) -> str:
+    """Curves that leave and meet each point straight down, and an arrow's head."""
+    x, y = points[0]
+    drawn = [f"M{_number(x)} {_number(y)}"]
+    for next_x, next_y in points[1:]:
+        middle = _number((y + next_y) / 2)
+        drawn.append(f"C{_number(x)} {middle} {_number(next_x)} {middle} {_number(next_x)} {_number(next_y)}")
+        x, y = next_x, next_y
+    drawn.append(f"M{_number(x - 3.5)} {_number(y - 6)}L{_number(x)} {_number(y)}L{_number(x + 3.5)} {_number(y - 6)}")
+    return "".join(drawn)
+
+
+def _number(value: float) -> str:
+    """A coordinate with one decimal at most: never −0, no digits that differ from machine to machine."""
+    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")

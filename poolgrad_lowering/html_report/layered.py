@@ -1,0 +1,204 @@
+"""Places for the boxes of a directed acyclic graph, layer by layer from top to bottom; the same for the same graph.
+
+The usual steps: layers by longest paths, a passage in each layer that an arrow goes through, an order with few
+crossings by the mean of the neighbours, and positions close to the neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+GAP, LAYER_GAP, PASSAGE = 16.0, 30.0, 8.0
+"""Between boxes of a layer, between layers, and the width of a passage."""
+
+_SWEEPS = 8
+_PORT_GAP = 14.0
+
+Point = tuple[float, float]
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The centres of the boxes, the points of each arrow in the order of the edges, and the size of the whole."""
+
+    centres: tuple[Point, ...]
+    paths: tuple[tuple[Point, ...], ...]
+    width: float
+    height: float
+
+
+def place(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Placed:
+    """Places for boxes of these widths and heights. Raises `ValueError` where the edges have a cycle."""
+    net = _Net([width for width, _ in sizes], _layers(len(sizes), edges))
+    chains = [net.chain(source, target) for source, target in edges]
+    layers = _ordered(net)
+    xs = _across(net, layers)
+    tall = [max(sizes[box][1] for box in layer if box < len(sizes)) for layer in layers]
+    tops = [sum(tall[:number]) + number * LAYER_GAP for number in range(len(tall))]
+    centres = tuple((xs[box], tops[net.layer[box]] + tall[net.layer[box]] / 2) for box in range(len(sizes)))
+    ends = _ports(net, chains, xs)
+    paths = tuple(
+        _path(chain, end, xs, [(tops[net.layer[box]], tall[net.layer[box]]) for box in chain], sizes)
+        for chain, end in zip(chains, ends, strict=True)
+    )
+    width = max((x + width / 2 for x, width in zip(xs, net.width, strict=True)), default=0.0)
+    return Placed(centres, paths, width, tops[-1] + tall[-1] if tall else 0.0)
+
+
+@dataclass
+class _Net:
+    """Boxes and passages, with their widths, layers and neighbours in the layers above and below."""
+
+    width: list[float]
+    layer: list[int]
+    above: list[list[int]] = field(init=False)
+    below: list[list[int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.above = [[] for _ in self.width]
+        self.below = [[] for _ in self.width]
+
+    def chain(self, source: int, target: int) -> list[int]:
+        """The boxes of an arrow, with new passages through the layers between its ends."""
+        between = range(self.layer[source] + 1, self.layer[target])
+        chain = [source, *(self._passage(layer) for layer in between), target]
+        for upper, lower in pairwise(chain):
+            self.below[upper].append(lower)
+            self.above[lower].append(upper)
+        return chain
+
+    def _passage(self, layer: int) -> int:
+        self.width.append(PASSAGE)
+        self.layer.append(layer)
+        self.above.append([])
+        self.below.append([])
+        return len(self.width) - 1
+
+
+def _layers(count: int, edges: Sequence[Edge]) -> list[int]:
+    """The layer of each box: below all that it reads, and what reads nothing just above its first reader."""
+    below: list[list[int]] = [[] for _ in range(count)]
+    waiting = [0] * count
+    for source, target in edges:
+        below[source].append(target)
+        waiting[target] += 1
+    sources = [box for box in range(count) if not waiting[box]]
+    ready, layer = list(sources), [0] * count
+    for box in ready:  # grows
+        for target in below[box]:
+            layer[target] = max(layer[target], layer[box] + 1)
+            waiting[target] -= 1
+            if not waiting[target]:
+                ready.append(target)
+    if len(ready) != count:
+        raise ValueError("the graph has a cycle")
+    for box in sources:
+        layer[box] = min((layer[target] - 1 for target in below[box]), default=0)
+    used = {number: position for position, number in enumerate(sorted(set(layer)))}
+    return [used[number] for number in layer]
+
+
+def _ordered(net: _Net) -> list[list[int]]:
+    """The boxes of each layer from left to right, in the best order that some sweeps down and up come by."""
+    layers: list[list[int]] = [[] for _ in range(max(net.layer, default=-1) + 1)]
+    for box, number in enumerate(net.layer):
+        layers[number].append(box)
+    best, fewest = layers, _crossings(net, layers)
+    for sweep in range(_SWEEPS):
+        layers = [list(layer) for layer in layers]
+        position = _positions(layers)
+        neighbours = net.below if sweep % 2 else net.above
+        for layer in reversed(layers) if sweep % 2 else layers:
+            mean = {box: _mean([position[near] for near in neighbours[box]], position[box]) for box in layer}
+            layer.sort(key=mean.__getitem__)
+            position.update((box, place) for place, box in enumerate(layer))
+        if (crossings := _crossings(net, layers)) < fewest:
+            best, fewest = layers, crossings
+    return best
+
+
+def _positions(layers: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Where each box stands in its layer, counted from the left."""
+    return {box: place for layer in layers for place, box in enumerate(layer)}
+
+
+def _crossings(net: _Net, layers: Sequence[Sequence[int]]) -> int:
+    position = _positions(layers)
+    count = 0
+    for layer in layers:
+        ends = [position[lower] for upper in layer for lower in sorted(net.below[upper], key=position.__getitem__)]
+        count += sum(left > right for number, left in enumerate(ends) for right in ends[number + 1 :])
+    return count
+
+
+def _across(net: _Net, layers: Sequence[Sequence[int]]) -> list[float]:
+    """The centre of each box: as near to its neighbours' as the order and the gaps allow."""
+    xs = [0.0] * len(net.width)
+    for layer in layers:
+        _settle(net, layer, xs, [0.0] * len(layer))
+    for sweep in range(_SWEEPS):
+        near = [above + below for above, below in zip(net.above, net.below, strict=True)]
+        for layer in reversed(layers) if sweep % 2 else layers:
+            _settle(net, layer, xs, [_mean([xs[box] for box in near[one]], xs[one]) for one in layer])
+    left = min((x - width / 2 for x, width in zip(xs, net.width, strict=True)), default=0.0)
+    return [x - left for x in xs]
+
+
+def _settle(net: _Net, layer: Sequence[int], xs: list[float], wanted: Sequence[float]) -> None:
+    """Put a layer's boxes where the squares of the distances to what is wanted are least (pooling violators)."""
+    offsets, offset = [], 0.0
+    for number, box in enumerate(layer):
+        if number:
+            offset += (net.width[layer[number - 1]] + net.width[box]) / 2 + GAP
+        offsets.append(offset)
+    blocks: list[list[float]] = []
+    for want, offset in zip(wanted, offsets, strict=True):
+        blocks.append([want - offset])
+        while len(blocks) > 1 and _mean(blocks[-2], 0) > _mean(blocks[-1], 0):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    starts = [_mean(block, 0) for block in blocks for _ in block]
+    for box, start, offset in zip(layer, starts, offsets, strict=True):
+        xs[box] = start + offset
+
+
+def _ports(net: _Net, chains: Sequence[Sequence[int]], xs: Sequence[float]) -> list[tuple[float, float]]:
+    """Where each arrow leaves its first box and meets its last, left to right by where it comes from or goes to."""
+    leaving: dict[int, list[int]] = {}
+    meeting: dict[int, list[int]] = {}
+    for number, chain in enumerate(chains):
+        leaving.setdefault(chain[0], []).append(number)
+        meeting.setdefault(chain[-1], []).append(number)
+    first, last = [0.0] * len(chains), [0.0] * len(chains)
+    for box, numbers in leaving.items():
+        _spread(first, xs[box], net.width[box], sorted(numbers, key=lambda number: xs[chains[number][1]]))
+    for box, numbers in meeting.items():
+        _spread(last, xs[box], net.width[box], sorted(numbers, key=lambda number: xs[chains[number][-2]]))
+    return list(zip(first, last, strict=True))
+
+
+def _spread(ports: list[float], centre: float, width: float, numbers: Sequence[int]) -> None:
+    gap = min(_PORT_GAP, 0.8 * width / len(numbers))
+    for place, number in enumerate(numbers):
+        ports[number] = centre + (place - (len(numbers) - 1) / 2) * gap
+
+
+def _path(
+    chain: Sequence[int],
+    ends: tuple[float, float],
+    xs: Sequence[float],
+    spans: Sequence[tuple[float, float]],
+    sizes: Sequence[tuple[float, float]],
+) -> tuple[Point, ...]:
+    """From the bottom of the first box through the passages, straight down each, to the top of the last."""
+    (first_top, first_tall), (last_top, last_tall) = spans[0], spans[-1]
+    start = (ends[0], first_top + (first_tall + sizes[chain[0]][1]) / 2)
+    stop = (ends[1], last_top + (last_tall - sizes[chain[-1]][1]) / 2)
+    inner = [(xs[box], y) for box, (top, tall) in zip(chain[1:-1], spans[1:-1], strict=True) for y in (top, top + tall)]
+    return (start, *inner, stop)
+
+
+def _mean(values: Sequence[float], absent: float) -> float:
+    return sum(values) / len(values) if values else absent

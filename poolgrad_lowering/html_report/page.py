@@ -1,0 +1,105 @@
+"""The page: one HTML file that needs nothing else, the same bytes for the same lowering, whole without its script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from poolgrad_lowering import __version__
+from poolgrad_lowering.html_report.anchor import anchor_section
+from poolgrad_lowering.html_report.markup import Child, Markup, element, joined
+from poolgrad_lowering.html_report.record import MAX_DRAWN, Recorder
+from poolgrad_lowering.html_report.summary import summary_section
+from poolgrad_lowering.html_report.text import shown
+from poolgrad_lowering.report import Report
+from poolgrad_lowering.targets import TARGETS
+
+
+def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
+    """The page of a lowering that `recorder` has observed; `model_name` is its heading."""
+    anchors = zip(report.anchors, recorder.anchors, strict=True)
+    sections = [anchor_section(number, *anchor) for number, anchor in enumerate(anchors, 1)]
+    style, script = _asset("style.css"), _asset("script.js")
+    body = element(
+        "body",
+        element("a", "Skip to the anchors", href="#anchors", class_="skip"),
+        _header(report, model_name),
+        element("main", summary_section(report, recorder), _anchors(report, sections)),
+        element("footer", f"poolgrad-lowering {__version__}"),
+        element("script", Markup(script)),
+    )
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", f"{shown(model_name)}: max-pool gradients for {report.target}"),
+        element("style", Markup(style)),
+    )
+    page = f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+    return page.encode()
+
+
+def _header(report: Report, model_name: str) -> Markup:
+    return element(
+        "header",
+        element("h1", shown(model_name)),
+        element("p", f"Max-pool gradients lowered for {TARGETS[report.target].title} (", _code(report.target), ")"),
+    )
+
+
+def _anchors(report: Report, sections: Sequence[Markup]) -> Markup:
+    heading = element("h2", "Anchors", id="anchors")
+    if not sections:
+        return element("section", heading, element("p", "No node of the model could be a max-pool gradient."))
+    limit = (
+        element("p", f"Graphs are drawn of the first {MAX_DRAWN} of {len(sections)} anchors.", class_="note")
+        if len(sections) > MAX_DRAWN
+        else ""
+    )
+    return element("section", heading, limit, _filter(report), *sections)
+
+
+def _filter(report: Report) -> Markup:
+    """What narrows the list down; it stays hidden until the script that it needs has run."""
+    forms = sorted({anchor.pattern for anchor in report.anchors if anchor.pattern})
+    return element(
+        "form",
+        element("label", "Search ", element("input", type="search", name="text", placeholder="name, scope, value")),
+        _choice("status", "Status", ("lowered", "refused")),
+        _choice("form", "Form", forms),
+        _choice("code", "Code", tuple(report.refused_by_code)),
+        element("button", "Open all", type="button", data_open="true"),
+        element("button", "Close all", type="button", data_open=""),
+        element("output", name="count", aria_live="polite"),
+        id="filter",
+        hidden=True,
+        role="search",
+    )
+
+
+def _choice(name: str, label: str, values: Sequence[str]) -> Markup:
+    options = [element("option", "all", value=""), *(element("option", shown(value), value=value) for value in values)]
+    return element("label", f"{label} ", element("select", *options, name=name))
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is loaded, and nothing runs but the page's own script, whatever a name might bring about."""
+    return (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _code(*children: Child) -> Markup:
+    return element("code", joined(*children))

@@ -1,0 +1,166 @@
+"""The parts of a model that are drawn: a site before and after its lowering, and what a refused anchor reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, NodeProto, TensorProto
+
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.dims import Shown
+from poolgrad_lowering.facts import Facts, type_name
+from poolgrad_lowering.html_report.graph import Graph, Kind, Operation, draw
+from poolgrad_lowering.judge import Site
+from poolgrad_lowering.rewrite import Replacement
+from poolgrad_lowering.scopes import Node, Scope, Value
+
+MAX_NODES = 40
+"""Nodes of one drawing: those nearest to the result."""
+
+_MAX_AROUND = 14
+_MAX_ELEMENTS = 8
+_PLAIN = (
+    AttributeProto.INT,
+    AttributeProto.FLOAT,
+    AttributeProto.STRING,
+    AttributeProto.INTS,
+    AttributeProto.FLOATS,
+)
+_NAMES: dict[int, str] = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
+
+
+class Parts:
+    """The parts of one model, which has to be as it was before the replacements."""
+
+    def __init__(self, facts: Facts, replaced: Sequence[Replacement]) -> None:
+        self._facts = facts
+        self._roots = {one.root: one for one in replaced}
+        self._dying = {node for one in replaced for node in one.region.nodes}
+
+    def before(self, site: Site, replacement: Replacement) -> Graph:
+        """What dies with a site, its pool included, also where that one stays or other sites share a part of it."""
+        root, pool = replacement.root, site.gradient.pool
+        nodes, cut = _backwards(root, MAX_NODES, lambda node: node in self._dying and node not in self._roots)
+        if pool is not None and pool not in nodes:
+            nodes.append(pool)
+        results = [site.gradient.dx]
+        if pool is not None and (pooled := pool.output(0)) is not None:
+            results.append(pooled)
+        kinds = {node: Kind.REMOVED if node in self._dying else Kind.KEPT for node in nodes}
+        return self._graph(nodes, kinds | {site.anchor: Kind.ANCHOR}, results, cut=cut)
+
+    def around(self, anchor: Node) -> Graph:
+        """An anchor that stays, with the nodes that it reads from, those nearest to it."""
+        nodes, cut = _backwards(anchor, _MAX_AROUND, lambda _: True)
+        kinds = dict.fromkeys(nodes, Kind.KEPT) | {anchor: Kind.ANCHOR}
+        return self._graph(nodes, kinds, [value for value in anchor.outputs if value is not None], cut=cut)
+
+    def after(self, site: Site, replacement: Replacement) -> Graph:
+        """The nodes in a site's place, with its pool or what that one became."""
+        pool, results = site.gradient.pool, [site.gradient.dx]
+        moved = self._roots.get(pool) if pool is not None else None
+        operations = [_existing(pool, Kind.KEPT)] if pool is not None and moved is None else []
+        literals: dict[Value, str] = {}
+        for one in (moved, replacement):
+            for node in one.nodes if one is not None else ():
+                operation = _written(node, replacement.root.scope)
+                if node.op_type == "Constant":
+                    literals |= {value: _literal(node) for value in operation.outputs if value is not None}
+                else:
+                    operations.append(operation)
+        if pool is not None and (pooled := pool.output(0)) is not None:
+            results.append(pooled)
+        literals |= self._literals(value for operation in operations for value in operation.inputs)
+        return draw(operations, results, self._describe_known, literals)
+
+    def _describe_known(self, value: Value) -> str:
+        """A value of the model; of the new ones nothing is known yet."""
+        return value_text(self._facts, value) if value.scope.defines(value.name) else ""
+
+    def _graph(self, nodes: Sequence[Node], kinds: dict[Node, Kind], results: Sequence[Value], *, cut: bool) -> Graph:
+        ordered = sorted(nodes, key=lambda node: (node.scope.depth, node.scope.path, node.position))
+        operations = [_existing(node, kinds[node]) for node in ordered if not node.is_a("Constant")]
+        literals = self._literals(value for operation in operations for value in operation.inputs)
+        return draw(operations, results, lambda value: value_text(self._facts, value), literals, cut=cut)
+
+    def _literals(self, values: Iterable[Value | None]) -> dict[Value, str]:
+        """The contents of those values that are small constants."""
+        found = {}
+        for value in dict.fromkeys(values):
+            content = self._facts.constant(value) if value is not None else None
+            if value is not None and content is not None and content.size <= _MAX_ELEMENTS:
+                found[value] = _content(content)
+        return found
+
+
+def value_text(facts: Facts, value: Value) -> str:
+    """Element type and shape of a value, `float32 [2, N, 7]`; what is not known is left out."""
+    element_type, shape = facts.element_type(value), facts.shape(value)
+    name = element_name(element_type) if element_type else ""
+    return " ".join(filter(None, (name, "" if shape is None else str(Shown(shape)))))
+
+
+def element_name(element_type: int) -> str:
+    """An element type as numpy calls it."""
+    return _NAMES.get(element_type) or type_name(element_type)
+
+
+def _backwards(start: Node, limit: int, belongs: Callable[[Node], bool]) -> tuple[list[Node], bool]:
+    """A node and those that it reads from, level by level, at most `limit`; and whether there were more."""
+    found, seen, cut = [start], {start}, False
+    for node in found:  # grows
+        for value in node.inputs:
+            maker = value.producer if value is not None else None
+            if maker is None or maker in seen or maker.is_a("Constant") or not belongs(maker):
+                continue
+            if len(found) == limit:
+                cut = True
+                continue
+            found.append(maker)
+            seen.add(maker)
+    return found, cut
+
+
+def _existing(node: Node, kind: Kind) -> Operation:
+    return Operation(kind, node.op[1], node.label, node.inputs, node.outputs, _attributes(node.proto))
+
+
+def _written(proto: NodeProto, scope: Scope) -> Operation:
+    kind = Kind.NPU if proto.domain == DOMAIN else Kind.NEW
+    inputs, outputs = ([_named(scope, name) for name in names] for names in (proto.input, proto.output))
+    return Operation(kind, proto.op_type, proto.name, tuple(inputs), tuple(outputs), _attributes(proto))
+
+
+def _named(scope: Scope, name: str) -> Value | None:
+    """The value that a new node means: one of the model, or a new one."""
+    return (scope.resolve(name) or Value(scope, name)) if name else None
+
+
+def _literal(proto: NodeProto) -> str:
+    return _content(onnx.numpy_helper.to_array(proto.attribute[0].t))
+
+
+def _attributes(proto: NodeProto) -> str:
+    return ", ".join(
+        f"{stored.name}={_plain(onnx.helper.get_attribute_value(stored))}"
+        for stored in proto.attribute
+        if stored.type in _PLAIN and not stored.ref_attr_name
+    )
+
+
+def _plain(content: Any) -> str:
+    if isinstance(content, bytes):
+        return content.decode("utf-8", "replace")
+    return _content(np.asarray(content)) if isinstance(content, Sequence) else str(content)
+
+
+def _content(elements: np.ndarray[Any, Any]) -> str:
+    """The elements of a small tensor on one line; of a larger one those at its beginning."""
+    flat = elements.reshape(-1)
+    shown = [str(element) for element in flat[:_MAX_ELEMENTS].tolist()]
+    if elements.ndim == 0:
+        return shown[0]
+    return f"[{', '.join([*shown, *(['…'] if flat.size > _MAX_ELEMENTS else [])])}]"

@@ -1,0 +1,141 @@
+"""What a page shows of each anchor, taken down while the model still is as it was: plain data, nothing of HTML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from poolgrad_lowering.aclnn_functions import aclnn_function
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.dims import Shape, Shown
+from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.html_report.arithmetic import AxisArithmetic, forward_arithmetic, gradient_arithmetic
+from poolgrad_lowering.html_report.graph import Graph
+from poolgrad_lowering.html_report.parts import Parts, element_name
+from poolgrad_lowering.judge import Declined, Site
+from poolgrad_lowering.legality import Plan
+from poolgrad_lowering.lowering import Verdict
+from poolgrad_lowering.pool import PoolAttributes
+from poolgrad_lowering.rewrite import Replacement
+from poolgrad_lowering.scopes import Node, Value
+
+MAX_DRAWN = 200
+"""Anchors whose graphs are drawn; of the others everything else is told."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What a lowered node takes or makes: its part, the model's value for it, type and shape as the operator has it."""
+
+    part: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """How a site is lowered: the pool's windows, the operands, the arithmetic and aclnn's functions.
+
+    `forward_function` is None where the forward pool stays.
+    """
+
+    windows: str
+    operands: tuple[Operand, ...]
+    arithmetic: tuple[AxisArithmetic, ...]
+    function: str
+    forward_arithmetic: tuple[AxisArithmetic, ...] = ()
+    forward_function: str | None = None
+
+
+@dataclass(frozen=True)
+class AnchorRecord:
+    """An anchor: its place in its graph's list of nodes, its values, its graphs, and how it is lowered if it is.
+
+    `before` and `after` are None where they are not drawn.
+    """
+
+    position: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    before: Graph | None
+    after: Graph | None
+    lowering: Lowering | None
+
+
+class Recorder:
+    """An observer of a lowering that takes down a record per anchor, in their order.
+
+    `written` counts the nodes that are put beside the dialect's, by operator; `removed` those that go.
+    """
+
+    def __init__(self) -> None:
+        self.anchors: list[AnchorRecord] = []
+        self.written: Counter[str] = Counter()
+        self.removed: Counter[str] = Counter()
+
+    def __call__(self, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement]) -> None:
+        """Take down everything; replacements are those of the sites in their order, then those of forward pools."""
+        for one in replaced:
+            self.written.update(node.op_type for node in one.nodes if node.domain != DOMAIN)
+            self.removed.update(node.op[1] for node in one.region.nodes)
+        parts, of_sites = Parts(facts, replaced), iter(replaced)
+        for number, verdict in enumerate(verdicts):
+            drawn = number < MAX_DRAWN
+            if isinstance(verdict, Declined):
+                before = parts.around(verdict.anchor) if drawn else None
+                self.anchors.append(_record(verdict.anchor, before, None, None))
+            else:
+                replacement = next(of_sites)
+                before = parts.before(verdict, replacement) if drawn else None
+                after = parts.after(verdict, replacement) if drawn else None
+                self.anchors.append(_record(verdict.anchor, before, after, _lowering(verdict)))
+
+
+def _record(anchor: Node, before: Graph | None, after: Graph | None, lowering: Lowering | None) -> AnchorRecord:
+    inputs, outputs = (tuple(value.name for value in ends if value) for ends in (anchor.inputs, anchor.outputs))
+    return AnchorRecord(anchor.position, inputs, outputs, before, after, lowering)
+
+
+def _lowering(site: Site) -> Lowering:
+    gradient, rank = site.gradient, len(site.gradient.x_shape)
+    forward = site.forward if isinstance(site.forward, Plan) else None
+    return Lowering(
+        _windows(gradient.windows),
+        _operands(gradient),
+        gradient_arithmetic(gradient, site.plan),
+        aclnn_function(site.plan.op, rank),
+        forward_arithmetic(gradient, forward) if forward else (),
+        aclnn_function(forward.op, rank) if forward else None,
+    )
+
+
+def _operands(gradient: PoolGradient) -> tuple[Operand, ...]:
+    floats, x_shape, pooled_shape = element_name(gradient.element_type), gradient.x_shape, gradient.pooled_shape
+    parts: tuple[tuple[str, Value, str, Shape], ...] = (
+        ("x, the pooled input", gradient.x, floats, x_shape),
+        ("grad, the incoming gradient", gradient.grad, floats, pooled_shape),
+        ("argmax, the indices", gradient.argmax, "int32", pooled_shape),
+        ("y, the gradient of x", gradient.dx, floats, x_shape),
+    )
+    return tuple(Operand(part, value.name, f"{name} {Shown(shape)}") for part, value, name, shape in parts)
+
+
+def _windows(windows: PoolAttributes | AdaptiveWindows) -> str:
+    """The pool's windows in ONNX's terms; dilation and rounding only where they are not the default."""
+    if isinstance(windows, AdaptiveWindows):
+        return "adaptive: window o of an axis spans ⌊o·I / n⌋ … ⌈(o + 1)·I / n⌉ − 1"
+    pads = f"pads {windows.auto_pad}" if windows.auto_pad != "NOTSET" else f"pads {_pads(windows)}"
+    parts = [f"kernel {_times(windows.kernel)}", f"strides {_times(windows.strides)}", pads]
+    if max(windows.dilations) > 1:
+        parts.append(f"dilations {_times(windows.dilations)}")
+    return ", ".join([*parts, "rounded up" if windows.ceil else "rounded down"])
+
+
+def _times(numbers: Sequence[int]) -> str:
+    return "×".join(map(str, numbers))
+
+
+def _pads(windows: PoolAttributes) -> str:
+    return "×".join(str(b) if b == e else f"({b}, {e})" for b, e in zip(windows.begins, windows.ends, strict=True))

@@ -1,0 +1,94 @@
+"""The page's first part: the sums, the forms, the refusals and what would have to change, what is left to others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from poolgrad_lowering.advice import ADVICE
+from poolgrad_lowering.codes import DESCRIPTIONS, Code
+from poolgrad_lowering.html_report.markup import Child, Markup, element
+from poolgrad_lowering.html_report.record import Recorder
+from poolgrad_lowering.html_report.tables import code, table
+from poolgrad_lowering.html_report.text import shown
+from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.report import Report
+
+
+def summary_section(report: Report, recorder: Recorder) -> Markup:
+    """All sums of a report. No wall time: the page is the same whenever it is made."""
+    parts = (_figures(report), _forms(report), _refusals(report), _elsewhere(report, recorder), _plugins(report))
+    return element("section", element("h2", "Summary"), *filter(None, parts))
+
+
+def _figures(report: Report) -> Markup:
+    saved = report.bytes_before - report.bytes_after
+    figures = (
+        ("anchors", str(len(report.anchors)), "nodes that could be max-pool gradients"),
+        ("lowered", str(len(report.lowered)), _of_forward(report)),
+        ("refused", str(len(report.refused)), "left as they are"),
+        ("nodes", f"{report.nodes_before:,} → {report.nodes_after:,}", "without function bodies"),
+        ("bytes saved" if saved >= 0 else "bytes added", f"{abs(saved):,}", f"of {report.bytes_before:,}"),
+    )
+    return element(
+        "dl",
+        *(
+            element("div", element("dt", name), element("dd", value, element("small", note)), class_=name.split()[0])
+            for name, value, note in figures
+        ),
+        class_="figures",
+    )
+
+
+def _of_forward(report: Report) -> str:
+    moved = sum(anchor.forward_op is not None for anchor in report.lowered)
+    return f"{moved} with their forward pool"
+
+
+def _forms(report: Report) -> Markup | str:
+    """Anchors by the form that recognised them."""
+    counts = {
+        status: Counter(anchor.pattern for anchor in anchors)
+        for status, anchors in (("lowered", report.lowered), ("refused", report.refused))
+    }
+    summaries = {pattern.name: pattern.summary for pattern in all_patterns()}
+    names = sorted({anchor.pattern for anchor in report.anchors if anchor.pattern})
+    rows = [
+        (code(shown(name)), counts["lowered"][name], counts["refused"][name], shown(summaries.get(name, "")))
+        for name in names
+    ]
+    ids = [f"form-{name}" for name in names]
+    return table("Forms of gradients", ("form", "lowered", "refused", "what it is"), rows, ids) if rows else ""
+
+
+def _refusals(report: Report) -> Markup | str:
+    if not report.refused_by_code:
+        return ""
+    rows = [
+        (code(name), count, DESCRIPTIONS[Code(name)], ADVICE[Code(name)])
+        for name, count in report.refused_by_code.items()
+    ]
+    header = ("code", "anchors", "meaning", "what would have to change")
+    return table("Refused, by code", header, rows, [f"code-{name}" for name in report.refused_by_code])
+
+
+def _elsewhere(report: Report, recorder: Recorder) -> Markup | str:
+    """Work of pools and their gradients that this target's operators do not do."""
+    rows = list(_left(report, recorder))
+    return table("Left to the CPU or another execution provider", ("what", "nodes", "why"), rows) if rows else ""
+
+
+def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
+    if report.refused:
+        yield "refused anchors", len(report.refused), "by code, above"
+    stays = Counter(anchor.forward_code for anchor in report.lowered if anchor.forward_code)
+    for name, count in sorted(stays.items()):
+        yield element("span", "forward pools, ", code(name)), count, DESCRIPTIONS[Code(name)]
+    for op_type, count in sorted(recorder.written.items()):
+        if op_type != "Constant":
+            yield code(op_type), count, "brings operands or results of the lowered nodes into their form"
+
+
+def _plugins(report: Report) -> Markup | str:
+    rows = [(code(shown(plugin.name)), shown(plugin.reason, 600)) for plugin in report.broken_plugins]
+    return table("Forms of other packages that could not be used", ("form", "why"), rows) if rows else ""

@@ -1,0 +1,41 @@
+"""Tables of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from poolgrad_lowering.html_report.markup import Child, Markup, element
+
+_PROSE = 40
+"""Characters of plain text from which on a cell is a sentence, which may break into lines."""
+
+
+def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Child]], ids: Iterable[str] = ()) -> Markup:
+    """A table whose rows begin with their heading; it scrolls by itself where it is too wide. `ids` are of its rows."""
+    names = list(ids)
+    body = [
+        element(
+            "tr",
+            element("th", first, scope="row"),
+            *(element("td", cell, class_="prose" if _is_prose(cell) else None) for cell in rest),
+            id=names[number] if names else None,
+        )
+        for number, (first, *rest) in enumerate(rows)
+    ]
+    head = element("tr", *(element("th", name, scope="col") for name in header))
+    written = element("table", element("caption", caption), element("thead", head), element("tbody", *body))
+    return scrolled(written, caption)
+
+
+def _is_prose(cell: Child) -> bool:
+    return not isinstance(cell, Markup) and len(str(cell)) > _PROSE
+
+
+def scrolled(content: Markup, label: str) -> Markup:
+    """Something that may be wider than the page, in a frame that scrolls, by keyboard too."""
+    return element("div", content, class_="scroll", role="region", aria_label=label, tabindex=0)
+
+
+def code(text: str) -> Markup:
+    """A name or value out of a model."""
+    return element("code", text)
