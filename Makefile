@@ -15,7 +15,7 @@ $(PYTHON) -m pip --python $(1)/bin/python install --quiet --upgrade pip
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-torch test-training test-matrix test-oldest test-asan test-ubsan test-tsan fuzz \
+.PHONY: help demo test test-long test-torch test-browser test-training test-matrix test-oldest test-asan test-ubsan test-tsan fuzz \
   check format docs bench clean
 
 help: ## list the targets
@@ -33,6 +33,14 @@ test-long: $(VENV)/.ready ## the tests that take minutes
 test-torch: $(VENV)/.ready ## the default suite with PyTorch as a further oracle (a large download)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 onnxscript
 	$(BIN)/pytest
+
+test-browser: $(VENV)/.browser ## the report as a page in Chromium, which is installed if it is missing (root, Debian)
+	$(BIN)/pytest tests/html_report
+
+$(VENV)/.browser: $(VENV)/.ready
+	command -v chromium || { apt-get update --quiet && apt-get install --yes --no-install-recommends chromium; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group browser
+	touch $@
 
 TRAINING := $(VENV)-training
 test-training: $(TRAINING)/.ready ## the custom operators in onnxruntime-training, Python 3.12 or older (a large download)

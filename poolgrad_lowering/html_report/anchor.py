@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from poolgrad_lowering.advice import ADVICE
 from poolgrad_lowering.codes import DESCRIPTIONS, Code
-from poolgrad_lowering.html_report.arithmetic import AxisArithmetic
+from poolgrad_lowering.html_report.arithmetic import HOLDS, AxisArithmetic, Step
 from poolgrad_lowering.html_report.drawing import in_words, svg
 from poolgrad_lowering.html_report.graph import Graph
-from poolgrad_lowering.html_report.markup import Child, Markup, element, joined
+from poolgrad_lowering.html_report.markup import Markup, element, joined
 from poolgrad_lowering.html_report.record import AnchorRecord, Lowering
 from poolgrad_lowering.html_report.tables import code, scrolled, table
 from poolgrad_lowering.html_report.text import shown
@@ -104,7 +104,7 @@ def _lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
 
 def _becomes(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
     form = element("a", code(shown(anchor.pattern or "")), href=f"#form-{anchor.pattern}")
-    yield element("p", "Form ", form, ", a pool with ", lowering.windows, ".")
+    yield element("p", "Form ", form, ", ", lowering.windows, ".")
     yield element("p", code(f"npu.{anchor.op}"), ", run by ", code(lowering.function), ".")
     if anchor.forward_op and lowering.forward_function:
         pool = (code(f"npu.{anchor.forward_op}"), ", run by ", code(lowering.forward_function), ".")
@@ -112,7 +112,9 @@ def _becomes(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
     elif anchor.forward_code:
         stays = Code(anchor.forward_code)
         why = shown(anchor.forward_reason or "", _MAX_REASON)
-        yield element("p", "Its forward pool stays, ", code(stays.value), f": {why}. For it to move: {ADVICE[stays]}")
+        yield element(
+            "p", "Its forward pool stays, ", code(stays.value), f": {why}. What would let it move: {ADVICE[stays]}"
+        )
 
 
 def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
@@ -122,33 +124,31 @@ def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
         yield table(f"Attributes of npu.{anchor.op}", list(anchor.attributes), [values])
     else:
         yield element("p", code(f"npu.{anchor.op}"), " has no attributes: its windows follow from the shapes.")
-    yield _steps("The gradient, axis by axis", lowering.arithmetic)
-    if lowering.forward_arithmetic:
-        yield _steps("The forward pool, axis by axis", lowering.forward_arithmetic)
+    yield from _steps("The gradient, axis by axis", lowering.arithmetic)
+    yield from _steps("The forward pool, axis by axis", lowering.forward_arithmetic)
     operands = [(o.part, element("code", shown(o.name), class_="copied"), code(o.type)) for o in lowering.operands]
     yield table("Operands", ("operand", "value", "as the operator has it"), operands)
 
 
-def _steps(caption: str, axes: Sequence[AxisArithmetic]) -> Markup:
-    """The steps of all axes; axes of the same sizes and windows are told once."""
-    names: dict[AxisArithmetic, str] = {}
+def _steps(caption: str, axes: Sequence[AxisArithmetic]) -> Iterator[Markup]:
+    """The steps of all axes: a table for each way to go, a column for each axis that goes it."""
+    ways: dict[tuple[tuple[str, str], ...], list[AxisArithmetic]] = {}
     for axis in axes:
-        same = AxisArithmetic("", axis.size, axis.count, axis.steps)
-        names[same] = f"{names[same]}, {axis.axis}" if same in names else axis.axis
-    rows: list[Sequence[Child]] = []
-    for axis, name in names.items():
-        head = f"{name}: I = {axis.size}, n = {axis.count}"
-        rows += [
-            (head if first == 0 else "", step.what, code(step.formula), code(_result(step.numbers, step.value)))
-            for first, step in enumerate(axis.steps)
+        ways.setdefault(tuple((step.what, step.formula) for step in axis.steps), []).append(axis)
+    for way, going in ways.items():
+        columns = [f"{axis.axis}: I = {axis.size}, n = {axis.count}" for axis in going]
+        rows = [
+            (what, code(formula), *(code(_result(axis.steps[number])) for axis in going))
+            for number, (what, formula) in enumerate(way)
         ]
-    return table(caption, ("axis", "what", "formula", "with its numbers"), rows)
+        yield table(caption, ("what", "formula", *columns), rows)
 
 
-def _result(numbers: str | None, value: str) -> str:
-    if value == "holds" and numbers is not None:
-        return numbers
-    return value if numbers in (None, value) else f"{numbers} = {value}"
+def _result(step: Step) -> str:
+    """The formula with its numbers, and what it gives where that is not the same."""
+    if step.value == HOLDS and step.numbers is not None:
+        return step.numbers
+    return step.value if step.numbers in (None, step.value) else f"{step.numbers} = {step.value}"
 
 
 def _value(value: object) -> Markup:

@@ -17,12 +17,14 @@ from poolgrad_lowering.windows import AclnnWindow, widened
 
 _SYMBOL = re.compile(r"\b[a-zA-Z]\b[′″]?")
 
+HOLDS = "holds"
+
 
 @dataclass(frozen=True)
 class Step:
     """One formula: what it gives, how in symbols, the same with numbers in their place, and its value.
 
-    A formula that holds for every size of a symbolic axis has no numbers; a comparison has the value "holds".
+    A formula that is true of every size of a symbolic axis has no numbers; a comparison has the value `HOLDS`.
     """
 
     what: str
@@ -131,7 +133,7 @@ def _direct(window: AxisWindow, axis: _Axis) -> Iterator[Step]:
     yield _dilated(window)
     yield _step("padding p", "max(b, e)", ends, pad)
     yield _step("kernel k″", "k′ + |b − e|", {"k′": window.extent, **ends}, kernel)
-    yield _step("legal", "p ≤ ⌊k″ / 2⌋", {"p": pad, "k″": kernel}, "holds")
+    yield _step("legal", "p ≤ ⌊k″ / 2⌋", {"p": pad, "k″": kernel}, HOLDS)
     yield _output_size("I + 2·p − k″", {"p": pad, "k″": kernel}, axis, kernel)
 
 
@@ -152,7 +154,7 @@ def _canvas(window: AxisWindow, axis: _Axis) -> Iterator[Step]:
 def _forward(window: AxisWindow, axis: _Axis) -> Iterator[Step]:
     yield _dilated(window)
     yield _step("padding p", "b", {"b": window.begin}, axis.chosen.pad)
-    yield _step("legal", "p ≤ ⌊k / 2⌋", {"p": axis.chosen.pad, "k": window.kernel}, "holds")
+    yield _step("legal", "p ≤ ⌊k / 2⌋", {"p": axis.chosen.pad, "k": window.kernel}, HOLDS)
     yield _output_size("I + 2·p − k′", {"p": axis.chosen.pad, "k′": window.extent}, axis, window.extent)
 
 

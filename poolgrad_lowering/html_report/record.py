@@ -125,9 +125,9 @@ def _operands(gradient: PoolGradient) -> tuple[Operand, ...]:
 def _windows(windows: PoolAttributes | AdaptiveWindows) -> str:
     """The pool's windows in ONNX's terms; dilation and rounding only where they are not the default."""
     if isinstance(windows, AdaptiveWindows):
-        return "adaptive: window o of an axis spans ⌊o·I / n⌋ … ⌈(o + 1)·I / n⌉ − 1"
+        return "an adaptive pool: window o of an axis spans ⌊o·I / n⌋ … ⌈(o + 1)·I / n⌉ − 1"
     pads = f"pads {windows.auto_pad}" if windows.auto_pad != "NOTSET" else f"pads {_pads(windows)}"
-    parts = [f"kernel {_times(windows.kernel)}", f"strides {_times(windows.strides)}", pads]
+    parts = [f"a pool with kernel {_times(windows.kernel)}", f"strides {_times(windows.strides)}", pads]
     if max(windows.dilations) > 1:
         parts.append(f"dilations {_times(windows.dilations)}")
     return ", ".join([*parts, "rounded up" if windows.ceil else "rounded down"])

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 from processes import environment
 
@@ -37,6 +38,16 @@ def test_lowering_loads_no_networkx() -> None:
     """It takes longer to load than all of the compiler, which shows regions with it and finds them without."""
     lowering = f"p.lower(onnx.load({str(LENET)!r})).report.lowered"
     assert "networkx" not in loaded(f"import onnx, poolgrad_lowering as p; assert {lowering}")
+
+
+def test_a_lowering_without_a_page_loads_none(tmp_path: Path) -> None:
+    model = '<ir_version: 8, opset_import: ["": 16]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+    source = tmp_path / "m.onnx"
+    source.write_bytes(onnx.parser.parse_model(model).SerializeToString())
+    paths = f"{str(source)!r}, {str(tmp_path / 'out.onnx')!r}"
+    modules = loaded(f"import poolgrad_lowering as p; p.lower_file({paths}, report_path={str(tmp_path / 'r')!r})")
+    assert "poolgrad_lowering.descriptions" in modules
+    assert "poolgrad_lowering.html_report" not in modules
 
 
 def test_help_loads_nothing() -> None:

@@ -1,0 +1,51 @@
+"""Pages of models, and what is in a page as an HTML parser reads it."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import html5lib
+from onnx import ModelProto
+
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.html_report import Recorder, html_report
+from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.report import Report
+from poolgrad_lowering.targets import find_target
+
+Element = ET.Element
+
+
+def observed(model: ModelProto, target: str = "atlas-a2", *, forward: bool = True) -> tuple[Report, Recorder]:
+    """The report of a lowering and what was taken down of it; the model stays as it is."""
+    copy, recorder = ModelProto(), Recorder()
+    copy.CopyFrom(model)
+    outcome = lower_in_place(copy, find_target(target), forward=forward, gate=Gate(), observer=recorder)
+    return outcome.report(model.ByteSize(), copy.ByteSize()), recorder
+
+
+def page(model: ModelProto, name: str = "model.onnx", target: str = "atlas-a2") -> bytes:
+    """The page of a model's lowering."""
+    return html_report(*observed(model, target), name)
+
+
+def parsed(content: bytes) -> Element:
+    """The page's elements. Raises what the parser finds wrong with it."""
+    parser = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False)
+    root: Element = parser.parse(content.decode())
+    for element in root.iter():
+        if isinstance(element.tag, str):
+            element.tag = element.tag.rpartition("}")[2]  # of SVG, which has a name space
+    return root
+
+
+def text_of(element: Element) -> str:
+    """All text in an element."""
+    return "".join(element.itertext())
+
+
+def with_class(root: Element, name: str, tag: str = "*") -> list[Element]:
+    """The elements of a class."""
+    return [
+        element for element in root.iter() if name in element.get("class", "").split() and tag in ("*", element.tag)
+    ]

@@ -1,0 +1,210 @@
+"""The page in Chromium: what a reader does with it, and how it looks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from page_models import BUILT, HOSTILE, MIXED, renamed
+from pages import page as page_of
+from pool_graphs import parse
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: `make test-browser`")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: `make test-browser`")
+
+LENET, MANY, WILD = "lenet.html", "many.html", "wild.html"
+
+
+WILD_NAMES = {"view_6": HOSTILE[1], "relu_1": HOSTILE[7], "scatter_add": "W" * 500}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages that are looked at: a network, one with every kind of anchor, one with wild names."""
+    folder = tmp_path_factory.mktemp("pages")
+    lenet = onnx.load(BUILT / "torch" / "lenet.onnx")
+    for name, model in ((LENET, lenet), (MANY, parse(MIXED)), (WILD, renamed(lenet, WILD_NAMES))):
+        (folder / name).write_bytes(page_of(model, name.replace("html", "onnx")))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class View:
+    """A page in a window; it may neither say anything in the console nor ask for anything."""
+
+    def __init__(
+        self, browser: Any, path: Path, *, width: int = 1200, scheme: str = "light", script: bool = True
+    ) -> None:
+        self._context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=script
+        )
+        self.page = self._context.new_page()
+        self.said: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.said.append(request.url))
+        self.page.goto(path.as_uri())
+        assert self.said == [path.as_uri()]
+        self.said.clear()
+
+    def __enter__(self) -> Any:
+        return self.page
+
+    def __exit__(self, *_: object) -> None:
+        self._context.close()
+        assert self.said == []
+
+
+def visible(page: Any) -> list[str]:
+    """The names of the anchors that are seen."""
+    return [row.inner_text() for row in page.locator(".anchor:visible > summary .name").all()]
+
+
+def test_filters(browser: Any, folder: Path) -> None:
+    with View(browser, folder / MANY) as page:
+        assert visible(page) == ["good", "bad", "inner", "E"]
+        page.get_by_role("combobox", name="Status").select_option("refused")
+        assert visible(page) == ["bad", "inner", "E"]
+        page.get_by_role("combobox", name="Code").select_option("indices-source")
+        assert visible(page) == ["bad", "inner"]
+        page.get_by_role("searchbox", name="Search").fill("THEN_branch")
+        assert visible(page) == ["inner"]
+        assert page.locator("output").inner_text() == "1 of 4"
+        page.get_by_role("searchbox", name="Search").fill("nothing has this name")
+        assert visible(page) == []
+
+
+def test_open_and_copy(browser: Any, folder: Path) -> None:
+    with View(browser, folder / MANY) as page:
+        anchor = page.locator("#anchor-1")
+        assert not anchor.locator(".place").is_visible()
+        anchor.locator("summary").first.click()
+        assert anchor.locator(".place").is_visible()
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        anchor.get_by_role("button", name="Copy good", exact=True).click()
+        anchor.get_by_role("button", name="copied").or_(anchor.get_by_text("copied")).wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == "good"
+        page.get_by_role("button", name="Open all").click()
+        assert page.locator(".anchor[open]").count() == 4
+        page.get_by_role("button", name="Close all").click()
+        assert page.locator(".anchor[open]").count() == 0
+
+
+def test_links(browser: Any, folder: Path) -> None:
+    """A link to an anchor opens it, one to a code leads to its row."""
+    with View(browser, folder / MANY) as page:
+        page.goto(f"{page.url}#anchor-2")
+        anchor = page.locator("#anchor-2")
+        assert anchor.get_attribute("open") is not None
+        anchor.get_by_role("link", name="indices-source").click()
+        assert page.url.endswith("#code-indices-source")
+        assert page.locator("#code-indices-source").is_visible()
+
+
+def test_by_keyboard(browser: Any, folder: Path) -> None:
+    """The first stop leads to the anchors; each opens by Enter; drawings can be reached and scrolled."""
+    with View(browser, folder / LENET) as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the anchors"
+        page.locator("#anchor-2 > summary").focus()
+        page.keyboard.press("Enter")
+        assert page.locator("#anchor-2").get_attribute("open") is not None
+        frames = page.locator("#anchor-2 figure .scroll")
+        assert [frame.get_attribute("tabindex") for frame in frames.all()] == ["0", "0"]
+
+
+def test_without_script(browser: Any, folder: Path) -> None:
+    with View(browser, folder / LENET, script=False) as page:
+        assert not page.locator("#filter").is_visible()
+        page.locator("#anchor-2 > summary").click()
+        assert page.locator("#anchor-2 svg").first.is_visible()
+        assert page.locator("#anchor-2 button").count() == 0
+
+
+def test_in_print_everything_is_open(browser: Any, folder: Path) -> None:
+    with View(browser, folder / LENET, script=False) as page:
+        page.emulate_media(media="print")
+        assert page.locator("#anchor-2 svg").first.is_visible()
+        assert page.pdf()[:4] == b"%PDF"
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("name", [LENET, WILD])
+def test_nothing_is_wider_than_the_window(browser: Any, folder: Path, name: str, width: int) -> None:
+    with View(browser, folder / name, width=width) as page:
+        page.get_by_role("button", name="Open all").click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", [LENET, WILD])
+def test_labels_are_inside_their_boxes(browser: Any, folder: Path, name: str) -> None:
+    with View(browser, folder / name) as page:
+        page.get_by_role("button", name="Open all").click()
+        outside = page.evaluate(
+            """() => [...document.querySelectorAll("svg .box")].flatMap((box) => {
+                const frame = box.querySelector("rect").getBBox();
+                return [...box.querySelectorAll("text")].filter((text) => {
+                    const inner = text.getBBox();
+                    return inner.x < frame.x + 2 || inner.x + inner.width > frame.x + frame.width - 2
+                        || inner.y < frame.y || inner.y + inner.height > frame.y + frame.height;
+                }).map((text) => text.textContent);
+            })"""
+        )
+        assert page.locator("svg .box").count() > 20
+        assert outside == []
+
+
+def luminance(colour: str) -> float:
+    """WCAG's relative luminance of a colour as the browser writes it."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(browser: Any, folder: Path, scheme: str) -> None:
+    """Every text against what is behind it has at least 4.5 : 1, which WCAG asks for (AA)."""
+    with View(browser, folder / LENET, scheme=scheme) as page:
+        page.get_by_role("button", name="Open all").click()
+        found = page.evaluate(
+            """() => [...document.querySelectorAll("body *")].filter((element) =>
+                [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim())
+                && element.checkVisibility() && !element.closest("title, script, option")
+            ).map((element) => {
+                const style = getComputedStyle(element);
+                const box = element.closest("svg .box");
+                if (box) return [element.textContent, style.fill, getComputedStyle(box.querySelector("rect")).fill];
+                let behind = element;
+                while (getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)") behind = behind.parentElement;
+                return [element.textContent, style.color, getComputedStyle(behind).backgroundColor];
+            })"""
+        )
+        assert len(found) > 100
+        for text, colour, behind in found:
+            dark, light = sorted((luminance(colour), luminance(behind)))
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, colour, behind)
+
+
+def test_pictures_of_both_schemes(browser: Any, folder: Path) -> None:
+    """A picture of the page is not blank, and light and dark are different ones."""
+    pictures = []
+    for scheme in ("light", "dark"):
+        with View(browser, folder / LENET, scheme=scheme) as page:
+            assert luminance(page.evaluate("getComputedStyle(document.body).backgroundColor")) > 0.9 or scheme == "dark"
+            pictures.append(page.screenshot())
+    assert all(len(picture) > 20_000 for picture in pictures)
+    assert all(first != second for first, second in pairwise(pictures))

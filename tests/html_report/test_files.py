@@ -1,0 +1,81 @@
+"""The page as a file: beside the model and the JSON report, whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto
+from pages import parsed, text_of
+from pool_graphs import parse, torch_gradient
+
+from poolgrad_lowering import FileError, lower, lower_file
+from poolgrad_lowering.cli import main
+from poolgrad_lowering.files import inspect_file
+
+GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return saved(tmp_path / "<in>.onnx", GRADIENT)
+
+
+def saved(path: Path, model: ModelProto) -> Path:
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_lower(source: Path) -> None:
+    """The same model as without a page; the page names the file, not the folder."""
+    out, page, report = (source.with_name(name) for name in ("out.onnx", "page.html", "report.json"))
+    assert main(["lower", str(source), "-o", str(out), "--html", str(page), "--report", str(report)]) == 0
+    assert out.read_bytes() == lower(GRADIENT).model.SerializeToString()
+    assert report.exists()
+    root = parsed(page.read_bytes())
+    [heading] = root.iter("h1")
+    assert text_of(heading) == "<in>.onnx"
+    assert str(source.parent) not in page.read_text(encoding="utf-8")
+
+
+def test_inspect(source: Path) -> None:
+    """The same page, and nothing else."""
+    page, other = source.with_name("page.html"), source.with_name("other.html")
+    assert main(["inspect", str(source), "--html", str(page)]) == 0
+    assert names(source.parent) == {"<in>.onnx", "page.html"}
+    lower_file(source, source.with_name("out.onnx"), html_path=other)
+    assert other.read_bytes() == page.read_bytes()
+
+
+def test_strict(tmp_path: Path) -> None:
+    """What says why there is no model is written."""
+    source = saved(tmp_path / "in.onnx", REFUSED)
+    arguments = ["lower", str(source), "-o", str(tmp_path / "out.onnx"), "--html", str(tmp_path / "page.html")]
+    assert main([*arguments, "--strict"]) == 1
+    assert names(tmp_path) == {"in.onnx", "page.html"}
+
+
+@pytest.mark.parametrize("same", ["in", "out", "report"])
+def test_a_page_needs_a_file_of_its_own(source: Path, same: str) -> None:
+    paths = {"in": source, "out": source.with_name("out.onnx"), "report": source.with_name("report")}
+    with pytest.raises(FileError, match="give it a file of its own"):
+        lower_file(source, paths["out"], report_path=paths["report"], html_path=paths[same])
+    if same == "in":
+        with pytest.raises(FileError, match="that is the model; give it a file of its own"):
+            inspect_file(source, html_path=source)
+    assert names(source.parent) == {"<in>.onnx"}
+    assert source.read_bytes() == GRADIENT.SerializeToString()
+
+
+def test_a_page_that_cannot_be_written_leaves_everything(source: Path) -> None:
+    out = source.with_name("out.onnx")
+    out.write_bytes(b"old")
+    with pytest.raises(FileError, match="cannot write"):
+        lower_file(source, out, html_path=source.with_name("absent") / "page.html")
+    assert out.read_bytes() == b"old"
+    assert names(source.parent) == {"<in>.onnx", "out.onnx"}

@@ -1,0 +1,141 @@
+"""The page: well-formed, complete, the same bytes each time, and nothing of a model in it but text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+
+import onnx
+import pytest
+from page_models import BUILT, HOSTILE, MIXED, many_sites, renamed
+from pages import observed, page, parsed, text_of, with_class
+from pool_graphs import parse, torch_gradient
+
+from poolgrad_lowering.html_report.parts import MAX_NODES
+from poolgrad_lowering.html_report.record import MAX_DRAWN
+from poolgrad_lowering.html_report.text import MAX_NAME
+
+
+@pytest.mark.parametrize(
+    "path", ["torch/lenet", "torch/spatial_pyramid", "ort/nested", "torch_legacy/adaptive_generic"]
+)
+@pytest.mark.parametrize("target", ["atlas-a2", "atlas-training"])
+def test_built_models(path: str, target: str) -> None:
+    model = onnx.load(BUILT / f"{path}.onnx")
+    content = page(model, f"{path}.onnx", target)
+    assert content == page(model, f"{path}.onnx", target)
+    root = parsed(content)
+    report, _ = observed(model, target)
+    anchors = with_class(root, "anchor", "details")
+    assert [anchor.get("data-status") for anchor in anchors] == [anchor.status for anchor in report.anchors]
+    for element, anchor in zip(anchors, report.anchors, strict=True):
+        text = text_of(element)
+        assert anchor.name in text
+        assert (anchor.op or anchor.code or "") in text
+        assert len(list(element.iter("figure"))) == (2 if anchor.op else 1)
+
+
+def test_every_kind_of_anchor() -> None:
+    root = parsed(page(parse(MIXED)))
+    good, bad, inner, other = map(text_of, with_class(root, "anchor", "details"))
+    assert "run by aclnnMaxPool3dWithArgmaxBackward." in good
+    assert "Its forward pool becomes npu.MaxPool3DWithArgmaxV2, run by aclnnMaxPool3dWithArgmax." in good
+    assert "a pool with kernel 2, strides 2, pads 0, rounded down" in good
+    assert "⌊(4 + 2·0 − 2) / 2⌋ + 1 = 2" in good
+    assert "indices come from 'I', which is not the Indices of a MaxPool" in bad
+    assert "Else take the indices from the MaxPool in the same graph." in bad
+    assert "main/choose.then_branch" in inner
+    assert "Give the node the inputs of its form" in other
+
+
+def test_links_lead_somewhere_and_nowhere_else() -> None:
+    """Every link is to a place in the page; nothing is loaded; the script and the style are those that may run."""
+    content = page(onnx.load(BUILT / "torch" / "lenet.onnx"))
+    root = parsed(content)
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    links = [str(element.get("href")) for element in root.iter() if element.get("href")]
+    assert links
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+    assert all(link.startswith("#") for link in links)
+    assert not [element for element in root.iter() if element.get("src") or element.tag in ("link", "img", "iframe")]
+    assert not re.search(r"url\(|@import|https?:", content.decode())
+    [policy] = [e.get("content", "") for e in root.iter("meta") if e.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; ")
+    for tag in ("style", "script"):
+        [element] = root.iter(tag)
+        digest = base64.b64encode(hashlib.sha256(text_of(element).encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names(name: str) -> None:
+    """Nothing is made by a name: the elements are those of the page of the same model with harmless names."""
+    graph = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+    values = ("X", "dY", "Y", "I", "sums", "dX", "zero")
+    hostile = page(renamed(graph, {value: name + value for value in values}), name)
+    harmless = page(renamed(graph, {value: f"name_{value}" for value in values}), "name")
+    shapes = [[(element.tag, sorted(element.attrib)) for element in parsed(one).iter()] for one in (hostile, harmless)]
+    without_width = [
+        [(tag, [key for key in keys if key not in ("textLength", "lengthAdjust")]) for tag, keys in shape]
+        for shape in shapes
+    ]
+    assert without_width[0] == without_width[1]
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u200b\u2028\u202e\ufeff]", hostile.decode())
+    assert len(hostile) < len(harmless) + 100 * 6 * (MAX_NAME + 100)
+
+
+def test_names_are_told_whole_or_with_their_length() -> None:
+    name = "n" * (MAX_NAME + 1)
+    model = renamed(parse(MIXED), {"A": name})
+    assert f"{'n' * MAX_NAME}… ({MAX_NAME + 1} characters)" in text_of(parsed(page(model)))
+
+
+def test_a_page_without_anchors() -> None:
+    root = parsed(page(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")))
+    assert "No node of the model could be a max-pool gradient." in text_of(root)
+
+
+def test_a_thousand_sites() -> None:
+    """Drawings are limited, the list is not."""
+    content = page(many_sites(1000)).decode()
+    assert content.count('<details id="anchor-') == 1000
+    assert content.count("<svg") == 2 * MAX_DRAWN
+    assert f"Graphs are drawn of the first {MAX_DRAWN} of 1000 anchors." in content
+    assert len(content) < 8_000_000
+
+
+def test_a_large_region_is_cut() -> None:
+    """A chain of copies between indices and scatter is drawn as far as the limit, and the page says so."""
+    length = MAX_NODES + 20
+    chain = "\n".join(f"C{n + 1} = Identity(C{n})" for n in range(length))
+    model = parse(
+        f"""g (float[2,3,4] X, float[2,3,2] dY) => (dX) {{
+            Y, C0 = MaxPool<kernel_shape = [2], strides = [2]>(X)
+            {chain}
+            dX = MaxPoolGrad(dY, C{length})
+        }}"""
+    )
+    root = parsed(page(model))
+    assert "What lies further back is not drawn" in text_of(root)
+    before, after = (len(list(svg.iter("g"))) for svg in root.iter("svg"))
+    assert MAX_NODES <= before < MAX_NODES + 10
+    assert after < 10
+
+
+def test_what_sites_share_is_drawn_in_each() -> None:
+    """Index arithmetic that two gradients share dies with the second alone, and belongs to the first as well."""
+    model = parse(
+        """g (float[2,3,4] X, float[2,3,2] dY, float[2,3,2] dZ) => (dX, dW) {
+            Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)
+            J = Identity(I)
+            dX = MaxPoolGrad(dY, J)
+            dW = MaxPoolGrad(dZ, J)
+        }"""
+    )
+    report, recorder = observed(model)
+    assert len(report.lowered) == 2
+    for record in recorder.anchors:
+        assert record.before is not None
+        assert "Identity" in [box.heading for box in record.before.boxes]
