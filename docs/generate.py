@@ -31,6 +31,9 @@ from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.gate.faults import FAULTS
 from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.gradient import Pattern
+from poolgrad_lowering.html_report.parts import MAX_NODES
+from poolgrad_lowering.html_report.record import MAX_DRAWN
+from poolgrad_lowering.html_report.text import MAX_NAME
 from poolgrad_lowering.patterns import own_patterns
 from poolgrad_lowering.targets import DEFAULT_TARGET, TARGETS, Support, Target
 
@@ -137,6 +140,11 @@ def example() -> str:
     return numbers.sub(lambda found: f"[{', '.join(found[1].replace(',', ' ').split())}]", json.dumps(report, indent=2))
 
 
+def page_limits() -> dict[str, object]:
+    """What the report's page shows at most."""
+    return {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_drawn": MAX_DRAWN}
+
+
 PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "command-line": lambda: {"everywhere": everywhere(), "commands": commands(), "exit_codes": exit_codes()},
     "forms": lambda: {"examples": examples()},
@@ -144,7 +152,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "legality": lambda: {"codes": codes()},
     "patterns": lambda: {"forms": forms()},
     "plan": lambda: {"example": plan_example()},
-    "report": lambda: {"example": example()},
+    "report": lambda: {"example": example(), **page_limits()},
     "security": lambda: {"faults": faults(), "limits": limits()},
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
 }

@@ -18,7 +18,7 @@ from poolgrad_lowering.report import AnchorReport
 _KEY = (
     ("anchor", "the anchor"),
     ("removed", "removed"),
-    ("kept", "stays"),
+    ("kept", "stays, or is added"),
     ("npu", "runs on the NPU"),
     ("outside", "a value from or for the rest of the model"),
 )
