@@ -11,7 +11,7 @@ from poolgrad_lowering.html_report.drawing import in_words, svg
 from poolgrad_lowering.html_report.graph import Graph
 from poolgrad_lowering.html_report.markup import Markup, element, joined
 from poolgrad_lowering.html_report.record import AnchorRecord, Lowering
-from poolgrad_lowering.html_report.tables import code, scrolled, table
+from poolgrad_lowering.html_report.tables import code, name, scrolled, table
 from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.report import AnchorReport
 
@@ -61,9 +61,9 @@ def _place(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
         ("Inputs", record.inputs),
     )
     entries: list[Markup] = []
-    for name, values in rows:
-        entries.append(element("dt", name))
-        entries += [element("dd", element("code", shown(value), class_="copied")) for value in values[:_MAX_VALUES]]
+    for heading, values in rows:
+        entries.append(element("dt", heading))
+        entries += [element("dd", name(value)) for value in values[:_MAX_VALUES]]
         if len(values) > _MAX_VALUES:
             entries.append(element("dd", f"and {len(values) - _MAX_VALUES} more"))
     entries += [
@@ -126,7 +126,7 @@ def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
         yield element("p", code(f"npu.{anchor.op}"), " has no attributes: its windows follow from the shapes.")
     yield from _steps("The gradient, axis by axis", lowering.arithmetic)
     yield from _steps("The forward pool, axis by axis", lowering.forward_arithmetic)
-    operands = [(o.part, element("code", shown(o.name), class_="copied"), code(o.type)) for o in lowering.operands]
+    operands = [(o.part, name(o.name), code(o.type)) for o in lowering.operands]
     yield table("Operands", ("operand", "value", "as the operator has it"), operands)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from poolgrad_lowering.html_report.markup import Child, Markup, element
+from poolgrad_lowering.html_report.text import MAX_NAME, shown
 
 _PROSE = 40
 """Characters of plain text from which on a cell is a sentence, which may break into lines."""
@@ -12,17 +13,17 @@ _PROSE = 40
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Child]], ids: Iterable[str] = ()) -> Markup:
     """A table whose rows begin with their heading; it scrolls by itself where it is too wide. `ids` are of its rows."""
-    names = list(ids)
+    row_ids = list(ids)
     body = [
         element(
             "tr",
             element("th", first, scope="row"),
             *(element("td", cell, class_="prose" if _is_prose(cell) else None) for cell in rest),
-            id=names[number] if names else None,
+            id=row_ids[number] if row_ids else None,
         )
         for number, (first, *rest) in enumerate(rows)
     ]
-    head = element("tr", *(element("th", name, scope="col") for name in header))
+    head = element("tr", *(element("th", column, scope="col") for column in header))
     written = element("table", element("caption", caption), element("thead", head), element("tbody", *body))
     return scrolled(written, caption)
 
@@ -34,6 +35,11 @@ def _is_prose(cell: Child) -> bool:
 def scrolled(content: Markup, label: str) -> Markup:
     """Something that may be wider than the page, in a frame that scrolls, by keyboard too."""
     return element("div", content, class_="scroll", role="region", aria_label=label, tabindex=0)
+
+
+def name(text: str) -> Markup:
+    """A name out of a model, to be copied where it is shown whole."""
+    return element("code", shown(text), class_="copied" if len(text) <= MAX_NAME else None)
 
 
 def code(text: str) -> Markup:
