@@ -39,7 +39,7 @@ def scrolled(content: Markup, label: str) -> Markup:
 
 def name(text: str) -> Markup:
     """A name out of a model, to be copied where it is shown whole."""
-    return element("code", shown(text), class_="copied" if len(text) <= MAX_NAME else None)
+    return element("code", shown(text), class_="copied" if len(text) <= MAX_NAME else "cut")
 
 
 def code(text: str) -> Markup:
