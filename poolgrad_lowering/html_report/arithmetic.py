@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from poolgrad_lowering.dims import Dim
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.legality import Plan
 from poolgrad_lowering.pool import AxisWindow, PoolAttributes
 from poolgrad_lowering.windows import AclnnWindow, widened
@@ -18,6 +19,9 @@ from poolgrad_lowering.windows import AclnnWindow, widened
 _SYMBOL = re.compile(r"\b[a-zA-Z]\b[′″]?")
 
 HOLDS = "holds"
+
+_MAX_SYMBOL = 40
+"""Characters of a symbolic size that are shown."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def _axes(gradient: PoolGradient, plan: Plan, *, forward: bool) -> tuple[AxisAri
         else:
             axis = _Axis(number, size, count, windows[number], plan.attributes["ceil_mode"] == 1)
             steps = _steps(gradient, axis, forward=forward)
-        found.append(AxisArithmetic(name, str(size), str(count), tuple(steps)))
+        found.append(AxisArithmetic(name, _size(size), _size(count), tuple(steps)))
     return tuple(found)
 
 
@@ -164,7 +168,7 @@ def _output_size(span: str, known: dict[str, int], axis: _Axis, kernel: int) -> 
     formula, chosen = f"{left}({span}) / s{right} + 1", axis.chosen
     numbers = {"I": axis.size.static, "s": chosen.stride, **known}
     if axis.size.static is None:
-        return Step("output size", formula, None, f"{axis.count}, for every size")
+        return Step("output size", formula, None, f"{_size(axis.count)}, for every size")
     canvas = chosen.before + axis.size.static + chosen.after
     windows = -(-(canvas + 2 * chosen.pad - kernel) // chosen.stride) + 1 if axis.ceil else None
     if windows is not None and str(windows) != str(axis.count):
@@ -181,6 +185,10 @@ def _uneven(size: Dim, count: Dim) -> Iterator[Step]:
     first = None if size.static is None or not count.static else (count.static - 1) * size.static // count.static
     yield _step("last window o, first element", "⌊o·I / n⌋", known, "from the shapes" if first is None else first)
     yield _step("last window o, behind its last", "⌈(o + 1)·I / n⌉", known, size)
+
+
+def _size(dim: Dim) -> str:
+    return shown(str(dim), _MAX_SYMBOL)
 
 
 def _step(what: str, formula: str, known: Mapping[str, int | None], value: Dim | int | str) -> Step:

@@ -72,7 +72,7 @@ def _box(box: Box, lines: list[str], size: tuple[float, float], centre: Point) -
         )
         for number, line in enumerate(lines)
     ]
-    told = "\n".join(shown(part) for part in (box.heading, *box.lines, *box.more.splitlines()))
+    told = [joined(shown(part), Markup("\n")) for part in (box.heading, *box.lines, *box.more)]
     frame = element(
         "rect",
         x=_number(left),
@@ -81,7 +81,7 @@ def _box(box: Box, lines: list[str], size: tuple[float, float], centre: Point) -
         height=_number(height),
         rx=_number(height / 2 if is_value and len(lines) == 1 else 12 if is_value else 4),
     )
-    return element("g", element("title", told), frame, joined(*text), class_=f"box {box.kind.value}")
+    return element("g", element("title", *told), frame, joined(*text), class_=f"box {box.kind.value}")
 
 
 def _squeezed(line: str) -> dict[str, str]:

@@ -32,7 +32,7 @@ class Box:
     kind: Kind
     heading: str
     lines: tuple[str, ...] = ()
-    more: str = ""
+    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,4 +99,4 @@ def _box(operation: Operation, describe: Describe, literals: Mapping[Value, str]
     ]
     more = [operation.attributes, *(f"{value.name} = {literals[value]}" for value in read)]
     more += [f"makes {value.name} {describe(value)}" for value in made]
-    return Box(operation.kind, operation.op_type, tuple(filter(None, lines)), "\n".join(filter(None, more)))
+    return Box(operation.kind, operation.op_type, tuple(filter(None, lines)), tuple(filter(None, more)))

@@ -1,8 +1,10 @@
-"""HTML and SVG as text in which everything is escaped that was not made here."""
+"""HTML and SVG as text in which everything is escaped, and printable, that was not made here."""
 
 from __future__ import annotations
 
 from html import escape
+
+from poolgrad_lowering.html_report.text import printable
 
 
 class Markup(str):
@@ -28,13 +30,15 @@ def element(tag: str, *children: Child, **attributes: Child | bool | None) -> Ma
 
 def joined(*children: Child) -> Markup:
     """Children one after the other, without an element of their own."""
-    return Markup(
-        "".join(child if isinstance(child, Markup) else escape(str(child), quote=False) for child in children)
-    )
+    return Markup("".join(child if isinstance(child, Markup) else _text(child) for child in children))
+
+
+def _text(text: Child) -> str:
+    return escape(printable(str(text)))
 
 
 def _attribute(name: str, value: Child | bool | None) -> str:
     if value is None or value is False:
         return ""
     name = name.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{escape(str(value))}"'
+    return f" {name}" if value is True else f' {name}="{_text(value)}"'

@@ -22,6 +22,7 @@ MAX_NODES = 40
 
 _MAX_AROUND = 14
 _MAX_ELEMENTS = 8
+_MAX_TEXT = 300
 _PLAIN = (
     AttributeProto.INT,
     AttributeProto.FLOAT,
@@ -153,7 +154,7 @@ def _attributes(proto: NodeProto) -> str:
 
 def _plain(content: Any) -> str:
     if isinstance(content, bytes):
-        return content.decode("utf-8", "replace")
+        return content[:_MAX_TEXT].decode("utf-8", "replace")
     return _content(np.asarray(content)) if isinstance(content, Sequence) else str(content)
 
 

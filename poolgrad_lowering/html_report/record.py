@@ -14,6 +14,7 @@ from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.html_report.arithmetic import AxisArithmetic, forward_arithmetic, gradient_arithmetic
 from poolgrad_lowering.html_report.graph import Graph
 from poolgrad_lowering.html_report.parts import Parts, element_name
+from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.judge import Declined, Site
 from poolgrad_lowering.legality import Plan
 from poolgrad_lowering.lowering import Verdict
@@ -119,7 +120,7 @@ def _operands(gradient: PoolGradient) -> tuple[Operand, ...]:
         ("argmax, the indices", gradient.argmax, "int32", pooled_shape),
         ("y, the gradient of x", gradient.dx, floats, x_shape),
     )
-    return tuple(Operand(part, value.name, f"{name} {Shown(shape)}") for part, value, name, shape in parts)
+    return tuple(Operand(part, value.name, shown(f"{name} {Shown(shape)}")) for part, value, name, shape in parts)
 
 
 def _windows(windows: PoolAttributes | AdaptiveWindows) -> str:

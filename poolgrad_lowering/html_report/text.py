@@ -12,6 +12,8 @@ _ELLIPSIS = "…"
 
 def printable(text: str) -> str:
     """The text with everything that has no glyph of its own written as an escape: control and direction characters."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 

@@ -86,6 +86,25 @@ def test_hostile_names(name: str) -> None:
     assert len(hostile) < len(harmless) + 100 * 6 * (MAX_NAME + 100)
 
 
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_sizes(name: str) -> None:
+    """Symbols of sizes are names too."""
+    text = """g (float[N,3,L] X, float[N,3,M] dY) => (float[N,3,L] dX) {
+        Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)
+        dX = MaxPoolGrad(dY, I)
+    }"""
+    model = parse(text)
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                dim.dim_param += name
+    hostile, harmless = page(model), page(parse(text))
+    tags = [[element.tag for element in parsed(one).iter()] for one in (hostile, harmless)]
+    assert tags[0] == tags[1]
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u200b\u2028\u202e\ufeff]", hostile.decode())
+    assert len(hostile) < len(harmless) + 50 * 6 * (MAX_NAME + 100)
+
+
 def test_names_are_told_whole_or_with_their_length() -> None:
     name = "n" * (MAX_NAME + 1)
     model = renamed(parse(MIXED), {"A": name})
