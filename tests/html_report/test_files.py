@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from onnx import ModelProto
 from pages import parsed, text_of
 from pool_graphs import parse, torch_gradient
+from processes import environment
 
 from poolgrad_lowering import FileError, lower, lower_file
 from poolgrad_lowering.cli import main
@@ -50,6 +53,15 @@ def test_inspect(source: Path) -> None:
     assert names(source.parent) == {"<in>.onnx", "page.html"}
     lower_file(source, source.with_name("out.onnx"), html_path=other)
     assert other.read_bytes() == page.read_bytes()
+
+
+def test_the_page_is_the_same_in_every_process(source: Path) -> None:
+    """Whatever the order of Python's sets."""
+    pages = [source.with_name(f"{seed}.html") for seed in (1, 2)]
+    for seed, page in enumerate(pages, 1):
+        command = [sys.executable, "-m", "poolgrad_lowering.cli", "inspect", source, "--html", page]
+        subprocess.run(command, env=environment() | {"PYTHONHASHSEED": str(seed)}, capture_output=True, check=True)
+    assert pages[0].read_bytes() == pages[1].read_bytes()
 
 
 def test_strict(tmp_path: Path) -> None:
