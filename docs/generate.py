@@ -31,7 +31,7 @@ from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.gate.faults import FAULTS
 from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.gradient import Pattern
-from poolgrad_lowering.html_report.parts import MAX_NODES
+from poolgrad_lowering.html_report.parts import MAX_AROUND, MAX_NODES
 from poolgrad_lowering.html_report.record import MAX_DRAWN
 from poolgrad_lowering.html_report.text import MAX_NAME
 from poolgrad_lowering.patterns import own_patterns
@@ -142,7 +142,7 @@ def example() -> str:
 
 def page_limits() -> dict[str, object]:
     """What the report's page shows at most."""
-    return {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_drawn": MAX_DRAWN}
+    return {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_around": MAX_AROUND, "max_drawn": MAX_DRAWN}
 
 
 PAGES: dict[str, Callable[[], dict[str, object]]] = {

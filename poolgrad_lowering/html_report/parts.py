@@ -20,7 +20,9 @@ from poolgrad_lowering.scopes import Node, Scope, Value
 MAX_NODES = 40
 """Nodes of one drawing: those nearest to the result."""
 
-_MAX_AROUND = 14
+MAX_AROUND = 14
+"""Nodes that are drawn around a refused anchor."""
+
 _MAX_ELEMENTS = 8
 _MAX_TEXT = 300
 _PLAIN = (
@@ -55,7 +57,7 @@ class Parts:
 
     def around(self, anchor: Node) -> Graph:
         """An anchor that stays, with the nodes that it reads from, those nearest to it."""
-        nodes, cut = _backwards(anchor, _MAX_AROUND, lambda _: True)
+        nodes, cut = _backwards(anchor, MAX_AROUND, lambda _: True)
         kinds = dict.fromkeys(nodes, Kind.KEPT) | {anchor: Kind.ANCHOR}
         return self._graph(nodes, kinds, [value for value in anchor.outputs if value is not None], cut=cut)
 
