@@ -1,6 +1,6 @@
 """What of this machine the runtime can use, and why not the rest: the facts behind `poolgrad doctor`.
 
-Everything that could take the process down with it is asked of other processes (`probe`). This module knows neither
+Everything that could take the process down with it is asked of other processes (`probing`). This module knows neither
 models nor sessions, and imports no onnxruntime.
 """
 
@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import json
 import platform
-import signal
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import poolgrad_lowering
-from poolgrad_lowering.runtime import probe
 from poolgrad_lowering.runtime.errors import LibraryMissingError
 from poolgrad_lowering.runtime.library import get_host_library_path, get_library_path
+from poolgrad_lowering.runtime.probing import ProbeError, ask
 from poolgrad_lowering.runtime.registration import OLDEST_ONNXRUNTIME, is_new_enough
 
 BACKENDS = ("cann", "host")
-_TIMEOUT = 120  # seconds: a device's first answer may take many
 
 
 @dataclass(frozen=True)
@@ -114,10 +109,6 @@ class Diagnosis:
         return json.dumps({"works": self.works, **asdict(self)}, indent=2) + "\n"
 
 
-class _ProbeError(Exception):
-    """A probe did not answer; the message says why."""
-
-
 def diagnose() -> Diagnosis:
     """Look at the runtime of this machine. It takes a second or a few, and does not raise."""
     provider = _library(get_library_path)
@@ -132,10 +123,19 @@ def diagnose() -> Diagnosis:
     )
 
 
+def routes(backend: str) -> list[dict[str, Any]]:
+    """Return which function of aclnn runs what on a backend: operator, rank (of x), argmax (its type), function.
+
+    Raises `ProbeError` if the backend cannot be used.
+    """
+    found: list[dict[str, Any]] = _describe(_library(get_library_path), f"{backend} routes")
+    return found
+
+
 def _onnxruntime() -> Part:
     try:
-        version = _ask("onnxruntime")
-    except _ProbeError as error:
+        version = ask("onnxruntime")
+    except ProbeError as error:
         return Part(None, f"cannot be imported: {error}; pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'")
     if not is_new_enough(version):
         return Part(version, f"too old for the provider; pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'")
@@ -148,8 +148,8 @@ def _library(find: Callable[[], str]) -> Part:
     except LibraryMissingError as error:
         return Part(None, str(error))
     try:
-        _ask("load", path)
-    except _ProbeError as error:
+        ask("load", path)
+    except ProbeError as error:
         return Part(path, f"does not load: {error}")
     return Part(path)
 
@@ -157,7 +157,7 @@ def _library(find: Callable[[], str]) -> Part:
 def _backend(provider: Part, name: str) -> Backend:
     try:
         described = _describe(provider, name)
-    except _ProbeError as error:
+    except ProbeError as error:
         return Backend(name, str(error))
     rows = {"libraries": Library, "packages": Package, "functions": Function, "operators": Operator}
     lists = {key: [row(**fields) for fields in described[key]] for key, row in rows.items()}
@@ -167,37 +167,14 @@ def _backend(provider: Part, name: str) -> Backend:
 def _choice(provider: Part) -> Choice:
     try:
         return Choice(**_describe(provider, "auto"))
-    except _ProbeError as error:
+    except ProbeError as error:
         return Choice(None, str(error))
 
 
-def _describe(provider: Part, request: str) -> dict[str, Any]:
+def _describe(provider: Part, request: str) -> Any:
     if provider.found is None or provider.problem is not None:
-        raise _ProbeError("the provider's library cannot be used")
-    described: dict[str, Any] = _ask("describe", provider.found, request)
-    if described.keys() == {"problem"}:
-        raise _ProbeError(described["problem"])
+        raise ProbeError("the provider's library cannot be used")
+    described = ask("describe", provider.found, request)
+    if isinstance(described, dict) and described.keys() == {"problem"}:
+        raise ProbeError(described["problem"])
     return described
-
-
-def _ask(*question: str) -> Any:
-    """Return the answer of `probe`. Raises `_ProbeError` if it gives none."""
-    with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder) / "answer.json"
-        command = [sys.executable, probe.__file__, str(answer), *question]
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise _ProbeError(f"no answer within {_TIMEOUT} s") from error
-        try:
-            return json.loads(answer.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:  # the process ended before it had answered
-            raise _ProbeError(_cause(done)) from error
-
-
-def _cause(done: subprocess.CompletedProcess[bytes]) -> str:
-    if done.returncode < 0:
-        number = -done.returncode
-        return f"its process was ended by signal {number} ({signal.strsignal(number)})"
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"its process ended with code {done.returncode}"

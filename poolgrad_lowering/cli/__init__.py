@@ -20,6 +20,7 @@ from poolgrad_lowering.cli import (
     lower,
     lower_artifacts,
     patterns,
+    self_test,
     targets,
     verify,
 )
@@ -29,7 +30,7 @@ from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.errors import PoolgradError, VerificationError
 
-_COMMANDS = (lower, lower_artifacts, inspect, verify, patterns, targets, doctor, completion)
+_COMMANDS = (lower, lower_artifacts, inspect, verify, patterns, targets, doctor, self_test, completion)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

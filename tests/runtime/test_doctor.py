@@ -16,7 +16,7 @@ from fake_cann import build_over_host, host_library_without, install
 
 import poolgrad_lowering
 from poolgrad_lowering.cli import main
-from poolgrad_lowering.runtime import doctor, get_host_library_path, get_library_path
+from poolgrad_lowering.runtime import doctor, get_host_library_path, get_library_path, probing
 from poolgrad_lowering.runtime.errors import LibraryMissingError
 
 CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ACLNN_HOST_SOC")
@@ -153,7 +153,7 @@ def test_a_cann_that_prints(
 
 
 def test_an_answer_that_does_not_come(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_TIMEOUT", 0.001)
+    monkeypatch.setattr(probing, "_TIMEOUT", 0.001)
     report = as_json(capsys, code=1)
     assert report["provider"]["problem"] == "does not load: no answer within 0.001 s"
     assert report["auto"]["backend"] is None

@@ -7,6 +7,7 @@
 #include "ep/json.h"
 #include "ep/ort_context.h"
 #include "ep/routes.h"
+#include "ep/shape.h"
 
 namespace poolgrad::ep {
 namespace {
@@ -49,6 +50,8 @@ std::string ToJson(const DialectOp& op, const Backend& backend) {
   return Object({{"name", String(op.name)}, {"functions", Array(names)}, {"missing", Array(missing)}});
 }
 
+constexpr std::size_t kMinRank = 3;  // (N, C, one spatial axis)
+
 struct Findings {
   aclnn::Discovery found;
   std::vector<aclnn::Package> packages;
@@ -87,11 +90,36 @@ std::string DescribeBackend(BackendKind kind) {
                  {"operators", backend == nullptr ? "[]" : ArrayOf(kDialectOps, op)}});
 }
 
+// Which function of aclnn runs nodes of the operator with x of this rank, none where the product has no route.
+std::vector<std::string> RoutesOf(const DialectOp& op, const Backend& backend) {
+  std::vector<std::string> routes;
+  for (std::size_t rank = kMinRank; rank <= Shape::kMaxRank; ++rank) {
+    for (const bool is_int64 : {false, true}) {
+      const Route* route = FindRoute(op, backend.product(), rank, is_int64);
+      if (route == nullptr) continue;
+      routes.push_back(Object({{"operator", String(op.name)},
+                               {"rank", std::to_string(rank)},
+                               {"argmax", String(is_int64 ? "int64" : "int32")},
+                               {"function", String(FunctionOf(backend.api(), op, route->entry).phase_2)}}));
+    }
+  }
+  return routes;
+}
+
+std::string DescribeRoutes(BackendKind kind) {
+  std::vector<std::string> routes;
+  for (const DialectOp& op : kDialectOps) {
+    for (const std::string& route : RoutesOf(op, Backend::Open(kind))) routes.push_back(route);
+  }
+  return Array(routes);
+}
+
 }  // namespace
 
 std::string Describe(const std::string& request) {
   for (const BackendKind kind : {BackendKind::kHost, BackendKind::kCann}) {
     if (request == NameOf(kind)) return DescribeBackend(kind);
+    if (request == std::string(NameOf(kind)) + " routes") return DescribeRoutes(kind);
   }
   Require(request == "auto", [&] { return "'" + request + "' is not auto, cann or host"; });
   const BackendChoice choice = ChooseBackend(request);

@@ -10,6 +10,8 @@ namespace poolgrad::ep {
 //   backend, problem (null if sessions can have it), libraries [{path, problem}], packages [{name, version}],
 //   missing_symbols [name], functions [{name, library}] of aclnn, devices (a number), soc, product,
 //   operators [{name, functions [name], missing [name]}] of the dialect on this product.
+// request "host routes" or "cann routes": a list of
+//   {operator, rank (of x), argmax (its type), function (of aclnn, that runs it)} on this product.
 // request "auto": an object with backend, which "auto" takes, and reason.
 // What is not known is null, or left out of its list. Throws InvalidArgument for another request.
 std::string Describe(const std::string& request);

@@ -1,0 +1,42 @@
+"""Questions to other processes, about what could take this one down with it; `probe` is the program that answers."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from poolgrad_lowering.runtime import probe
+
+_TIMEOUT = 120  # seconds: a device's first answer may take many
+
+
+class ProbeError(Exception):
+    """A probe did not answer; the message says why."""
+
+
+def ask(*question: str) -> Any:
+    """Return the answer of `probe`. Raises `ProbeError` if it gives none."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "answer.json"
+        command = [sys.executable, probe.__file__, str(answer), *question]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise ProbeError(f"no answer within {_TIMEOUT} s") from error
+        try:
+            return json.loads(answer.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:  # the process ended before it had answered
+            raise ProbeError(cause_of_end(done.returncode, done.stderr)) from error
+
+
+def cause_of_end(code: int, stderr: bytes) -> str:
+    """Say why a process ended: by its signal, else by the last line that it wrote to standard error."""
+    if code < 0:
+        return f"its process was ended by signal {-code} ({signal.strsignal(-code)})"
+    lines = stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"its process ended with code {code}"

@@ -1,0 +1,70 @@
+"""All checks of the self-test in their order, and how one is performed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
+from poolgrad_lowering.runtime.self_test.operator_checks import check_gradient, check_pool
+from poolgrad_lowering.runtime.self_test.session_checks import SESSION_CHECKS
+from poolgrad_lowering.runtime.self_test.sessions import DifferentError, RefusedError
+
+_LONGEST_DETAIL = 2000
+_BEFORE_THE_MESSAGE = "Status Message: "  # onnxruntime's, of a node that failed in a Run
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check: what is known of it before it runs, and what runs it on a backend."""
+
+    title: str
+    run: Callable[[str], None]
+    operator: str | None = None
+    rank: int | None = None  # of the operator's x
+    element_type: str | None = None
+
+
+class Outcome(NamedTuple):
+    """How a check went; see `Row`."""
+
+    status: str
+    detail: str | None
+    seconds: float
+
+
+def all_checks() -> list[Check]:
+    """Gradients, pools, sessions."""
+    gradients = [_of_operator(case, case.family.gradient, check_gradient) for case in CASES]
+    pools = [_of_operator(case, case.family.pool, check_pool) for case in CASES]
+    operators = [check for checks in gradients + pools for check in checks]
+    return operators + [Check(title, run) for title, run in SESSION_CHECKS.items()]
+
+
+def perform(check: Check, backend: str) -> Outcome:
+    """Run a check; whatever it raises is its outcome."""
+    start = time.perf_counter()
+    status, detail = _judged(check, backend)
+    return Outcome(status, detail and detail[:_LONGEST_DETAIL], time.perf_counter() - start)
+
+
+def _judged(check: Check, backend: str) -> tuple[str, str | None]:
+    try:
+        check.run(backend)
+    except DifferentError as error:
+        return "different", str(error)
+    except RefusedError as error:
+        return "refused", str(error)
+    except Exception as error:  # the next check may go better, and every one is reported
+        return "error", f"{type(error).__name__}: {str(error).rpartition(_BEFORE_THE_MESSAGE)[2]}"
+    return "ok", None
+
+
+def _of_operator(case: Case, operator: str, check: Callable[..., None]) -> list[Check]:
+    return [
+        Check(case.title, partial(check, case, element), operator, len(case.x_shape), element.name)
+        for element in ELEMENT_TYPES
+    ]

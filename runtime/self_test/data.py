@@ -1,0 +1,48 @@
+"""Numbers for the self-test: the same in every run, and each a number of every element type that it is drawn for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from poolgrad_lowering.runtime.self_test.cases import ElementType
+
+Array = npt.NDArray[Any]
+_SEED = 20
+
+
+def ties(shape: Sequence[int]) -> Array:
+    """Few distinct whole numbers: windows have equal maxima, and many share one."""
+    numbers = _random().integers(-3, 4, shape)
+    return numbers.astype(np.float32)
+
+
+def special(shape: Sequence[int]) -> Array:
+    """`ties` with NaN and −inf among them."""
+    x, drawn = ties(shape), _random().random(tuple(shape))
+    x[drawn < 0.15] = np.nan
+    x[drawn > 0.6] = -np.inf
+    return x
+
+
+def whole(shape: Sequence[int]) -> Array:
+    """Small whole numbers, no zeros: their sums are exact in every element type, in any order."""
+    rng = _random()
+    numbers = rng.integers(1, 4, shape) * rng.choice([-1, 1], tuple(shape))
+    return np.asarray(numbers, np.float32)
+
+
+def spread(shape: Sequence[int], element: ElementType) -> Array:
+    """Numbers of seven bits and of magnitudes so different that sums are rounded, and depend on their order."""
+    rng = _random()
+    fractions = rng.integers(64, 128, shape) * rng.choice([-1, 1], tuple(shape)) / 64
+    exponents = rng.integers(-element.exponent, element.exponent + 1, shape)
+    numbers: Array = np.ldexp(fractions, exponents).astype(np.float32)
+    return numbers
+
+
+def _random() -> np.random.Generator:
+    return np.random.default_rng(_SEED)

@@ -1,0 +1,85 @@
+"""Models of the self-test: one pool, one gradient, or both in a row, each operator with its function body.
+
+Inputs and outputs of a model are float32 whatever the operators compute in, with Casts between: numpy has no bfloat16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx
+from onnx import TensorProto, helper
+
+from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
+from poolgrad_lowering.runtime.self_test.cases import Case, ElementType
+
+_OPSET = 20
+_IR_VERSION = 10  # the newest that every supported onnxruntime loads
+_Dims = Sequence[int | str]
+
+
+def pool_model(case: Case, element: ElementType) -> onnx.ModelProto:
+    """x → y, argmax."""
+    y_shape = [*case.x_shape[:2], *map(len, case.windows())]
+    node = _node(case.family.pool, ["x_cast"], ["y_cast", "argmax"], case.pool_attributes())
+    nodes = [_cast("x", "x_cast", element.onnx), node, _cast("y_cast", "y", TensorProto.FLOAT)]
+    outputs = [_float("y", y_shape), helper.make_tensor_value_info("argmax", TensorProto.INT32, y_shape)]
+    return _model(nodes, [_float("x", case.x_shape)], outputs, element.onnx)
+
+
+def gradient_model(case: Case, element: ElementType) -> onnx.ModelProto:
+    """x, grad, argmax → dx."""
+    y_shape = [*case.x_shape[:2], *map(len, case.windows())]
+    node = _node(case.family.gradient, ["x_cast", "grad_cast", "argmax"], ["dx_cast"], case.gradient_attributes())
+    nodes = [
+        _cast("x", "x_cast", element.onnx),
+        _cast("grad", "grad_cast", element.onnx),
+        node,
+        _cast("dx_cast", "dx", TensorProto.FLOAT),
+    ]
+    inputs = [
+        _float("x", case.x_shape),
+        _float("grad", y_shape),
+        helper.make_tensor_value_info("argmax", TensorProto.INT32, y_shape),
+    ]
+    return _model(nodes, inputs, [_float("dx", case.x_shape)], element.onnx)
+
+
+def chain_model(case: Case) -> onnx.ModelProto:
+    """x, grad → y, dx: a pool whose argmax goes to its gradient, in float32, of symbolic sizes."""
+    x_shape = ["N", "C", *(f"x{axis}" for axis in range(len(case.x_shape) - 2))]
+    y_shape = ["N", "C", *(f"y{axis}" for axis in range(len(case.x_shape) - 2))]
+    nodes = [
+        _node(case.family.pool, ["x"], ["y", "argmax"], case.pool_attributes()),
+        _node(case.family.gradient, ["x", "grad", "argmax"], ["dx"], case.gradient_attributes()),
+    ]
+    inputs = [_float("x", x_shape), _float("grad", y_shape)]
+    return _model(nodes, inputs, [_float("y", y_shape), _float("dx", x_shape)], TensorProto.FLOAT)
+
+
+def _node(op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Any]) -> onnx.NodeProto:
+    return helper.make_node(op, inputs, outputs, name=op, domain=DOMAIN, **attributes)
+
+
+def _cast(source: str, result: str, to: int) -> onnx.NodeProto:
+    return helper.make_node("Cast", [source], [result], name=f"cast_{source}", to=to)
+
+
+def _float(name: str, shape: _Dims) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def _model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[onnx.ValueInfoProto],
+    element_type: int,
+) -> onnx.ModelProto:
+    operators = [node.op_type for node in nodes if node.domain == DOMAIN]
+    return helper.make_model(
+        helper.make_graph(nodes, "self_test", inputs, outputs),
+        opset_imports=[helper.make_opsetid("", _OPSET), helper.make_opsetid(DOMAIN, VERSION)],
+        functions=[function_body(op, _OPSET, element_type) for op in operators],
+        ir_version=_IR_VERSION,
+    )

@@ -1,0 +1,126 @@
+"""The self-test as a whole: runs all checks in a process of their own, and goes on with a new one where it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import IO
+
+from poolgrad_lowering.runtime.doctor import Diagnosis, diagnose, routes
+from poolgrad_lowering.runtime.probing import ProbeError, cause_of_end
+from poolgrad_lowering.runtime.self_test import worker
+from poolgrad_lowering.runtime.self_test.checks import Check, Outcome, all_checks
+from poolgrad_lowering.runtime.self_test.result import Row, SelfTest
+
+Progress = Callable[[int, int, str], None]
+
+_SECONDS = 300.0  # for one check: a device's first call of a kernel may have it compiled
+_PROCESSES = 5  # may end before their last check
+_END = Check("the process ends", run=lambda _: None)
+
+
+def self_test(backend: str = "auto", progress: Progress | None = None) -> SelfTest:
+    """Perform all checks on a backend: "cann", "host", or what "auto" takes.
+
+    It takes seconds on the host; on a device, minutes where kernels are compiled first. It does not raise: where
+    nothing can be tested, the result has the problem.
+    """
+    machine = diagnose()
+    taken = machine.auto.backend if backend == "auto" else backend
+    if (problem := _problem(machine, taken)) or taken is None:
+        return SelfTest(taken, problem, [], machine)
+    try:
+        functions = _functions(taken)
+    except ProbeError as error:
+        return SelfTest(taken, str(error), [], machine)
+    checks, rows = [*all_checks(), _END], list[Row]()
+
+    def report(outcome: Outcome) -> None:
+        check = checks[len(rows)]
+        function = functions.get((check.operator, check.rank))
+        rows.append(Row(check.title, check.operator, check.element_type, function, **outcome._asdict()))
+        if progress is not None:
+            progress(len(rows), len(checks), f"{check.operator or ''} {check.title}")
+
+    _perform(len(checks) - 1, taken, report)
+    return SelfTest(taken, None, rows, machine)
+
+
+def _problem(machine: Diagnosis, backend: str | None) -> str | None:
+    """Why nothing can be tested, if so."""
+    if machine.onnxruntime.problem:
+        return f"onnxruntime {machine.onnxruntime.problem}"
+    if backend is None:
+        return machine.auto.reason
+    [described] = [row for row in machine.backends if row.backend == backend]
+    return described.problem
+
+
+def _functions(backend: str) -> dict[tuple[str | None, int | None], str]:
+    """The functions of aclnn by operator and rank of x, with an int32 argmax, as all that the compiler makes."""
+    rows = [row for row in routes(backend) if row["argmax"] == "int32"]
+    return {(row["operator"], row["rank"]): row["function"] for row in rows}
+
+
+def _perform(count: int, backend: str, report: Callable[[Outcome], None]) -> None:
+    """Report the outcome of `count` checks, and of the end of their process."""
+    done = 0
+    for _ in range(_PROCESSES):
+        cause = None
+        for outcome in _work(backend, done):
+            if isinstance(outcome, str):
+                cause = outcome
+            else:
+                done += 1
+                report(outcome)
+        if done == count:
+            report(Outcome("error", cause, 0.0) if cause else Outcome("ok", None, 0.0))
+            return
+        done += 1
+        report(Outcome("error", cause or "its process ended before the check did", 0.0))
+    for _ in range(count + 1 - done):
+        report(Outcome("error", f"not run: {_PROCESSES} processes have ended", 0.0))
+
+
+def _work(backend: str, first: int) -> Iterator[Outcome | str]:
+    """The outcomes of a process from check `first` on; after them, where it did not end well, why."""
+    reader, writer = os.pipe()
+    command = [sys.executable, worker.__file__, backend, str(first), str(writer)]
+    with tempfile.TemporaryFile() as said, os.fdopen(reader, "rb", buffering=0):
+        # What the libraries of a device print is no answer, and may say why the process ends.
+        with subprocess.Popen(command, stdout=said, stderr=said, pass_fds=[writer]) as process:
+            os.close(writer)
+            try:
+                for line in _lines(reader):
+                    yield Outcome(**json.loads(line))
+                process.wait(_SECONDS)
+            except (TimeoutError, subprocess.TimeoutExpired):
+                yield f"not done within {_SECONDS:.0f} s"
+                return
+            finally:
+                process.kill()  # does nothing where it has ended
+        if process.returncode != 0:
+            yield cause_of_end(process.returncode, _read(said))
+
+
+def _lines(descriptor: int) -> Iterator[bytes]:
+    """Lines that come through a pipe. Raises `TimeoutError` where the next one takes too long."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([descriptor], [], [], _SECONDS)
+        if not ready:
+            raise TimeoutError
+        if not (part := os.read(descriptor, 1 << 16)):
+            return
+        *lines, rest = (rest + part).split(b"\n")
+        yield from lines
+
+
+def _read(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()

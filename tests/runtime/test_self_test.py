@@ -1,0 +1,233 @@
+"""`poolgrad self-test`: what it shows where all is well, and each way in which something can be amiss."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ep_process import run_python
+from fake_cann import host_library_without, install
+from oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradient, pool_windows
+
+from poolgrad_lowering.cli import main
+from poolgrad_lowering.runtime.self_test import operator_checks, tester
+from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
+from poolgrad_lowering.runtime.self_test.checks import Check, Outcome, all_checks, perform
+from poolgrad_lowering.runtime.self_test.data import special, spread, ties, whole
+from poolgrad_lowering.runtime.self_test.reference import gradient, pool
+from poolgrad_lowering.runtime.self_test.result import Row, SelfTest
+from poolgrad_lowering.runtime.self_test.text import to_text
+
+PAGE = (Path(__file__).parents[2] / "docs" / "on-a-real-npu.md").read_text(encoding="utf-8")
+CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
+BY_TITLE = {case.title + case.family.pool: case for case in CASES}
+
+
+@pytest.fixture(autouse=True)
+def without_cann(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*CANN_VARIABLES, "ACLNN_HOST_SOC", "ACLNN_HOST_STRICT", "ACLNN_HOST_FAIL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def check_of(operator: str, title: str, element_type: str = "float32") -> Check:
+    [found] = [c for c in all_checks() if (c.operator, c.title, c.element_type) == (operator, title, element_type)]
+    return found
+
+
+def test_the_page_shows_what_the_host_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["self-test", "--backend", "host"]) == 0
+    _, *lines = capsys.readouterr().out.splitlines(keepends=True)  # the first has versions
+    assert "".join(lines) in PAGE
+
+
+def test_a_device_with_memory_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(install(tmp_path / "cann")))
+    monkeypatch.setenv("ACLNN_HOST_SOC", "Ascend910B3")
+    monkeypatch.setenv("ACLNN_HOST_STRICT", "1")
+    assert main(["self-test", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema_version"], found["passed"], found["backend"], found["problem"]) == (1, True, "cann", None)
+    assert found["counts"] == {"ok": len(all_checks()) + 1, "different": 0, "refused": 0, "error": 0}
+    assert found["machine"]["auto"]["backend"] == "cann"
+    functions = {row["function"] for row in found["rows"] if row["operator"]}
+    assert functions == {
+        "aclnnMaxPool3dWithArgmaxBackward",
+        "aclnnAdaptiveMaxPool2dBackward",
+        "aclnnAdaptiveMaxPool3dBackward",
+        "aclnnMaxPool3dWithArgmax",
+        "aclnnMaxPool2dWithIndices",
+        "aclnnAdaptiveMaxPool3d",
+    }
+
+
+def test_a_backend_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["self-test", "--backend", "cann"]) == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("backend cann, onnxruntime ")
+    assert second.startswith("nothing was tested: ")
+    assert "ASCEND_HOME_PATH is not set" in second
+
+
+def test_no_backend_that_auto_could_take(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACLNN_HOST_SOC", "Ascend310P3")
+    assert main(["self-test"]) == 1
+    assert "nothing was tested: " in capsys.readouterr().out
+
+
+PERFORM = """
+from poolgrad_lowering.runtime.self_test.checks import all_checks, perform
+answer([perform(check, "cann")[:2] for check in all_checks() if check.operator == "{operator}"][:2])
+"""
+
+
+def test_a_function_that_cann_lacks_is_a_refusal(tmp_path: Path) -> None:
+    library = host_library_without(tmp_path / "libhost.so", "aclnnMaxPool2dWithIndices")
+    home = str(install(tmp_path / "cann", library))
+    outcomes = run_python(PERFORM.format(operator="MaxPoolWithArgmaxV3"), ASCEND_HOME_PATH=home)
+    assert outcomes == [["refused", "the provider left MaxPoolWithArgmaxV3 to its function body"]] * 2
+
+
+def test_a_call_that_fails_is_an_error_and_the_next_check_goes_on(tmp_path: Path) -> None:
+    environment = {
+        "ASCEND_HOME_PATH": str(install(tmp_path / "cann")),
+        "ACLNN_HOST_FAIL": "aclnnMaxPool2dWithIndices:1:561003",
+    }
+    failed, ok = run_python(PERFORM.format(operator="MaxPoolWithArgmaxV3"), **environment)
+    assert failed[0] == "error"
+    assert failed[1].startswith(
+        "Fail: MaxPoolWithArgmaxV3 node 'MaxPoolWithArgmaxV3': aclnnMaxPool2dWithIndices failed"
+    )
+    assert ok == ["ok", None]
+
+
+@pytest.mark.parametrize(
+    ("operator", "name", "what"),
+    [("MaxPool3DWithArgmaxV2", "check_pool", "argmax of ties"), ("MaxPool3DGradWithArgmax", "check_gradient", "dx of")],
+)
+def test_another_result_is_different(operator: str, name: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shifted(x: Any, windows: Any) -> Any:
+        y, argmax = pool(x, windows)
+        return y, argmax ^ 1 if name == "check_pool" else argmax
+
+    def sign_lost(*arguments: Any) -> Any:
+        found = gradient(*arguments)
+        return found._replace(y=np.abs(found.y))
+
+    monkeypatch.setattr(operator_checks, "pool", shifted)
+    monkeypatch.setattr(operator_checks, "gradient", sign_lost)
+    outcome = perform(check_of(operator, "2-D"), "host")
+    assert outcome.status == "different"
+    assert outcome.detail is not None
+    assert outcome.detail.startswith(what)
+
+
+def test_a_sum_beyond_its_tolerance_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tighter(x_shape: Any, grad: Any, argmax: Any, epsilon: float) -> Any:
+        found = gradient(x_shape, grad, argmax, epsilon)
+        return found._replace(y=found.y + 2 * found.tolerance)
+
+    monkeypatch.setattr(operator_checks, "gradient", tighter)
+    monkeypatch.setattr(operator_checks, "demand_same", lambda *_: None)
+    outcome = perform(check_of("MaxPool3DGradWithArgmax", "2-D overlapping"), "host")
+    assert outcome.status == "different"
+    assert outcome.detail is not None
+    assert outcome.detail.startswith("dx of rounded sums")
+
+
+WORKER = """
+import json, os, sys, time
+_, backend, first, descriptor = sys.argv
+for number in range(int(first), {count}):
+    if number in {ends}:
+        {how}
+    os.write(int(descriptor), (json.dumps(dict(status="ok", detail=None, seconds=0.0)) + "\\n").encode())
+{at_end}
+"""
+
+
+def outcomes_of(path: Path, monkeypatch: pytest.MonkeyPatch, **program: Any) -> list[tuple[str, str | None]]:
+    """What is reported of six checks in a worker that is this program."""
+    path.write_text(WORKER.format(**{"count": 6, "ends": [], "how": "pass", "at_end": ""} | program))
+    monkeypatch.setattr(tester.worker, "__file__", str(path))
+    found: list[Outcome] = []
+    tester._perform(6, "cann", found.append)
+    return [(outcome.status, outcome.detail) for outcome in found]
+
+
+OK = ("ok", None)
+KILLED = "its process was ended by signal 9 (Killed)"
+
+
+def test_a_process_that_ends_takes_only_its_check_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = outcomes_of(tmp_path / "worker.py", monkeypatch, ends=[2, 5], how="os.kill(os.getpid(), 9)")
+    assert found == [OK, OK, ("error", KILLED), OK, OK, ("error", KILLED), OK]
+
+
+def test_processes_are_not_started_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = outcomes_of(tmp_path / "worker.py", monkeypatch, ends=range(6), how="sys.exit('no device')")
+    assert found == [("error", "no device")] * 5 + [("error", "not run: 5 processes have ended")] * 2
+
+
+def test_a_check_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tester, "_SECONDS", 0.5)
+    found = outcomes_of(tmp_path / "worker.py", monkeypatch, ends=[4], how="time.sleep(60)")
+    assert found == [OK] * 4 + [("error", "not done within 0 s"), OK, OK]
+
+
+def test_a_process_that_ends_badly_after_all_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = outcomes_of(tmp_path / "worker.py", monkeypatch, at_end="os.kill(os.getpid(), 9)")
+    assert found == [OK] * 6 + [("error", KILLED)]
+
+
+def test_the_text_says_each_thing_once() -> None:
+    machine = tester.diagnose()
+    rows = [Row("2-D", "Op", kind.name, "aclnn", "refused", "left", 0.0) for kind in ELEMENT_TYPES]
+    text = to_text(SelfTest("host", None, rows, machine))
+    assert text.endswith("\nOp 2-D float32 and 2 more: refused: left\n0 ok, 0 different, 3 refused, 0 error\n")
+    assert "\nOp        2-D      aclnn    refused  refused  refused\n" in text
+
+
+def test_nothing_but_refusals_does_not_pass() -> None:
+    machine = tester.diagnose()
+    row = Row("2-D", "Op", "float32", "aclnn", "refused", "left", 0.0)
+    assert not SelfTest("host", None, [row], machine).passed
+    assert SelfTest("host", None, [row, Row("2-D", "Op", "float16", "aclnn", "ok", None, 0.0)], machine).passed
+
+
+@pytest.mark.parametrize("case", BY_TITLE.values(), ids=BY_TITLE)
+def test_the_reference_is_the_definition(case: Case) -> None:
+    spatial = case.x_shape[2:]
+    if case.output_size:
+        windows = [adaptive_windows(*axis) for axis in zip(spatial, case.output_size, strict=True)]
+    else:
+        axes = zip(spatial, case.kernel, case.strides, case.pads, [1] * len(spatial), strict=True)
+        windows = [pool_windows(*axis, ceil_mode=case.ceil_mode) for axis in axes]
+    for x in (ties(case.x_shape), special(case.x_shape)):
+        y, argmax = pool(x, case.windows())
+        expected_y, expected_argmax = ascend_pool(x, windows)
+        assert_same_bits(y, expected_y)
+        assert_same_bits(argmax, expected_argmax.astype(np.int32))
+
+    planes = np.arange(case.x_shape[0] * case.x_shape[1]).reshape(*case.x_shape[:2], *[1] * len(spatial))
+    everywhere = planes * int(np.prod(spatial)) + argmax
+    exact = gradient(case.x_shape, whole(argmax.shape), argmax, 0.0)
+    assert_same_bits(exact.y.astype(np.float32), pool_gradient(case.x_shape, whole(argmax.shape), everywhere))
+    for element in ELEMENT_TYPES:
+        grad = spread(argmax.shape, element)
+        assert element.name != "float16" or np.abs(grad).max() < 2.0**6  # sums stay far below its largest, 2^16
+        found, tolerance = gradient(case.x_shape, grad, argmax, 2.0**-element.fraction_bits)
+        summed = pool_gradient(case.x_shape, grad, everywhere)
+        assert (np.abs(summed - found) <= tolerance).all()
+
+
+def test_overlapping_windows_have_sums_that_are_rounded() -> None:
+    case = BY_TITLE["2-D overlappingMaxPool3DWithArgmaxV2"]
+    _, argmax = pool(ties(case.x_shape), case.windows())
+    for element in ELEMENT_TYPES:
+        grad = spread(argmax.shape, element)
+        assert (gradient(case.x_shape, grad, argmax, 2.0**-element.fraction_bits).tolerance > 0).any()
