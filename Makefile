@@ -122,8 +122,16 @@ format: $(VENV)/.checked ## bring all sources into their format
 	$(BIN)/ruff format --quiet $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/clang-format -i $(filter %.cpp %.h,$(NATIVE))
 
-docs: $(VENV)/.ready ## write the pages that are generated from the code's tables
+DOCS := $(VENV)-docs
+docs: $(VENV)/.ready $(DOCS)/.ready ## write the pages that are generated from the code, and the site of all pages to build/site
 	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+
+$(DOCS)/.ready: pyproject.toml
+	test -e $(DOCS)/bin/pip || { $(PYTHON) -m venv --without-pip $(DOCS) && \
+	  $(PYTHON) -m pip --python $(DOCS)/bin/python install --quiet --upgrade pip; }
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --group docs
+	touch $@
 
 # Installed, not editable: what is measured is what a user has.
 BENCH := $(VENV)-bench
@@ -137,7 +145,7 @@ $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(shell fi
 	touch $@
 
 clean: ## remove environments and builds
-	rm -rf build $(VENV) $(SANITIZED) $(TRAINING) $(MATRIX) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build $(VENV) $(SANITIZED) $(TRAINING) $(MATRIX) $(BENCH) $(DOCS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	$(call make_environment,$(VENV))

@@ -17,6 +17,7 @@ from pathlib import Path
 from string import Template
 
 import onnx
+from api_reference import reference
 from onnx import AttributeProto, TensorProto
 
 from poolgrad_lowering import LoweringPlan, lower
@@ -145,7 +146,16 @@ def page_limits() -> dict[str, object]:
     return {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_around": MAX_AROUND, "max_drawn": MAX_DRAWN}
 
 
+def acl_codes() -> str:
+    """The codes of acl and aclnn with their advice, as the page on the runtime has them."""
+    [table] = re.findall(
+        r"^\| code \| name .*?\n(?=\n)", (DOCS / "runtime.md").read_text(encoding="utf-8"), re.M | re.S
+    )
+    return str(table).rstrip()
+
+
 PAGES: dict[str, Callable[[], dict[str, object]]] = {
+    "api": lambda: {"reference": reference()},
     "command-line": lambda: {"everywhere": everywhere(), "commands": commands(), "exit_codes": exit_codes()},
     "forms": lambda: {"examples": examples()},
     "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
@@ -155,6 +165,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "report": lambda: {"example": example(), **page_limits()},
     "security": lambda: {"faults": faults(), "limits": limits()},
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
+    "troubleshooting": lambda: {"codes": codes(), "faults": faults(), "acl_codes": acl_codes()},
 }
 
 

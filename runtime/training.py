@@ -16,6 +16,8 @@ from poolgrad_lowering.runtime.session import BACKEND_ENTRY
 if TYPE_CHECKING:
     import onnxruntime
 
+__all__ = ["session_options"]
+
 
 def session_options(
     *, backend: str = "auto", options: onnxruntime.SessionOptions | None = None

@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
 MEANINGS: dict[ExitCode, str] = {
     ExitCode.DONE: "done; refused anchors are in the report",
     ExitCode.FAILED: "a check failed: something was refused and `--strict` given, a model is not proven, one of "
-    "several models could not be lowered, `doctor` found no backend that works",
+    "several models could not be lowered, `doctor` found no backend that works, `self-test` did not pass",
     ExitCode.BAD_INPUT: "bad input or usage; nothing is written",
     ExitCode.INTERRUPTED: "interrupted from the keyboard (Ctrl-C); what was begun is not written",
 }

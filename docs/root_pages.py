@@ -1,0 +1,44 @@
+"""A hook of mkdocs: pages that lie in the root, links as the site wants them, and nothing fetched from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parent.parent
+PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the root's pages."""
+    for source, page in PAGES.items():
+        content = as_page((ROOT / source).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Make a page's name in code, as `docs/legality.md`, a link to it."""
+    return re.sub(r"`docs/([\w-]+)\.md`", r"[\1](\1.md)", markdown)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Refuse a page that would fetch something of another host when it is viewed."""
+    if fetched := re.search(
+        r"""<(?:script|img|iframe)[^>]* src="?https?:[^>]*>|<link[^>]* href="?https?:[^>]*>""", output
+    ):
+        raise PluginError(f"a page would load {fetched[0]}")
+    return output
+
+
+def as_page(text: str) -> str:
+    """A page of the root with its links as from `docs/`."""
+    text = re.sub(r"\]\(docs/", "](", text)
+    for source, page in PAGES.items():
+        text = text.replace(f"]({source})", f"]({page})")
+    return text
