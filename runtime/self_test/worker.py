@@ -3,17 +3,21 @@
     python worker.py BACKEND FIRST DESCRIPTOR
 
 Performs the checks from number FIRST on, and writes a line of JSON about each, with the fields of `Outcome`, to the
-file descriptor.
+file descriptor. Ends after one that left the device of no use to its process.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 
 from poolgrad_lowering.runtime.self_test.checks import all_checks, perform
+
+# A kernel or the driver failed: acl's codes of the runtime that begin so (ACL_ERROR_RT_AICORE_EXCEPTION and others).
+_DEVICE_FAILED = re.compile(r"failed with 507\d{3} ")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -21,8 +25,11 @@ def main(arguments: Sequence[str]) -> None:
     backend, first, descriptor = arguments
     with os.fdopen(int(descriptor), "w", encoding="utf-8") as answers:
         for check in all_checks()[int(first) :]:
-            answers.write(json.dumps(perform(check, backend)._asdict()) + "\n")
+            outcome = perform(check, backend)
+            answers.write(json.dumps(outcome._asdict()) + "\n")
             answers.flush()
+            if _DEVICE_FAILED.search(outcome.detail or ""):
+                return
 
 
 if __name__ == "__main__":
