@@ -122,10 +122,11 @@ format: $(VENV)/.checked ## bring all sources into their format
 	$(BIN)/ruff format --quiet $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/clang-format -i $(filter %.cpp %.h,$(NATIVE))
 
+# Not --quiet, which would hide the warnings from --strict.
 DOCS := $(VENV)-docs
 docs: $(VENV)/.ready $(DOCS)/.ready ## write the pages that are generated from the code, and the site of all pages to build/site
 	$(BIN)/python docs/generate.py
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 
 $(DOCS)/.ready: pyproject.toml
 	test -e $(DOCS)/bin/pip || { $(PYTHON) -m venv --without-pip $(DOCS) && \
