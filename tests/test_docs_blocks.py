@@ -20,6 +20,7 @@ from poolgrad_lowering import lower_file
 RUN = ("sh", "python")
 SHOWN = ("", "text", "json", "toml")  # not run: graphs, output, data
 NOT_RUN = {
+    "an overview",  # of which the tests of the command parse every line
     "installs the published package",
     "makes environments of its own",
     "needs an NPU",

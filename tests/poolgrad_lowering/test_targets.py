@@ -47,7 +47,7 @@ def test_no_prefix_matches(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "suggestion"),
-    [("atlas-a1", "atlas-a"), ("atlasa3", "atlas-a3"), ("Ascend910B33", "ascend910b3"), ("ascend-950", "ascend950")],
+    [("atlas-a1", "atlas-a"), ("atlasa3", "atlas-a3"), ("Ascend910B33", "Ascend910B3"), ("ascend-950", "ascend950")],
 )
 def test_suggestions(name: str, suggestion: str) -> None:
     with pytest.raises(UnknownTargetError, match=f"did you mean {suggestion}"):
