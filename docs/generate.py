@@ -189,7 +189,8 @@ def _operator(target: Target, op: str, support: Support) -> tuple[str, ...]:
 def _command(name: str, parser: Parser) -> str:
     lines = [f"poolgrad {name} {_usage(parser)}", *(f"# {what}\n{line}" for line, what in parser.examples)]
     shown = "\n\n".join(lines)
-    return f"## poolgrad {name}\n\n{parser.description}\n\n<!-- not run: an overview -->\n```sh\n{shown}\n```\n\n{_arguments(parser)}"
+    block = f"<!-- not run: an overview -->\n```sh\n{shown}\n```"
+    return f"## poolgrad {name}\n\n{parser.description}\n\n{block}\n\n{_arguments(parser)}"
 
 
 def _usage(parser: Parser) -> str:
