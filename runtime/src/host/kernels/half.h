@@ -8,6 +8,10 @@
 
 namespace poolgrad::host {
 
+// Always inlined: the vector kernels compile them for processors of their own. Without branches, which vectors lack;
+// no operand is a subnormal float, which a thread may be set to take for 0.
+#define POOLGRAD_INLINE [[gnu::always_inline]] inline
+
 struct Float16 {
   uint16_t bits;
 };
@@ -17,66 +21,63 @@ struct BFloat16 {
 };
 
 template <typename To, typename From>
-To BitCast(From from) {
+POOLGRAD_INLINE To BitCast(From from) {
   static_assert(sizeof(To) == sizeof(From));
   To to;
   std::memcpy(&to, &from, sizeof(to));
   return to;
 }
 
-inline float ToFloat(float value) { return value; }
+POOLGRAD_INLINE float ToFloat(float value) { return value; }
 
-inline float ToFloat(BFloat16 value) { return BitCast<float>(uint32_t{value.bits} << 16); }
+POOLGRAD_INLINE float ToFloat(BFloat16 value) { return BitCast<float>(uint32_t{value.bits} << 16); }
 
-inline float ToFloat(Float16 value) {
+POOLGRAD_INLINE float ToFloat(Float16 value) {
+  constexpr uint32_t kRebias = (127 - 15) << 23;
+  constexpr uint32_t kLeastNormal = 0x38800000;  // 2^-14
   const uint32_t sign = (value.bits & 0x8000u) << 16;
-  const uint32_t exponent = (value.bits >> 10) & 0x1fu;
-  const uint32_t mantissa = value.bits & 0x3ffu;
-  if (exponent == 0) {  // zero or subnormal: multiples of 2^-24
-    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-    return BitCast<float>(sign | BitCast<uint32_t>(magnitude));
-  }
-  const uint32_t wide_exponent = exponent == 0x1f ? 0xffu : exponent + (127 - 15);
-  return BitCast<float>(sign | (wide_exponent << 23) | (mantissa << 13));
+  const uint32_t magnitude = (value.bits & 0x7fffu) << 13;
+  const uint32_t normal = magnitude + kRebias;
+  const uint32_t infinite = normal + kRebias;  // or NaN
+  // With the exponent of 2^-14 a subnormal is that much too large.
+  const uint32_t small = BitCast<uint32_t>(BitCast<float>(magnitude + kLeastNormal) - 0x1p-14f);
+  const uint32_t wide = magnitude >= 0x1fu << 23 ? infinite : normal;
+  return BitCast<float>(sign | (magnitude < 1u << 23 ? small : wide));
 }
 
 template <typename T>
-T FromFloat(float value);
+POOLGRAD_INLINE T FromFloat(float value);
 
 template <>
-inline float FromFloat<float>(float value) {
+POOLGRAD_INLINE float FromFloat<float>(float value) {
   return value;
 }
 
 template <>
-inline BFloat16 FromFloat<BFloat16>(float value) {
+POOLGRAD_INLINE BFloat16 FromFloat<BFloat16>(float value) {
   const uint32_t bits = BitCast<uint32_t>(value);
-  if (value != value) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  const uint32_t nan = (bits >> 16) | 0x40u;
   const uint32_t tie_to_even = (bits >> 16) & 1u;
-  return {static_cast<uint16_t>((bits + 0x7fffu + tie_to_even) >> 16)};
+  const uint32_t rounded = (bits + 0x7fffu + tie_to_even) >> 16;
+  return {static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded)};
 }
 
 template <>
-inline Float16 FromFloat<Float16>(float value) {
+POOLGRAD_INLINE Float16 FromFloat<Float16>(float value) {
   constexpr uint32_t kLeastNormal = 0x38800000;  // 2^-14
   constexpr uint32_t kOverflow = 0x477ff000;     // 65520 rounds to infinity
   constexpr uint32_t kInfinity = 0x7f800000;
   const uint32_t bits = BitCast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
-  uint32_t half;
-  if (magnitude > kInfinity) {
-    half = 0x7e00u | ((magnitude >> 13) & 0x1ffu);
-  } else if (magnitude >= kOverflow) {
-    half = 0x7c00u;
-  } else if (magnitude < kLeastNormal) {
-    // In [0.5, 1) floats are 2^-24 apart, as subnormal halves are: the addition rounds.
-    half = BitCast<uint32_t>(BitCast<float>(magnitude) + 0.5f) - BitCast<uint32_t>(0.5f);
-  } else {
-    const uint32_t tie_to_even = (magnitude >> 13) & 1u;
-    half = (magnitude + 0xfffu + tie_to_even - ((127u - 15u) << 23)) >> 13;
-  }
-  return {static_cast<uint16_t>(sign | half)};
+  const uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x1ffu);
+  const uint32_t large = magnitude > kInfinity ? nan : 0x7c00u;
+  const uint32_t tie_to_even = (magnitude >> 13) & 1u;
+  const uint32_t normal = (magnitude + 0xfffu + tie_to_even - ((127u - 15u) << 23)) >> 13;
+  // In [0.5, 1) floats are 2^-24 apart, as subnormal halves are: the addition rounds.
+  const uint32_t small = BitCast<uint32_t>(BitCast<float>(magnitude) + 0.5f) - BitCast<uint32_t>(0.5f);
+  const uint32_t finite = magnitude < kLeastNormal ? small : normal;
+  return {static_cast<uint16_t>(sign | (magnitude >= kOverflow ? large : finite))};
 }
 
 }  // namespace poolgrad::host

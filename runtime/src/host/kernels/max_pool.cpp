@@ -1,77 +1,20 @@
 #include "host/kernels/max_pool.h"
 
-#include <type_traits>
+#include <cstring>
+#include <limits>
+#include <optional>
 #include <vector>
 
-#include "host/kernels/half.h"
+#include "host/kernels/float_planes.h"
 #include "host/kernels/parallel.h"
-#include "host/kernels/plane_access.h"
+#include "host/kernels/row_pool.h"
+#include "host/kernels/window_maximum.h"
 
 namespace poolgrad::host {
 namespace {
 
-// Reads planes as contiguous ones of float, which holds every value of the other types.
-template <typename T>
-class FloatPlaneReader {
- public:
-  explicit FloatPlaneReader(const Planes& planes) : reader_(planes), size_(planes.plane_size()) {
-    if constexpr (!std::is_same_v<T, float>) floats_.resize(static_cast<size_t>(size_));
-  }
-
-  const float* Read(int64_t plane) {
-    const T* data = reader_.Read(plane);
-    if constexpr (std::is_same_v<T, float>) {
-      return data;
-    } else {
-      for (int64_t i = 0; i < size_; ++i) floats_[static_cast<size_t>(i)] = ToFloat(data[i]);
-      return floats_.data();
-    }
-  }
-
- private:
-  PlaneReader<T> reader_;
-  int64_t size_;
-  std::vector<float> floats_;
-};
-
-struct Maximum {
-  float value;
-  int64_t index;
-};
-
-// The maximum of the window over a plane of rows of `width` and slices of `height` rows.
-class WindowMaximum {
- public:
-  WindowMaximum(const MaxPool& work, const float* plane)
-      : plane_(plane),
-        width_(work.self.dims[2]),
-        slice_(work.self.dims[1] * width_),
-        steps_{work.axes[0].step * slice_, work.axes[1].step * width_, work.axes[2].step} {}
-
-  Maximum Of(const Span& d, const Span& h, const Span& w) const {
-    const int64_t first = d.first * slice_ + h.first * width_ + w.first;
-    Maximum best{plane_[first], first};
-    for (int64_t i = 0; i < d.count; ++i) {
-      for (int64_t j = 0; j < h.count; ++j) {
-        const int64_t row = first + i * steps_[0] + j * steps_[1];
-        for (int64_t k = 0; k < w.count; ++k) {
-          const int64_t index = row + k * steps_[2];
-          const float value = plane_[index];
-          if (value > best.value || value != value) best = {value, index};
-        }
-      }
-    }
-    return best;
-  }
-
- private:
-  const float* plane_;
-  int64_t width_, slice_;
-  std::array<int64_t, 3> steps_;
-};
-
 template <typename T, typename Index>
-void PoolRange(const MaxPool& work, int64_t begin, int64_t end) {
+void PoolByElements(const MaxPool& work, int64_t begin, int64_t end) {
   FloatPlaneReader<T> reader(work.self);
   std::vector<Maximum> maxima(static_cast<size_t>(work.out.plane_size()));
   for (int64_t plane = begin; plane < end; ++plane) {
@@ -91,10 +34,53 @@ void PoolRange(const MaxPool& work, int64_t begin, int64_t end) {
   }
 }
 
+void CopyIndices(const int32_t* from, int64_t count, int64_t* to) { simd::Vectors().widen_indices(from, count, to); }
+void CopyIndices(const int32_t* from, int64_t count, int32_t* to) {
+  std::memcpy(to, from, static_cast<size_t>(count) * sizeof(int32_t));
+}
+
+template <typename Index>
+void WriteIndices(const int32_t* from, const Planes& planes, int64_t plane) {
+  Index* indices = PlaneData<Index>(planes, plane);
+  if (planes.PlaneIsContiguous()) return CopyIndices(from, planes.plane_size(), indices);
+  ForOffsets(planes, [&](int64_t offset) { indices[offset] = *from++; });
+}
+
+template <typename T, typename Index>
+void PoolByRows(const MaxPool& work, const RowPlan& plan, int64_t begin, int64_t end) {
+  FloatPlaneReader<T> reader(work.self);
+  RowPool rows(work, plan);
+  std::vector<float> values(static_cast<size_t>(work.out.plane_size() + simd::kMostLanes));
+  std::vector<int32_t> indices(values.size());
+  for (int64_t plane = begin; plane < end; ++plane) {
+    const float* data = reader.Read(plane);
+    simd::Maxima next = {values.data(), indices.data()};
+    for (const Span& d : work.axes[0].spans) {
+      for (const Span& h : work.axes[1].spans) {
+        rows.Pool(data, d, h, next);
+        next = {next.values + work.out.dims[2], next.indices + work.out.dims[2]};
+      }
+    }
+    WriteRounded<T>(values.data(), work.out, plane);
+    WriteIndices<Index>(indices.data(), work.indices, plane);
+  }
+}
+
+// None where planes have to be worked on by elements.
+std::optional<RowPlan> PlanOf(const MaxPool& work) {
+  const bool fits = work.self.plane_size() <= std::numeric_limits<int32_t>::max();
+  if (!fits || simd::Vectors().pool_row == nullptr) return std::nullopt;
+  return RowPlan::Of(work.axes[2], work.self.dims[2]);
+}
+
 template <typename T, typename Index>
 void PoolPlanes(const MaxPool& work) {
+  const std::optional<RowPlan> plan = PlanOf(work);
   const int64_t cost = work.self.plane_size() + work.out.plane_size();
-  ForRanges(work.self.count(), cost, [&](int64_t begin, int64_t end) { PoolRange<T, Index>(work, begin, end); });
+  ForRanges(work.self.count(), cost, [&](int64_t begin, int64_t end) {
+    if (plan) return PoolByRows<T, Index>(work, *plan, begin, end);
+    PoolByElements<T, Index>(work, begin, end);
+  });
 }
 
 struct KernelRow {

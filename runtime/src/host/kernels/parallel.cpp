@@ -1,53 +1,144 @@
 #include "host/kernels/parallel.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace poolgrad::host {
 namespace {
 
-// Elements that take a few times as long as a thread takes to start.
-constexpr int64_t kGrain = 1 << 17;
+// Elements that take a few times as long as a thread takes to wake.
+constexpr int64_t kGrain = 1 << 16;
 
-int64_t ThreadCount(int64_t count, int64_t cost) {
+// More ranges than threads: a thread that is late or slow takes fewer of them.
+constexpr int64_t kRangesPerThread = 4;
+
+std::atomic<int64_t> thread_limit = 0;  // 0: one for each core
+
+int64_t Threads() {
   // Asked once: it costs as much as a small call.
   static const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  const int64_t items_of_grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, cost));
-  return std::clamp<int64_t>(count / items_of_grain, 1, cores);
+  const int64_t limit = thread_limit.load(std::memory_order_relaxed);
+  return limit == 0 ? cores : limit;
+}
+
+// The ranges of one call, each given to the thread that asks next.
+class Ranges {
+ public:
+  Ranges(int64_t count, int64_t ranges, const RangeBody& body) : count_(count), ranges_(ranges), body_(body) {}
+
+  void Work() noexcept {
+    for (int64_t range = next_++; range < ranges_; range = next_++) {
+      try {
+        body_(Begin(range), Begin(range + 1));
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        error_ = std::current_exception();
+      }
+    }
+  }
+
+  void Rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  int64_t Begin(int64_t range) const { return count_ / ranges_ * range + std::min(range, count_ % ranges_); }
+
+  const int64_t count_, ranges_;
+  const RangeBody& body_;
+  std::atomic<int64_t> next_ = 0;
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+// Threads that wait for ranges to work on beside the thread that has them. They are started when first needed, and
+// never end: the process's end needs nothing of them.
+class Team {
+ public:
+  // Works on the ranges with up to `threads` threads, the calling one among them. False if another thread has the team.
+  bool TryWork(Ranges& ranges, int64_t threads) {
+    const std::unique_lock mine(in_use_, std::try_to_lock);
+    if (!mine) return false;
+    Offer(ranges, threads - 1);
+    ranges.Work();
+    std::unique_lock lock(mutex_);
+    offered_ = nullptr;
+    done_.wait(lock, [&] { return working_ == 0; });
+    return true;
+  }
+
+ private:
+  void Offer(Ranges& ranges, int64_t members) {
+    const std::lock_guard lock(mutex_);
+    try {
+      for (; members_ < members; ++members_) std::thread(&Team::Member, this).detach();
+    } catch (const std::system_error&) {
+      // No more threads to be had: those that there are do the work.
+    }
+    offered_ = &ranges;
+    places_ = members;
+    wake_.notify_all();
+  }
+
+  void Member() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return offered_ != nullptr && places_ > 0; });
+      Ranges& ranges = *offered_;
+      --places_;
+      ++working_;
+      lock.unlock();
+      ranges.Work();
+      lock.lock();
+      if (--working_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex in_use_;  // by a call
+  std::mutex mutex_;   // of all below
+  std::condition_variable wake_, done_;
+  Ranges* offered_ = nullptr;
+  int64_t places_ = 0;  // for members to work on what is offered
+  int64_t working_ = 0;
+  int64_t members_ = 0;
+};
+
+std::atomic<Team*> current_team = nullptr;
+
+// A forked child has none of the threads, and locks as they were: it leaves the team behind and makes its own.
+void ForgetTeam() { current_team = nullptr; }
+
+Team& TheTeam() {
+  static const int registered = pthread_atfork(nullptr, nullptr, ForgetTeam);
+  static_cast<void>(registered);
+  Team* team = current_team;
+  if (team != nullptr) return *team;
+  Team* const made = new Team;
+  if (current_team.compare_exchange_strong(team, made)) return *made;
+  delete made;
+  return *team;
 }
 
 }  // namespace
 
-// Threads live for one call: no pool to shut down at exit or to lose in a forked child.
-void ForRanges(int64_t count, int64_t cost, const std::function<void(int64_t begin, int64_t end)>& body) {
-  const int64_t ranges = ThreadCount(count, cost);
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranges));
-  const auto run = [&](int64_t range) noexcept {
-    const int64_t begin = count / ranges * range + std::min(range, count % ranges);
-    const int64_t end = count / ranges * (range + 1) + std::min(range + 1, count % ranges);
-    try {
-      body(begin, end);
-    } catch (...) {
-      errors[static_cast<size_t>(range)] = std::current_exception();
-    }
-  };
-  std::vector<std::thread> threads;
-  threads.reserve(static_cast<size_t>(ranges));
-  int64_t started = 1;  // range 0 is the calling thread's
-  try {
-    for (; started < ranges; ++started) threads.emplace_back(run, started);
-  } catch (const std::system_error&) {
-    // No more threads to be had: the calling thread does the rest.
-  }
-  run(0);
-  for (int64_t range = started; range < ranges; ++range) run(range);
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+void LimitThreads(int64_t count) { thread_limit = count; }
+
+// While another call has the team, the cores are busy: the calling thread then works alone.
+void ForRanges(int64_t count, int64_t cost, const RangeBody& body) {
+  const int64_t items_of_grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, cost));
+  const int64_t grains = std::max<int64_t>(1, count / items_of_grain);
+  const int64_t threads = std::min(grains, Threads());
+  if (threads == 1) return body(0, count);
+  Ranges ranges(count, std::min(grains, threads * kRangesPerThread), body);
+  if (!TheTeam().TryWork(ranges, threads)) ranges.Work();
+  ranges.Rethrow();
 }
 
 }  // namespace poolgrad::host

@@ -7,10 +7,15 @@
 
 namespace poolgrad::host {
 
+using RangeBody = std::function<void(int64_t begin, int64_t end)>;
+
 // Cuts the items 0 ... count - 1 into consecutive ranges and calls body(begin, end) once for each, at the same
 // time on as many threads as the work is worth; `cost` is about the number of elements an item touches.
 // Returns when all are done. An exception of a body is thrown again here.
-void ForRanges(int64_t count, int64_t cost, const std::function<void(int64_t begin, int64_t end)>& body);
+void ForRanges(int64_t count, int64_t cost, const RangeBody& body);
+
+// From now on a call works on no more threads than that, its own among them; 0: on all cores.
+void LimitThreads(int64_t count);
 
 }  // namespace poolgrad::host
 

@@ -6,9 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "host/kernels/half.h"
+#include "host/kernels/float_planes.h"
 #include "host/kernels/parallel.h"
-#include "host/kernels/plane_access.h"
 
 namespace poolgrad::host {
 namespace {
@@ -35,10 +34,7 @@ class PlaneSums {
 
   // Rounds the sums into the plane.
   void End(int64_t plane) {
-    if (sums_.empty()) return;
-    T* data = PlaneData<T>(planes_, plane);
-    const float* next = sums_.data();
-    ForOffsets(planes_, [&](int64_t offset) { data[offset] = FromFloat<T>(*next++); });
+    if (!sums_.empty()) WriteRounded<T>(sums_.data(), planes_, plane);
   }
 
  private:
@@ -53,12 +49,12 @@ struct BadIndex {
 };
 
 // Returns the position of the first index outside of [0, plane_size), where it stops, or `count`.
-template <typename T, typename Index>
-int64_t ScatterPlane(const T* grad, const Index* indices, int64_t count, float* sums, int64_t plane_size) {
+template <typename Index>
+int64_t ScatterPlane(const float* grad, const Index* indices, int64_t count, float* sums, int64_t plane_size) {
   for (int64_t position = 0; position < count; ++position) {
     const int64_t index = indices[position];
     if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(plane_size)) return position;
-    sums[index] += ToFloat(grad[position]);
+    sums[index] += grad[position];
   }
   return count;
 }
@@ -82,15 +78,15 @@ bool IsInWindow(const ScatterAdd& work, int64_t position, int64_t element) {
 }
 
 // As ScatterPlane, but in the order and with the windows of the work.
-template <typename T, typename Index>
-int64_t ScatterPlaneInWindows(const ScatterAdd& work, const T* grad, const Index* indices, float* sums) {
+template <typename Index>
+int64_t ScatterPlaneInWindows(const ScatterAdd& work, const float* grad, const Index* indices, float* sums) {
   const int64_t count = work.grad_output.plane_size();
   const int64_t plane_size = work.grad_input.plane_size();
   for (int64_t done = 0; done < count; ++done) {
     const int64_t position = work.reversed ? count - 1 - done : done;
     const int64_t index = indices[position];
     if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(plane_size)) return position;
-    if (IsInWindow(work, position, index)) sums[index] += ToFloat(grad[position]);
+    if (IsInWindow(work, position, index)) sums[index] += grad[position];
   }
   return count;
 }
@@ -98,12 +94,12 @@ int64_t ScatterPlaneInWindows(const ScatterAdd& work, const T* grad, const Index
 // Planes `begin` to `end`, up to the first with a bad index.
 template <typename T, typename Index>
 std::optional<BadIndex> ScatterRange(const ScatterAdd& work, int64_t begin, int64_t end) {
-  PlaneReader<T> grads(work.grad_output);
+  FloatPlaneReader<T> grads(work.grad_output);
   PlaneReader<Index> indices(work.indices);
   PlaneSums<T> sums(work.grad_input);
   const int64_t count = work.grad_output.plane_size();
   for (int64_t plane = begin; plane < end; ++plane) {
-    const T* plane_grads = grads.Read(plane);
+    const float* plane_grads = grads.Read(plane);
     const Index* plane_indices = indices.Read(plane);
     float* const plane_sums = sums.Begin(plane);
     const int64_t stopped =

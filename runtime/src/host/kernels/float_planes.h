@@ -1,0 +1,57 @@
+// Planes as contiguous ones of float, which holds every value of the other types.
+#ifndef POOLGRAD_HOST_KERNELS_FLOAT_PLANES_H_
+#define POOLGRAD_HOST_KERNELS_FLOAT_PLANES_H_
+
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "host/kernels/half.h"
+#include "host/kernels/plane_access.h"
+#include "host/kernels/simd/operations.h"
+
+namespace poolgrad::host {
+
+inline void Widen(const Float16* from, int64_t count, float* to) { simd::Vectors().widen_float16(from, count, to); }
+inline void Widen(const BFloat16* from, int64_t count, float* to) { simd::Vectors().widen_bfloat16(from, count, to); }
+
+inline void Round(const float* from, int64_t count, Float16* to) { simd::Vectors().round_float16(from, count, to); }
+inline void Round(const float* from, int64_t count, BFloat16* to) { simd::Vectors().round_bfloat16(from, count, to); }
+inline void Round(const float* from, int64_t count, float* to) {
+  std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+}
+
+template <typename T>
+class FloatPlaneReader {
+ public:
+  explicit FloatPlaneReader(const Planes& planes) : reader_(planes), size_(planes.plane_size()) {
+    if constexpr (!std::is_same_v<T, float>) floats_.resize(static_cast<size_t>(size_));
+  }
+
+  const float* Read(int64_t plane) {
+    const T* data = reader_.Read(plane);
+    if constexpr (std::is_same_v<T, float>) {
+      return data;
+    } else {
+      Widen(data, size_, floats_.data());
+      return floats_.data();
+    }
+  }
+
+ private:
+  PlaneReader<T> reader_;
+  int64_t size_;
+  std::vector<float> floats_;
+};
+
+// Rounds a contiguous plane of floats into `planes`.
+template <typename T>
+void WriteRounded(const float* floats, const Planes& planes, int64_t plane) {
+  T* data = PlaneData<T>(planes, plane);
+  if (planes.PlaneIsContiguous()) return Round(floats, planes.plane_size(), data);
+  ForOffsets(planes, [&](int64_t offset) { data[offset] = FromFloat<T>(*floats++); });
+}
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_KERNELS_FLOAT_PLANES_H_

@@ -1,0 +1,41 @@
+// How vectors reach the windows along the rows of a plane.
+#ifndef POOLGRAD_HOST_KERNELS_ROW_PLAN_H_
+#define POOLGRAD_HOST_KERNELS_ROW_PLAN_H_
+
+#include <optional>
+#include <vector>
+
+#include "host/kernels/simd/operations.h"
+#include "host/window.h"
+
+namespace poolgrad::host {
+
+class RowPlan {
+ public:
+  // Of windows, none of them empty, along rows of `width` elements. None where vectors would do more than elements one
+  // after another: few windows, some of them very long.
+  static std::optional<RowPlan> Of(const AxisSpans& axis, int64_t width);
+
+  simd::RowWindows windows() const;
+
+  // Elements of the arrays that the windows are worked on in.
+  int64_t columns_size() const { return columns_size_; }
+  int64_t arranged_size() const { return arranged_size_; }
+
+ private:
+  RowPlan(int64_t width, int64_t count) : width_(width), count_(count) {}
+
+  void TakeStride(const WindowAxis& window);
+  void TakeTable(const AxisSpans& axis, int64_t taps);
+
+  simd::Arrangement arrangement_ = simd::Arrangement::kAsTheyAre;
+  int64_t width_, count_;
+  int64_t padding_ = 0, pitch_ = 0;
+  int64_t columns_size_ = 0, arranged_size_ = 0;
+  std::vector<int32_t> source_;
+  std::vector<int64_t> offsets_;
+};
+
+}  // namespace poolgrad::host
+
+#endif  // POOLGRAD_HOST_KERNELS_ROW_PLAN_H_

@@ -1,0 +1,11 @@
+#define POOLGRAD_LANES 4
+#include "host/kernels/simd/body.h"
+#include "host/kernels/simd/tables.h"
+
+namespace poolgrad::host::simd {
+
+const Operations kPortable = kOperations;
+const Operations kScalar = {kOperations.widen_float16,  kOperations.widen_bfloat16, kOperations.round_float16,
+                            kOperations.round_bfloat16, kOperations.widen_indices,  nullptr};
+
+}  // namespace poolgrad::host::simd

@@ -1,0 +1,15 @@
+// The tables that there are.
+#ifndef POOLGRAD_HOST_KERNELS_SIMD_TABLES_H_
+#define POOLGRAD_HOST_KERNELS_SIMD_TABLES_H_
+
+#include "host/kernels/simd/operations.h"
+
+namespace poolgrad::host::simd {
+
+extern const Operations kScalar;    // as kPortable, without rows: the reference of the others
+extern const Operations kPortable;  // of every processor
+extern const Operations kAvx2, kAvx512;
+
+}  // namespace poolgrad::host::simd
+
+#endif  // POOLGRAD_HOST_KERNELS_SIMD_TABLES_H_
