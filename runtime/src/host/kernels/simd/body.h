@@ -37,11 +37,10 @@ void Store(const Vector& from, Element* to) {
   __builtin_memcpy(to, &from, sizeof(from));
 }
 
-Ints CountedFrom(int64_t first) {
-  Ints lanes;
-  for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = static_cast<int32_t>(first + lane);
-  return lanes;
-}
+constexpr int64_t kAhead = 1024;
+// 0, 1, 2, ...
+constexpr int32_t kLaneNumbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static_assert(sizeof(kLaneNumbers) == kMostLanes * sizeof(int32_t));
 
 bool Any(const Ints& mask) {
   int32_t any = 0;
@@ -54,24 +53,29 @@ template <typename LoadElements>
 Ints PoolColumns(const int64_t* rows, int64_t row_count, int64_t column, const LoadElements& load, const Maxima& to) {
   Floats best;
   load(rows[0] + column, best);
+  Ints best_row = Ints{} + static_cast<int32_t>(rows[0]);
   Ints nan = best != best;
-  Ints best_index = CountedFrom(rows[0] + column);
   for (int64_t row = 1; row < row_count; ++row) {
     Floats values;
     load(rows[row] + column, values);
     const Ints greater = values > best;
-    best_index = greater ? CountedFrom(rows[row] + column) : best_index;
+    best_row = greater ? Ints{} + static_cast<int32_t>(rows[row]) : best_row;
     best = greater ? values : best;
     nan |= values != values;
   }
+  Ints lanes;
+  Load(kLaneNumbers, lanes);
   Store(best, to.values);
-  Store(best_index, to.indices);
+  Store(best_row + static_cast<int32_t>(column) + lanes, to.indices);
   return nan;
 }
 
 // The maxima of all columns of a row. Returns whether there is a NaN.
 bool PoolAllColumns(const FloatPlane& plane, const int64_t* rows, int64_t row_count, int64_t width, const Maxima& to) {
-  const auto load = [&](int64_t first, Floats& values) { Load(plane.data + first, values); };
+  const auto load = [&](int64_t first, Floats& values) {
+    __builtin_prefetch(plane.data + first + kAhead);
+    Load(plane.data + first, values);
+  };
   const auto load_readable = [&](int64_t first, Floats& values) {
     values = Floats{};
     const int64_t left = plane.readable - first;
