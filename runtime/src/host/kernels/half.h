@@ -8,8 +8,8 @@
 
 namespace poolgrad::host {
 
-// Always inlined: the vector kernels compile them for processors of their own. Without branches, which vectors lack;
-// no operand is a subnormal float, which a thread may be set to take for 0.
+// Always inlined: the vector kernels compile these for processors of their own. There are no branches, which vectors
+// lack, and a thread that is set to take subnormal floats for 0 gets the same.
 #define POOLGRAD_INLINE [[gnu::always_inline]] inline
 
 struct Float16 {
@@ -28,56 +28,71 @@ POOLGRAD_INLINE To BitCast(From from) {
   return to;
 }
 
-POOLGRAD_INLINE float ToFloat(float value) { return value; }
+// The conversions, of one number as of a vector of them: Words are uint32_t, with the half in the lower 16 bits.
 
-POOLGRAD_INLINE float ToFloat(BFloat16 value) { return BitCast<float>(uint32_t{value.bits} << 16); }
-
-POOLGRAD_INLINE float ToFloat(Float16 value) {
+template <typename Floats, typename Words>
+POOLGRAD_INLINE Floats WidenFloat16(Words bits) {
   constexpr uint32_t kRebias = (127 - 15) << 23;
   constexpr uint32_t kLeastNormal = 0x38800000;  // 2^-14
-  const uint32_t sign = (value.bits & 0x8000u) << 16;
-  const uint32_t magnitude = (value.bits & 0x7fffu) << 13;
-  const uint32_t normal = magnitude + kRebias;
-  const uint32_t infinite = normal + kRebias;  // or NaN
+  const Words magnitude = (bits & 0x7fffu) << 13;
+  const Words normal = magnitude + kRebias;
+  const Words infinite = normal + kRebias;  // or NaN
   // With the exponent of 2^-14 a subnormal is that much too large.
-  const uint32_t small = BitCast<uint32_t>(BitCast<float>(magnitude + kLeastNormal) - 0x1p-14f);
-  const uint32_t wide = magnitude >= 0x1fu << 23 ? infinite : normal;
-  return BitCast<float>(sign | (magnitude < 1u << 23 ? small : wide));
+  const Words small = BitCast<Words>(BitCast<Floats>(magnitude + kLeastNormal) - 0x1p-14f);
+  const Words wide = magnitude >= (0x1fu << 23) ? infinite : normal;
+  return BitCast<Floats>(((bits & 0x8000u) << 16) | (magnitude < (1u << 23) ? small : wide));
 }
 
+template <typename Floats, typename Words>
+POOLGRAD_INLINE Floats WidenBFloat16(Words bits) {
+  return BitCast<Floats>(bits << 16);
+}
+
+template <typename Words, typename Floats>
+POOLGRAD_INLINE Words RoundToFloat16(Floats value) {
+  constexpr uint32_t kLeastNormal = 0x38800000;  // 2^-14
+  constexpr uint32_t kOverflow = 0x477ff000;     // 65520 rounds to infinity
+  constexpr uint32_t kInfinity = 0x7f800000;
+  const Words bits = BitCast<Words>(value);
+  const Words magnitude = bits & 0x7fffffffu;
+  const Words nan = ((magnitude >> 13) & 0x1ffu) | 0x7e00u;
+  const Words large = magnitude > kInfinity ? nan : (bits & 0u) + 0x7c00u;
+  const Words tie_to_even = (magnitude >> 13) & 1u;
+  const Words normal = (magnitude + tie_to_even + (0xfffu - ((127u - 15u) << 23))) >> 13;
+  // In [0.5, 1) floats are 2^-24 apart, as subnormal halves are: the addition rounds.
+  const Words small = BitCast<Words>(BitCast<Floats>(magnitude) + 0.5f) - BitCast<uint32_t>(0.5f);
+  const Words finite = magnitude < kLeastNormal ? small : normal;
+  return ((bits >> 16) & 0x8000u) | (magnitude >= kOverflow ? large : finite);
+}
+
+template <typename Words, typename Floats>
+POOLGRAD_INLINE Words RoundToBFloat16(Floats value) {
+  const Words bits = BitCast<Words>(value);
+  const Words nan = (bits >> 16) | 0x40u;
+  const Words tie_to_even = (bits >> 16) & 1u;
+  return (bits & 0x7fffffffu) > 0x7f800000u ? nan : (bits + tie_to_even + 0x7fffu) >> 16;
+}
+
+inline float ToFloat(float value) { return value; }
+inline float ToFloat(Float16 value) { return WidenFloat16<float>(uint32_t{value.bits}); }
+inline float ToFloat(BFloat16 value) { return WidenBFloat16<float>(uint32_t{value.bits}); }
+
 template <typename T>
-POOLGRAD_INLINE T FromFloat(float value);
+T FromFloat(float value);
 
 template <>
-POOLGRAD_INLINE float FromFloat<float>(float value) {
+inline float FromFloat<float>(float value) {
   return value;
 }
 
 template <>
-POOLGRAD_INLINE BFloat16 FromFloat<BFloat16>(float value) {
-  const uint32_t bits = BitCast<uint32_t>(value);
-  const uint32_t nan = (bits >> 16) | 0x40u;
-  const uint32_t tie_to_even = (bits >> 16) & 1u;
-  const uint32_t rounded = (bits + 0x7fffu + tie_to_even) >> 16;
-  return {static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded)};
+inline Float16 FromFloat<Float16>(float value) {
+  return {static_cast<uint16_t>(RoundToFloat16<uint32_t>(value))};
 }
 
 template <>
-POOLGRAD_INLINE Float16 FromFloat<Float16>(float value) {
-  constexpr uint32_t kLeastNormal = 0x38800000;  // 2^-14
-  constexpr uint32_t kOverflow = 0x477ff000;     // 65520 rounds to infinity
-  constexpr uint32_t kInfinity = 0x7f800000;
-  const uint32_t bits = BitCast<uint32_t>(value);
-  const uint32_t sign = (bits >> 16) & 0x8000u;
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  const uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x1ffu);
-  const uint32_t large = magnitude > kInfinity ? nan : 0x7c00u;
-  const uint32_t tie_to_even = (magnitude >> 13) & 1u;
-  const uint32_t normal = (magnitude + 0xfffu + tie_to_even - ((127u - 15u) << 23)) >> 13;
-  // In [0.5, 1) floats are 2^-24 apart, as subnormal halves are: the addition rounds.
-  const uint32_t small = BitCast<uint32_t>(BitCast<float>(magnitude) + 0.5f) - BitCast<uint32_t>(0.5f);
-  const uint32_t finite = magnitude < kLeastNormal ? small : normal;
-  return {static_cast<uint16_t>(sign | (magnitude >= kOverflow ? large : finite))};
+inline BFloat16 FromFloat<BFloat16>(float value) {
+  return {static_cast<uint16_t>(RoundToBFloat16<uint32_t>(value))};
 }
 
 }  // namespace poolgrad::host

@@ -15,7 +15,7 @@ namespace {
 
 template <typename T, typename Index>
 void PoolByElements(const MaxPool& work, int64_t begin, int64_t end) {
-  FloatPlaneReader<T> reader(work.self);
+  PlaneReader<T> reader(work.self);
   std::vector<Maximum> maxima(static_cast<size_t>(work.out.plane_size()));
   for (int64_t plane = begin; plane < end; ++plane) {
     const WindowMaximum maximum(work, reader.Read(plane));
@@ -34,6 +34,10 @@ void PoolByElements(const MaxPool& work, int64_t begin, int64_t end) {
   }
 }
 
+simd::PoolRows<float> VectorPool(float /*of*/) { return simd::Vectors().pool_float; }
+simd::PoolRows<Float16> VectorPool(Float16 /*of*/) { return simd::Vectors().pool_float16; }
+simd::PoolRows<BFloat16> VectorPool(BFloat16 /*of*/) { return simd::Vectors().pool_bfloat16; }
+
 void CopyIndices(const int32_t* from, int64_t count, int64_t* to) { simd::Vectors().widen_indices(from, count, to); }
 void CopyIndices(const int32_t* from, int64_t count, int32_t* to) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(int32_t));
@@ -48,34 +52,19 @@ void WriteIndices(const int32_t* from, const Planes& planes, int64_t plane) {
 
 template <typename T, typename Index>
 void PoolByRows(const MaxPool& work, const RowPlan& plan, int64_t begin, int64_t end) {
-  FloatPlaneReader<T> reader(work.self);
-  RowPool rows(work, plan);
-  std::vector<float> values(static_cast<size_t>(work.out.plane_size() + simd::kMostLanes));
-  std::vector<int32_t> indices(values.size());
+  PlaneReader<T> reader(work.self);
+  RowPool<T> pool(work, plan, VectorPool(T{}));
   for (int64_t plane = begin; plane < end; ++plane) {
-    const float* data = reader.Read(plane);
-    simd::Maxima next = {values.data(), indices.data()};
-    for (const Span& d : work.axes[0].spans) {
-      for (const Span& h : work.axes[1].spans) {
-        rows.Pool(data, d, h, next);
-        next = {next.values + work.out.dims[2], next.indices + work.out.dims[2]};
-      }
-    }
-    WriteRounded<T>(values.data(), work.out, plane);
-    WriteIndices<Index>(indices.data(), work.indices, plane);
+    pool.Pool(reader.Read(plane));
+    WriteRounded<T>(pool.values(), work.out, plane);
+    WriteIndices<Index>(pool.indices(), work.indices, plane);
   }
-}
-
-// None where planes have to be worked on by elements.
-std::optional<RowPlan> PlanOf(const MaxPool& work) {
-  const bool fits = work.self.plane_size() <= std::numeric_limits<int32_t>::max();
-  if (!fits || simd::Vectors().pool_row == nullptr) return std::nullopt;
-  return RowPlan::Of(work.axes[2], work.self.dims[2]);
 }
 
 template <typename T, typename Index>
 void PoolPlanes(const MaxPool& work) {
-  const std::optional<RowPlan> plan = PlanOf(work);
+  const bool by_rows = VectorPool(T{}) != nullptr && work.self.plane_size() <= std::numeric_limits<int32_t>::max();
+  const std::optional<RowPlan> plan = by_rows ? RowPlan::Of(work.axes[2], work.self.dims[2]) : std::nullopt;
   const int64_t cost = work.self.plane_size() + work.out.plane_size();
   ForRanges(work.self.count(), cost, [&](int64_t begin, int64_t end) {
     if (plan) return PoolByRows<T, Index>(work, *plan, begin, end);

@@ -74,10 +74,10 @@ void RowPlan::TakeTable(const AxisSpans& axis, int64_t taps) {
   columns_size_ = WholeVectors(width_) + 2 * kMostLanes;
   for (int64_t tap = 0; tap < taps; ++tap) {
     offsets_.push_back(tap * pitch_);
-    source_.resize(static_cast<size_t>(tap * pitch_), static_cast<int32_t>(width_));
     for (const Span& span : axis.spans) {
       source_.push_back(static_cast<int32_t>(span.first + std::min(tap, span.count - 1) * axis.step));
     }
+    source_.resize(static_cast<size_t>((tap + 1) * pitch_), static_cast<int32_t>(width_));
   }
   arranged_size_ = taps * pitch_;
 }
@@ -87,7 +87,8 @@ simd::RowWindows RowPlan::windows() const {
           width_,
           padding_,
           pitch_,
-          static_cast<int64_t>(source_.size()),
+          columns_size_,
+          arranged_size_,
           source_.data(),
           static_cast<int64_t>(offsets_.size()),
           offsets_.data(),

@@ -18,10 +18,6 @@ class RowPlan {
 
   simd::RowWindows windows() const;
 
-  // Elements of the arrays that the windows are worked on in.
-  int64_t columns_size() const { return columns_size_; }
-  int64_t arranged_size() const { return arranged_size_; }
-
  private:
   RowPlan(int64_t width, int64_t count) : width_(width), count_(count) {}
 

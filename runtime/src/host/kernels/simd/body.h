@@ -2,6 +2,11 @@
 // Nothing here may be shared with the rest of the library, which runs on other processors: no function is seen outside
 // of the file that includes this, and none of the C++ library is called.
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "host/kernels/half.h"
 #include "host/kernels/simd/operations.h"
 
 namespace poolgrad::host::simd {
@@ -10,37 +15,55 @@ namespace {
 constexpr int64_t kLanes = POOLGRAD_LANES;
 static_assert(kMostLanes % kLanes == 0);
 
-typedef float Floats __attribute__((vector_size(kLanes * 4)));
-typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
+#include "host/kernels/simd/half_vectors.h"
 
-template <typename Half>
-void Widen(const Half* __restrict from, int64_t count, float* __restrict to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = ToFloat(from[i]);
+// Bytes that are asked for ahead of their use: rows of windows jump between the rows of the plane, which no processor
+// foresees.
+constexpr int64_t kAhead = 4096;
+
+// 0, 1, 2, ...
+constexpr int32_t kLaneNumbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static_assert(sizeof(kLaneNumbers) == kMostLanes * sizeof(int32_t));
+
+// What is left after whole vectors goes through one of its own.
+template <typename T>
+void LoadSome(const T* from, int64_t count, Floats& to) {
+  T some[kLanes] = {};
+  __builtin_memcpy(some, from, static_cast<size_t>(count) * sizeof(T));
+  LoadFloats(some, to);
 }
 
 template <typename Half>
-void Round(const float* __restrict from, int64_t count, Half* __restrict to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = FromFloat<Half>(from[i]);
+void Widen(const Half* from, int64_t count, float* to) {
+  Floats floats;
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    LoadFloats(from + i, floats);
+    Store(floats, to + i);
+  }
+  if (i == count) return;
+  LoadSome(from + i, count - i, floats);
+  __builtin_memcpy(to + i, &floats, static_cast<size_t>(count - i) * sizeof(float));
+}
+
+template <typename Half>
+void Round(const float* from, int64_t count, Half* to) {
+  Floats floats;
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    Load(from + i, floats);
+    StoreFloats(floats, to + i);
+  }
+  if (i == count) return;
+  LoadSome(from + i, count - i, floats);
+  Half some[kLanes];
+  StoreFloats(floats, some);
+  __builtin_memcpy(to + i, some, static_cast<size_t>(count - i) * sizeof(Half));
 }
 
 void WidenIndices(const int32_t* __restrict from, int64_t count, int64_t* __restrict to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
-
-template <typename Vector, typename Element>
-void Load(const Element* from, Vector& to) {
-  __builtin_memcpy(&to, from, sizeof(to));
-}
-
-template <typename Vector, typename Element>
-void Store(const Vector& from, Element* to) {
-  __builtin_memcpy(to, &from, sizeof(from));
-}
-
-constexpr int64_t kAhead = 1024;
-// 0, 1, 2, ...
-constexpr int32_t kLaneNumbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-static_assert(sizeof(kLaneNumbers) == kMostLanes * sizeof(int32_t));
 
 bool Any(const Ints& mask) {
   int32_t any = 0;
@@ -50,66 +73,64 @@ bool Any(const Ints& mask) {
 
 // The maxima of each of kLanes columns from `column` on. Returns a mask of the columns with a NaN.
 template <typename LoadElements>
-Ints PoolColumns(const int64_t* rows, int64_t row_count, int64_t column, const LoadElements& load, const Maxima& to) {
+Ints PoolSomeColumns(const Rows& rows, int64_t column, const LoadElements& load, const Maxima& to) {
   Floats best;
-  load(rows[0] + column, best);
-  Ints best_row = Ints{} + static_cast<int32_t>(rows[0]);
+  load(rows.begins[0] + column, best);
+  Ints best_row = Ints{} + static_cast<int32_t>(rows.begins[0]);
   Ints nan = best != best;
-  for (int64_t row = 1; row < row_count; ++row) {
+  for (int64_t row = 1; row < rows.count; ++row) {
     Floats values;
-    load(rows[row] + column, values);
+    load(rows.begins[row] + column, values);
     const Ints greater = values > best;
-    best_row = greater ? Ints{} + static_cast<int32_t>(rows[row]) : best_row;
+    best_row = greater ? Ints{} + static_cast<int32_t>(rows.begins[row]) : best_row;
     best = greater ? values : best;
     nan |= values != values;
   }
   Ints lanes;
   Load(kLaneNumbers, lanes);
-  Store(best, to.values);
-  Store(best_row + static_cast<int32_t>(column) + lanes, to.indices);
+  Store(best, to.values + column);
+  Store(best_row + static_cast<int32_t>(column) + lanes, to.indices + column);
   return nan;
 }
 
-// The maxima of all columns of a row. Returns whether there is a NaN.
-bool PoolAllColumns(const FloatPlane& plane, const int64_t* rows, int64_t row_count, int64_t width, const Maxima& to) {
+// The maxima of all columns of the rows, and the padding behind them. Returns whether there is a NaN.
+template <typename T>
+bool PoolColumns(const Plane<T>& plane, const Rows& rows, int64_t width, const Maxima& to) {
   const auto load = [&](int64_t first, Floats& values) {
-    __builtin_prefetch(plane.data + first + kAhead);
-    Load(plane.data + first, values);
+    __builtin_prefetch(plane.data + first + kAhead / sizeof(T));
+    LoadFloats(plane.data + first, values);
   };
   const auto load_readable = [&](int64_t first, Floats& values) {
-    values = Floats{};
     const int64_t left = plane.readable - first;
-    __builtin_memcpy(&values, plane.data + first, static_cast<size_t>(left < kLanes ? left : kLanes) * sizeof(float));
+    LoadSome(plane.data + first, left < kLanes ? left : kLanes, values);
   };
-  const int64_t last_row = rows[row_count - 1];
+  const int64_t last_row = rows.begins[rows.count - 1];
   Ints nan = {};
   int64_t column = 0;
   for (; column < width && last_row + column + kLanes <= plane.readable; column += kLanes) {
-    nan |= PoolColumns(rows, row_count, column, load, {to.values + column, to.indices + column});
+    nan |= PoolSomeColumns(rows, column, load, to);
   }
-  if (column < width) nan |= PoolColumns(rows, row_count, column, load_readable, {to.values + column, to.indices + column});
+  if (column < width) nan |= PoolSomeColumns(rows, column, load_readable, to);
+  Store(Floats{} - __builtin_inff(), to.values + width);
+  Store(Ints{} + kNoIndex, to.indices + width);
   return Any(nan);
 }
 
-void SplitEvenOdd(const Maxima& columns, int64_t pitch, const Maxima& to) {
-  const float* __restrict values = columns.values;
-  float* __restrict even_values = to.values;
-  float* __restrict odd_values = to.values + pitch;
+template <typename T>
+void SplitEvenOdd(const T* __restrict from, int64_t pitch, T* __restrict even, T* __restrict odd) {
   for (int64_t i = 0; i < pitch; ++i) {
-    even_values[i] = values[2 * i];
-    odd_values[i] = values[2 * i + 1];
-  }
-  const int32_t* __restrict indices = columns.indices;
-  int32_t* __restrict even_indices = to.indices;
-  int32_t* __restrict odd_indices = to.indices + pitch;
-  for (int64_t i = 0; i < pitch; ++i) {
-    even_indices[i] = indices[2 * i];
-    odd_indices[i] = indices[2 * i + 1];
+    even[i] = from[2 * i];
+    odd[i] = from[2 * i + 1];
   }
 }
 
-void ArrangeByTable(const Maxima& columns, const RowWindows& windows, const Maxima& to) {
-  for (int64_t i = 0; i < windows.source_size; ++i) {
+void Arrange(const RowWindows& windows, const Maxima& columns, const Maxima& to) {
+  if (windows.arrangement == Arrangement::kEvenOdd) {
+    SplitEvenOdd(columns.values, windows.pitch, to.values, to.values + windows.pitch);
+    SplitEvenOdd(columns.indices, windows.pitch, to.indices, to.indices + windows.pitch);
+    return;
+  }
+  for (int64_t i = 0; i < windows.arranged_size; ++i) {
     to.values[i] = columns.values[windows.source[i]];
     to.indices[i] = columns.indices[windows.source[i]];
   }
@@ -135,29 +156,29 @@ void PoolWindows(const RowWindows& windows, const Maxima& arranged, const Maxima
   }
 }
 
-bool PoolRow(const RowWindows& windows, const FloatPlane& plane, const int64_t* rows, int64_t row_count,
-             const Maxima& columns, const Maxima& arranged, const Maxima& maxima) {
-  const Maxima row = {columns.values + windows.padding, columns.indices + windows.padding};
-  if (PoolAllColumns(plane, rows, row_count, windows.width, row)) return false;
-  for (int64_t i = 0; i < kLanes; ++i) {
-    row.values[windows.width + i] = -__builtin_inff();
-    row.indices[windows.width + i] = kNoIndex;
+Maxima From(const Maxima& maxima, int64_t element) { return {maxima.values + element, maxima.indices + element}; }
+
+template <typename T>
+uint32_t Pool(const RowWindows& windows, const Plane<T>& plane, const Rows* rows, int64_t count, const Maxima& columns,
+              const Maxima& arranged, const Maxima& maxima) {
+  uint32_t nan = 0;
+  for (int64_t row = 0; row < count; ++row) {
+    const Maxima of_row = From(columns, row * windows.columns_size + windows.padding);
+    nan |= uint32_t{PoolColumns(plane, rows[row], windows.width, of_row)} << row;
   }
-  if (windows.arrangement == Arrangement::kAsTheyAre) {
-    PoolWindows(windows, columns, maxima);
-    return true;
+  const bool as_they_are = windows.arrangement == Arrangement::kAsTheyAre;
+  for (int64_t row = 0; row < count && !as_they_are; ++row) {
+    Arrange(windows, From(columns, row * windows.columns_size), From(arranged, row * windows.arranged_size));
   }
-  if (windows.arrangement == Arrangement::kEvenOdd) {
-    SplitEvenOdd(columns, windows.pitch, arranged);
-  } else {
-    ArrangeByTable(columns, windows, arranged);
+  for (int64_t row = 0; row < count; ++row) {
+    const Maxima& from = as_they_are ? From(columns, row * windows.columns_size) : From(arranged, row * windows.arranged_size);
+    PoolWindows(windows, from, From(maxima, row * windows.count));
   }
-  PoolWindows(windows, arranged, maxima);
-  return true;
+  return nan;
 }
 
-constexpr Operations kOperations = {Widen<Float16>, Widen<BFloat16>, Round<Float16>,
-                                    Round<BFloat16>, WidenIndices,    PoolRow};
+constexpr Operations kOperations = {Widen<Float16>, Widen<BFloat16>, Round<Float16>, Round<BFloat16>, WidenIndices,
+                                    Pool<float>,    Pool<Float16>,   Pool<BFloat16>};
 
 }  // namespace
 }  // namespace poolgrad::host::simd

@@ -10,7 +10,7 @@ namespace {
 bool Always() { return true; }
 
 #ifdef POOLGRAD_X86_VECTORS
-bool HasAvx2() { return __builtin_cpu_supports("avx2") != 0; }
+bool HasAvx2() { return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0; }
 
 bool HasAvx512() {
   return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&

@@ -26,7 +26,7 @@ struct RowWindows {
   int64_t width;    // of a row
   int64_t padding;  // in front of it
   int64_t pitch;    // a multiple of kMostLanes
-  int64_t source_size;
+  int64_t columns_size, arranged_size;
   const int32_t* source;
   int64_t taps;
   const int64_t* offsets;
@@ -40,10 +40,29 @@ struct Maxima {
 };
 
 // A plane in row-major order; elements up to `readable` may be read.
-struct FloatPlane {
-  const float* data;
+template <typename T>
+struct Plane {
+  const T* data;
   int64_t readable;
 };
+
+// The rows of a plane that a row of windows reaches, by the elements that they begin at, in ascending order.
+struct Rows {
+  const int64_t* begins;
+  int64_t count;
+};
+
+// So many rows of windows are worked on together: what one step writes has left the processor's store buffer before the
+// next reads it.
+constexpr int64_t kMostRows = 8;
+
+// For the `count` rows of windows `rows`, at most kMostRows: the maxima, of equal values the first in row-major order,
+// those of a row windows.count behind those of the row before. Returns a mask of the rows of windows that reach a NaN,
+// whose maxima are not those. `columns` and `arranged` are for its use: kMostRows times what a row takes, and columns
+// hold -inf and kNoIndex before the first call.
+template <typename T>
+using PoolRows = uint32_t (*)(const RowWindows& windows, const Plane<T>& plane, const Rows* rows, int64_t count,
+                              const Maxima& columns, const Maxima& arranged, const Maxima& maxima);
 
 struct Operations {
   void (*widen_float16)(const Float16* from, int64_t count, float* to);
@@ -52,15 +71,13 @@ struct Operations {
   void (*round_bfloat16)(const float* from, int64_t count, BFloat16* to);
   void (*widen_indices)(const int32_t* from, int64_t count, int64_t* to);
 
-  // The maxima of a row of windows over the plane's rows that begin at the elements `rows`, in ascending order; of equal
-  // values the first in row-major order. Returns false if a NaN was met, and the maxima are then none. `columns` and
-  // `arranged` are for its use, and hold what kNoMaximum says before the first row. Null where only elements are
-  // worked on one after another.
-  bool (*pool_row)(const RowWindows& windows, const FloatPlane& plane, const int64_t* rows, int64_t row_count,
-                   const Maxima& columns, const Maxima& arranged, const Maxima& maxima);
+  // Null where elements are looked at one after another.
+  PoolRows<float> pool_float;
+  PoolRows<Float16> pool_float16;
+  PoolRows<BFloat16> pool_bfloat16;
 };
 
-// Less than every other value and, at its index, last among equal ones.
+// Of padding, whose value is -inf: behind every element that is equal.
 constexpr int32_t kNoIndex = INT32_MAX;
 
 // Those that were chosen, else the fastest that the processor has.
