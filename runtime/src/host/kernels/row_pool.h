@@ -2,7 +2,7 @@
 #ifndef POOLGRAD_HOST_KERNELS_ROW_POOL_H_
 #define POOLGRAD_HOST_KERNELS_ROW_POOL_H_
 
-#include <array>
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -24,19 +24,22 @@ class RowPool {
         values_(static_cast<size_t>(work.out.plane_size() + simd::kMostLanes)),
         column_indices_(column_values_.size(), simd::kNoIndex),
         arranged_indices_(arranged_values_.size()),
-        indices_(values_.size()) {}
+        indices_(values_.size()) {
+    ListRows();
+  }
 
   // Finds all maxima of a contiguous plane.
   void Pool(const T* plane) {
-    simd::Maxima next = {values_.data(), indices_.data()};
-    Batch batch;
-    for (const Span& d : work_.axes[0].spans) {
-      for (const Span& h : work_.axes[1].spans) {
-        Add(d, h, batch);
-        if (batch.count == simd::kMostRows) next = PoolBatch(plane, batch, next);
+    const auto count = static_cast<int64_t>(rows_.size());
+    for (int64_t first = 0; first < count; first += simd::kMostRows) {
+      const simd::Maxima maxima = {values_.data() + first * windows_.count, indices_.data() + first * windows_.count};
+      const uint32_t nan = pool_(windows_, {plane, work_.self.plane_size()}, rows_.data() + first,
+                                 std::min(simd::kMostRows, count - first), {column_values_.data(), column_indices_.data()},
+                                 {arranged_values_.data(), arranged_indices_.data()}, maxima);
+      for (int64_t row = 0; nan >> row != 0; ++row) {
+        if ((nan >> row & 1u) != 0) PoolByElements(plane, first + row);
       }
     }
-    PoolBatch(plane, batch, next);
   }
 
   // In row-major order.
@@ -44,58 +47,45 @@ class RowPool {
   const int32_t* indices() const { return indices_.data(); }
 
  private:
-  struct Batch {
-    int64_t count = 0;
-    std::array<Span, simd::kMostRows> d, h;
-  };
-
   static size_t Size(int64_t row) { return static_cast<size_t>(row * simd::kMostRows); }
 
-  void Add(const Span& d, const Span& h, Batch& batch) {
-    const int64_t width = work_.self.dims[2];
-    std::vector<int64_t>& begins = begins_[static_cast<size_t>(batch.count)];
-    begins.clear();
-    for (int64_t i = 0; i < d.count; ++i) {
-      const int64_t slice = (d.first + i * work_.axes[0].step) * work_.self.dims[1];
-      for (int64_t j = 0; j < h.count; ++j) begins.push_back((slice + h.first + j * work_.axes[1].step) * width);
-    }
-    batch.d[static_cast<size_t>(batch.count)] = d;
-    batch.h[static_cast<size_t>(batch.count++)] = h;
-  }
-
-  // Empties the batch, and returns where the maxima of the next go.
-  simd::Maxima PoolBatch(const T* plane, Batch& batch, const simd::Maxima& maxima) {
-    std::array<simd::Rows, simd::kMostRows> rows;
-    for (size_t row = 0; row < rows.size(); ++row) {
-      rows[row] = {begins_[row].data(), static_cast<int64_t>(begins_[row].size())};
-    }
-    const uint32_t nan =
-        pool_(windows_, {plane, work_.self.plane_size()}, rows.data(), batch.count,
-              {column_values_.data(), column_indices_.data()}, {arranged_values_.data(), arranged_indices_.data()}, maxima);
-    simd::Maxima next = maxima;
-    for (int64_t row = 0; row < batch.count; ++row) {
-      if ((nan >> row & 1u) != 0) {
-        PoolByElements(plane, batch.d[static_cast<size_t>(row)], batch.h[static_cast<size_t>(row)], next);
+  // Which rows of a plane each row of windows reaches.
+  void ListRows() {
+    const AxisSpans& d_axis = work_.axes[0];
+    const AxisSpans& h_axis = work_.axes[1];
+    for (const Span& d : d_axis.spans) {
+      for (const Span& h : h_axis.spans) {
+        rows_.push_back({nullptr, d.count * h.count});
+        for (int64_t i = 0; i < d.count; ++i) {
+          const int64_t slice = (d.first + i * d_axis.step) * work_.self.dims[1];
+          for (int64_t j = 0; j < h.count; ++j) begins_.push_back((slice + h.first + j * h_axis.step) * windows_.width);
+        }
       }
-      next = {next.values + windows_.count, next.indices + windows_.count};
     }
-    batch.count = 0;
-    return next;
+    const int64_t* next = begins_.data();
+    for (simd::Rows& rows : rows_) {
+      rows.begins = next;
+      next += rows.count;
+    }
   }
 
-  void PoolByElements(const T* plane, const Span& d, const Span& h, simd::Maxima maxima) const {
+  void PoolByElements(const T* plane, int64_t row) {
     const WindowMaximum maximum(work_, plane);
+    const Span& d = work_.axes[0].spans[static_cast<size_t>(row / work_.out.dims[1])];
+    const Span& h = work_.axes[1].spans[static_cast<size_t>(row % work_.out.dims[1])];
+    auto next = static_cast<size_t>(row * windows_.count);
     for (const Span& w : work_.axes[2].spans) {
       const Maximum found = maximum.Of(d, h, w);
-      *maxima.values++ = found.value;
-      *maxima.indices++ = static_cast<int32_t>(found.index);
+      values_[next] = found.value;
+      indices_[next++] = static_cast<int32_t>(found.index);
     }
   }
 
   const MaxPool& work_;
   const simd::RowWindows windows_;
   const simd::PoolRows<T> pool_;
-  std::array<std::vector<int64_t>, simd::kMostRows> begins_;  // of the rows that each row of windows reaches
+  std::vector<simd::Rows> rows_;
+  std::vector<int64_t> begins_;  // of all rows_
   std::vector<float> column_values_, arranged_values_, values_;
   std::vector<int32_t> column_indices_, arranged_indices_, indices_;
 };

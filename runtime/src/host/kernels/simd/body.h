@@ -93,9 +93,9 @@ Ints PoolSomeColumns(const Rows& rows, int64_t column, const LoadElements& load,
   return nan;
 }
 
-// The maxima of all columns of the rows, and the padding behind them. Returns whether there is a NaN.
+// The maxima of all columns of the rows, and the padding behind them. Returns a mask that is not 0 if there is a NaN.
 template <typename T>
-bool PoolColumns(const Plane<T>& plane, const Rows& rows, int64_t width, const Maxima& to) {
+Ints PoolColumns(const Plane<T>& plane, const Rows& rows, int64_t width, const Maxima& to) {
   const auto load = [&](int64_t first, Floats& values) {
     __builtin_prefetch(plane.data + first + kAhead / sizeof(T));
     LoadFloats(plane.data + first, values);
@@ -113,7 +113,7 @@ bool PoolColumns(const Plane<T>& plane, const Rows& rows, int64_t width, const M
   if (column < width) nan |= PoolSomeColumns(rows, column, load_readable, to);
   Store(Floats{} - __builtin_inff(), to.values + width);
   Store(Ints{} + kNoIndex, to.indices + width);
-  return Any(nan);
+  return nan;
 }
 
 template <typename T>
@@ -161,20 +161,25 @@ Maxima From(const Maxima& maxima, int64_t element) { return {maxima.values + ele
 template <typename T>
 uint32_t Pool(const RowWindows& windows, const Plane<T>& plane, const Rows* rows, int64_t count, const Maxima& columns,
               const Maxima& arranged, const Maxima& maxima) {
-  uint32_t nan = 0;
+  Ints nan[kMostRows];
+  Ints any_nan = {};
   for (int64_t row = 0; row < count; ++row) {
     const Maxima of_row = From(columns, row * windows.columns_size + windows.padding);
-    nan |= uint32_t{PoolColumns(plane, rows[row], windows.width, of_row)} << row;
+    nan[row] = PoolColumns(plane, rows[row], windows.width, of_row);
+    any_nan |= nan[row];
   }
   const bool as_they_are = windows.arrangement == Arrangement::kAsTheyAre;
   for (int64_t row = 0; row < count && !as_they_are; ++row) {
     Arrange(windows, From(columns, row * windows.columns_size), From(arranged, row * windows.arranged_size));
   }
   for (int64_t row = 0; row < count; ++row) {
-    const Maxima& from = as_they_are ? From(columns, row * windows.columns_size) : From(arranged, row * windows.arranged_size);
+    const Maxima from = as_they_are ? From(columns, row * windows.columns_size) : From(arranged, row * windows.arranged_size);
     PoolWindows(windows, from, From(maxima, row * windows.count));
   }
-  return nan;
+  if (!Any(any_nan)) return 0;
+  uint32_t rows_with_nan = 0;
+  for (int64_t row = 0; row < count; ++row) rows_with_nan |= uint32_t{Any(nan[row])} << row;
+  return rows_with_nan;
 }
 
 constexpr Operations kOperations = {Widen<Float16>, Widen<BFloat16>, Round<Float16>, Round<BFloat16>, WidenIndices,
