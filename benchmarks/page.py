@@ -37,6 +37,13 @@ PROCESS = """## Processes
 Starting the command, from the shell's point of view:
 """
 
+KERNELS = """## Kernels of the host library
+
+Milliseconds of pools and gradients; in brackets, times the floor. The floor is what memory alone takes: as many bytes
+read and written as the result needs, on all cores. onnxruntime's CPU provider has these for float32 alone: MaxPool with
+Indices, and ScatterElements with `add` onto zeros.
+"""
+
 
 def write_page(results: dict[str, Any], docs: Path) -> None:
     """Write the page and its plots for the results of a run."""
@@ -100,10 +107,35 @@ def _process(result: dict[str, Any], _: Path) -> str:
     return "\n".join([PROCESS, table(("command", "seconds"), rows), weights])
 
 
+def _kernels(result: dict[str, Any], _: Path) -> str:
+    names = ("libaclnn_host", "torch", "onnxruntime")
+    parts = [KERNELS]
+    for side in ("forward", "backward"):
+        rows = ((case["name"], case["dtype"], *_beside_the_floor(case[side], names)) for case in result["cases"])
+        parts += [f"### {side.capitalize()}\n", table(("pool", "type", "floor", *names), rows)]
+    pair = result["pair"]
+    own, peer = (f"{pair[who]['median'] * 1e3:.3g} ms" for who in ("own", "peer"))
+    parts.append(
+        f"Forward and backward of {pair['name']} in float32, one after the other: {own}; {peer} in onnxruntime; "
+        f"1/{1 / pair['ratio']:.1f} of it.\n"
+    )
+    return "\n".join(parts)
+
+
+def _beside_the_floor(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
+    by_name = {row["name"]: row for row in rows}
+    cells = [f"{by_name['memory']['median'] * 1e3:.2f}"]
+    for name in names:
+        row = by_name.get(name)
+        cells.append("" if row is None else f"{row['median'] * 1e3:.2f} ({row['ratio']:.1f})")
+    return cells
+
+
 _SECTIONS: dict[str, Callable[[dict[str, Any], Path], str]] = {
     "pass": _pass,
     "scaling": _scaling,
     "process": _process,
+    "kernels": _kernels,
     "overhead": overhead,
     "training_step": training_step,
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import question_kernels
 import question_overhead
 import question_pass
 import question_process
@@ -23,6 +24,7 @@ QUESTIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "pass": question_pass.measure,
     "scaling": question_scaling.measure,
     "process": question_process.measure,
+    "kernels": question_kernels.measure,
     "overhead": question_overhead.measure,
     "training_step": question_training_step.measure,
 }

@@ -121,6 +121,8 @@ CONTROL: dict[str, tuple[Any, list[Any]]] = {
     "aclnnHostFail": (c_int32, [c_char_p, c_uint64, c_int32]),
     "aclnnHostViolations": (c_char_p, []),
     "aclnnHostLiveObjects": (c_int64, [c_char_p]),
+    "aclnnHostSetVectors": (c_int32, [c_char_p]),
+    "aclnnHostSetThreads": (c_int32, [c_int64]),
     "aclnnHostReset": (None, []),
 }
 

@@ -1,10 +1,13 @@
 #include "host/control.h"
 
+#include <charconv>
 #include <cstdlib>
 #include <exception>
 
 #include "host/boundary.h"
 #include "host/injection.h"
+#include "host/kernels/parallel.h"
+#include "host/kernels/simd/operations.h"
 #include "host/live.h"
 #include "host/settings.h"
 #include "host/trace.h"
@@ -13,8 +16,33 @@
 namespace poolgrad::host {
 namespace {
 
+Status SetVectors(const char* name) {
+  if (simd::ChooseVectors(name)) return {};
+  return Fail(ACL_ERROR_INVALID_PARAM, "there are no kernels here for vectors \"", name, '"');
+}
+
+Status SetThreads(int64_t count) {
+  if (count < 0) return Fail(ACL_ERROR_INVALID_PARAM, "kernels cannot run on ", count, " threads");
+  LimitThreads(count);
+  return {};
+}
+
+Status ReadThreads(std::string_view text) {
+  int64_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, count);
+  if (error == std::errc() && stopped == end) return SetThreads(count);
+  return Fail(ACL_ERROR_INVALID_PARAM, "ACLNN_HOST_THREADS is \"", text, "\", which is no number of threads");
+}
+
 // What the environment asks for, from the loading of the library on.
 Status ReadEnvironment() {
+  if (const char* vectors = std::getenv("ACLNN_HOST_VECTORS"); vectors != nullptr) {
+    if (Status status = SetVectors(vectors); !status.ok()) return status;
+  }
+  if (const char* threads = std::getenv("ACLNN_HOST_THREADS"); threads != nullptr && *threads != '\0') {
+    if (Status status = ReadThreads(threads); !status.ok()) return status;
+  }
   if (const char* path = std::getenv("ACLNN_HOST_TRACE"); path != nullptr && *path != '\0') {
     if (Status status = TraceToFile(path); !status.ok()) return status;
   }
@@ -88,6 +116,15 @@ int64_t aclnnHostLiveObjects(const char* kind) {
     if (KindName(known) == std::string_view(kind)) return LiveCount(known);
   }
   return -1;
+}
+
+int32_t aclnnHostSetVectors(const char* name) {
+  const auto body = [&] { return SetVectors(name != nullptr ? name : ""); };
+  return RunGuarded(__func__, body, ACL_ERROR_BAD_ALLOC);
+}
+
+int32_t aclnnHostSetThreads(int64_t count) {
+  return RunGuarded(__func__, [&] { return SetThreads(count); }, ACL_ERROR_BAD_ALLOC);
 }
 
 void aclnnHostReset() {

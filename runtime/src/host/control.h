@@ -33,6 +33,16 @@ const char* aclnnHostViolations();
 // pinned_memory, or null for all. -1 for another kind.
 int64_t aclnnHostLiveObjects(const char* kind);
 
+// The vectors that the kernels of pools and gradients are compiled for: "avx512", "avx2", "portable", which every
+// processor has, or "scalar", by which windows are looked at element by element; "" for the widest there are. All give
+// the same bits. 100000 for what this library or this processor lacks. ACLNN_HOST_VECTORS says so at the library's
+// loading.
+int32_t aclnnHostSetVectors(const char* name);
+
+// From now on a kernel runs on at most `count` threads, the calling one among them; 0 for one on each core.
+// 100000 for a negative number. ACLNN_HOST_THREADS says so at the library's loading.
+int32_t aclnnHostSetThreads(int64_t count);
+
 // Forgets trace, violations and failures to come. Objects stay.
 void aclnnHostReset();
 

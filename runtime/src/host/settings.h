@@ -1,4 +1,5 @@
-// What the environment asks of the library when it is loaded: ACLNN_HOST_TRACE and ACLNN_HOST_FAIL (see control.h).
+// What the environment asks of the library when it is loaded: ACLNN_HOST_TRACE, _FAIL, _VECTORS and _THREADS (see
+// control.h).
 #ifndef POOLGRAD_HOST_SETTINGS_H_
 #define POOLGRAD_HOST_SETTINGS_H_
 

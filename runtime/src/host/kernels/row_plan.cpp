@@ -83,16 +83,9 @@ void RowPlan::TakeTable(const AxisSpans& axis, int64_t taps) {
 }
 
 simd::RowWindows RowPlan::windows() const {
-  return {arrangement_,
-          width_,
-          padding_,
-          pitch_,
-          columns_size_,
-          arranged_size_,
-          source_.data(),
-          static_cast<int64_t>(offsets_.size()),
-          offsets_.data(),
-          count_};
+  return {arrangement_,    width_,         padding_,       pitch_,
+          columns_size_,   arranged_size_, source_.data(), static_cast<int64_t>(offsets_.size()),
+          offsets_.data(), count_};
 }
 
 }  // namespace poolgrad::host

@@ -173,7 +173,8 @@ uint32_t Pool(const RowWindows& windows, const Plane<T>& plane, const Rows* rows
     Arrange(windows, From(columns, row * windows.columns_size), From(arranged, row * windows.arranged_size));
   }
   for (int64_t row = 0; row < count; ++row) {
-    const Maxima from = as_they_are ? From(columns, row * windows.columns_size) : From(arranged, row * windows.arranged_size);
+    const Maxima from =
+        as_they_are ? From(columns, row * windows.columns_size) : From(arranged, row * windows.arranged_size);
     PoolWindows(windows, from, From(maxima, row * windows.count));
   }
   if (!Any(any_nan)) return 0;
@@ -182,8 +183,8 @@ uint32_t Pool(const RowWindows& windows, const Plane<T>& plane, const Rows* rows
   return rows_with_nan;
 }
 
-constexpr Operations kOperations = {Widen<Float16>, Widen<BFloat16>, Round<Float16>, Round<BFloat16>, WidenIndices,
-                                    Pool<float>,    Pool<Float16>,   Pool<BFloat16>};
+constexpr Operations kOperations = {Widen<Float16>, Widen<BFloat16>, Round<Float16>, Round<BFloat16>,
+                                    WidenIndices,   Pool<float>,     Pool<Float16>,  Pool<BFloat16>};
 
 }  // namespace
 }  // namespace poolgrad::host::simd

@@ -5,7 +5,13 @@
 namespace poolgrad::host::simd {
 
 const Operations kPortable = kOperations;
-const Operations kScalar = {kOperations.widen_float16,  kOperations.widen_bfloat16, kOperations.round_float16,
-                            kOperations.round_bfloat16, kOperations.widen_indices,  nullptr, nullptr, nullptr};
+const Operations kScalar = {kOperations.widen_float16,
+                            kOperations.widen_bfloat16,
+                            kOperations.round_float16,
+                            kOperations.round_bfloat16,
+                            kOperations.widen_indices,
+                            nullptr,
+                            nullptr,
+                            nullptr};
 
 }  // namespace poolgrad::host::simd

@@ -1,0 +1,76 @@
+"""Calls of libaclnn_host as often as wanted: planned once, by CANN's C ABI, on the memory of torch's tensors."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from ctypes import byref, c_bool, c_int32, c_int64, c_uint64, c_void_p
+from functools import partial
+from typing import Any
+
+from pool_cases import PoolCase
+
+DTYPES = {"torch.float32": 0, "torch.float16": 1, "torch.int32": 3, "torch.int64": 9, "torch.bfloat16": 27}
+NCHW = 0
+FORWARD = {2: "aclnnMaxPool2dWithIndices", 3: "aclnnMaxPool3dWithArgmax"}
+
+
+class HostCalls:
+    """The library at a path, with its device current on this thread. A call keeps the tensors that it works on."""
+
+    def __init__(self, path: str) -> None:
+        self._c = ctypes.CDLL(path)
+        for create in (self._c.aclCreateTensor, self._c.aclCreateIntArray):
+            create.restype = c_void_p
+        self._c.aclGetRecentErrMsg.restype = ctypes.c_char_p
+        self._check(self._c.aclInit(None))
+        self._check(self._c.aclrtSetDevice(c_int32(0)))
+
+    def forward(self, case: PoolCase, x: Any, y: Any, indices: Any) -> Callable[[], None]:
+        """A call that pools x into y and indices."""
+        kept = (x, y, indices)
+        self_, out, places = map(self._tensor, kept)
+        if case.counts:
+            arguments = [self_, self._list(case.counts), out, places]
+            return self._planned(f"aclnnAdaptiveMaxPool{case.axes}d", arguments, kept)
+        return self._planned(FORWARD[case.axes], [self_, *self._windows(case), out, places], kept)
+
+    def backward(self, case: PoolCase, dy: Any, indices: Any, dx: Any) -> Callable[[], None]:
+        """A call that adds dy into dx at the indices."""
+        kept = (dy, dx, indices, dx)
+        grad, self_, places, result = map(self._tensor, kept)
+        if case.counts:
+            return self._planned(f"aclnnAdaptiveMaxPool{case.axes}dBackward", [grad, self_, places, result], kept)
+        arguments = [grad, self_, places, *self._windows(case), result]
+        return self._planned(f"{FORWARD[case.axes]}Backward", arguments, kept)
+
+    def _windows(self, case: PoolCase) -> list[Any]:
+        ones = (1,) * case.axes
+        return [*map(self._list, (case.kernel, case.stride, case.padding, ones)), c_bool(False)]
+
+    def _planned(self, function: str, arguments: list[Any], kept: object) -> Callable[[], None]:
+        size, executor = c_uint64(), c_void_p()
+        self._check(getattr(self._c, f"{function}GetWorkspaceSize")(*arguments, byref(size), byref(executor)))
+        self._check(self._c.aclSetAclOpExecutorRepeatable(executor))
+        return partial(self._run, getattr(self._c, function), executor, kept)
+
+    def _run(self, function: Any, executor: c_void_p, _kept: object) -> None:
+        self._check(function(None, c_uint64(0), executor, None))
+
+    def _tensor(self, tensor: Any) -> c_void_p:
+        dims = _int64s(tensor.shape)
+        rank, address = c_uint64(tensor.dim()), c_void_p(tensor.data_ptr())
+        dtype = c_int32(DTYPES[str(tensor.dtype)])
+        handle = self._c.aclCreateTensor(dims, rank, dtype, None, c_int64(0), c_int32(NCHW), dims, rank, address)
+        return c_void_p(handle)
+
+    def _list(self, values: Sequence[int]) -> c_void_p:
+        return c_void_p(self._c.aclCreateIntArray(_int64s(values), c_uint64(len(values))))
+
+    def _check(self, code: int) -> None:
+        if code != 0:
+            raise RuntimeError(f"libaclnn_host: {code}: {self._c.aclGetRecentErrMsg()}")
+
+
+def _int64s(values: Sequence[int]) -> Any:
+    return (c_int64 * len(values))(*values)

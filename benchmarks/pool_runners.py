@@ -1,0 +1,129 @@
+"""Who pools and who takes gradients: the host library, torch and onnxruntime, on the same values in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from host_calls import HostCalls
+from memory_floor import memory_floor
+from onnx import TensorProto, helper
+from pool_cases import PoolCase
+
+Variants = dict[str, Callable[[], object]]
+OWN, FLOOR, TORCH, ORT = "libaclnn_host", "memory", "torch", "onnxruntime"
+PLANE_INDICES = {True: torch.int64, False: torch.int32}
+"""The indices that the library gives, by whether the pool is AdaptiveMaxPool2d, which knows no other."""
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What all runners are given: x, the shape of y, the positions of the maxima in their planes, and dy."""
+
+    case: PoolCase
+    x: Any
+    y: Any
+    places: Any
+    dy: Any
+
+    @classmethod
+    def drawn(cls, case: PoolCase, dtype: str) -> Operands:
+        """Normally distributed values; torch says where the maxima are."""
+        seeded = torch.Generator().manual_seed(0)
+        x = torch.randn(case.shape, generator=seeded).to(getattr(torch, dtype))
+        y, places = _torch_pool(case)(x)
+        return cls(case, x, y, places, torch.randn(y.shape, generator=seeded).to(x.dtype))
+
+
+def forward_runners(host: HostCalls, operands: Operands) -> Variants:
+    """Pools with indices; the library's result is checked against torch's."""
+    case, x = operands.case, operands.x
+    y, indices = torch.zeros_like(operands.y), torch.zeros_like(operands.places, dtype=_index_type(case))
+    own, pool = host.forward(case, x, y, indices), _torch_pool(case)
+    own()
+    if not (torch.equal(y, operands.y) and torch.equal(indices.long(), operands.places)):
+        raise AssertionError(f"{case.name}: libaclnn_host and torch differ")
+    runners: Variants = {FLOOR: memory_floor(x.nbytes, y.nbytes + indices.nbytes), OWN: own, TORCH: lambda: pool(x)}
+    if x.dtype == torch.float32 and not case.counts:
+        runners[ORT] = _ort_runner(_pool_model(case), {"x": x.numpy()})
+    return runners
+
+
+def backward_runners(host: HostCalls, operands: Operands) -> Variants:
+    """Gradients from indices; onnxruntime's is the scatter onto zeros that exporters write."""
+    case, x, dy = operands.case, operands.x, operands.dy
+    indices, dx = operands.places.to(_index_type(case)), torch.zeros_like(x)
+    runners: Variants = {
+        FLOOR: memory_floor(dy.nbytes + indices.nbytes, dx.nbytes),
+        OWN: host.backward(case, dy, indices, dx),
+        TORCH: _torch_gradient(operands),
+    }
+    if x.dtype == torch.float32:
+        planes = case.shape[0] * case.shape[1]
+        feeds = {"zeros": torch.zeros_like(x), "indices": operands.places, "dy": dy}
+        flat = {name: value.reshape(planes, -1).numpy() for name, value in feeds.items()}
+        runners[ORT] = _ort_runner(_scatter_model(flat), flat)
+    return runners
+
+
+def _index_type(case: PoolCase) -> Any:
+    return PLANE_INDICES[bool(case.counts) and case.axes == 2]
+
+
+def _torch_pool(case: PoolCase) -> Callable[[Any], Any]:
+    functional = torch.nn.functional
+    if case.counts:
+        adaptive = getattr(functional, f"adaptive_max_pool{case.axes}d")
+        return lambda x: adaptive(x, case.counts, return_indices=True)
+    pool = getattr(functional, f"max_pool{case.axes}d")
+    return lambda x: pool(x, case.kernel, case.stride, case.padding, return_indices=True)
+
+
+def _torch_gradient(operands: Operands) -> Callable[[], object]:
+    case, given = operands.case, (operands.dy, operands.x)
+    if case.counts:
+        adaptive = getattr(torch.ops.aten, f"adaptive_max_pool{case.axes}d_backward")
+        return lambda: adaptive(*given, operands.places)
+    gradient = getattr(torch.ops.aten, f"max_pool{case.axes}d_with_indices_backward")
+    windows = (case.kernel, case.stride, case.padding, [1] * case.axes, False)
+    return lambda: gradient(*given, *windows, operands.places)
+
+
+def _pool_model(case: PoolCase) -> onnx.ModelProto:
+    windows = {"kernel_shape": case.kernel, "strides": case.stride, "pads": case.padding * 2}
+    node = helper.make_node("MaxPool", ["x"], ["y", "indices"], **windows)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, case.shape)
+    return _model(node, [x], {"y": TensorProto.FLOAT, "indices": TensorProto.INT64})
+
+
+def _scatter_model(feeds: Mapping[str, np.ndarray[Any, Any]]) -> onnx.ModelProto:
+    node = helper.make_node("ScatterElements", list(feeds), ["dx"], axis=1, reduction="add")
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in feeds.items()
+    ]
+    return _model(node, inputs, {"dx": TensorProto.FLOAT})
+
+
+def _model(node: onnx.NodeProto, inputs: list[onnx.ValueInfoProto], outputs: Mapping[str, int]) -> onnx.ModelProto:
+    named = [helper.make_tensor_value_info(name, element, None) for name, element in outputs.items()]
+    graph = helper.make_graph([node], "one_node", inputs, named)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def _ort_runner(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray[Any, Any]]) -> Callable[[], object]:
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or it takes the cores from the others
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(value) for name, value in feeds.items()}
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+    for output in session.get_outputs():
+        binding.bind_output(output.name)
+    return lambda: session.run_with_iobinding(binding)

@@ -1,0 +1,38 @@
+"""The page's section on kernels, from results by hand; and the names of what is measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from page import write_page
+from pool_cases import CASES, STEM
+
+
+def row(name: str, milliseconds: float, ratio: float) -> dict[str, Any]:
+    seconds = milliseconds / 1e3
+    return {"name": name, "median": seconds, "low": seconds, "high": seconds, "rounds": 3, "ratio": ratio}
+
+
+def test_section(tmp_path: Path) -> None:
+    forward = [row("memory", 1.5, 1), row("libaclnn_host", 3, 2.04), row("torch", 90, 60), row("onnxruntime", 12, 8)]
+    half = [row("memory", 0.75, 1), row("libaclnn_host", 2, 2.7), row("torch", 80, 110)]
+    cases = [
+        {"name": "stem", "dtype": "float32", "forward": forward, "backward": forward},
+        {"name": "stem", "dtype": "float16", "forward": half, "backward": half},
+    ]
+    pair = {"name": "stem", "own": row("", 5, 0), "peer": row("", 50, 0), "ratio": 0.1}
+    (tmp_path / "benchmarks").mkdir()
+    write_page({"machine": {}, "kernels": {"cases": cases, "pair": pair}}, tmp_path)
+    page = (tmp_path / "benchmarks.md").read_text(encoding="utf-8")
+    assert "| stem | float32 | 1.50 | 3.00 (2.0) | 90.00 (60.0) | 12.00 (8.0) |" in page
+    assert "| stem | float16 | 0.75 | 2.00 (2.7) | 80.00 (110.0) |  |" in page
+    assert "5 ms; 50 ms in onnxruntime; 1/10.0 of it." in page
+    assert page.index("### Forward") < page.index("### Backward")
+
+
+def test_names_tell_cases_apart() -> None:
+    assert STEM.name == "8×64×112×112, k 3, s 2, p 1"
+    names = [case.name for case in CASES]
+    assert names[2] == "2×64×16×56×56, k (1, 2, 2), s (1, 2, 2)"
+    assert len(set(names)) == len(names)

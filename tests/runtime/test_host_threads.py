@@ -1,0 +1,102 @@
+"""libaclnn_host: the team of threads that kernels share: under a limit, from many threads, in a forked child."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from aclnn_ctypes import POOL_2D, Aclnn, Backward, current_device
+from ep_process import run_python
+from oracles import assert_same_bits
+
+INVALID = 100000
+
+
+@pytest.fixture
+def aclnn() -> Iterator[Aclnn]:
+    with current_device() as library:
+        yield library
+        assert library.c.aclnnHostSetThreads(0) == 0
+
+
+def check_gradient(aclnn: Aclnn, seed: int) -> None:
+    """A gradient that is worth all threads: each element of dy goes to the first element of its window."""
+    grad = np.random.default_rng(seed).standard_normal((4, 8, 64, 64), np.float32)
+    places = np.arange(128 * 128, dtype=np.int32).reshape(128, 128)[::2, ::2]
+    indices = np.ascontiguousarray(np.broadcast_to(places, grad.shape))
+    dx = np.full((4, 8, 128, 128), 7, np.float32)
+    assert aclnn.run(POOL_2D, Backward.of(grad, dx.copy(), indices, dx, kernel_size=[2])) == 0, aclnn.message()
+    expected = np.zeros_like(dx)
+    expected[:, :, ::2, ::2] = grad
+    assert_same_bits(dx, expected)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 0])
+def test_limits(aclnn: Aclnn, count: int) -> None:
+    assert aclnn.c.aclnnHostSetThreads(count) == 0
+    check_gradient(aclnn, count)
+
+
+def test_limit_below_zero(aclnn: Aclnn) -> None:
+    assert aclnn.c.aclnnHostSetThreads(-1) == INVALID
+    assert "-1 threads" in (aclnn.message() or "")
+
+
+def test_calls_at_the_same_time(aclnn: Aclnn) -> None:
+    """One has the team, the others work alone."""
+    assert aclnn.c.aclnnHostSetThreads(3) == 0
+
+    def work(seed: int) -> None:
+        assert aclnn.c.aclrtSetDevice(0) == 0
+        for number in range(4):
+            check_gradient(aclnn, seed + number)
+
+    with ThreadPoolExecutor(4) as threads:
+        for future in [threads.submit(work, seed) for seed in range(4)]:
+            future.result()
+
+
+_THREADS = """
+import os
+from pathlib import Path
+from aclnn_ctypes import current_device
+from test_host_threads import check_gradient
+
+def threads():
+    return len(list(Path("/proc/self/task").iterdir()))
+
+with current_device() as aclnn:
+    assert aclnn.c.aclnnHostSetThreads(3) == 0
+    before = threads()
+    check_gradient(aclnn, 0)
+    first = threads() - before
+    check_gradient(aclnn, 1)
+    again = threads() - before
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads in /proc")
+def test_threads_stay_for_the_next_call() -> None:
+    assert run_python(_THREADS + "answer([first, again])") == [2, 2]
+
+
+_FORK = (
+    _THREADS
+    + """
+    child = os.fork()
+    if child == 0:
+        check_gradient(aclnn, 2)
+        os._exit(threads())
+    status = os.waitpid(child, 0)[1]
+    check_gradient(aclnn, 3)
+answer(os.waitstatus_to_exitcode(status))
+"""
+)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads in /proc")
+def test_a_forked_child_has_a_team_of_its_own() -> None:
+    assert run_python(_FORK) == 3

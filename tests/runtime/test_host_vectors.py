@@ -1,0 +1,151 @@
+"""libaclnn_host: kernels give the same bits on every kind of vectors, those of the definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from aclnn_ctypes import (
+    ADAPTIVE_2D,
+    ADAPTIVE_FORWARD_3D,
+    FORWARD_3D,
+    POOL_3D,
+    Aclnn,
+    Backward,
+    Forward,
+    bfloat16,
+    current_device,
+    library,
+)
+from ep_process import run_python
+from oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradient, pool_windows
+
+Array = npt.NDArray[Any]
+VALUES = [np.dtype(np.float32), np.dtype(np.float16), bfloat16]
+VECTORS = ["scalar", "portable", "avx2", "avx512"]
+INVALID = 100000
+
+
+@pytest.fixture(params=VECTORS)
+def aclnn(request: pytest.FixtureRequest) -> Iterator[Aclnn]:
+    with current_device() as chosen:
+        if chosen.c.aclnnHostSetVectors(request.param.encode()) != 0:
+            pytest.skip(f"this processor has no {request.param}")
+        yield chosen
+        assert chosen.c.aclnnHostSetVectors(b"") == 0
+
+
+def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Values of random bits, or few that tie; zeros of both signs, infinities and here and there NaN."""
+    special = np.array([0.0, -0.0, np.inf, -np.inf, 1e-45, 6e-8, 1.0, np.nan])
+    shares = np.array([3, 3, 1, 2, 1, 1, 1, rng.choice([0, 0.1])])
+    few = rng.choice(special, shape, p=shares / shares.sum()).astype(dtype)
+    if rng.random() < 0.5:
+        return few
+    bits = rng.integers(0, 2 ** (8 * dtype.itemsize), shape, dtype=f"u{dtype.itemsize}").view(dtype)
+    return np.where(np.isnan(bits.astype(np.float32)) | (rng.random(shape) < 0.1), few, bits)
+
+
+def pooled(
+    aclnn: Aclnn, api: str, x: Array, out: tuple[int, ...], index_type: Any, **lists: Any
+) -> tuple[Array, Array]:
+    y, indices = np.full(out, 7, x.dtype), np.full(out, -7, index_type)
+    assert aclnn.run(api, Forward.of(x, y, indices, **lists)) == 0, aclnn.message()
+    return y, indices
+
+
+@pytest.mark.parametrize("value_type", VALUES, ids=str)
+def test_random_windows(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
+    """Rows of up to three of the longest vectors; windows of every stride, cut at both ends."""
+    rng = np.random.default_rng(0)
+    for number in range(40):
+        sizes = [int(rng.integers(1, most)) for most in (4, 20, 50)]
+        kernel = [int(rng.integers(1, min(size, 6) + 1)) for size in sizes]
+        stride, padding = rng.integers(1, 5, 3).tolist(), [int(rng.integers(0, k // 2 + 1)) for k in kernel]
+        dilation = [int(rng.integers(1, 3)) if (k - 1) * 2 < size else 1 for k, size in zip(kernel, sizes, strict=True)]
+        ceil = bool(rng.integers(2))
+        along = zip(sizes, kernel, stride, padding, dilation, strict=True)
+        windows = [pool_windows(*axis, ceil_mode=ceil) for axis in along]
+        if not all(axis and all(axis) for axis in windows):
+            continue
+        x = drawn(rng, (2, 2, *sizes), value_type)
+        expected, argmax = ascend_pool(x, windows)
+        index_type = (np.int32, np.int64)[number % 2]
+        lists = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+        y, indices = pooled(aclnn, FORWARD_3D, x, expected.shape, index_type, ceil_mode=ceil, **lists)
+        assert_same_bits(indices, argmax.astype(index_type))
+        assert_same_bits(y, expected)
+
+
+@pytest.mark.parametrize("value_type", VALUES, ids=str)
+def test_random_adaptive_windows(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
+    """Windows of unequal lengths, and the few long ones for which there are no vectors."""
+    rng = np.random.default_rng(1)
+    counts = [(2, 7, 7), (1, 1, 1), (3, 4, 31), (1, 2, 2), *(tuple(rng.integers(1, 20, 3).tolist()) for _ in range(5))]
+    for out in counts:
+        sizes = tuple(rng.integers(1, (4, 20, 700 if out[2] == 2 else 60)).tolist())
+        x = drawn(rng, (1, 3, *sizes), value_type)
+        expected, argmax = ascend_pool(x, [adaptive_windows(*axis) for axis in zip(sizes, out, strict=True)])
+        y, indices = pooled(aclnn, ADAPTIVE_FORWARD_3D, x, expected.shape, np.int32, output_size=out)
+        assert_same_bits(indices, argmax.astype(np.int32))
+        assert_same_bits(y, expected)
+
+
+@pytest.mark.parametrize("value_type", VALUES, ids=str)
+def test_random_gradients(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
+    rng = np.random.default_rng(2)
+    for number in range(20):
+        sizes = tuple(rng.integers(1, 40, 2).tolist())
+        out = tuple(int(rng.integers(1, size + 1)) for size in sizes)
+        grad = drawn(rng, (2, 3, *out), value_type)
+        indices = rng.integers(0, sizes[0] * sizes[1], grad.shape).astype((np.int32, np.int64)[number % 2])
+        dx = np.full((2, 3, *sizes), 7, value_type)
+        assert aclnn.run(ADAPTIVE_2D, Backward.of(grad, dx.copy(), indices, dx)) == 0, aclnn.message()
+        planes = np.arange(6).reshape(2, 3, 1, 1) * (sizes[0] * sizes[1])
+        with np.errstate(all="ignore"):
+            assert_same_bits(dx, pool_gradient(dx.shape, grad, planes + indices))
+
+
+@pytest.mark.parametrize("value_type", VALUES[1:], ids=str)
+def test_every_half_is_its_own_maximum_and_gradient(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
+    """All 65,536 of them through both conversions; a NaN keeps its payload, with the quiet bit set."""
+    x = np.arange(2**16, dtype=np.uint16).view(value_type).reshape(1, 1, 1, 2**8, 2**8)
+    quiet = np.where(np.isnan(x.astype(np.float32)), 0x40 if value_type == bfloat16 else 0x200, 0)
+    y, indices = pooled(aclnn, FORWARD_3D, x, x.shape, np.int32)
+    assert_same_bits(y.view(np.uint16), x.view(np.uint16) | quiet.astype(np.uint16))
+    dx = np.full_like(x, 7)
+    assert aclnn.run(POOL_3D, Backward.of(x, x, indices, dx)) == 0, aclnn.message()
+    with np.errstate(invalid="ignore"):
+        zeros = np.where(x == 0, value_type.type(0), x)
+    assert_same_bits(dx.view(np.uint16), zeros.view(np.uint16) | quiet.astype(np.uint16))
+
+
+def test_unknown_vectors() -> None:
+    aclnn = library()
+    assert aclnn.c.aclnnHostSetVectors(b"mmx") == INVALID
+    assert 'no kernels here for vectors "mmx"' in (aclnn.message() or "")
+
+
+ENVIRONMENT = """
+from aclnn_ctypes import library
+aclnn = library()
+answer([aclnn.c.aclInit(None), aclnn.message()])
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("ACLNN_HOST_VECTORS", "portable", None),
+        ("ACLNN_HOST_VECTORS", "mmx", 'vectors "mmx"'),
+        ("ACLNN_HOST_THREADS", "3", None),
+        ("ACLNN_HOST_THREADS", "-1", "-1 threads"),
+        ("ACLNN_HOST_THREADS", "all", '"all", which is no number'),
+    ],
+)
+def test_environment(name: str, value: str, said: str | None) -> None:
+    code, message = run_python(ENVIRONMENT, **{name: value})
+    assert (code, message) == (0, None) if said is None else (code == INVALID and said in message)
