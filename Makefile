@@ -88,7 +88,7 @@ asan := address
 ubsan := undefined
 tsan := thread
 SANITIZER_OPTIONS := ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
-  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/runtime/tsan.supp:ignore_noninstrumented_modules=1:allocator_may_return_null=1
+  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/runtime/tsan.supp:ignore_noninstrumented_modules=1:allocator_may_return_null=1:die_after_fork=0
 SANITIZED_TESTS ?= tests/runtime
 
 test-asan: ## the runtime's tests with both libraries under the address sanitizer
