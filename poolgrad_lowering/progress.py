@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from poolgrad_lowering.printable import printable
+
 _WIDTH = 24
 
 
@@ -21,7 +23,7 @@ class ProgressBar:
         self.clear()
         if done < total:
             filled = "#" * (_WIDTH * done // total)
-            self._stream.write(f"[{filled:<{_WIDTH}}] {done}/{total} {name[-40:]}")
+            self._stream.write(f"[{filled:<{_WIDTH}}] {done}/{total} {printable(name[-40:])}")
         self._stream.flush()
 
     def clear(self) -> None:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from poolgrad_lowering.printable import printable
+
 _STYLES = {
     "lowered": "32",
     "written": "32",
@@ -52,11 +54,6 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         padded = [*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]]
         kinds = ["header"] * len(row) if number == 0 else row
         print("  ".join(_styled(cell, kind, sys.stdout) for cell, kind in zip(padded, kinds, strict=True)))
-
-
-def printable(text: str) -> str:
-    """The text on one line and without control characters: names of a model may hold commands to a terminal."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _styled(text: str, kind: str, stream: TextIO) -> str:

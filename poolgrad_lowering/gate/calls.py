@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import onnx
 
-from poolgrad_lowering.gate.faults import Fault, Flaw
+from poolgrad_lowering.gate.faults import Fault, Flaw, shown_path
 from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.scopes import LOCAL, Scope, canonical_domain
 
@@ -24,7 +24,7 @@ def calls_flaw(scopes: Sequence[Scope], limits: Limits) -> Flaw | None:
     try:
         order = list(TopologicalSorter({root: [f for f, _ in called] for root, called in calls.items()}).static_order())
     except CycleError as error:
-        return Flaw(Fault.RECURSION, " calls ".join(scope.path for scope in reversed(error.args[1])))
+        return Flaw(Fault.RECURSION, " calls ".join(shown_path(scope.path) for scope in reversed(error.args[1])))
     return _size_flaw(order, scopes, calls, limits)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from poolgrad_lowering.printable import printable
+
 
 class Fault(Enum):
     """What is wrong with an input; `FAULTS` says what each means and what to do."""
@@ -149,3 +151,9 @@ def shown(name: object) -> str:
     """A name out of a model, for a message: quoted, on one line, without control characters, not endless."""
     text = repr(name)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def shown_path(path: object) -> str:
+    """A path of names for a message, each part as in `shown`, but without quotes. A name may be bytes, no text."""
+    parts = printable(str(path)).split("/")
+    return "/".join(part if len(part) <= _SHOWN else f"{part[:_SHOWN]}…" for part in parts)

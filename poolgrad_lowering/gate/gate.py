@@ -15,7 +15,7 @@ from poolgrad_lowering.gate import names, tensors
 from poolgrad_lowering.gate.attributes import attribute_flaw, given_twice
 from poolgrad_lowering.gate.calls import calls_flaw
 from poolgrad_lowering.gate.external import link_flaw
-from poolgrad_lowering.gate.faults import Fault, Flaw, shown
+from poolgrad_lowering.gate.faults import Fault, Flaw, shown, shown_path
 from poolgrad_lowering.gate.imports import imports_flaw
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.gate.model import model_flaw
@@ -76,7 +76,7 @@ class Gate(Visitor):
         if self._nodes > self._limits.max_nodes:
             _turn_away(Flaw(Fault.TOO_MANY_NODES, f"it has more than {self._limits.max_nodes} nodes"), _MODEL)
         if scope.depth > self._limits.max_nesting:
-            _turn_away(Flaw(Fault.NESTING, f"it is more than {self._limits.max_nesting} levels deep"), scope.path)
+            _turn_away(Flaw(Fault.NESTING, f"it is more than {self._limits.max_nesting} levels deep"), _place(scope))
         if isinstance(scope.proto, onnx.GraphProto):
             self._open_graph(scope, scope.proto)
         else:
@@ -103,13 +103,13 @@ class Gate(Visitor):
 
     def closed(self, scope: Scope, *, backward: bool) -> None:
         """Names, operators, and whether the nodes have an order."""
-        _require(names.not_text(names.scope_names(scope)), scope.path)
+        _require(names.not_text(names.scope_names(scope)), _place(scope))
         for found in (operator_flaw(scope), names.shadowing(scope)):
             if found is not None:
                 position, flaw = found
                 _turn_away(flaw, _place(scope, position))
         if backward:
-            _require(cycle_flaw(scope), scope.path)
+            _require(cycle_flaw(scope), _place(scope))
 
     def finished(self, index: ModelIndex) -> None:
         """What only the whole model tells: makers, calls, and where links lead."""
@@ -123,18 +123,18 @@ class Gate(Visitor):
 
     def _open_graph(self, scope: Scope, graph: onnx.GraphProto) -> None:
         sparse = [tensor.values.name for tensor in graph.sparse_initializer]
-        _require(names.twice([value.name for value in graph.input]), scope.path)
-        _require(names.twice([tensor.name for tensor in graph.initializer] + sparse), scope.path)
+        _require(names.twice([value.name for value in graph.input]), _place(scope))
+        _require(names.twice([tensor.name for tensor in graph.initializer] + sparse), _place(scope))
         for stored in graph.initializer:
             self._check_tensor(scope, -1, stored.name, stored)
         for name, tensor in zip(sparse, graph.sparse_initializer, strict=True):
             self._check_sparse(scope, -1, name, tensor)
 
     def _open_function(self, scope: Scope, function: onnx.FunctionProto) -> None:
-        _require(imports_flaw(function.opset_import), scope.path)
-        _require(names.twice(function.input), scope.path)
+        _require(imports_flaw(function.opset_import), _place(scope))
+        _require(names.twice(function.input), _place(scope))
         if self.graphs_of(scope, -1, function.attribute_proto):
-            _turn_away(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), scope.path)
+            _turn_away(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), _place(scope))
 
     def _check_attribute(self, scope: Scope, position: int, attribute: AttributeProto, form: bytes) -> str:
         if (flaw := attribute_flaw(attribute)) is not None:
@@ -169,16 +169,17 @@ def _require_makers(root: Scope) -> None:
     """Nothing may be left that a root scope or what is in it reads, and nobody makes."""
     for name in root.captures():
         use = Value(root, name).uses[0]
-        where = _place(use.scope, use.position) if use.position >= 0 else f"{use.scope.path}, outputs or training"
+        where = _place(use.scope, use.position) if use.position >= 0 else f"{_place(use.scope)}, outputs or training"
         _turn_away(Flaw(Fault.UNMADE_VALUE, f"nothing makes the value {shown(name)}"), where)
 
 
-def _place(scope: Scope, position: int, held: str = "") -> str:
+def _place(scope: Scope, position: int = -1, held: str = "") -> str:
     """Where something is, for people: at a node, or (position −1) in the scope itself."""
+    path = shown_path(scope.path)
     if position < 0:
-        return f"{scope.path}, {shown(held)}" if held else scope.path
+        return f"{path}, {shown(held)}" if held else path
     node = scope.node(position)
-    place = f"{scope.path}, node {position} {shown(node.label)} ({node.proto.op_type})"
+    place = f"{path}, node {position} {shown(node.label)} ({shown_path(node.proto.op_type)})"
     return f"{place}, attribute {shown(held)}" if held else place
 
 

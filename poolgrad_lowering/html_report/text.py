@@ -10,13 +10,6 @@ MAX_NAME = 300
 _ELLIPSIS = "…"
 
 
-def printable(text: str) -> str:
-    """The text with everything that has no glyph of its own written as an escape: control and direction characters."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-
-
 def shown(text: str, limit: int = MAX_NAME) -> str:
     """The text as a page has it: printable, cut behind `limit` characters with its length told."""
     if len(text) <= limit:

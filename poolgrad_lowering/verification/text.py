@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from poolgrad_lowering.printable import printable
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, Verification
 
 
@@ -26,7 +27,11 @@ def mismatch_text(found: Mismatch) -> str:
 
 
 def failure_text(found: Verification) -> str:
-    """The first thing that is wrong, in one line; empty where nothing is."""
+    """The first thing that is wrong, in one printable line; empty where nothing is."""
+    return printable(_failure(found))
+
+
+def _failure(found: Verification) -> str:
     if site := found.first_failure:
         seed = f" (seed {found.seed})" if site.mismatch is not None else ""
         written = f"; reproducer in {site.reproducer}" if site.reproducer else ""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import onnx
 import pytest
-from bad_models import BAD, Bad, calls, nested
-from onnx import ModelProto
+from bad_models import BAD, Bad, calls, nested, replaced
+from onnx import AttributeProto, ModelProto
 from pool_graphs import parse, torch_gradient
 
 from poolgrad_lowering import Fault, InvalidModelError, Limits, inspect, lower, lower_file
@@ -111,10 +111,21 @@ def test_depth_counts_subgraphs_and_calls() -> None:
         inspect(model, limits=Limits(max_nesting=4))
 
 
+def test_the_first_flaw_of_a_node_may_come_before_that_of_its_operators_name() -> None:
+    model = parse("g (float[2] X) => (float[2] Y) { Y = LeakyRelu <alpha = 0.1> (X) }")
+    model.graph.node[0].attribute[0].type = AttributeProto.UNDEFINED
+    with pytest.raises(InvalidModelError, match=r"node 0 'Y' \(b'\\xffeakyRelu'\): attribute 'alpha' has no type"):
+        lower(replaced(model, b"LeakyRelu", b"\xffeakyRelu"))
+
+
 def test_a_name_in_a_message_is_on_one_line_and_not_endless() -> None:
-    model = parse("g (float[2] X) => (float[2] Y) { Y = Relu(nobody) }")
-    model.graph.node[0].input[0] = "\x1b[2J\n" + "x" * 10_000
+    name = "\x1b[2J\n" + "x" * 10_000
+    body = "Y = If(c) <else_branch = no () => (Z) { Z = Relu(nobody) }>"
+    model = parse(f"g (bool c, float[2] X) => (float[2] Y) {{ {body} }}")
+    inner = model.graph.node[0].attribute[0].g.node[0]
+    model.graph.node[0].name = inner.op_type = inner.input[0] = name
+    inner.domain = model.opset_import.add(domain="others", version=1).domain
     with pytest.raises(InvalidModelError) as caught:
         lower(model)
     assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 400
+    assert len(str(caught.value)) < 500

@@ -162,3 +162,19 @@ def test_the_bar_is_for_terminals() -> None:
     first, last = shown.getvalue().split("\r\033[K")[1:]
     assert first == "[######                  ] 1/4 dX"
     assert last == ""
+
+
+def test_names_that_would_command_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = (ModelProto.FromString(model.SerializeToString()) for model in (MODEL, wrong(MODEL)))
+    for model in (before, after):
+        model.graph.node[-1].name = "\x1b[2Jsite\r"
+        model.graph.input[0].doc_string = "what is said of it"
+    after.graph.input[0].doc_string = "something else"
+    after.metadata_props.add(key="\x1b[2J", value="\n")
+    main(["verify", save(tmp_path / "before.onnx", before), save(tmp_path / "after.onnx", after), "--runs", "1"])
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).replace("\n", "").isprintable()
+    bar = io.StringIO()
+    bar.isatty = lambda: True  # type: ignore[method-assign]
+    ProgressBar(bar)(0, 1, "\x1b[2Jsite\r")
+    assert r"\x1b[2Jsite\r" in bar.getvalue()
