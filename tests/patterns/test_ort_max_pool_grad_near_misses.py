@@ -66,6 +66,34 @@ NEAR_MISSES: NearMisses = {
         "'j' counts inside planes, MaxPoolGrad over the whole tensor",
         gradient(between="plane = Constant <value = int64 {108}> ()\nj = Mod (i, plane)", indices="j"),
     ),
+    "indices_with_a_table_of_other_integers": (
+        Code.PLANE_BASE,
+        "Add 'm' is not proven to give the Indices of MaxPool 'y' their plane's first index",
+        gradient(
+            between="""plane = Constant <value = int64 {108}> ()
+                j = Mod (i, plane)
+                k = Cast <to=6> (j)
+                bases = Constant <value = int32[2,3,1,1] {0, 108, 216, 324, 432, 540}> ()
+                m = Add (k, bases)""",
+            indices="m",
+        ),
+    ),
+    "indices_with_a_table_for_planes_of_any_size": (
+        Code.PLANE_BASE,
+        "Add 'k' is not proven to give the Indices of MaxPool 'y' their plane's first index",
+        gradient(
+            inputs="float[2,3,H,12] x, float[2,3,P,6] dy",
+            between="""all, every = MaxPool <kernel_shape=[1,1]> (x)
+                starts = Constant <value = int64[2] {0, 0}> ()
+                ends = Constant <value = int64[2] {1, 1}> ()
+                axes = Constant <value = int64[2] {2, 3}> ()
+                first = Slice (every, starts, ends, axes)
+                j = Sub (i, first)
+                bases = Constant <value = int64[2,3,1,1] {0, 108, 216, 324, 432, 540}> ()
+                k = Add (j, bases)""",
+            indices="k",
+        ),
+    ),
     # the forward pool
     "column_major": (
         Code.STORAGE_ORDER,

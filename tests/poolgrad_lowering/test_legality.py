@@ -144,6 +144,14 @@ def test_a_static_count_of_a_symbolic_size_is_no_proof() -> None:
     assert refused.code is Code.SYMBOLIC_CANVAS
 
 
+def test_the_other_rounding_comes_before_a_canvas() -> None:
+    """ceil drops a third window that starts in the padding, which aclnn, with a left padding of 1, would keep."""
+    planned = plan(gradient_of([Axis(2, 3, 1, 0, 1, ceil=True)], [6], [2]), A2)
+    assert isinstance(planned, Plan)
+    assert planned.canvas == ()
+    assert planned.attributes["ceil_mode"] == 0
+
+
 @pytest.mark.parametrize(("kernel", "count"), [(9, -2), (8, 0)])
 def test_a_pool_without_windows(kernel: int, count: int) -> None:
     refused = plan(gradient_of([POOL._replace(kernel=kernel)], [7], [count]), A2)
@@ -151,8 +159,9 @@ def test_a_pool_without_windows(kernel: int, count: int) -> None:
     assert refused.code is Code.OUTPUT_SIZE
 
 
-def test_a_count_that_no_rounding_gives() -> None:
-    refused = plan(gradient_of([POOL], [8], [3]), A2)
+@pytest.mark.parametrize("pool", [POOL, Axis(kernel=3, stride=2, dilation=1, begin=2, end=2, ceil=False)])
+def test_a_count_that_no_rounding_gives(pool: Axis) -> None:
+    refused = plan(gradient_of([pool], [8], [3]), A2)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.OUTPUT_SIZE
     assert "[3]" in refused.reason
