@@ -8,6 +8,11 @@ JOBS ?= $(shell nproc)
 NATIVE := CMakeLists.txt $(shell find runtime -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h' -o -name '*.map')
 PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks
 
+# The package as an installation has it, in a folder; of this tree, or of another one.
+define assemble_package
+rm -rf $(1) && mkdir -p $(1) && cp -r $(2)poolgrad_lowering $(1) && cp -r $(2)patterns $(2)runtime $(1)/poolgrad_lowering
+endef
+
 # A virtual environment without its own pip: Debian packs ensurepip apart from python3, and the system's pip can fill it.
 define make_environment
 $(PYTHON) -m venv --without-pip $(1)
@@ -15,8 +20,8 @@ $(PYTHON) -m pip --python $(1)/bin/python install --quiet --upgrade pip
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-torch test-browser test-training test-matrix test-oldest test-asan test-ubsan test-tsan fuzz \
-  check format docs bench clean
+.PHONY: help demo test test-long test-torch test-browser test-training test-matrix test-oldest test-asan test-ubsan test-tsan \
+  fuzz fuzz-bytes mutate test-determinism replay check format docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -109,18 +114,85 @@ MINUTES ?= 5
 fuzz: $(VENV)/.ready ## search for mistakes by random graphs, for MINUTES; an example that fails goes to build/fuzz
 	PYTHONPATH=tests:tests/patterns $(BIN)/python -P -m generators.fuzz --minutes $(MINUTES)
 
+# Bytes to the compiler, the verifier, the provider's checks and the host library, each for MINUTES; what breaks a
+# promise is left in build/fuzz. The corpora stay, and the next search begins with them.
+FUZZ := $(VENV)-fuzz
+FUZZ_CHECKS := models pairs provider_checks host_calls
+FUZZ_OPTIONS = -max_total_time=$$((60 * $(MINUTES))) -timeout=300 -rss_limit_mb=4096 -print_final_stats=1
+fuzz-bytes: $(FUZZ_CHECKS:%=fuzz-%) ## search for bytes that break a promise, MINUTES for each of four checks (clang for two)
+.PHONY: $(FUZZ_CHECKS:%=fuzz-%)
+fuzz-models fuzz-pairs: fuzz-%: $(VENV)/.ready $(FUZZ)/.ready
+	$(call assemble_package,build/fuzz/$*-package)
+	PYTHONPATH=tests:tests/patterns $(BIN)/python -P -m fuzz.seeds build/fuzz/corpus
+	PYTHONPATH=build/fuzz/$*-package:tests $(FUZZ)/bin/python -P -m fuzz.search $* build/fuzz/corpus/$* \
+	  -max_len=100000 $(FUZZ_OPTIONS) -artifact_prefix=build/fuzz/$*-
+
+fuzz-provider_checks fuzz-host_calls: fuzz-%: build/fuzz/bin/%
+	mkdir -p build/fuzz/corpus/$*
+	$< build/fuzz/corpus/$* -max_len=512 $(FUZZ_OPTIONS) -artifact_prefix=build/fuzz/$*-
+
+FUZZ_CXX := clang++ -std=c++17 -g -O1 -Wall -Wextra -Werror -fsanitize=fuzzer,address,undefined \
+  -fno-sanitize-recover=all -Iruntime/src -Itests/fuzz/cpp
+build/fuzz/bin/provider_checks: \
+  $(patsubst %,runtime/src/ep/%.cpp,attributes backward_legality forward_legality legality pooling routes shape) \
+  $(patsubst %,runtime/src/aclnn/%.cpp,api libraries failure packages)
+build/fuzz/bin/host_calls: $(shell find runtime/src/host -name '*.cpp')
+build/fuzz/bin/%: tests/fuzz/cpp/%.cpp tests/fuzz/cpp/bytes.h
+	mkdir -p $(@D)
+	$(FUZZ_CXX) $(filter %.cpp,$^) -pthread -ldl -o $@
+
+$(FUZZ)/.ready: pyproject.toml
+	$(call make_environment,$(FUZZ))
+	$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check --group fuzz
+	touch $@
+
+# With what the package needs, in the versions of this environment where they can be had, and without the package.
+PYTHONS ?= 3.10 3.11 3.12 3.13
+FOUND_PYTHONS = $(foreach version,$(PYTHONS),$(if $(shell python$(version) --version 2>/dev/null),$(version)))
+test-determinism: $(VENV)/.ready ## the same bytes for 20 hash seeds, and on each of PYTHONS that is there
+	$(MAKE) $(FOUND_PYTHONS:%=$(VENV)-python%/.ready)
+	POOLGRAD_PYTHONS="$(FOUND_PYTHONS:%=$(CURDIR)/$(VENV)-python%/bin/python)" $(BIN)/pytest -m "" tests/determinism
+
+$(VENV)-python%/.ready: pyproject.toml
+	python$* -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check numpy networkx \
+	  $$($(BIN)/python -m pip freeze | grep -E '^(onnx|protobuf)==')
+	touch $@
+
+# -S: without the installation, which would come before what is compared.
+FINGERPRINTS = PYTHONPATH=build/replay/$(1):$$($(BIN)/python -c 'import onnx; print(onnx.__path__[0] + "/..")') \
+  $(BIN)/python -S -P tests/determinism/fingerprints.py $(shell find models/built -name '*.onnx' | sort) > build/replay/$(1).json
+REV ?= HEAD
+replay: $(VENV)/.ready ## lower the built models as revision REV does and as this tree does, and list what changed
+	rm -rf build/replay && mkdir -p build/replay/tree
+	git archive $(REV) poolgrad_lowering patterns runtime | tar -x -C build/replay/tree
+	$(call assemble_package,build/replay/before,build/replay/tree/)
+	$(call assemble_package,build/replay/after)
+	$(call FINGERPRINTS,before)
+	$(call FINGERPRINTS,after)
+	$(BIN)/python tests/determinism/compare.py build/replay/before.json build/replay/after.json
+
+# SAMPLE draws so many of all mutants, SECONDS takes only the quickest tests of each, ONLY those with a text in their name.
+REACH := build/mutation/reach.json
+mutate: $(VENV)/.ready $(REACH) ## change the compiler's reasoning in one place after the other, list what no test notices
+	PYTHONPATH=tests $(BIN)/python -P -m mutation --reach $(REACH) --only '$(ONLY)' \
+	  $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(WORKERS),--workers $(WORKERS))
+
+$(REACH): $(shell find poolgrad_lowering patterns tests/poolgrad_lowering tests/patterns tests/generators -name '*.py')
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group mutate
+	PYTHONPATH=tests $(BIN)/python -P -m mutation.reach $@
+
 check: $(VENV)/.checked ## lint, formatting, types; warnings of the C++ compiler are errors in every build
 	$(BIN)/ruff check $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/ruff format --check $(wildcard $(PYTHON_SOURCES))
-	$(BIN)/clang-format --dry-run --Werror $(filter %.cpp %.h,$(NATIVE))
-	rm -rf build/typing && mkdir -p build/typing && cp -r poolgrad_lowering build/typing
-	cp -r patterns runtime build/typing/poolgrad_lowering
+	$(BIN)/clang-format --dry-run --Werror $(filter %.cpp %.h,$(NATIVE)) $(wildcard tests/fuzz/cpp/*)
+	$(call assemble_package,build/typing)
 	cd build/typing && ../../$(BIN)/mypy --config-file ../../pyproject.toml -p poolgrad_lowering
 
 format: $(VENV)/.checked ## bring all sources into their format
 	$(BIN)/ruff check --fix-only --quiet $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/ruff format --quiet $(wildcard $(PYTHON_SOURCES))
-	$(BIN)/clang-format -i $(filter %.cpp %.h,$(NATIVE))
+	$(BIN)/clang-format -i $(filter %.cpp %.h,$(NATIVE)) $(wildcard tests/fuzz/cpp/*)
 
 # Not --quiet, which would hide the warnings from --strict.
 DOCS := $(VENV)-docs
@@ -146,7 +218,8 @@ $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(shell fi
 	touch $@
 
 clean: ## remove environments and builds
-	rm -rf build $(VENV) $(SANITIZED) $(TRAINING) $(MATRIX) $(BENCH) $(DOCS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build $(VENV) $(VENV)-python* $(SANITIZED) $(TRAINING) $(MATRIX) $(BENCH) $(DOCS) $(FUZZ)
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	$(call make_environment,$(VENV))

@@ -1,4 +1,4 @@
-"""Models changed at random: any field of any message, to what a careless or hostile hand would write."""
+"""Models changed at random: any field, any byte, or only what leaves a sound model sound."""
 
 from __future__ import annotations
 
@@ -15,14 +15,24 @@ _FLOATS = (0.0, -0.0, 1.5, float("nan"), float("inf"), -3e38)
 _TEXTS = ("", "x", "Y", "dX", "ai.onnx", "MaxPool", "..", "/etc/passwd", "a\nb", "\x1b[2J", "größe", "n" * 1000)
 
 
-def mutated(data: bytes, seed: int, changes: int) -> ModelProto:
-    """The model with so many changes of its fields."""
+def mutated(data: bytes, seed: int, changes: int) -> bytes:
+    """The model with so many changes of its fields, to what a careless or hostile hand would write."""
     chance = random.Random(seed)
     model = ModelProto.FromString(data)
     names = sorted({name for node in model.graph.node for name in (*node.input, *node.output)})
     for _ in range(changes):
         _change(_any_message(model, chance), chance, names)
-    return model
+    return model.SerializeToString()
+
+
+def rewritten(data: bytes, seed: int, changes: int) -> bytes:
+    """The model with so many changes of what its nodes read, say and are: mostly a sound one, of another function."""
+    chance = random.Random(seed)
+    model = ModelProto.FromString(data)
+    for _ in range(changes if model.graph.node else 0):
+        place = chance.randrange(len(model.graph.node))
+        _rewrite(model, place, chance)
+    return model.SerializeToString()
 
 
 def corrupted(data: bytes, seed: int, changes: int) -> bytes:
@@ -41,6 +51,30 @@ def corrupted(data: bytes, seed: int, changes: int) -> bytes:
         else:
             held[begin:begin] = held[begin:end]
     return bytes(held)
+
+
+def _rewrite(model: ModelProto, place: int, chance: random.Random) -> None:
+    node, kind = model.graph.node[place], chance.randrange(5)
+    lists = [attribute.ints for attribute in node.attribute if attribute.ints]
+    single = [attribute for attribute in node.attribute if attribute.HasField("i")]
+    if kind == 0 and lists:
+        numbers = chance.choice(lists)
+        numbers[chance.randrange(len(numbers))] += chance.choice((-1, 1, 2))
+    elif kind == 1 and single:
+        chance.choice(single).i += chance.choice((-1, 1, 2))
+    elif kind == 2:
+        node.op_type = chance.choice(model.graph.node).op_type
+    elif kind == 3 and model.graph.value_info:
+        del model.graph.value_info[chance.randrange(len(model.graph.value_info))]
+    elif node.input:
+        node.input[chance.randrange(len(node.input))] = chance.choice(_values_before(model, place))
+
+
+def _values_before(model: ModelProto, place: int) -> list[str]:
+    """What a node may read without making a cycle; "" is an operand that is left out."""
+    graph = model.graph
+    outside = [value.name for value in (*graph.input, *graph.initializer)]
+    return ["", *outside, *(name for node in graph.node[:place] for name in node.output)]
 
 
 def _any_message(message: Message, chance: random.Random) -> Message:

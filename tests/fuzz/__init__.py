@@ -1,0 +1,1 @@
+"""Bytes to the package and its libraries: whatever comes in, only what is promised comes out."""

@@ -1,0 +1,43 @@
+"""The models that a search starts from: what real exporters wrote, and what only looks like a gradient.
+
+`python -m fuzz.seeds FOLDER` writes them as files, by the check that they are for: one model a file, or a pair of one
+and its lowered form.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+from lookalikes import LOOKALIKES
+from onnx import ModelProto
+
+from fuzz.promises import packed
+from poolgrad_lowering import lower
+
+BUILT = Path(__file__).parents[2] / "models" / "built"
+
+
+@cache
+def seeds() -> dict[str, bytes]:
+    """Serialised models by name."""
+    built = {str(path.relative_to(BUILT)): path.read_bytes() for path in sorted(BUILT.rglob("*.onnx"))}
+    return built | {name: row.build().SerializeToString(deterministic=True) for name, row in LOOKALIKES.items()}
+
+
+def pair(data: bytes) -> bytes:
+    """A model and what becomes of it."""
+    return packed(data, lower(ModelProto.FromString(data)).model.SerializeToString())
+
+
+def write(folder: Path) -> None:
+    """Write the seeds of each check into a folder of the check's name."""
+    for check, make in (("models", bytes), ("pairs", pair)):
+        (folder / check).mkdir(parents=True, exist_ok=True)
+        for number, data in enumerate(seeds().values()):
+            (folder / check / f"seed-{number}").write_bytes(make(data))
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
