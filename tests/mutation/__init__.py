@@ -1,0 +1,1 @@
+"""Mutation testing: the compiler's reasoning with one thing changed, and whether any test notices."""

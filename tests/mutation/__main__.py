@@ -1,0 +1,92 @@
+"""`python -m mutation`: change the compiler's reasoning in one place after the other, and list what no test notices."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import random
+import sys
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from mutation.equivalent import EQUIVALENT
+from mutation.modules import TESTS
+from mutation.mutants import Mutant, all_mutants
+from mutation.reach import Reach
+from mutation.running import PYTEST, Session, Trial, noticed_by_import, outcomes
+
+# Loaded once; the package itself is imported by the forks.
+_HEAVY = ("onnx.reference", "networkx", "hypothesis", "ml_dtypes", "onnxruntime")
+
+
+class Run:
+    """Tries mutants, says of each how it went, and counts."""
+
+    def __init__(self, reach: Reach, workers: int, seconds: float) -> None:
+        self._reach = reach
+        self._workers = workers
+        self._seconds = seconds
+        self.counts: Counter[str] = Counter()
+        self.survivors: list[str] = []
+
+    def try_all(self, tried: Sequence[Mutant]) -> None:
+        """Try mutants, those that importing runs first, as the package has to be new to the process."""
+        trials = [self._trial(mutant) for mutant in tried]
+        imported = [trial for trial in trials if not trial.mutant.function]
+        called = [trial for trial in trials if trial.mutant.function]
+        self._count(outcomes(imported, noticed_by_import, self._workers))
+        session = Session(lambda own: self._count(outcomes(called, own.noticed, self._workers)))
+        pytest.main([*PYTEST, *TESTS], plugins=[session])
+
+    def _trial(self, mutant: Mutant) -> Trial:
+        tests = self._reach.of(mutant)
+        ends = list(accumulate(self._reach.seconds[test] for test in tests))
+        count = bisect_right(ends, self._seconds)
+        return Trial(mutant, tests[:count], ends[count - 1] if count else 0.0)
+
+    def _count(self, ended: Iterator[tuple[Trial, str]]) -> None:
+        for trial, outcome in ended:
+            name = trial.mutant.name
+            counted = "equivalent" if outcome == "survived" and name in EQUIVALENT else outcome
+            self.counts[counted] += 1
+            if counted == "survived":
+                self.survivors.append(f"{trial.mutant.file.name}:{trial.mutant.last_line}: {name}")
+            sys.stdout.write(f"{counted:10} {name}\n")
+            sys.stdout.flush()
+
+    def score(self) -> float:
+        """The part of the mutants that tests notice, without those that compute what the original does."""
+        noticed = self.counts["killed"] + self.counts["timeout"]
+        return noticed / max(noticed + self.counts["survived"], 1)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try mutants; 1 where one that is not known to be equivalent survives."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sample", type=int, help="try so many, drawn at random")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="try those with this text in their names")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=inf, help="of a mutant's tests, only the quickest, so long")
+    parser.add_argument("--reach", type=Path, default=Path("build/mutation/reach.json"))
+    options = parser.parse_args(arguments)
+    every = [mutant for mutant in all_mutants() if options.only in mutant.name]
+    tried = every if options.sample is None else random.Random(options.seed).sample(every, options.sample)
+    for name in _HEAVY:
+        importlib.import_module(name)
+    run = Run(Reach.load(options.reach), options.workers, options.seconds)
+    run.try_all(tried)
+    survivors = "".join(f"{line}\n" for line in sorted(run.survivors))
+    (options.reach.parent / "survivors.txt").write_text(survivors, encoding="utf-8")
+    sys.stdout.write(f"\n{survivors}{len(tried)} of {len(every)} mutants: {dict(run.counts)}, {run.score():.1%}\n")
+    return int(bool(run.survivors))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

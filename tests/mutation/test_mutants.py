@@ -1,0 +1,73 @@
+"""The mutants themselves: named once, unlike their original, and put into functions that are already imported."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+from pathlib import Path
+
+from mutation.equivalent import EQUIVALENT
+from mutation.mutants import all_mutants, mutants
+from mutation.running import Trial, outcomes
+
+SOURCE = '''
+"""Text."""
+LIMIT = 3
+
+def clipped(values: list[int], *, low: int = 0) -> list[int]:
+    """Text."""
+    if not values:
+        return []
+    return [max(value, low) for value in values if value < LIMIT and value is not None]
+'''
+EXPECTED = {
+    "m: 3 → 4",
+    "m.clipped: if not values → if True",
+    "m.clipped: if not values → if False",
+    "m.clipped: not values → values",
+    "m.clipped: return [] → return None",
+    "m.clipped: max → min",
+    "m.clipped: value < LIMIT → value <= LIMIT",
+    "m.clipped: value is not None → value is None",
+    "m.clipped: value < LIMIT and value is not None → value < LIMIT or value is not None",
+    "m.clipped: value < LIMIT and value is not None → value < LIMIT",
+    "m.clipped: value < LIMIT and value is not None → value is not None",
+}
+
+
+def test_of_a_small_module(tmp_path: Path) -> None:
+    file = tmp_path / "m.py"
+    file.write_text(SOURCE, encoding="utf-8")
+    found = {mutant.name: mutant for mutant in mutants("m", file)}
+    assert found.keys() > EXPECTED
+    assert not any("Text" in name or "int" in name for name in found)
+    space: dict[str, object] = {}
+    exec(found["m.clipped: value < LIMIT → value <= LIMIT"].code(), space)
+    assert space["clipped"]([1, 3, 4]) == [1, 3]  # type: ignore[operator]
+    assert ast.unparse(ast.parse(file.read_text(encoding="utf-8"))) == ast.unparse(ast.parse(SOURCE))
+
+
+def test_every_mutant_has_a_name_and_every_equivalent_one_is_there() -> None:
+    names = [mutant.name for mutant in all_mutants()]
+    assert len(set(names)) == len(names)
+    assert EQUIVALENT.keys() <= set(names)
+
+
+def test_outcomes(tmp_path: Path) -> None:
+    """A trial is noticed, is not, or breaks the process; each in a process of its own."""
+    file = tmp_path / "m.py"
+    file.write_text("x = 1", encoding="utf-8")
+    [mutant] = mutants("m", file)
+    trials = [Trial(mutant, [what], 0.0) for what in ("noticed", "not noticed", "broken")]
+
+    def notices(trial: Trial) -> bool:
+        if trial.tests == ["broken"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return trial.tests == ["noticed"]
+
+    assert sorted((trial.tests[0], outcome) for trial, outcome in outcomes(trials, notices, workers=2)) == [
+        ("broken", "killed"),
+        ("not noticed", "survived"),
+        ("noticed", "killed"),
+    ]
