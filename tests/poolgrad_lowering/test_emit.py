@@ -94,6 +94,13 @@ def test_plane_local_int32_indices_are_taken_as_they_are() -> None:
     assert dialect_nodes(lowered)[0].input[2] == "narrow"
 
 
+def test_a_canvas_that_begins_with_its_plane_moves_no_row() -> None:
+    model = torch_gradient([2, 3, 4], kernel_shape=[2], pads=[0, 3], strides=[3])
+    lowered = lower(model, forward=False).model
+    assert [node.op_type for node in lowered.graph.node].count("Pad") == 1
+    assert "canvas_index" not in str(lowered.graph)
+
+
 def test_plane_local_int32_indices_on_a_canvas() -> None:
     """The index arithmetic is int64, whatever the indices are."""
     model = narrowed_indices("[3], pads = [2, 2]", 5, 7)
