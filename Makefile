@@ -5,7 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
 
-NATIVE := CMakeLists.txt $(shell find runtime -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h' -o -name '*.map')
+NATIVE := CMakeLists.txt $(wildcard cmake/*) $(shell find runtime -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h' -o -name '*.map')
+FORMATTED := $(filter %.cpp %.h,$(NATIVE)) $(shell find tests -name '*.cpp' -o -name '*.h')
+PACKAGE := $(shell find poolgrad_lowering patterns runtime -name '*.py')
 PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks
 
 # The package as an installation has it, in a folder; of this tree, or of another one.
@@ -21,7 +23,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long test-torch test-browser test-training test-matrix test-oldest test-asan test-ubsan test-tsan \
-  fuzz fuzz-bytes mutate test-determinism replay check format docs bench clean
+  test-aarch64 test-plugs test-determinism wheels fuzz fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +58,15 @@ $(TRAINING)/.ready: pyproject.toml $(NATIVE)
 	$(TRAINING)/bin/python -m pip install --quiet --editable . --group test --group training
 	touch $@
 
+PLUGS := $(VENV)-plugs
+test-plugs: $(PLUGS)/.ready ## the pass for Olive, in runs of Olive (a large download)
+	$(PLUGS)/bin/pytest -m olive tests/plugs
+
+$(PLUGS)/.ready: pyproject.toml $(NATIVE)
+	$(call make_environment,$(PLUGS))
+	$(PLUGS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[olive,ort]' --group test --group olive
+	touch $@
+
 # One wheel beside each of these releases of onnxruntime; what is older than the oldest is refused when registering.
 MATRIX := $(VENV)-matrix
 OLDEST := 1.24.1
@@ -81,7 +92,7 @@ $(MATRIX)/%/.ready: build/matrix/.built
 	$(MATRIX)/$*/bin/python -m pip install --quiet --disable-pip-version-check build/matrix/*.whl
 	touch $@
 
-build/matrix/.built: pyproject.toml $(NATIVE) $(shell find poolgrad_lowering patterns runtime -name '*.py')
+build/matrix/.built: pyproject.toml $(NATIVE) $(PACKAGE)
 	rm -f build/matrix/*.whl
 	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir build/matrix -Cbuild-dir=build/matrix/cmake .
 	touch $@
@@ -109,6 +120,49 @@ $(SANITIZED:%=%/.ready): $(VENV)-%/.ready: pyproject.toml $(NATIVE)
 	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ort]' --group test \
 	  -Cbuild-dir=build/$* -Ccmake.define.POOLGRAD_SANITIZE=$($*) -Ccmake.build-type=Debug
 	touch $@
+
+# One wheel for each processor, for any Python: the native libraries are all that differs. That for Arm is
+# cross-compiled. Both have the C++ library linked in, and their tag names the oldest glibc that they work with.
+WHEELS := build/wheels
+WHEEL_TOOLS := $(VENV)-wheels
+MACHINES := x86_64 aarch64
+$(WHEELS)/aarch64/.built: BUILD_OPTIONS := -Ccmake.define.CMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/aarch64-linux-gnu.cmake
+$(WHEELS)/aarch64/.built: | cross-compiler
+
+wheels: $(MACHINES:%=$(WHEELS)/%/.built) ## wheels for x86-64 and Arm, and an sdist, in dist/, with their tests
+	rm -rf dist
+	mkdir dist
+	cp $(MACHINES:%=$(WHEELS)/%/*.whl) dist
+	$(WHEEL_TOOLS)/bin/python -m build --sdist --outdir dist
+	$(WHEEL_TOOLS)/bin/pytest -m wheels tests/packaging
+
+$(MACHINES:%=$(WHEELS)/%/.built): $(WHEELS)/%/.built: pyproject.toml $(NATIVE) $(PACKAGE) $(WHEEL_TOOLS)/.ready
+	rm -f $(WHEELS)/$*/*.whl
+	$(WHEEL_TOOLS)/bin/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEELS)/$*/untagged \
+	  -Cbuild-dir=$(WHEELS)/$*/cmake -Ccmake.define.POOLGRAD_STATIC_CXX=ON $(BUILD_OPTIONS) .
+	$(WHEEL_TOOLS)/bin/python -m wheel tags --remove --platform-tag linux_$* $(WHEELS)/$*/untagged/*.whl
+	PATH="$(CURDIR)/$(WHEEL_TOOLS)/bin:$$PATH" auditwheel repair --only-plat --wheel-dir $(WHEELS)/$* \
+	  $(WHEELS)/$*/untagged/*.whl
+	rm -r $(WHEELS)/$*/untagged
+	touch $@
+
+$(WHEEL_TOOLS)/.ready: pyproject.toml
+	$(call make_environment,$(WHEEL_TOOLS))
+	$(WHEEL_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --group wheels
+	touch $@
+
+# The wheel's own libraries, run by an emulator.
+test-aarch64: $(VENV)/.ready $(WHEELS)/aarch64/.built | emulator ## the native libraries on 64-bit Arm against those of this machine
+	$(BIN)/pytest -m aarch64 tests/runtime/test_native.py
+
+.PHONY: cross-compiler emulator
+cross-compiler: TOOL := aarch64-linux-gnu-g++
+cross-compiler: DEBIAN_PACKAGES := g++-aarch64-linux-gnu libc6-dev-arm64-cross
+emulator: TOOL := qemu-aarch64
+emulator: DEBIAN_PACKAGES := qemu-user
+cross-compiler emulator:
+	@command -v $(TOOL) > /dev/null || { apt-get update -qq && \
+	  apt-get install --yes -qq --no-install-recommends $(DEBIAN_PACKAGES); }
 
 MINUTES ?= 5
 fuzz: $(VENV)/.ready ## search for mistakes by random graphs, for MINUTES; an example that fails goes to build/fuzz
@@ -185,14 +239,14 @@ $(REACH): $(shell find poolgrad_lowering patterns tests/poolgrad_lowering tests/
 check: $(VENV)/.checked ## lint, formatting, types; warnings of the C++ compiler are errors in every build
 	$(BIN)/ruff check $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/ruff format --check $(wildcard $(PYTHON_SOURCES))
-	$(BIN)/clang-format --dry-run --Werror $(filter %.cpp %.h,$(NATIVE)) $(wildcard tests/fuzz/cpp/*)
+	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
 	$(call assemble_package,build/typing)
 	cd build/typing && ../../$(BIN)/mypy --config-file ../../pyproject.toml -p poolgrad_lowering
 
 format: $(VENV)/.checked ## bring all sources into their format
 	$(BIN)/ruff check --fix-only --quiet $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/ruff format --quiet $(wildcard $(PYTHON_SOURCES))
-	$(BIN)/clang-format -i $(filter %.cpp %.h,$(NATIVE)) $(wildcard tests/fuzz/cpp/*)
+	$(BIN)/clang-format -i $(FORMATTED)
 
 # Not --quiet, which would hide the warnings from --strict.
 DOCS := $(VENV)-docs
@@ -211,14 +265,14 @@ BENCH := $(VENV)-bench
 bench: $(BENCH)/.ready ## measure everything beside other packages, and write docs/benchmarks.md (a large download)
 	$(BENCH)/bin/python benchmarks/run.py
 
-$(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(shell find poolgrad_lowering patterns runtime -name '*.py')
+$(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(PACKAGE)
 	test -e $(BENCH)/bin/pip || { $(PYTHON) -m venv --without-pip $(BENCH) && \
 	  $(PYTHON) -m pip --python $(BENCH)/bin/python install --quiet --upgrade pip; }
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[ort]' -r benchmarks/requirements.txt
 	touch $@
 
 clean: ## remove environments and builds
-	rm -rf build $(VENV) $(VENV)-python* $(SANITIZED) $(TRAINING) $(MATRIX) $(BENCH) $(DOCS) $(FUZZ)
+	rm -rf build dist $(VENV) $(VENV)-python* $(WHEEL_TOOLS) $(SANITIZED) $(TRAINING) $(PLUGS) $(MATRIX) $(BENCH) $(DOCS) $(FUZZ)
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:

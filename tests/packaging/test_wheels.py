@@ -1,0 +1,113 @@
+"""What `make wheels` has put into dist/: what a wheel holds, what its libraries need, and that the sdist builds."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.wheels
+
+ROOT = Path(__file__).parents[2]
+DIST = ROOT / "dist"
+MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
+OLDEST_GLIBC = "2_34"
+GREATEST_SIZE = 2_000_000
+# The libraries, and what each lets out, as a pattern of whole names.
+LIBRARIES = {
+    "poolgrad_lowering/runtime/libaclnn_host.so": r"acl\w+",
+    "poolgrad_lowering/runtime/libpoolgrad_ep.so": (
+        "CreateEpFactories|ReleaseEpFactory|RegisterCustomOps|PoolgradDescribeRuntime"
+    ),
+}
+# The C library in its parts, and the compiler's own library, which every machine with a C++ program has.
+NEEDED = re.compile(r"lib(c|m|gcc_s)\.so\.\d+|ld-linux-\S+")
+PACKAGES = {"poolgrad_lowering": "", "patterns": "patterns/", "runtime": "runtime/"}
+
+
+@pytest.fixture(params=MACHINES)
+def wheel(request: pytest.FixtureRequest) -> Path:
+    [found] = DIST.glob(f"*-py3-none-manylinux_{OLDEST_GLIBC}_{request.param}.whl")
+    return found
+
+
+def package_files() -> set[str]:
+    """The Python files of the source tree, by their names in a wheel."""
+    files = set()
+    for folder, prefix in PACKAGES.items():
+        for path in (ROOT / folder).rglob("*.py"):
+            files.add(f"poolgrad_lowering/{prefix}{path.relative_to(ROOT / folder).as_posix()}")
+    return files | {"poolgrad_lowering/py.typed"}
+
+
+def test_nothing_else_is_built() -> None:
+    assert len(list(DIST.iterdir())) == len(MACHINES) + 1
+
+
+def test_a_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    assert wheel.stat().st_size < GREATEST_SIZE
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if not name.endswith("/")}
+    metadata = {name for name in names if re.match(r"[^/]+\.dist-info/", name)}
+    assert names - metadata == package_files() | set(LIBRARIES)
+    assert {Path(name).name for name in metadata} == {"METADATA", "RECORD", "WHEEL", "entry_points.txt"}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_of_a_wheel(wheel: Path, library: str) -> None:
+    elffile = pytest.importorskip("elftools.elf.elffile")
+    with zipfile.ZipFile(wheel) as archive:
+        content = archive.read(library)
+    assert len(content) < GREATEST_SIZE
+    elf = elffile.ELFFile(io.BytesIO(content))
+    assert elf["e_machine"] == MACHINES[wheel.stem.partition(f"{OLDEST_GLIBC}_")[2]]
+    assert elf.get_section_by_name(".symtab") is None, "not stripped"
+    needed = [tag.needed for tag in elf.get_section_by_name(".dynamic").iter_tags("DT_NEEDED")]
+    assert [name for name in needed if not NEEDED.fullmatch(name)] == []
+    symbols = elf.get_section_by_name(".dynsym").iter_symbols()
+    exported = [symbol.name for symbol in symbols if symbol.name and symbol["st_shndx"] != "SHN_UNDEF"]
+    assert exported
+    assert [name for name in exported if not re.fullmatch(LIBRARIES[library], name)] == []
+
+
+def commands_without(unwanted: str, folder: Path) -> Path:
+    """A folder with links to the commands on the path, but for those whose names begin so."""
+    folder.mkdir()
+    for place in reversed(os.environ["PATH"].split(os.pathsep)):
+        for command in Path(place).glob("*"):
+            link = folder / command.name
+            if not command.name.startswith(unwanted):
+                link.unlink(missing_ok=True)
+                link.symlink_to(command)
+    return folder
+
+
+def test_the_sdist_builds_without_ninja(tmp_path: Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("there is no CMake")
+    [sdist] = DIST.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = archive.getnames()
+    assert not [name for name in names if re.match(r"[^/]+/(build|dist|\.venv|\.git/)", name)]
+    commands = commands_without("ninja", tmp_path / "commands")
+    assert shutil.which("ninja", path=str(commands)) is None
+    venv.create(tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    options = ["--quiet", "--no-deps", "--disable-pip-version-check", "--wheel-dir", str(tmp_path / "wheels")]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(python), "wheel", *options, str(sdist)],
+        env={**os.environ, "PATH": str(commands), "CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count())},
+        check=True,
+    )
+    [built] = (tmp_path / "wheels").iterdir()
+    with zipfile.ZipFile(built) as archive:
+        assert set(archive.namelist()) >= package_files() | set(LIBRARIES)
