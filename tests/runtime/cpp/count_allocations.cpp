@@ -1,5 +1,5 @@
-// Preloaded into a process: counts the heap allocations that one library makes, by itself or through the C++ library, or
-// all those that it has no part in.
+// Preloaded into a process: counts the heap allocations that one library makes, by itself or through the C++ library,
+// or all those that it has no part in.
 #include <dlfcn.h>
 #include <execinfo.h>
 
