@@ -1,4 +1,4 @@
-"""A self-test as a person reads it: the same lines on every machine where it passes, but for the first."""
+"""A self-test as a person reads it: where it passes, the same lines but for versions, chip and functions."""
 
 from __future__ import annotations
 
