@@ -65,9 +65,10 @@ class _Staged:
             self._folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._stack.callback(os.close, self._folder)
             _remove_leftovers(self._folder)
-            self._temporary, handle = _create(self._folder)
+            self._temporary = f".poolgrad-{secrets.token_hex(8)}.tmp"
+            self._stack.callback(self._discard)  # before it is made: an interrupt may come at any time
+            handle = _create(self._temporary, self._folder)
             self._stack.callback(os.close, handle)  # and with it the lock
-            self._stack.callback(self._discard)
             if target.exists():
                 os.fchmod(handle, target.stat().st_mode & 0o777)
             _fill(handle, content)
@@ -122,10 +123,9 @@ def _target(path: Path) -> Path:
     return target
 
 
-def _create(folder: int) -> tuple[str, int]:
+def _create(name: str, folder: int) -> int:
     """A new, locked file with the permissions that new files get."""
     while True:
-        name = f".poolgrad-{secrets.token_hex(8)}.tmp"
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
         try:
             lock(handle)
@@ -133,7 +133,7 @@ def _create(folder: int) -> tuple[str, int]:
             os.close(handle)
             raise
         if os.fstat(handle).st_nlink:
-            return name, handle
+            return handle
         os.close(handle)  # taken for a leftover before it was locked
 
 

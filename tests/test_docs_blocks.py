@@ -24,6 +24,7 @@ NOT_RUN = {
     "installs the published package",
     "makes environments of its own",
     "needs an NPU",
+    "needs Olive",  # make test-plugs
     "needs onnxruntime-training",
 }
 SECONDS = re.compile(r"\d+\.\d{3} s\b")

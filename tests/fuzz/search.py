@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import atheris
@@ -21,18 +21,19 @@ with atheris.instrument_imports(include=["poolgrad_lowering"]):
 
 from fuzz.changes import corrupted, mutated, rewritten
 
+Change = Callable[[bytes, int, int], bytes]
 CHANGES = (corrupted, mutated, rewritten, rewritten)
-HARMLESS = (corrupted, rewritten, rewritten)  # what a model asks to be computed, the verifier computes, however long
+OF_PAIRS = (corrupted, rewritten, rewritten)  # not fields: what a model asks to be computed, the verifier computes
 CHECKS = {"models": promises.check_model, "pairs": promises.check_pair}
 
 
-def changed_model(data: bytes, size: int, seed: int) -> Any:
+def changed_model(data: bytes, size: int, seed: int, changes: Sequence[Change] = CHANGES) -> Any:
     """Another model where the data is one, other bytes where not; libFuzzer's own changes now and then."""
     chance = random.Random(seed)
     if not data or chance.random() < 0.2:
         return atheris.Mutate(data, size)
     try:
-        return chance.choice(CHANGES)(data, seed, chance.randint(1, 3))[:size]
+        return chance.choice(changes)(data, seed, chance.randint(1, 3))[:size]
     except (DecodeError, TypeError, ValueError):  # no model, names that are no text, numbers at their ends
         return atheris.Mutate(data, size)
 
@@ -43,9 +44,9 @@ def changed_pair(data: bytes, size: int, seed: int) -> Any:
     room = max(size // 2 - 4, 1)
     which = seed % 4
     if which in (0, 1):
-        second = changed_model(second, room, seed)
+        second = changed_model(second, room, seed, OF_PAIRS)
     if which in (1, 2):
-        first = changed_model(first, room, seed)
+        first = changed_model(first, room, seed, OF_PAIRS)
     return promises.packed(first, second)[:size]
 
 
