@@ -101,7 +101,7 @@ def test_a_form_of_another_package(register: Register, capsys: pytest.CaptureFix
 
 
 def test_the_form_in_the_documentation(register: Register, tmp_path: Path) -> None:
-    page = Path(__file__).parent.parent.parent / "docs" / "templates" / "patterns.md"
+    page = Path(__file__).parent.parent.parent / "docs" / "writing-a-form.md"
     [source] = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (tmp_path / "acme_module.py").write_text(source, encoding="utf-8")
     register(acme="acme_module")
