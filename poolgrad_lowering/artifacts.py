@@ -10,9 +10,10 @@ from pathlib import Path
 
 from poolgrad_lowering.descriptions import require_other_file
 from poolgrad_lowering.errors import FileError
-from poolgrad_lowering.files import lower_file, parse_model, read_bytes
+from poolgrad_lowering.files import lower_file
 from poolgrad_lowering.folder_placing import NewFolder
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.model_file import parse_model, read_bytes
 from poolgrad_lowering.placing import PathLike, write_bytes, write_files
 from poolgrad_lowering.report import Report
 

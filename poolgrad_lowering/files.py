@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
-from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from poolgrad_lowering.descriptions import Descriptions
-from poolgrad_lowering.errors import FileError, InvalidModelError
+from poolgrad_lowering.errors import FileError
 from poolgrad_lowering.external_files import copies, require_apart
-from poolgrad_lowering.gate.faults import Fault
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering import lower_in_place
 from poolgrad_lowering.lowering_plan import LoweringPlan
-from poolgrad_lowering.placing import Content, PathLike, open_regular, write_files
+from poolgrad_lowering.model_file import naming, parse_model, read_bytes
+from poolgrad_lowering.placing import Content, PathLike, write_files
 from poolgrad_lowering.planned import chosen_target, require_same_file
 from poolgrad_lowering.report import Report
 
@@ -98,39 +95,6 @@ def inspect_file(
     require_apart(gate.external, source, descriptions.paths)
     write_files({}, descriptions.contents(report, source, data))
     return report
-
-
-def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """The file's bytes. Raises `FileError` and, where there are too many of them, `InvalidModelError`."""
-    try:
-        with open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            data = file.read() if size <= limits.max_bytes else b""
-    except OSError as error:
-        raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
-    if max(size, len(data)) > limits.max_bytes:
-        what = f"it has {max(size, len(data))} bytes, more than {limits.max_bytes}"
-        raise InvalidModelError(Fault.TOO_LARGE, f"'{path}'", what)
-    return data
-
-
-def parse_model(data: bytes, path: Path) -> ModelProto:
-    """The model in some bytes read from `path`. Raises `InvalidModelError`."""
-    if not data:
-        raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it is empty")
-    try:
-        return ModelProto.FromString(data)
-    except DecodeError as error:
-        raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it does not parse as an ONNX model") from error
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Name the file in what the gate says of its model."""
-    try:
-        yield
-    except InvalidModelError as error:
-        raise error.within(f"'{path}'") from error.__cause__
 
 
 def _sha256(data: bytes) -> str:

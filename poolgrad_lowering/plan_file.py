@@ -10,9 +10,9 @@ from typing import Any
 from poolgrad_lowering.alternatives import GRADIENT_OPERATORS
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.errors import PlanError, UnknownTargetError
-from poolgrad_lowering.files import read_bytes
 from poolgrad_lowering.json_lines import JsonFault, Located, parse
 from poolgrad_lowering.lowering_plan import PLAN_VERSION, LoweringPlan, SiteChoice
+from poolgrad_lowering.model_file import read_bytes
 from poolgrad_lowering.suggestions import did_you_mean
 from poolgrad_lowering.targets import find_target
 

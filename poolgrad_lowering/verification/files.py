@@ -8,8 +8,8 @@ from typing import Any
 from onnx import ModelProto
 
 from poolgrad_lowering.errors import VerificationError
-from poolgrad_lowering.files import naming, parse_model, read_bytes
 from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.model_file import naming, parse_model, read_bytes
 from poolgrad_lowering.placing import PathLike
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.text import failure_text

@@ -8,8 +8,8 @@ from pathlib import Path
 from onnx import ModelProto
 
 from poolgrad_lowering import InvalidModelError, PoolgradError, inspect, lower, lower_file
-from poolgrad_lowering.files import parse_model
 from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.model_file import parse_model
 from poolgrad_lowering.report import Report
 from poolgrad_lowering.targets import TARGETS
 from poolgrad_lowering.verification.text import failure_text

@@ -1,0 +1,49 @@
+"""A model's file read: bytes within their limit, the model in them, and the file named in what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from poolgrad_lowering.errors import FileError, InvalidModelError
+from poolgrad_lowering.gate.faults import Fault
+from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.placing import open_regular
+
+
+def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """The file's bytes. Raises `FileError` and, where there are too many of them, `InvalidModelError`."""
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            data = file.read() if size <= limits.max_bytes else b""
+    except OSError as error:
+        raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
+    if max(size, len(data)) > limits.max_bytes:
+        what = f"it has {max(size, len(data))} bytes, more than {limits.max_bytes}"
+        raise InvalidModelError(Fault.TOO_LARGE, f"'{path}'", what)
+    return data
+
+
+def parse_model(data: bytes, path: Path) -> ModelProto:
+    """The model in some bytes read from `path`. Raises `InvalidModelError`."""
+    if not data:
+        raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it is empty")
+    try:
+        return ModelProto.FromString(data)
+    except DecodeError as error:
+        raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it does not parse as an ONNX model") from error
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in what the gate says of its model."""
+    try:
+        yield
+    except InvalidModelError as error:
+        raise error.within(f"'{path}'") from error.__cause__
