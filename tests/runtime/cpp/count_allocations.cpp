@@ -15,8 +15,9 @@ void* __libc_realloc(void* memory, std::size_t size);
 
 namespace {
 
-const char* library = nullptr;  // part of the library's file name; null: nothing is counted
-bool counts_others = false;     // not what the library makes, but what is made without it
+// Part of the library's file name; null: nothing is counted. Other threads allocate while it changes.
+std::atomic<const char*> counted{nullptr};
+std::atomic<bool> counts_others{false};  // not what the library makes, but what is made without it
 std::atomic<long> allocations{0};
 thread_local bool looking = false;
 
@@ -24,7 +25,7 @@ bool Is(const char* file, const char* part) { return std::strstr(file, part) != 
 
 // Whether the innermost frame that belongs neither to this library nor to those of the language is of the library; with
 // `anywhere`, whether any frame is.
-bool IsFromLibrary(bool anywhere) {
+bool IsFrom(const char* library, bool anywhere) {
   void* frames[32];
   const int depth = backtrace(frames, 32);
   for (int i = 0; i < depth; ++i) {
@@ -39,9 +40,11 @@ bool IsFromLibrary(bool anywhere) {
 }
 
 void Count() {
+  const char* const library = counted;
   if (library == nullptr || looking) return;
   looking = true;
-  if (IsFromLibrary(counts_others) != counts_others) ++allocations;
+  const bool others = counts_others;
+  if (IsFrom(library, others) != others) ++allocations;
   looking = false;
 }
 
@@ -70,11 +73,11 @@ void StartCounting(const char* name, bool others) {
   backtrace(frame, 1);  // allocates when it is called first
   allocations = 0;
   counts_others = others;
-  library = name;
+  counted = name;
 }
 
 long StopCounting() {
-  library = nullptr;
+  counted = nullptr;
   return allocations;
 }
 }
