@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 
 NATIVE := CMakeLists.txt $(wildcard cmake/*) $(shell find runtime -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h' -o -name '*.map')
 FORMATTED := $(filter %.cpp %.h,$(NATIVE)) $(shell find tests -name '*.cpp' -o -name '*.h')
-PACKAGE := $(shell find poolgrad_lowering patterns runtime -name '*.py')
+PACKAGE := $(shell find poolgrad_lowering patterns runtime -name "*.py" -o -name "*.json" -o -name "*.css" -o -name "*.js")
 PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks
 
 # The package as an installation has it, in a folder; of this tree, or of another one.

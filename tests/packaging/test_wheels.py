@@ -41,11 +41,12 @@ def wheel(request: pytest.FixtureRequest) -> Path:
 
 
 def package_files() -> set[str]:
-    """The Python files of the source tree, by their names in a wheel."""
+    """The files of Python, schemas, style and script in the source tree, by their names in a wheel."""
     files = set()
     for folder, prefix in PACKAGES.items():
-        for path in (ROOT / folder).rglob("*.py"):
-            files.add(f"poolgrad_lowering/{prefix}{path.relative_to(ROOT / folder).as_posix()}")
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".css", ".js", ".json", ".py"):
+                files.add(f"poolgrad_lowering/{prefix}{path.relative_to(ROOT / folder).as_posix()}")
     return files | {"poolgrad_lowering/py.typed"}
 
 
