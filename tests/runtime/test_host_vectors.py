@@ -64,7 +64,7 @@ def test_random_windows(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
     for number in range(40):
         sizes = [int(rng.integers(1, most)) for most in (4, 20, 50)]
         kernel = [int(rng.integers(1, min(size, 6) + 1)) for size in sizes]
-        stride, padding = rng.integers(1, 5, 3).tolist(), [int(rng.integers(0, k // 2 + 1)) for k in kernel]
+        stride, padding = rng.integers(1, 6, 3).tolist(), [int(rng.integers(0, k // 2 + 1)) for k in kernel]
         dilation = [int(rng.integers(1, 3)) if (k - 1) * 2 < size else 1 for k, size in zip(kernel, sizes, strict=True)]
         ceil = bool(rng.integers(2))
         along = zip(sizes, kernel, stride, padding, dilation, strict=True)

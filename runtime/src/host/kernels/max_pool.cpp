@@ -55,7 +55,7 @@ void PoolByRows(const MaxPool& work, const RowPlan& plan, int64_t begin, int64_t
   PlaneReader<T> reader(work.self);
   RowPool<T> pool(work, plan, VectorPool(T{}));
   for (int64_t plane = begin; plane < end; ++plane) {
-    pool.Pool(reader.Read(plane));
+    pool.Pool({reader.Read(plane), reader.Readable(plane)});
     WriteRounded<T>(pool.values(), work.out, plane);
     WriteIndices<Index>(pool.indices(), work.indices, plane);
   }

@@ -41,6 +41,13 @@ class PlaneReader {
     return packed_.data();
   }
 
+  // How many elements may be read there: the plane's, and those of the next where it follows in memory.
+  int64_t Readable(int64_t plane) const {
+    const int64_t size = planes_.plane_size();
+    if (!packed_.empty() || plane + 1 == planes_.count()) return size;
+    return planes_.PlaneOffset(plane + 1) == planes_.PlaneOffset(plane) + size ? 2 * size : size;
+  }
+
  private:
   const Planes& planes_;
   std::vector<T> packed_;

@@ -42,7 +42,7 @@ std::optional<RowPlan> RowPlan::Of(const AxisSpans& axis, int64_t width) {
   if (taps > kMostWork * (width + count) / WholeVectors(count)) return std::nullopt;
   RowPlan plan(width, count);
   const std::optional<WindowAxis> window = CommonWindow(axis, width);
-  if (window && window->stride <= 2) {
+  if (window && window->stride <= simd::kLongestStride) {
     plan.TakeStride(*window);
   } else {
     plan.TakeTable(axis, taps);
@@ -50,42 +50,34 @@ std::optional<RowPlan> RowPlan::Of(const AxisSpans& axis, int64_t width) {
   return plan;
 }
 
-// An element of a window is as far behind that of the window before as the stride says.
 void RowPlan::TakeStride(const WindowAxis& window) {
   padding_ = window.padding;
-  const int64_t last_offset = (window.kernel - 1) * window.dilation / window.stride;
-  pitch_ = WholeVectors(last_offset + WholeVectors(count_));
-  columns_size_ = std::max(WholeVectors(padding_ + width_) + 2 * kMostLanes, window.stride * pitch_);
-  if (window.stride == 2) {
-    arrangement_ = simd::Arrangement::kEvenOdd;
-    arranged_size_ = 2 * pitch_;
-  }
-  for (int64_t tap = 0; tap < window.kernel; ++tap) {
-    const int64_t distance = tap * window.dilation;
-    offsets_.push_back(distance % window.stride * pitch_ + distance / window.stride);
-  }
+  stride_ = window.stride;
+  for (int64_t tap = 0; tap < window.kernel; ++tap) offsets_.push_back(tap * window.dilation);
+  columns_size_ = std::max(SizeOfColumns(), offsets_.back() + stride_ * WholeVectors(count_));
 }
 
 // The table has all elements of all windows. A shorter window has its last element several times, which changes no
 // maximum.
 void RowPlan::TakeTable(const AxisSpans& axis, int64_t taps) {
-  arrangement_ = simd::Arrangement::kByTable;
-  pitch_ = WholeVectors(count_);
-  columns_size_ = WholeVectors(width_) + 2 * kMostLanes;
+  columns_size_ = SizeOfColumns();
+  const int64_t pitch = WholeVectors(count_);
   for (int64_t tap = 0; tap < taps; ++tap) {
-    offsets_.push_back(tap * pitch_);
+    offsets_.push_back(tap * pitch);
     for (const Span& span : axis.spans) {
       source_.push_back(static_cast<int32_t>(span.first + std::min(tap, span.count - 1) * axis.step));
     }
-    source_.resize(static_cast<size_t>((tap + 1) * pitch_), static_cast<int32_t>(width_));
+    source_.resize(static_cast<size_t>((tap + 1) * pitch), static_cast<int32_t>(width_));
   }
-  arranged_size_ = taps * pitch_;
+  arranged_size_ = taps * pitch;
 }
 
+// Whole vectors, and one behind the last column.
+int64_t RowPlan::SizeOfColumns() const { return WholeVectors(padding_ + width_) + 2 * kMostLanes; }
+
 simd::RowWindows RowPlan::windows() const {
-  return {arrangement_,    width_,         padding_,       pitch_,
-          columns_size_,   arranged_size_, source_.data(), static_cast<int64_t>(offsets_.size()),
-          offsets_.data(), count_};
+  const auto taps = static_cast<int64_t>(offsets_.size());
+  return {width_, padding_, columns_size_, source_.data(), arranged_size_, taps, offsets_.data(), stride_, count_};
 }
 
 }  // namespace poolgrad::host

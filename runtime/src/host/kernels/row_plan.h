@@ -23,10 +23,10 @@ class RowPlan {
 
   void TakeStride(const WindowAxis& window);
   void TakeTable(const AxisSpans& axis, int64_t taps);
+  int64_t SizeOfColumns() const;
 
-  simd::Arrangement arrangement_ = simd::Arrangement::kAsTheyAre;
   int64_t width_, count_;
-  int64_t padding_ = 0, pitch_ = 0;
+  int64_t padding_ = 0, stride_ = 1;
   int64_t columns_size_ = 0, arranged_size_ = 0;
   std::vector<int32_t> source_;
   std::vector<int64_t> offsets_;

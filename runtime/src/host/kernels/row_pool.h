@@ -29,15 +29,15 @@ class RowPool {
   }
 
   // Finds all maxima of a contiguous plane.
-  void Pool(const T* plane) {
+  void Pool(const simd::Plane<T>& plane) {
     const auto count = static_cast<int64_t>(rows_.size());
     for (int64_t first = 0; first < count; first += simd::kMostRows) {
       const simd::Maxima maxima = {values_.data() + first * windows_.count, indices_.data() + first * windows_.count};
-      const uint32_t nan = pool_(
-          windows_, {plane, work_.self.plane_size()}, rows_.data() + first, std::min(simd::kMostRows, count - first),
-          {column_values_.data(), column_indices_.data()}, {arranged_values_.data(), arranged_indices_.data()}, maxima);
+      const uint32_t nan = pool_(windows_, plane, rows_.data() + first, std::min(simd::kMostRows, count - first),
+                                 {column_values_.data(), column_indices_.data()},
+                                 {arranged_values_.data(), arranged_indices_.data()}, maxima);
       for (int64_t row = 0; nan >> row != 0; ++row) {
-        if ((nan >> row & 1u) != 0) PoolByElements(plane, first + row);
+        if ((nan >> row & 1u) != 0) PoolByElements(plane.data, first + row);
       }
     }
   }

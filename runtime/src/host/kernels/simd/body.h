@@ -6,6 +6,8 @@
 #include <immintrin.h>
 #endif
 
+#include <utility>
+
 #include "host/kernels/half.h"
 #include "host/kernels/simd/operations.h"
 
@@ -16,6 +18,7 @@ constexpr int64_t kLanes = POOLGRAD_LANES;
 static_assert(kMostLanes % kLanes == 0);
 
 #include "host/kernels/simd/half_vectors.h"
+#include "host/kernels/simd/strided_vectors.h"
 
 // Bytes that are asked for ahead of their use: rows of windows jump between the rows of the plane, which no processor
 // foresees.
@@ -73,7 +76,7 @@ bool Any(const Ints& mask) {
 
 // The maxima of each of kLanes columns from `column` on. Returns a mask of the columns with a NaN.
 template <typename LoadElements>
-Ints PoolSomeColumns(const Rows& rows, int64_t column, const LoadElements& load, const Maxima& to) {
+Ints PoolSomeColumns(Rows rows, int64_t column, const LoadElements& load, const Maxima& to) {
   Floats best;
   load(rows.begins[0] + column, best);
   Ints best_row = Ints{} + static_cast<int32_t>(rows.begins[0]);
@@ -95,7 +98,7 @@ Ints PoolSomeColumns(const Rows& rows, int64_t column, const LoadElements& load,
 
 // The maxima of all columns of the rows, and the padding behind them. Returns a mask that is not 0 if there is a NaN.
 template <typename T>
-Ints PoolColumns(const Plane<T>& plane, const Rows& rows, int64_t width, const Maxima& to) {
+Ints PoolColumns(Plane<T> plane, Rows rows, int64_t width, const Maxima& to) {
   const auto load = [&](int64_t first, Floats& values) {
     __builtin_prefetch(plane.data + first + kAhead / sizeof(T));
     LoadFloats(plane.data + first, values);
@@ -116,37 +119,31 @@ Ints PoolColumns(const Plane<T>& plane, const Rows& rows, int64_t width, const M
   return nan;
 }
 
-template <typename T>
-void SplitEvenOdd(const T* __restrict from, int64_t pitch, T* __restrict even, T* __restrict odd) {
-  for (int64_t i = 0; i < pitch; ++i) {
-    even[i] = from[2 * i];
-    odd[i] = from[2 * i + 1];
-  }
-}
-
 void Arrange(const RowWindows& windows, const Maxima& columns, const Maxima& to) {
-  if (windows.arrangement == Arrangement::kEvenOdd) {
-    SplitEvenOdd(columns.values, windows.pitch, to.values, to.values + windows.pitch);
-    SplitEvenOdd(columns.indices, windows.pitch, to.indices, to.indices + windows.pitch);
-    return;
-  }
   for (int64_t i = 0; i < windows.arranged_size; ++i) {
     to.values[i] = columns.values[windows.source[i]];
     to.indices[i] = columns.indices[windows.source[i]];
   }
 }
 
-void PoolWindows(const RowWindows& windows, const Maxima& arranged, const Maxima& to) {
-  for (int64_t first = 0; first < windows.count; first += kLanes) {
+Maxima From(const Maxima& maxima, int64_t element) { return {maxima.values + element, maxima.indices + element}; }
+
+// The maxima of a row of windows, `kStride` elements apart.
+template <int64_t kStride>
+void PoolWindows(const RowWindows& windows, Maxima elements, Maxima to) {
+  const int64_t count = windows.count;
+  const int64_t* const offsets = windows.offsets;
+  const int64_t* const end = offsets + windows.taps;
+  for (int64_t first = 0; first < count; first += kLanes) {
     Floats best;
     Ints best_index;
-    Load(arranged.values + windows.offsets[0] + first, best);
-    Load(arranged.indices + windows.offsets[0] + first, best_index);
-    for (int64_t tap = 1; tap < windows.taps; ++tap) {
+    LoadStrided<kStride>(elements.values + *offsets + first * kStride, best);
+    LoadStrided<kStride>(elements.indices + *offsets + first * kStride, best_index);
+    for (const int64_t* offset = offsets + 1; offset < end; ++offset) {
       Floats values;
       Ints indices;
-      Load(arranged.values + windows.offsets[tap] + first, values);
-      Load(arranged.indices + windows.offsets[tap] + first, indices);
+      LoadStrided<kStride>(elements.values + *offset + first * kStride, values);
+      LoadStrided<kStride>(elements.indices + *offset + first * kStride, indices);
       const Ints better = (values > best) | ((values == best) & (indices < best_index));
       best = better ? values : best;
       best_index = better ? indices : best_index;
@@ -156,7 +153,17 @@ void PoolWindows(const RowWindows& windows, const Maxima& arranged, const Maxima
   }
 }
 
-Maxima From(const Maxima& maxima, int64_t element) { return {maxima.values + element, maxima.indices + element}; }
+template <int64_t kStride>
+void PoolRowsOfWindows(const RowWindows& windows, int64_t rows, const Maxima& elements, int64_t size,
+                       const Maxima& to) {
+  for (int64_t row = 0; row < rows; ++row) {
+    PoolWindows<kStride>(windows, From(elements, row * size), From(to, row * windows.count));
+  }
+}
+
+constexpr decltype(&PoolRowsOfWindows<1>) kPoolRowsOfWindows[] = {PoolRowsOfWindows<1>, PoolRowsOfWindows<2>,
+                                                                  PoolRowsOfWindows<3>, PoolRowsOfWindows<4>};
+static_assert(sizeof(kPoolRowsOfWindows) / sizeof(*kPoolRowsOfWindows) == kLongestStride);
 
 template <typename T>
 uint32_t Pool(const RowWindows& windows, const Plane<T>& plane, const Rows* rows, int64_t count, const Maxima& columns,
@@ -168,15 +175,12 @@ uint32_t Pool(const RowWindows& windows, const Plane<T>& plane, const Rows* rows
     nan[row] = PoolColumns(plane, rows[row], windows.width, of_row);
     any_nan |= nan[row];
   }
-  const bool as_they_are = windows.arrangement == Arrangement::kAsTheyAre;
-  for (int64_t row = 0; row < count && !as_they_are; ++row) {
+  const bool by_table = windows.arranged_size != 0;
+  for (int64_t row = 0; row < count && by_table; ++row) {
     Arrange(windows, From(columns, row * windows.columns_size), From(arranged, row * windows.arranged_size));
   }
-  for (int64_t row = 0; row < count; ++row) {
-    const Maxima from =
-        as_they_are ? From(columns, row * windows.columns_size) : From(arranged, row * windows.arranged_size);
-    PoolWindows(windows, from, From(maxima, row * windows.count));
-  }
+  kPoolRowsOfWindows[windows.stride - 1](windows, count, by_table ? arranged : columns,
+                                         by_table ? windows.arranged_size : windows.columns_size, maxima);
   if (!Any(any_nan)) return 0;
   uint32_t rows_with_nan = 0;
   for (int64_t row = 0; row < count; ++row) rows_with_nan |= uint32_t{Any(nan[row])} << row;

@@ -13,25 +13,25 @@ namespace poolgrad::host::simd {
 // The most lanes of a vector; whole vectors are read and written, beyond the last element.
 constexpr int64_t kMostLanes = 16;
 
-// How the windows along one row of a plane find their elements. The maxima of columns, one for each element of the row,
-// are arranged so that element `tap` of the windows 0, 1, 2, ... lies at offsets[tap] + 0, 1, 2, ...
-enum class Arrangement {
-  kAsTheyAre,  // behind `padding` elements that are never a maximum
-  kEvenOdd,    // the same, those at even positions first, then, from `pitch` on, those at odd ones
-  kByTable,    // element i is that of column source[i], or of the padding behind the last column
-};
-
+// How the windows along one row of a plane find their elements among the maxima of columns, one for each element of the
+// row, which stand behind `padding` elements that are never a maximum. Element `tap` of the windows 0, 1, 2, ... lies
+// at offsets[tap] + 0, stride, 2 stride, ...
+// With a table, that is so of what it arranges: its element i is that of column source[i], or of the padding behind the
+// last column.
 struct RowWindows {
-  Arrangement arrangement;
-  int64_t width;    // of a row
-  int64_t padding;  // in front of it
-  int64_t pitch;    // a multiple of kMostLanes
-  int64_t columns_size, arranged_size;
+  int64_t width;         // of a row
+  int64_t padding;       // in front of it
+  int64_t columns_size;  // with what is read behind it
   const int32_t* source;
+  int64_t arranged_size;  // 0 without a table
   int64_t taps;
   const int64_t* offsets;
+  int64_t stride;
   int64_t count;  // of windows
 };
+
+// Longer strides need a table.
+constexpr int64_t kLongestStride = 4;
 
 // A value and where in the plane it is, each in an array of its own.
 struct Maxima {
