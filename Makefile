@@ -262,8 +262,8 @@ $(DOCS)/.ready: pyproject.toml
 
 # Installed, not editable: what is measured is what a user has.
 BENCH := $(VENV)-bench
-bench: $(BENCH)/.ready ## measure everything beside other packages, and write docs/benchmarks.md (a large download)
-	$(BENCH)/bin/python benchmarks/run.py
+bench: $(BENCH)/.ready $(TRAINING)/.ready ## measure everything beside other packages, and write docs/benchmarks.md (a large download)
+	POOLGRAD_TRAINING_PYTHON=$(TRAINING)/bin/python $(BENCH)/bin/python benchmarks/run.py
 
 $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(PACKAGE)
 	test -e $(BENCH)/bin/pip || { $(PYTHON) -m venv --without-pip $(BENCH) && \

@@ -55,10 +55,12 @@ def interleaved(variants: Variants, rounds: int) -> dict[str, Timing]:
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for name in names:
         variants[name]()
+    gc.freeze()  # what is there already is not looked at again by each collection
     for number in range(rounds):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
             seconds[name].append(_time(variants[name]))
+    gc.unfreeze()
     return {name: Timing(tuple(times)) for name, times in seconds.items()}
 
 

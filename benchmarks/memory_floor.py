@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from ctypes import c_int, c_size_t, c_void_p
+from ctypes import c_int64, c_uint64, c_void_p
+from pathlib import Path
 
 import numpy as np
+from compiling import compile_library
 
-FILL, ABSENT = 1, 0
-"""What the bytes are, and one that none of them is."""
+WORD = 8
 
 
-def memory_floor(read: int, written: int) -> Callable[[], None]:
-    """A call in which each core looks through its part of `read` bytes and overwrites its part of `written`."""
-    c = ctypes.CDLL(None)
-    c.memchr.argtypes = c.memset.argtypes = [c_void_p, c_int, c_size_t]
-    cores = os.cpu_count() or 1
-    threads = ThreadPoolExecutor(cores)
-    source, destination = np.full(read, FILL, np.uint8), np.full(written, FILL, np.uint8)
+class MemoryFloor:
+    """`memory_floor.cpp`, compiled into the folder `work`: Python's threads take longer to start than little work."""
 
-    def move(part: int) -> None:
-        c.memchr(source.ctypes.data + part * (read // cores), ABSENT, read // cores)
-        c.memset(destination.ctypes.data + part * (written // cores), FILL, written // cores)
+    def __init__(self, work: Path) -> None:
+        self._move = ctypes.CDLL(str(compile_library("memory_floor.cpp", work, "-O3", "-march=native", "-fopenmp")))
+        self._move.MoveWords.restype = c_uint64
+        self._move.MoveWords.argtypes = [c_void_p, c_int64, c_void_p, c_int64]
 
-    return lambda: list(threads.map(move, range(cores))) and None
+    def of(self, read: int, written: int) -> Callable[[], object]:
+        """A call in which each core reads its part of `read` bytes and overwrites its part of `written`."""
+        source, destination = np.ones(read // WORD, np.uint64), np.zeros(written // WORD, np.uint64)
+
+        def move() -> None:
+            self._move.MoveWords(source.ctypes.data, len(source), destination.ctypes.data, len(destination))
+
+        return move

@@ -41,7 +41,8 @@ KERNELS = """## Kernels of the host library
 
 Milliseconds of pools and gradients; in brackets, times the floor. The floor is what memory alone takes: as many bytes
 read and written as the result needs, on all cores. onnxruntime's CPU provider has these for float32 alone: MaxPool with
-Indices, and ScatterElements with `add` onto zeros.
+Indices, and ScatterElements with `add` onto zeros; its training build has MaxPoolGrad, which runs in a process of its
+own and is asked through a pipe.
 """
 
 
@@ -108,9 +109,9 @@ def _process(result: dict[str, Any], _: Path) -> str:
 
 
 def _kernels(result: dict[str, Any], _: Path) -> str:
-    names = ("libaclnn_host", "torch", "onnxruntime")
+    peers = ("libaclnn_host", "torch", "onnxruntime")
     parts = [KERNELS]
-    for side in ("forward", "backward"):
+    for side, names in (("forward", peers), ("backward", (*peers, "onnxruntime-training"))):
         rows = ((case["name"], case["dtype"], *_beside_the_floor(case[side], names)) for case in result["cases"])
         parts += [f"### {side.capitalize()}\n", table(("pool", "type", "floor", *names), rows)]
     pair = result["pair"]

@@ -1,8 +1,9 @@
-"""Who pools and who takes gradients: the host library, torch and onnxruntime, on the same values in this process."""
+"""Who pools and takes gradients, on the same values: the host library, torch, onnxruntime and its training build."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,13 @@ import onnx
 import onnxruntime
 import torch
 from host_calls import HostCalls
-from memory_floor import memory_floor
+from memory_floor import MemoryFloor
 from onnx import TensorProto, helper
 from pool_cases import PoolCase
+from training_peer import TrainingPeer
 
 Variants = dict[str, Callable[[], object]]
-OWN, FLOOR, TORCH, ORT = "libaclnn_host", "memory", "torch", "onnxruntime"
+OWN, FLOOR, TORCH, ORT, TRAINING = "libaclnn_host", "memory", "torch", "onnxruntime", "onnxruntime-training"
 PLANE_INDICES = {True: torch.int64, False: torch.int32}
 """The indices that the library gives, by whether the pool is AdaptiveMaxPool2d, which knows no other."""
 
@@ -40,27 +42,37 @@ class Operands:
         return cls(case, x, y, places, torch.randn(y.shape, generator=seeded).to(x.dtype))
 
 
-def forward_runners(host: HostCalls, operands: Operands) -> Variants:
+@dataclass(frozen=True)
+class Runtimes:
+    """What runs outside of Python's packages. `training` is None where no environment has it."""
+
+    host: HostCalls
+    memory: MemoryFloor
+    training: TrainingPeer | None
+
+
+def forward_runners(runtimes: Runtimes, operands: Operands) -> Variants:
     """Pools with indices; the library's result is checked against torch's."""
     case, x = operands.case, operands.x
     y, indices = torch.zeros_like(operands.y), torch.zeros_like(operands.places, dtype=_index_type(case))
-    own, pool = host.forward(case, x, y, indices), _torch_pool(case)
+    own, pool = runtimes.host.forward(case, x, y, indices), _torch_pool(case)
     own()
     if not (torch.equal(y, operands.y) and torch.equal(indices.long(), operands.places)):
         raise AssertionError(f"{case.name}: libaclnn_host and torch differ")
-    runners: Variants = {FLOOR: memory_floor(x.nbytes, y.nbytes + indices.nbytes), OWN: own, TORCH: lambda: pool(x)}
+    floor = runtimes.memory.of(x.nbytes, y.nbytes + indices.nbytes)
+    runners: Variants = {FLOOR: floor, OWN: own, TORCH: lambda: pool(x)}
     if x.dtype == torch.float32 and not case.counts:
         runners[ORT] = _ort_runner(_pool_model(case), {"x": x.numpy()})
     return runners
 
 
-def backward_runners(host: HostCalls, operands: Operands) -> Variants:
+def backward_runners(runtimes: Runtimes, operands: Operands) -> Variants:
     """Gradients from indices; onnxruntime's is the scatter onto zeros that exporters write."""
     case, x, dy = operands.case, operands.x, operands.dy
     indices, dx = operands.places.to(_index_type(case)), torch.zeros_like(x)
     runners: Variants = {
-        FLOOR: memory_floor(dy.nbytes + indices.nbytes, dx.nbytes),
-        OWN: host.backward(case, dy, indices, dx),
+        FLOOR: runtimes.memory.of(dy.nbytes + indices.nbytes, dx.nbytes),
+        OWN: runtimes.host.backward(case, dy, indices, dx),
         TORCH: _torch_gradient(operands),
     }
     if x.dtype == torch.float32:
@@ -68,7 +80,18 @@ def backward_runners(host: HostCalls, operands: Operands) -> Variants:
         feeds = {"zeros": torch.zeros_like(x), "indices": operands.places, "dy": dy}
         flat = {name: value.reshape(planes, -1).numpy() for name, value in feeds.items()}
         runners[ORT] = _ort_runner(_scatter_model(flat), flat)
+        if runtimes.training is not None and not case.counts:
+            given = {"dy": dy.numpy(), "indices": _whole_indices(operands)}
+            runners[TRAINING] = runtimes.training.runner(_onnx_windows(case), case.shape, given)
     return runners
+
+
+def _whole_indices(operands: Operands) -> np.ndarray[Any, Any]:
+    """The positions of the maxima in the whole of x."""
+    case = operands.case
+    planes = torch.arange(case.shape[0] * case.shape[1]).reshape(*case.shape[:2], *[1] * case.axes)
+    whole: np.ndarray[Any, Any] = (operands.places + planes * math.prod(case.shape[2:])).numpy()
+    return whole
 
 
 def _index_type(case: PoolCase) -> Any:
@@ -94,9 +117,12 @@ def _torch_gradient(operands: Operands) -> Callable[[], object]:
     return lambda: gradient(*given, *windows, operands.places)
 
 
+def _onnx_windows(case: PoolCase) -> dict[str, Sequence[int]]:
+    return {"kernel_shape": case.kernel, "strides": case.stride, "pads": case.padding * 2}
+
+
 def _pool_model(case: PoolCase) -> onnx.ModelProto:
-    windows = {"kernel_shape": case.kernel, "strides": case.stride, "pads": case.padding * 2}
-    node = helper.make_node("MaxPool", ["x"], ["y", "indices"], **windows)
+    node = helper.make_node("MaxPool", ["x"], ["y", "indices"], **_onnx_windows(case))
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, case.shape)
     return _model(node, [x], {"y": TensorProto.FLOAT, "indices": TensorProto.INT64})
 
@@ -126,4 +152,8 @@ def _ort_runner(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray[Any, Any]
         binding.bind_ortvalue_input(name, value)
     for output in session.get_outputs():
         binding.bind_output(output.name)
-    return lambda: session.run_with_iobinding(binding)
+
+    def run(_kept: object = values) -> None:  # the binding does not keep the arrays
+        session.run_with_iobinding(binding)
+
+    return run

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from host_calls import HostCalls
 from measuring import Timing, interleaved
+from memory_floor import MemoryFloor
 from pool_cases import CASES, STEM, PoolCase
-from pool_runners import FLOOR, ORT, OWN, HostCalls, Operands, Variants, backward_runners, forward_runners
+from pool_runners import FLOOR, ORT, OWN, Operands, Runtimes, Variants, backward_runners, forward_runners
+from training_peer import TrainingPeer
 
 from poolgrad_lowering.runtime import get_host_library_path
 
@@ -16,16 +21,25 @@ DTYPES = ("float32", "float16", "bfloat16")
 SIDES = {"forward": forward_runners, "backward": backward_runners}
 
 
-def measure(_: Path) -> dict[str, Any]:
+TRAINING_PYTHON = "POOLGRAD_TRAINING_PYTHON"
+"""In the environment: the interpreter that has onnxruntime-training. Without it there are no times of it."""
+
+
+def measure(work: Path) -> dict[str, Any]:
     """Per case and type: times and ratios of both sides; and of one case both sides as one, beside onnxruntime."""
-    host = HostCalls(get_host_library_path())
-    cases = [_case(host, case, dtype) for case in CASES for dtype in DTYPES]
-    return {"cases": cases, "pair": _pair(host)}
+    with ExitStack() as stack:
+        training = None
+        if python := os.environ.get(TRAINING_PYTHON):
+            training = TrainingPeer(Path(python), work)
+            stack.callback(training.close)
+        runtimes = Runtimes(HostCalls(get_host_library_path()), MemoryFloor(work), training)
+        cases = [_case(runtimes, case, dtype) for case in CASES for dtype in DTYPES]
+        return {"cases": cases, "pair": _pair(runtimes)}
 
 
-def _case(host: HostCalls, case: PoolCase, dtype: str) -> dict[str, Any]:
+def _case(runtimes: Runtimes, case: PoolCase, dtype: str) -> dict[str, Any]:
     operands = Operands.drawn(case, dtype)
-    sides = {side: _rows(interleaved(runners(host, operands), ROUNDS)) for side, runners in SIDES.items()}
+    sides = {side: _rows(interleaved(runners(runtimes, operands), ROUNDS)) for side, runners in SIDES.items()}
     return {"name": case.name, "dtype": dtype, **sides}
 
 
@@ -35,9 +49,9 @@ def _rows(timings: dict[str, Timing]) -> list[dict[str, Any]]:
     ]
 
 
-def _pair(host: HostCalls) -> dict[str, Any]:
+def _pair(runtimes: Runtimes) -> dict[str, Any]:
     operands = Operands.drawn(STEM, "float32")
-    forward, backward = (runners(host, operands) for runners in SIDES.values())
+    forward, backward = (runners(runtimes, operands) for runners in SIDES.values())
     pairs: Variants = {name: lambda name=name: (forward[name](), backward[name]()) for name in (OWN, ORT)}
     timings = interleaved(pairs, ROUNDS)
     return {

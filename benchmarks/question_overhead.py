@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from compiling import compile_library
 from measuring import Timing
 from overhead_child import CASES, COUNTS
 
@@ -33,13 +34,8 @@ def measure(work: Path) -> dict[str, Any]:
 
 def build_calls(work: Path) -> Path:
     """Compile aclnn_calls.cpp over the host library. Raises CalledProcessError, with what the compiler says shown."""
-    library, host = work / "libaclnn_calls.so", Path(get_host_library_path())
-    source = FOLDER / "aclnn_calls.cpp"
-    include = FOLDER.parent / "runtime" / "src"
-    flags = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    command = ["g++", *flags, f"-I{include}", str(source), str(host), f"-Wl,-rpath,{host.parent}", "-o", str(library)]
-    subprocess.run(command, check=True)
-    return library
+    host, include = Path(get_host_library_path()), FOLDER.parent / "runtime" / "src"
+    return compile_library("aclnn_calls.cpp", work, "-O2", f"-I{include}", str(host), f"-Wl,-rpath,{host.parent}")
 
 
 def _timed(mode: str, environment: dict[str, str], library: Path) -> dict[str, list[float]]:
