@@ -260,10 +260,11 @@ $(DOCS)/.ready: pyproject.toml
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --group docs
 	touch $@
 
-# Installed, not editable: what is measured is what a user has.
+# Installed, not editable: what is measured is what a user has. Threads of OpenMP that wait by spinning would take the
+# cores from whatever is measured next.
 BENCH := $(VENV)-bench
 bench: $(BENCH)/.ready $(TRAINING)/.ready ## measure everything beside other packages, and write docs/benchmarks.md (a large download)
-	POOLGRAD_TRAINING_PYTHON=$(TRAINING)/bin/python $(BENCH)/bin/python benchmarks/run.py
+	OMP_WAIT_POLICY=passive POOLGRAD_TRAINING_PYTHON=$(TRAINING)/bin/python $(BENCH)/bin/python benchmarks/run.py
 
 $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(PACKAGE)
 	test -e $(BENCH)/bin/pip || { $(PYTHON) -m venv --without-pip $(BENCH) && \

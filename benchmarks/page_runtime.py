@@ -17,9 +17,9 @@ Models of {nodes} gradient nodes and of one, with windows of one element: the di
 takes. Of it, the calls of aclnn are timed by themselves, in a loop in C++ that makes the calls of a Run and nothing
 else; the rest is onnxruntime's and the provider's. Beside it stand the same models of `Relu` on onnxruntime's CPU
 provider, as the cheapest node there is. Tensors have 16 elements, or none: then nothing of aclnn is called. The host
-library is in its lenient mode, with tensors in host memory, or in its strict mode, with device memory and a stream
-that runs on a thread of its own, which a Run, slower than the loop, has to wake more often. Inputs and outputs are fed
-as numpy arrays, or bound to tensors by IoBinding.
+library is in its lenient mode, with tensors in host memory, or in its strict mode, with device memory, and checks that
+take longer the more is allocated and queued: more in a Run than in the loop. Inputs and outputs are fed as numpy arrays,
+or bound to tensors by IoBinding.
 """
 
 TRAINING_STEP = """## Training steps

@@ -218,7 +218,7 @@ class Strict final : public Hardware {
     for (const Use& use : work.uses) {
       std::byte* bytes = nullptr;
       if (!use.written || !use.whole || IsRead(work, use) || !memory_.IsKnown(use.address)) continue;
-      if (queued && !streams_.UserOf(use).empty()) continue;
+      if (queued && streams_.IsUsed(use)) continue;
       if (memory_.Reach(use, &bytes).ok()) std::memset(bytes, kPoison, use.size);
     }
   }

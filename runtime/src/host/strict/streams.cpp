@@ -94,6 +94,14 @@ bool Streams::IsComplete(const Event& event) const {
   return event.point && IsReached(*event.point) && FailureUpTo(*event.point).ok();
 }
 
+bool Streams::IsUsed(const Use& use) const {
+  const auto uses = [&](const Task& task) { return FindConflict(task, use) != nullptr; };
+  return std::any_of(streams_.begin(), streams_.end(), [&](const auto& entry) {
+    const auto& queue = entry.second->queue;
+    return std::any_of(queue.begin(), queue.end(), uses);
+  });
+}
+
 std::string Streams::UserOf(const Use& use) const {
   for (const auto& [number, stream] : streams_) {
     for (const Task& task : stream->queue) {

@@ -70,8 +70,9 @@ class Streams {
   Status Synchronize(const Event& event);
   bool IsComplete(const Event& event) const;  // if it was recorded, and no task before it failed
 
-  // Queued work, of any stream, that uses the same memory, one of the two writing it: "aclrtMemset of stream 2"; "" if
-  // there is none.
+  // Queued work, of any stream, that uses the same memory, one of the two writing it: whether there is any, and which,
+  // as "aclrtMemset of stream 2 (memory)" or "".
+  bool IsUsed(const Use& use) const;
   std::string UserOf(const Use& use) const;
 
  private:
