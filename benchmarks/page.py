@@ -89,7 +89,17 @@ def _scaling(result: dict[str, Any], plots: Path) -> str:
         for axis in result["axes"]
     )
     rates = table(("", "µs for one more", "farthest from the line", "from … to"), rows)
-    return "\n".join([SCALING, images + "\n", rates])
+    return "\n".join([SCALING, images + "\n", rates, _five_times(result["axes"][0])])
+
+
+def _five_times(axis: dict[str, Any]) -> str:
+    """What the most takes beside a fifth of it, where that was measured."""
+    seconds_of = {point["count"]: point["median"] for point in axis["points"]}
+    most = max(seconds_of)
+    if most % 5 or most // 5 not in seconds_of:
+        return ""
+    times = seconds_of[most] / seconds_of[most // 5]
+    return f"{most:,} {axis['name']} take {times:.1f} times as long as {most // 5:,}.\n"
 
 
 def _ends(points: Sequence[dict[str, Any]]) -> str:

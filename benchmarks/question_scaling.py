@@ -17,7 +17,7 @@ from poolgrad_lowering import lower_file
 ROUNDS = 7
 NODES = 20_000
 AXES: dict[str, tuple[tuple[int, ...], Callable[[int], Recipe]]] = {
-    "nodes": ((2_500, 5_000, 10_000, 20_000, 40_000), Recipe.of_size),
+    "nodes": ((2_500, 5_000, 10_000, 20_000, 40_000, 100_000), Recipe.of_size),
     "sites": ((0, 100, 200, 400, 800), lambda count: Recipe(NODES, sites=count)),
     "subgraphs": ((0, 200, 400, 800, 1_600), lambda count: Recipe(NODES, subgraphs=count)),
     "functions": ((0, 200, 400, 800, 1_600), lambda count: Recipe(NODES, functions=count)),
