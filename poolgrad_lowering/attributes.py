@@ -26,8 +26,8 @@ _READERS: dict[int, Callable[[AttributeProto], Any]] = {
     AttributeProto.FLOAT: lambda stored: stored.f,
     AttributeProto.STRING: lambda stored: stored.s.decode("utf-8", "replace"),
     AttributeProto.TENSOR: lambda stored: stored.t,
-    AttributeProto.INTS: lambda stored: list(stored.ints),
-    AttributeProto.FLOATS: lambda stored: list(stored.floats),
+    AttributeProto.INTS: lambda stored: stored.ints[:],
+    AttributeProto.FLOATS: lambda stored: stored.floats[:],
 }
 _NEWEST = 2**31 - 1  # operator set versions are C ints to onnx's registry
 

@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _FACTOR = re.compile(r"[A-Za-z_]\w*|\d+")
 
 
-@dataclass(frozen=True)
-class Dim:
+class Dim(NamedTuple):
     """A dimension: an integer factor times named symbols (sorted, repeated for powers)."""
 
     coefficient: int
@@ -34,9 +34,6 @@ class Dim:
     def static(self) -> int | None:
         """The integer value, or None where a symbol is in it."""
         return self.coefficient if not self.symbols or self.coefficient == 0 else None
-
-    def __mul__(self, other: Dim) -> Dim:
-        return Dim(self.coefficient * other.coefficient, tuple(sorted(self.symbols + other.symbols)))
 
     def divided_by(self, other: Dim) -> Dim | None:
         """The exact quotient, or None where it is not a product again."""
@@ -58,11 +55,10 @@ Shape = tuple[Dim, ...]
 
 
 def size(dims: Iterable[Dim]) -> Dim:
-    """The number of elements of a shape."""
-    total = Dim(1)
-    for dim in dims:
-        total = total * dim
-    return total
+    """The number of elements of a shape: the product of its sizes."""
+    factors = list(dims)
+    symbols = sorted([symbol for dim in factors for symbol in dim.symbols])
+    return Dim(math.prod([dim.coefficient for dim in factors]), tuple(symbols))
 
 
 def differ(left: Shape, right: Shape) -> bool:

@@ -39,6 +39,7 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
     ("value_float", np.float32),
     ("value_floats", np.float32),
 )
+_UNASKED = object()
 _MAX_TABLE = 1 << 23
 _MAX_DEPTH = 64
 """Facts that follow from facts, at most: each takes up to seven frames of Python's stack, which has 1000."""
@@ -100,8 +101,9 @@ class Facts:
     def _once(self, fact: str, value: Value, compute: Callable[[Value], T]) -> T | None:
         """Compute a fact the first time it is asked for; a question inside its own answer (a cycle) is unknown."""
         known = self._memo[fact]
-        if value in known:
-            return known[value]  # type: ignore[no-any-return]
+        found = known.get(value, _UNASKED)
+        if found is not _UNASKED:
+            return found  # type: ignore[no-any-return]
         if self._depth >= _MAX_DEPTH:
             return None
         known[value] = None
