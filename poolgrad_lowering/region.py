@@ -52,7 +52,7 @@ class Readers:
         """Readings by nodes that stay or were added, and by the scope's outputs."""
         left = self._left.get(value)
         if left is None:
-            left = self._left[value] = value.use_count + value.is_output + self._added.get(value, 0)
+            left = self._left[value] = value.reader_count + self._added.get(value, 0)
         return left
 
 
@@ -100,8 +100,11 @@ def dying_region(root: Node, readers: Readers) -> Region:
         for value in node.inputs:
             if value is None:
                 continue
+            if readers.lose(value):
+                region.read.append(value)
+                continue
             maker = value.producer
-            if readers.lose(value) or _is_kept(value, maker, readers):
+            if _is_kept(value, maker, readers):
                 region.read.append(value)
             elif maker is None:
                 region.initializers.add(value)
@@ -117,4 +120,4 @@ def _is_kept(value: Value, maker: Node | None, readers: Readers) -> bool:
         return value.name not in value.scope.initializers or value.name in value.scope.inputs
     if maker.op[0] or maker.op[1] in _EFFECTS:
         return True
-    return any(output is not None and output != value and readers.left(output) for output in maker.outputs)
+    return any(output is not None and readers.left(output) for output in maker.outputs)

@@ -80,11 +80,15 @@ def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies) 
 
 
 class _Edit:
-    """What changes in one scope: nodes to insert before a position, positions and initializers to take out."""
+    """What changes in one scope: nodes to insert before a position, positions and initializers to take out.
+
+    `unmade` are the values that the nodes at those positions make.
+    """
 
     def __init__(self) -> None:
         self.inserted: dict[int, list[NodeProto]] = {}
         self.removed: set[int] = set()
+        self.unmade: set[str] = set()
         self.initializers: set[str] = set()
 
     @property
@@ -99,8 +103,10 @@ class _Edit:
 
 
 def _collect(region: Region, edits: defaultdict[Scope, _Edit]) -> None:
-    for node in region.nodes:
-        edits[node.scope].removed.add(node.position)
+    for node in region.makers:
+        edit = edits[node.scope]
+        edit.removed.add(node.position)
+        edit.unmade.update([value.name for value in node.outputs if value is not None])
     for value in region.initializers:
         edits[value.scope].initializers.add(value.name)
 
@@ -109,9 +115,8 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
     for scope, edit in edits.items():
         proto = scope.proto
         kept = {name for node in edit.written for name in node.output}
-        gone = {name for position in edit.removed for name in proto.node[position].output} - kept
         _edit_nodes(proto.node, edit)
-        _drop(proto.value_info, scope.value_infos, gone | edit.initializers)
+        _drop(proto.value_info, scope.value_infos, (edit.unmade - kept) | edit.initializers)
         if isinstance(proto, onnx.GraphProto):
             _drop(proto.initializer, scope.initializers, edit.initializers)
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):

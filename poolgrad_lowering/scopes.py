@@ -139,8 +139,9 @@ class Value(NamedTuple):
     @property
     def producer(self) -> Node | None:
         """The node that makes it; None for inputs and initializers."""
-        position = self.scope.producers.get(self.name)
-        return None if position is None else self.scope.node(position)
+        scope, name = self
+        position = scope.producers.get(name)
+        return None if position is None else scope.node(position)
 
     @property
     def origin(self) -> Value:
@@ -161,9 +162,10 @@ class Value(NamedTuple):
         return own + self.scope.captured.get(self.name, [])
 
     @property
-    def use_count(self) -> int:
-        """How many uses there are."""
-        return len(self.scope.readings.of(self.name)) + len(self.scope.captured.get(self.name, ()))
+    def reader_count(self) -> int:
+        """How many uses there are, and whether it is an output."""
+        scope, name = self
+        return len(scope.readings.of(name)) + len(scope.captured.get(name, ())) + (name in scope.outputs)
 
     @property
     def is_output(self) -> bool:
