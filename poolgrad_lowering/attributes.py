@@ -55,7 +55,7 @@ def integers(node: Node, name: str, absent: list[int] | None = None) -> list[int
     value = attribute(node, name)
     if value is None:
         return absent
-    return value if isinstance(value, list) and all(isinstance(item, int) for item in value) else None
+    return value if isinstance(value, list) and {*map(type, value)} <= {int} else None
 
 
 def integer(node: Node, name: str, absent: int | None = None) -> int | None:

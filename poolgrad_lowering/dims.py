@@ -54,6 +54,11 @@ class Dim(NamedTuple):
 Shape = tuple[Dim, ...]
 
 
+def is_static(shape: Shape) -> bool:
+    """Whether all sizes are numbers."""
+    return None not in [dim.static for dim in shape]
+
+
 def size(dims: Iterable[Dim]) -> Dim:
     """The number of elements of a shape: the product of its sizes."""
     factors = list(dims)
@@ -63,8 +68,8 @@ def size(dims: Iterable[Dim]) -> Dim:
 
 def differ(left: Shape, right: Shape) -> bool:
     """Whether two shapes can be proven unequal: other rank, or an axis with two different integers."""
-    if len(left) != len(right):
-        return True
+    if left == right or len(left) != len(right):
+        return left != right
     return any(
         a.static is not None and b.static is not None and a.static != b.static for a, b in zip(left, right, strict=True)
     )

@@ -18,7 +18,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.attributes import attribute
 from poolgrad_lowering.declared import read_shape
-from poolgrad_lowering.dims import Dim, Shape
+from poolgrad_lowering.dims import Dim, Shape, is_static
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.inference import inferred_types
 from poolgrad_lowering.integer_rules import integer_rule
@@ -147,10 +147,10 @@ class Facts:
             return tuple(Dim(size) for size in tensor.dims) if min(tensor.dims, default=0) >= 0 else None
         node = value.producer
         declared = self.declared_shape(value) if node is None or node.is_a(*ELEMENTWISE) else None
-        if declared is not None and all(dim.static is not None for dim in declared):
+        if declared is not None and is_static(declared):
             return declared
         derived = self._derived_shape(value, node) if node is not None else None
-        if derived is not None and any(dim.coefficient < 0 for dim in derived):
+        if derived is not None and min([dim.coefficient for dim in derived], default=0) < 0:
             derived = None  # of a model that cannot run
         if derived is not None and not any(map(is_opaque, derived)):
             return derived
