@@ -119,7 +119,7 @@ class ModelIndex:
         backward = self._enter_values(scope, nodes)
         for position, node in enumerate(nodes):
             if attributes := node.attribute:
-                for name, graph in self._visitor.graphs_of(scope, position, attributes):
+                for name, graph in self._visitor.graphs_of(scope, position, attributes[:]):
                     backward |= self._add_subgraph(scope, position, name, graph)
         self._visitor.closed(scope, backward=backward)
 

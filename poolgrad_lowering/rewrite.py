@@ -52,7 +52,7 @@ def replacements(
         value
         for root, nodes in written
         for node in nodes
-        for name in node.input
+        for name in node.input[:]
         if (value := root.scope.resolve(name)) is not None
     ]
     # A pool that moves goes as the root of its own region, not in a gradient's because nobody else reads it.
