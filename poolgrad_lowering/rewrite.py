@@ -48,15 +48,9 @@ def replacements(
     """
     written = [(_maker(site.gradient.dx), emit(facts, site.gradient, site.plan, site.pattern, taken)) for site in sites]
     written += [(forward.pool, [emit_forward(forward, taken)]) for forward in forwards]
-    read = [
-        value
-        for root, nodes in written
-        for node in nodes
-        for name in node.input[:]
-        if (value := root.scope.resolve(name)) is not None
-    ]
+    read = [value for site in sites for value in site.gradient.operands]
     # A pool that moves goes as the root of its own region, not in a gradient's because nobody else reads it.
-    readers = Readers([*read, *(forward.y for forward in forwards)])
+    readers = Readers([*read, *[value for forward in forwards for value in (forward.x, forward.y)]])
     return [_replacement(root, nodes, readers) for root, nodes in written]
 
 
