@@ -7,8 +7,9 @@ bytes and its order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -74,7 +75,7 @@ def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies) 
 
 
 class _Edit:
-    """What changes in one scope: nodes to insert before a position, positions and initializers to take out.
+    """What changes in one scope: nodes to insert where one is taken out, positions and initializers to take out.
 
     `unmade` are the values that the nodes at those positions make.
     """
@@ -122,18 +123,27 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
 
 
 def _edit_nodes(nodes: _Entries, edit: _Edit) -> None:
-    """From the end, so that positions before stay right. Only references move: that is quick for any list."""
-    for position in sorted(edit.removed | edit.inserted.keys(), reverse=True):
-        if position in edit.removed:
-            del nodes[position]
-        for node in reversed(edit.inserted.get(position, ())):
-            nodes.insert(position, node)
+    """What takes a node's place goes where the run began that it stood in: nothing of that run is left."""
+    for run in _runs(edit.removed):
+        del nodes[run.start : run.stop]
+        for node in reversed([node for position in run for node in edit.inserted.get(position, ())]):
+            nodes.insert(run.start, node)
 
 
 def _drop(entries: _Entries, positions: Mapping[str, int], names: Collection[str]) -> None:
     """The entries of these names gone, which are at these positions."""
-    for position in sorted((positions[name] for name in names if name in positions), reverse=True):
-        del entries[position]
+    for run in _runs(positions[name] for name in names if name in positions):
+        del entries[run.start : run.stop]
+
+
+def _runs(positions: Iterable[int]) -> Iterator[range]:
+    """Consecutive positions together, the last first: what is before them stays where it is.
+
+    Every edit moves the references behind it, in any list; so a run is one edit.
+    """
+    for _, run in groupby(enumerate(sorted(positions, reverse=True)), sum):
+        numbers = [position for _, position in run]
+        yield range(numbers[-1], numbers[0] + 1)
 
 
 def _maker(value: Value) -> Node:
