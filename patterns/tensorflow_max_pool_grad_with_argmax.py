@@ -92,7 +92,7 @@ def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth:
         factor, part = facts.integers(right), _coefficients(facts, left, pool, x_shape, depth - 1)
         if factor is None or len(factor) != 1 or part is None:
             return None
-        return {name: coefficient * factor[0] for name, coefficient in part.items()}
+        return {name: size((coefficient, *factor)) for name, coefficient in part.items()}
     first = _coefficients(facts, left, pool, x_shape, depth - 1)
     second = _coefficients(facts, right, pool, x_shape, depth - 1)
     return None if first is None or second is None or first.keys() & second.keys() else first | second

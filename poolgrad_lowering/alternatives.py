@@ -15,12 +15,10 @@ GRADIENT_OPERATORS = (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD)
 
 def plan_by(op: str, gradient: PoolGradient, target: Target) -> Plan | Refusal:
     """The plan for a gradient by one operator of the target and no other, or why there is none."""
-    planned = plan(gradient, replace(target, has_2d=op == MAX_POOL_2D_GRAD))
-    if isinstance(planned, Plan) and planned.op == op:
-        return planned
     if op == ADAPTIVE_GRAD and _is_adaptive(gradient):
         return checked(Plan(ADAPTIVE_GRAD, {}), gradient, target)
-    if isinstance(planned, Refusal):
+    planned = plan(gradient, replace(target, has_2d=op == MAX_POOL_2D_GRAD))
+    if isinstance(planned, Refusal) or planned.op == op:
         return planned
     return refuse(
         Code.OPERATOR_WINDOWS,

@@ -26,8 +26,8 @@ _READERS: dict[int, Callable[[AttributeProto], Any]] = {
     AttributeProto.FLOAT: lambda stored: stored.f,
     AttributeProto.STRING: lambda stored: stored.s.decode("utf-8", "replace"),
     AttributeProto.TENSOR: lambda stored: stored.t,
-    AttributeProto.INTS: lambda stored: list(stored.ints),
-    AttributeProto.FLOATS: lambda stored: list(stored.floats),
+    AttributeProto.INTS: lambda stored: stored.ints[:],
+    AttributeProto.FLOATS: lambda stored: stored.floats[:],
 }
 _NEWEST = 2**31 - 1  # operator set versions are C ints to onnx's registry
 
@@ -55,7 +55,7 @@ def integers(node: Node, name: str, absent: list[int] | None = None) -> list[int
     value = attribute(node, name)
     if value is None:
         return absent
-    return value if isinstance(value, list) and all(isinstance(item, int) for item in value) else None
+    return value if isinstance(value, list) and {*map(type, value)} <= {int} else None
 
 
 def integer(node: Node, name: str, absent: int | None = None) -> int | None:

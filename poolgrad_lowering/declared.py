@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from poolgrad_lowering.dims import Dim, Shape
-from poolgrad_lowering.scopes import Value
+from poolgrad_lowering.scopes import Scope, Value
 from poolgrad_lowering.shape_rules import opaque
 
 
@@ -14,20 +14,19 @@ def read_shape(value: Value, declared: onnx.TypeProto) -> Shape | None:
 
     A function's symbols are its own: its callers may mean something else by the same names.
     """
-    if not declared.tensor_type.HasField("shape"):
+    tensor = declared.tensor_type
+    if not tensor.HasField("shape"):
         return None
-    root = value.scope.root
-    prefix = f"{root.path}:" if isinstance(root.proto, onnx.FunctionProto) else ""
-    dims = enumerate(declared.tensor_type.shape.dim)
-    return tuple(_read_dim(dim, prefix) or opaque(value, axis) for axis, dim in dims)
+    return tuple([_read_dim(dim, value.scope) or opaque(value, axis) for axis, dim in enumerate(tensor.shape.dim[:])])
 
 
-def _read_dim(dim: onnx.TensorShapeProto.Dimension, prefix: str) -> Dim | None:
+def _read_dim(dim: onnx.TensorShapeProto.Dimension, scope: Scope) -> Dim | None:
     """The declared size; None where there is none: producers also write -1 and "?" for that."""
     if dim.HasField("dim_value"):
         return Dim(dim.dim_value) if dim.dim_value >= 0 else None
     symbol = str(dim.dim_param)  # protobuf gives bytes where they are not UTF-8
     if not symbol or symbol.startswith("?"):
         return None
-    parsed = Dim.parse(symbol)
+    parsed, root = Dim.parse(symbol), scope.root
+    prefix = f"{root.path}:" if isinstance(root.proto, onnx.FunctionProto) else ""
     return Dim(parsed.coefficient, tuple(prefix + name for name in parsed.symbols))

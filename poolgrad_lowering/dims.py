@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _FACTOR = re.compile(r"[A-Za-z_]\w*|\d+")
 
 
-@dataclass(frozen=True)
-class Dim:
+class Dim(NamedTuple):
     """A dimension: an integer factor times named symbols (sorted, repeated for powers)."""
 
     coefficient: int
@@ -34,9 +34,6 @@ class Dim:
     def static(self) -> int | None:
         """The integer value, or None where a symbol is in it."""
         return self.coefficient if not self.symbols or self.coefficient == 0 else None
-
-    def __mul__(self, other: Dim) -> Dim:
-        return Dim(self.coefficient * other.coefficient, tuple(sorted(self.symbols + other.symbols)))
 
     def divided_by(self, other: Dim) -> Dim | None:
         """The exact quotient, or None where it is not a product again."""
@@ -57,18 +54,22 @@ class Dim:
 Shape = tuple[Dim, ...]
 
 
+def is_static(shape: Shape) -> bool:
+    """Whether all sizes are numbers."""
+    return None not in [dim.static for dim in shape]
+
+
 def size(dims: Iterable[Dim]) -> Dim:
-    """The number of elements of a shape."""
-    total = Dim(1)
-    for dim in dims:
-        total = total * dim
-    return total
+    """The number of elements of a shape: the product of its sizes."""
+    factors = list(dims)
+    symbols = sorted([symbol for dim in factors for symbol in dim.symbols])
+    return Dim(math.prod([dim.coefficient for dim in factors]), tuple(symbols))
 
 
 def differ(left: Shape, right: Shape) -> bool:
     """Whether two shapes can be proven unequal: other rank, or an axis with two different integers."""
-    if len(left) != len(right):
-        return True
+    if left == right or len(left) != len(right):
+        return left != right
     return any(
         a.static is not None and b.static is not None and a.static != b.static for a, b in zip(left, right, strict=True)
     )

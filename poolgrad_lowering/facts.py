@@ -18,7 +18,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.attributes import attribute
 from poolgrad_lowering.declared import read_shape
-from poolgrad_lowering.dims import Dim, Shape
+from poolgrad_lowering.dims import Dim, Shape, is_static
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.inference import inferred_types
 from poolgrad_lowering.integer_rules import integer_rule
@@ -39,6 +39,7 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
     ("value_float", np.float32),
     ("value_floats", np.float32),
 )
+_UNASKED = object()
 _MAX_TABLE = 1 << 23
 _MAX_DEPTH = 64
 """Facts that follow from facts, at most: each takes up to seven frames of Python's stack, which has 1000."""
@@ -100,8 +101,9 @@ class Facts:
     def _once(self, fact: str, value: Value, compute: Callable[[Value], T]) -> T | None:
         """Compute a fact the first time it is asked for; a question inside its own answer (a cycle) is unknown."""
         known = self._memo[fact]
-        if value in known:
-            return known[value]  # type: ignore[no-any-return]
+        found = known.get(value, _UNASKED)
+        if found is not _UNASKED:
+            return found  # type: ignore[no-any-return]
         if self._depth >= _MAX_DEPTH:
             return None
         known[value] = None
@@ -145,10 +147,10 @@ class Facts:
             return tuple(Dim(size) for size in tensor.dims) if min(tensor.dims, default=0) >= 0 else None
         node = value.producer
         declared = self.declared_shape(value) if node is None or node.is_a(*ELEMENTWISE) else None
-        if declared is not None and all(dim.static is not None for dim in declared):
+        if declared is not None and is_static(declared):
             return declared
         derived = self._derived_shape(value, node) if node is not None else None
-        if derived is not None and any(dim.coefficient < 0 for dim in derived):
+        if derived is not None and min([dim.coefficient for dim in derived], default=0) < 0:
             derived = None  # of a model that cannot run
         if derived is not None and not any(map(is_opaque, derived)):
             return derived

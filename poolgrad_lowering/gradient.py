@@ -58,6 +58,11 @@ class PoolGradient:
     axis: int = 0
     x_is_flat: bool = False
 
+    @property
+    def operands(self) -> tuple[Value, Value, Value]:
+        """The values that the lowered node is computed from."""
+        return self.x, self.grad, self.argmax
+
 
 @dataclass(frozen=True)
 class Pattern:

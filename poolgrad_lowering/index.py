@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, count, repeat
+from itertools import chain, repeat
 from operator import ge
 
 import onnx
@@ -119,7 +119,7 @@ class ModelIndex:
         backward = self._enter_values(scope, nodes)
         for position, node in enumerate(nodes):
             if attributes := node.attribute:
-                for name, graph in self._visitor.graphs_of(scope, position, attributes):
+                for name, graph in self._visitor.graphs_of(scope, position, attributes[:]):
                     backward |= self._add_subgraph(scope, position, name, graph)
         self._visitor.closed(scope, backward=backward)
 
@@ -184,8 +184,7 @@ def _enter_operators(scope: Scope, nodes: Iterable[onnx.NodeProto]) -> None:
 
 def _flat(names: Sequence[Sequence[str]]) -> tuple[list[str], list[int]]:
     """The names that nodes give, one after the other, and beside each the position of its node."""
-    positions = map(repeat, count(), map(len, names))
-    return list(chain.from_iterable(names)), list(chain.from_iterable(positions))
+    return list(chain.from_iterable(names)), [position for position, given in enumerate(names) for _ in given]
 
 
 def _made_again(scope: Scope, made: Iterable[str], makers: Iterable[int]) -> tuple[int, str]:

@@ -105,7 +105,7 @@ def _int_multiply(known: Known, node: Node) -> Shape | None:
         left *= len(right)
     elif len(right) == 1:
         right *= len(left)
-    return tuple(a * b for a, b in zip(left, right, strict=True)) if len(left) == len(right) else None
+    return tuple(map(size, zip(left, right, strict=True))) if len(left) == len(right) else None
 
 
 def _int_product(known: Known, node: Node) -> Shape | None:

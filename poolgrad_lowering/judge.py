@@ -73,7 +73,7 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
 
 def _hidden(gradient: PoolGradient) -> Refusal | None:
     """Whether a value that the lowered node reads has another meaning where that node would stand."""
-    for value in (gradient.x, gradient.grad, gradient.argmax):
+    for value in gradient.operands:
         if value.name and gradient.dx.scope.resolve(value.name) != value:
             return refuse(Code.SHADOWED_NAME, "'{}' is redefined in {}", value.name, gradient.dx.scope.path)
     return None

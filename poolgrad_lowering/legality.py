@@ -168,13 +168,14 @@ def _fit(axes: list[_Axis], onnx_ceil: bool, target: Target) -> Plan | Refusal:
     """One rounding mode serves all axes: the pool's own if it can, else the other; then with a canvas."""
     roundings = (onnx_ceil, not onnx_ceil)
     for ceil in roundings:
-        direct = [axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) for axis in axes]
-        if all(window is not None for window in direct):
-            return _plan_of([window for window in direct if window is not None], ceil, target)
+        direct = [window for axis in axes if (window := axis.direct(ceil=ceil, onnx_ceil=onnx_ceil)) is not None]
+        if len(direct) == len(axes):
+            return _plan_of(direct, ceil, target)
     for ceil in roundings:
         fitted = [axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) or axis.canvas(ceil=ceil) for axis in axes]
-        if all(window is not None for window in fitted):
-            return _plan_of([window for window in fitted if window is not None], ceil, target)
+        windows = [window for window in fitted if window is not None]
+        if len(windows) == len(axes):
+            return _plan_of(windows, ceil, target)
     return _unfit(axes, onnx_ceil)
 
 

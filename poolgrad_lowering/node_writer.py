@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import NodeProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dims import Shape
+
+Attribute = int | str | Sequence[int] | TensorProto
 
 
 class NodeWriter:
@@ -29,12 +30,15 @@ class NodeWriter:
         *,
         output: str | None = None,
         domain: str = "",
-        **attributes: Any,
+        **attributes: Attribute,
     ) -> str:
         """Append a node and return the name of its one output, which is `output` or made from `hint`."""
         name = self._fresh(hint)
         result = name if output is None else output
-        self.nodes.append(helper.make_node(op_type, inputs, [result], name=name, domain=domain, **attributes))
+        node = NodeProto(op_type=op_type, input=inputs, output=[result], name=name, domain=domain)
+        for key, value in sorted(attributes.items()):
+            _add_attribute(node, key, value)
+        self.nodes.append(node)
         return result
 
     def constant(self, values: npt.ArrayLike, hint: str) -> str:
@@ -52,6 +56,18 @@ class NodeWriter:
 
     def _fresh(self, hint: str) -> str:
         return new_name(f"{self._prefix}/{hint}", self._taken)
+
+
+def _add_attribute(node: NodeProto, name: str, value: Attribute) -> None:
+    """What `onnx.helper.make_attribute` makes of these types, made in its place and not copied there."""
+    if isinstance(value, int):
+        node.attribute.add(name=name, type=AttributeProto.INT, i=value)
+    elif isinstance(value, str):
+        node.attribute.add(name=name, type=AttributeProto.STRING, s=value.encode())
+    elif isinstance(value, TensorProto):
+        node.attribute.add(name=name, type=AttributeProto.TENSOR, t=value)
+    else:
+        node.attribute.add(name=name, type=AttributeProto.INTS, ints=value)
 
 
 def new_name(wanted: str, taken: set[str]) -> str:

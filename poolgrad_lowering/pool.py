@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from poolgrad_lowering.attributes import integer, integers, text
 from poolgrad_lowering.dims import Dim
@@ -15,8 +16,7 @@ from poolgrad_lowering.scopes import Node
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
-@dataclass(frozen=True)
-class AxisWindow:
+class AxisWindow(NamedTuple):
     """The windows of one spatial axis: window `o` has its taps at `o·stride − begin + t·dilation`, 0 ≤ t < kernel."""
 
     kernel: int

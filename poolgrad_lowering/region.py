@@ -43,33 +43,40 @@ class Readers:
         self._gone.add(node)
         return not known
 
-    def lose(self, value: Value) -> None:
-        """One reading of the value is gone."""
-        self._left[value] = self.left(value) - 1
+    def lose(self, value: Value) -> int:
+        """One reading of the value is gone; how many are left."""
+        left = self._left[value] = self.left(value) - 1
+        return left
 
     def left(self, value: Value) -> int:
         """Readings by nodes that stay or were added, and by the scope's outputs."""
-        if value not in self._left:
-            self._left[value] = value.use_count + value.is_output + self._added[value]
-        return self._left[value]
+        left = self._left.get(value)
+        if left is None:
+            left = self._left[value] = value.reader_count + self._added.get(value, 0)
+        return left
 
 
 @dataclass
 class Region:
-    """What dies with a site: its nodes, its initializers, its frontier.
+    """What dies with a site: its nodes and its initializers.
 
-    `makers` are the dying nodes, each with those among them that make what it reads; `frontier` are the values that
-    the dying nodes read and that live on.
+    `makers` are the dying nodes, each with those among them that make what it reads; `read` is what lived on when one
+    of them was taken out that reads it.
     """
 
     makers: dict[Node, list[Node]] = field(default_factory=dict)
     initializers: set[Value] = field(default_factory=set)
-    frontier: set[Value] = field(default_factory=set)
+    read: list[Value] = field(default_factory=list)
 
     @property
     def nodes(self) -> list[Node]:
         """The dying nodes in the order of the model."""
         return sorted(self.makers, key=lambda node: (node.scope.path, node.position))
+
+    @property
+    def frontier(self) -> set[Value]:
+        """The values that the dying nodes read and that live on."""
+        return {value for value in self.read if value not in self.initializers and value.producer not in self.makers}
 
     @property
     def graph(self) -> nx.DiGraph[Node]:
@@ -93,25 +100,24 @@ def dying_region(root: Node, readers: Readers) -> Region:
         for value in node.inputs:
             if value is None:
                 continue
-            readers.lose(value)
+            if readers.lose(value):
+                region.read.append(value)
+                continue
             maker = value.producer
-            if _lives(value, maker, readers):
-                region.frontier.add(value)
+            if _is_kept(value, maker, readers):
+                region.read.append(value)
             elif maker is None:
                 region.initializers.add(value)
             else:
                 dying.append(maker)
         pending += dying
-    region.frontier -= region.initializers
-    region.frontier = {value for value in region.frontier if value.producer not in region.makers}
     return region
 
 
-def _lives(value: Value, maker: Node | None, readers: Readers) -> bool:
-    if readers.left(value):
-        return True
+def _is_kept(value: Value, maker: Node | None, readers: Readers) -> bool:
+    """Whether a value lives on that nobody reads any more."""
     if maker is None:
         return value.name not in value.scope.initializers or value.name in value.scope.inputs
     if maker.op[0] or maker.op[1] in _EFFECTS:
         return True
-    return any(output is not None and output != value and readers.left(output) for output in maker.outputs)
+    return any(output is not None and readers.left(output) for output in maker.outputs)

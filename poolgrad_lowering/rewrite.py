@@ -7,8 +7,9 @@ bytes and its order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -48,15 +49,9 @@ def replacements(
     """
     written = [(_maker(site.gradient.dx), emit(facts, site.gradient, site.plan, site.pattern, taken)) for site in sites]
     written += [(forward.pool, [emit_forward(forward, taken)]) for forward in forwards]
-    read = [
-        value
-        for root, nodes in written
-        for node in nodes
-        for name in node.input
-        if (value := root.scope.resolve(name)) is not None
-    ]
+    read = [value for site in sites for value in site.gradient.operands]
     # A pool that moves goes as the root of its own region, not in a gradient's because nobody else reads it.
-    readers = Readers([*read, *(forward.y for forward in forwards)])
+    readers = Readers([*read, *[value for forward in forwards for value in (forward.x, forward.y)]])
     return [_replacement(root, nodes, readers) for root, nodes in written]
 
 
@@ -80,11 +75,15 @@ def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies) 
 
 
 class _Edit:
-    """What changes in one scope: nodes to insert before a position, positions and initializers to take out."""
+    """What changes in one scope: nodes to insert where one is taken out, positions and initializers to take out.
+
+    `unmade` are the values that the nodes at those positions make.
+    """
 
     def __init__(self) -> None:
         self.inserted: dict[int, list[NodeProto]] = {}
         self.removed: set[int] = set()
+        self.unmade: set[str] = set()
         self.initializers: set[str] = set()
 
     @property
@@ -99,8 +98,10 @@ class _Edit:
 
 
 def _collect(region: Region, edits: defaultdict[Scope, _Edit]) -> None:
-    for node in region.nodes:
-        edits[node.scope].removed.add(node.position)
+    for node in region.makers:
+        edit = edits[node.scope]
+        edit.removed.add(node.position)
+        edit.unmade.update([value.name for value in node.outputs if value is not None])
     for value in region.initializers:
         edits[value.scope].initializers.add(value.name)
 
@@ -109,9 +110,8 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
     for scope, edit in edits.items():
         proto = scope.proto
         kept = {name for node in edit.written for name in node.output}
-        gone = {name for position in edit.removed for name in proto.node[position].output} - kept
         _edit_nodes(proto.node, edit)
-        _drop(proto.value_info, scope.value_infos, gone | edit.initializers)
+        _drop(proto.value_info, scope.value_infos, (edit.unmade - kept) | edit.initializers)
         if isinstance(proto, onnx.GraphProto):
             _drop(proto.initializer, scope.initializers, edit.initializers)
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
@@ -123,18 +123,27 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
 
 
 def _edit_nodes(nodes: _Entries, edit: _Edit) -> None:
-    """From the end, so that positions before stay right. Only references move: that is quick for any list."""
-    for position in sorted(edit.removed | edit.inserted.keys(), reverse=True):
-        if position in edit.removed:
-            del nodes[position]
-        for node in reversed(edit.inserted.get(position, ())):
-            nodes.insert(position, node)
+    """What takes a node's place goes where the run began that it stood in: nothing of that run is left."""
+    for run in _runs(edit.removed):
+        del nodes[run.start : run.stop]
+        for node in reversed([node for position in run for node in edit.inserted.get(position, ())]):
+            nodes.insert(run.start, node)
 
 
 def _drop(entries: _Entries, positions: Mapping[str, int], names: Collection[str]) -> None:
     """The entries of these names gone, which are at these positions."""
-    for position in sorted((positions[name] for name in names if name in positions), reverse=True):
-        del entries[position]
+    for run in _runs(positions[name] for name in names if name in positions):
+        del entries[run.start : run.stop]
+
+
+def _runs(positions: Iterable[int]) -> Iterator[range]:
+    """Consecutive positions together, the last first: what is before them stays where it is.
+
+    Every edit moves the references behind it, in any list; so a run is one edit.
+    """
+    for _, run in groupby(enumerate(sorted(positions, reverse=True)), sum):
+        numbers = [position for _, position in run]
+        yield range(numbers[-1], numbers[0] + 1)
 
 
 def _maker(value: Value) -> Node:

@@ -94,9 +94,10 @@ class Scope:
 
     def node(self, position: int) -> Node:
         """The node at a position of the scope's node list: the same object whenever it is asked for."""
-        if position not in self._nodes:
-            self._nodes[position] = Node(self, position, self.proto.node[position])
-        return self._nodes[position]
+        node = self._nodes.get(position)
+        if node is None:
+            node = self._nodes[position] = Node(self, position, self.proto.node[position])
+        return node
 
     def release(self) -> None:
         """Let go of the nodes that were asked for and of readers in subgraphs, which hold their scopes in turn."""
@@ -138,8 +139,9 @@ class Value(NamedTuple):
     @property
     def producer(self) -> Node | None:
         """The node that makes it; None for inputs and initializers."""
-        position = self.scope.producers.get(self.name)
-        return None if position is None else self.scope.node(position)
+        scope, name = self
+        position = scope.producers.get(name)
+        return None if position is None else scope.node(position)
 
     @property
     def origin(self) -> Value:
@@ -160,9 +162,10 @@ class Value(NamedTuple):
         return own + self.scope.captured.get(self.name, [])
 
     @property
-    def use_count(self) -> int:
-        """How many uses there are."""
-        return len(self.scope.readings.of(self.name)) + len(self.scope.captured.get(self.name, ()))
+    def reader_count(self) -> int:
+        """How many uses there are, and whether it is an output."""
+        scope, name = self
+        return len(scope.readings.of(name)) + len(scope.captured.get(name, ())) + (name in scope.outputs)
 
     @property
     def is_output(self) -> bool:
@@ -184,10 +187,10 @@ class Node:
         self.position = position
         self.proto = proto
         self.op = scope.operator(proto.domain, proto.op_type)
-        attributes = list(proto.attribute)
+        attributes = proto.attribute[:]  # of protobuf's repeated fields, slices are quicker than iterators
         self.attributes = {stored.name: stored for stored in reversed(attributes)}
-        self.inputs = tuple([scope.resolve(name) for name in proto.input])
-        self.outputs = tuple([Value(scope, name) if name else None for name in proto.output])
+        self.inputs = tuple([scope.resolve(name) for name in proto.input[:]])
+        self.outputs = tuple([Value(scope, name) if name else None for name in proto.output[:]])
         depends_on_caller = any(stored.ref_attr_name for stored in attributes)
         self._standard = None if self.op[0] or depends_on_caller else self.op[1]
 

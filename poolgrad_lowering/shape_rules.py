@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from poolgrad_lowering.attributes import attribute, integer, integers
-from poolgrad_lowering.dims import Dim, Shape, size
+from poolgrad_lowering.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.pool import PoolAttributes, pooled_sizes
 from poolgrad_lowering.scopes import Node, Value
 
@@ -111,9 +111,7 @@ def _squeeze(known: Known, node: Node, _: Value) -> Shape | None:
     if source is None:
         return None
     if len(node.inputs) < 2 and not integers(node, "axes"):
-        return (
-            tuple(dim for dim in source if dim.static != 1) if all(dim.static is not None for dim in source) else None
-        )
+        return tuple(dim for dim in source if dim.static != 1) if is_static(source) else None
     axes = _axes(known, node, len(source))
     return None if axes is None else tuple(dim for axis, dim in enumerate(source) if axis not in axes)
 

@@ -19,9 +19,9 @@ def stored_tensor(value: Value) -> TensorProto | None:
     if value.name in value.scope.inputs:
         return None
     node = value.producer
-    if node is None or not node.is_a("Constant"):
+    if node is None:
         return value.scope.initializer(value.name)
-    tensor = attribute(node, "value")
+    tensor = attribute(node, "value") if node.is_a("Constant") else None
     return tensor if isinstance(tensor, TensorProto) else None
 
 

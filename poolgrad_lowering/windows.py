@@ -7,13 +7,12 @@ both ends, at most half the kernel, and computes the output size itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from poolgrad_lowering.pool import AxisWindow
 
 
-@dataclass(frozen=True)
-class AclnnWindow:
+class AclnnWindow(NamedTuple):
     """One axis of an aclnn pool with dilation 1, on a canvas of `before + size + after` elements.
 
     `before` and `after` are 0 unless the plane has to be padded to a canvas first.

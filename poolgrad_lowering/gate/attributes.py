@@ -74,7 +74,7 @@ def window_flaw(attributes: Iterable[AttributeProto]) -> Flaw | None:
         if attribute.type != AttributeProto.INTS:
             return Flaw(Fault.ATTRIBUTE_TYPE, f"attribute '{attribute.name}' is no list of integers")
         least = _LEAST[attribute.name]
-        for number in attribute.ints:
+        for number in attribute.ints[:]:
             if not least <= number <= _MOST:
                 return Flaw(Fault.ATTRIBUTE_VALUE, f"attribute '{attribute.name}' has the value {number}")
     return None

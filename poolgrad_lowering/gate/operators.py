@@ -17,6 +17,6 @@ def operator_flaw(scope: Scope) -> tuple[int, Flaw] | None:
             return positions[0], Flaw(Fault.DOMAIN_NOT_IMPORTED, f"domain {shown(imported)} is not imported")
         if (domain, op_type) in POOLS:
             for position in positions:
-                if (flaw := window_flaw(scope.proto.node[position].attribute)) is not None:
+                if (flaw := window_flaw(scope.proto.node[position].attribute[:])) is not None:
                     return position, flaw
     return None

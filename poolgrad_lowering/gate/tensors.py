@@ -50,9 +50,10 @@ def tensor_flaw(tensor: TensorProto) -> Flaw | None:
     """What is wrong with a stored tensor. Copies its raw data once, to measure it; opens no external data."""
     if (storage := _BY_NUMBER.get(tensor.data_type)) is None:
         return Flaw(Fault.TENSOR_TYPE, f"its element type is {tensor.data_type}, which is none")
-    if (flaw := dims_flaw(tensor.dims)) is not None:
+    dims = tensor.dims[:]
+    if (flaw := dims_flaw(dims)) is not None:
         return flaw
-    elements = math.prod(tensor.dims)
+    elements = math.prod(dims)
     filled = [name for name in _TYPED_FIELDS if len(getattr(tensor, name))]
     raw = len(tensor.raw_data) if tensor.HasField("raw_data") else None
     if tensor.data_location == TensorProto.EXTERNAL:
@@ -70,7 +71,7 @@ def dims_flaw(dims: Sequence[int]) -> Flaw | None:
     """What is wrong with the sizes of a stored tensor."""
     if min(dims, default=0) < 0:
         return Flaw(Fault.TENSOR_DIMS, f"its size {min(dims)} is negative")
-    if math.prod(size or 1 for size in dims) > _MOST_ELEMENTS:
+    if math.prod([size or 1 for size in dims]) > _MOST_ELEMENTS:
         return Flaw(Fault.TENSOR_DIMS, "its sizes multiply to more than 2^63 − 1 elements")
     return None
 
