@@ -17,7 +17,11 @@ struct Strided<std::index_sequence<kLane...>> {
   static void Take(const Element* from, Vector& to) {
     Vector part;
     Load(from + kPart * kLanes, part);
-    to = __builtin_shuffle(to, part, Ints{Place(kStride, kPart, kLane)...});
+#ifdef __clang__
+    to = __builtin_shufflevector(to, part, Place(kStride, kPart, kLane)...);
+#else
+    to = __builtin_shuffle(to, part, Ints{Place(kStride, kPart, kLane)...});  // GCC has the other from 12 on
+#endif
     if constexpr (kPart + 1 < kStride) Take<kStride, kPart + 1>(from, to);
   }
 };
