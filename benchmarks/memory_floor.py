@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from ctypes import c_int64, c_uint64, c_void_p
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from compiling import compile_library
 
 WORD = 8
+Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class MemoryFloor:
@@ -21,11 +24,11 @@ class MemoryFloor:
         self._move.MoveWords.restype = c_uint64
         self._move.MoveWords.argtypes = [c_void_p, c_int64, c_void_p, c_int64]
 
-    def of(self, read: int, written: int) -> Callable[[], object]:
+    def move(self, source: Words, destination: Words) -> int:
+        """Read all of one array and overwrite all of the other; the sum of what was read."""
+        moved = self._move.MoveWords(source.ctypes.data, len(source), destination.ctypes.data, len(destination))
+        return int(moved)
+
+    def of(self, read: int, written: int) -> Callable[[], int]:
         """A call in which each core reads its part of `read` bytes and overwrites its part of `written`."""
-        source, destination = np.ones(read // WORD, np.uint64), np.zeros(written // WORD, np.uint64)
-
-        def move() -> None:
-            self._move.MoveWords(source.ctypes.data, len(source), destination.ctypes.data, len(destination))
-
-        return move
+        return partial(self.move, np.ones(read // WORD, np.uint64), np.zeros(written // WORD, np.uint64))
