@@ -1,10 +1,13 @@
-"""libaclnn_host: the team of threads that kernels share: under a limit, from many threads, in a forked child."""
+"""libaclnn_host: the team of threads that kernels share, and threads that the caller lends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from ctypes import CFUNCTYPE, c_size_t, c_void_p
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,6 +60,52 @@ def test_calls_at_the_same_time(aclnn: Aclnn) -> None:
     with ThreadPoolExecutor(4) as threads:
         for future in [threads.submit(work, seed) for seed in range(4)]:
             future.result()
+
+
+_RUN = CFUNCTYPE(None, c_void_p, c_size_t)
+_PARALLEL_FOR = CFUNCTYPE(None, c_void_p, _RUN, c_size_t, c_void_p)
+
+
+@contextmanager
+def shared_out(aclnn: Aclnn) -> Iterator[list[int]]:
+    """Run this thread's kernels on three threads made here, the last range first; gives the numbers of ranges."""
+    counts: list[int] = []
+
+    def parallel_for(_context: object, run: Any, count: int, data: object) -> None:
+        counts.append(count)
+        with ThreadPoolExecutor(3) as threads:
+            list(threads.map(lambda index: run(data, index), reversed(range(count))))
+
+    kept = _PARALLEL_FOR(parallel_for)
+    aclnn.c.aclnnHostSetParallelFor(kept, None)
+    try:
+        yield counts
+    finally:
+        aclnn.c.aclnnHostSetParallelFor(None, None)
+
+
+def test_the_caller_shares_the_work_out(aclnn: Aclnn) -> None:
+    with shared_out(aclnn) as counts:
+        check_gradient(aclnn, 0)
+        assert counts
+        assert min(counts) > 1
+        calls = len(counts)
+        with ThreadPoolExecutor(1) as other:
+            other.submit(aclnn.c.aclrtSetDevice, 0).result()
+            other.submit(check_gradient, aclnn, 1).result()
+        assert len(counts) == calls, "another thread has not asked for it"
+    check_gradient(aclnn, 2)
+    assert len(counts) == calls
+
+
+def test_a_bad_index_is_found_by_whichever_thread(aclnn: Aclnn) -> None:
+    grad, dx = np.ones((4, 8, 64, 64), np.float32), np.zeros((4, 8, 128, 128), np.float32)
+    indices = np.zeros(grad.shape, np.int32)
+    indices[2, 3, 4, 5] = 128 * 128
+    with shared_out(aclnn) as counts:
+        assert aclnn.run(POOL_2D, Backward.of(grad, dx.copy(), indices, dx, kernel_size=[2])) != 0
+    assert counts
+    assert "[2, 3, 0, 4, 5]" in (aclnn.message() or "")
 
 
 _THREADS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from ep_models import Case, make_feeds, make_model, window
@@ -66,3 +67,32 @@ with ThreadPoolExecutor(8) as pool:
     answer(list(pool.map(lambda _: get_backend(), range(8))))
 """
     assert run_python(code) == ["host"] * THREADS
+
+
+_INTRA_OP = """
+from pathlib import Path
+import onnxruntime
+from ep_models import Case, make_feeds, make_model, window
+from oracles import assert_same_bits
+from poolgrad_lowering.runtime import create_session
+
+def threads():
+    return len(list(Path("/proc/self/task").iterdir()))
+
+case = Case("MaxPool3DGradWithArgmax", (4, 8, 1, 128, 128), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1]))
+feeds, expected = make_feeds(case, seed=0)
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = {count}
+model = make_model(case.op, case.attributes(), x=[None] * 5, grad=[None] * 5)
+session = create_session(model, backend="host", session_options=options)
+before = threads()
+assert_same_bits(session.run(None, feeds)[0], expected)
+answer(threads() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads in /proc")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_node_runs_on_the_threads_of_its_session(count: int) -> None:
+    """Its session has them already: the host library starts none of the three that it might."""
+    assert run_python(_INTRA_OP.format(count=count), ACLNN_HOST_THREADS="3") == 0

@@ -173,7 +173,10 @@ struct OrtApi {
   OrtStatus* (*SetSymbolicDimensions)(OrtTensorTypeAndShapeInfo* info, const char** names, std::size_t count);
   OrtStatus* (*ReadOpAttr)(const OrtOpAttr* attribute, OrtOpAttrType type, void* data, std::size_t bytes,
                            std::size_t* out_bytes);
-  Gap<273, 290> gap_273;
+  Gap<273, 274> gap_273;
+  OrtStatus* (*KernelContext_ParallelFor)(const OrtKernelContext* context, void (*run)(void* data, std::size_t index),
+                                          std::size_t count, std::size_t batches, void* data);
+  Gap<275, 290> gap_275;
   OrtStatus* (*GetValueInfoTypeInfo)(const OrtValueInfo* value_info, const OrtTypeInfo** out);
   Gap<291, 295> gap_291;
   void (*CreateKeyValuePairs)(OrtKeyValuePairs** out);
@@ -389,6 +392,7 @@ struct OrtCustomOp {
   X(OrtApi, ShapeInferContext_SetOutputTypeShape, 270)      \
   X(OrtApi, SetSymbolicDimensions, 271)                     \
   X(OrtApi, ReadOpAttr, 272)                                \
+  X(OrtApi, KernelContext_ParallelFor, 274)                 \
   X(OrtApi, GetValueInfoTypeInfo, 290)                      \
   X(OrtApi, CreateKeyValuePairs, 295)                       \
   X(OrtApi, AddKeyValuePair, 296)                           \

@@ -3,6 +3,7 @@
 #define POOLGRAD_ACLNN_API_H_
 
 #include "abi/acl.h"
+#include "abi/acl_host.h"
 #include "aclnn/discovery.h"
 #include "aclnn/libraries.h"
 
@@ -32,10 +33,11 @@ namespace poolgrad::aclnn {
   X(aclrtMemcpyAsync)                   \
   X(aclrtMemsetAsync)
 
-// Null in the releases that do not have them.
+// Null in the releases that do not have them; the last in all of CANN.
 #define POOLGRAD_ACL_OPTIONAL_SYMBOLS(X) \
   X(aclrtGetDeviceInfo)                  \
-  X(aclsysGetVersionStr)
+  X(aclsysGetVersionStr)                 \
+  X(aclnnHostSetParallelFor)
 
 #define POOLGRAD_ACL_BASE_SYMBOLS(X) \
   X(aclCreateTensor)                 \

@@ -5,6 +5,7 @@
 
 #include "ep/node.h"
 #include "ep/operands.h"
+#include "ep/shared_work.h"
 
 namespace poolgrad::ep {
 namespace {
@@ -53,6 +54,7 @@ void Operation::CheckArguments(const ort::OrtKernelInfo* info) const {
 ort::OrtStatus* Operation::Run(ort::OrtKernelContext* context) noexcept {
   return Guard(ort_.api, [&] {
     Labelled(label_, [&] {
+      const SharedWork shared(ort_, placement_->backend().api(), context);
       if (op_.direction == Direction::kForward) {
         RunForward(context);
       } else {

@@ -127,6 +127,8 @@ int32_t aclnnHostSetThreads(int64_t count) {
   return RunGuarded(__func__, [&] { return SetThreads(count); }, ACL_ERROR_BAD_ALLOC);
 }
 
+void aclnnHostSetParallelFor(aclnnHostParallelFor parallel_for, void* context) { ShareRangesBy(parallel_for, context); }
+
 void aclnnHostReset() {
   ForgetFailures();
   ForgetViolations();

@@ -34,15 +34,24 @@ class Ranges {
   Ranges(int64_t count, int64_t ranges, const RangeBody& body) : count_(count), ranges_(ranges), body_(body) {}
 
   void Work() noexcept {
-    for (int64_t range = next_++; range < ranges_; range = next_++) {
-      try {
-        body_(Begin(range), Begin(range + 1));
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        error_ = std::current_exception();
-      }
+    while (WorkOnNext()) {
     }
   }
+
+  // False if none is left.
+  bool WorkOnNext() noexcept {
+    const int64_t range = next_++;
+    if (range >= ranges_) return false;
+    try {
+      body_(Begin(range), Begin(range + 1));
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+    }
+    return true;
+  }
+
+  int64_t count() const { return ranges_; }
 
   void Rethrow() const {
     if (error_) std::rethrow_exception(error_);
@@ -126,7 +135,27 @@ Team& TheTeam() {
   return *team;
 }
 
+// How the caller of a thread wants ranges shared out.
+struct Sharing {
+  aclnnHostParallelFor parallel_for;
+  void* context;
+
+  void Work(Ranges& ranges) const {
+    const auto run = [](void* data, std::size_t) { static_cast<Ranges*>(data)->WorkOnNext(); };
+    parallel_for(context, run, static_cast<std::size_t>(ranges.count()), &ranges);
+  }
+};
+
+thread_local Sharing sharing = {};
+
+void Share(Ranges& ranges, int64_t threads) {
+  if (sharing.parallel_for != nullptr) return sharing.Work(ranges);
+  if (!TheTeam().TryWork(ranges, threads)) ranges.Work();
+}
+
 }  // namespace
+
+void ShareRangesBy(aclnnHostParallelFor parallel_for, void* context) { sharing = {parallel_for, context}; }
 
 void LimitThreads(int64_t count) { thread_limit = count; }
 
@@ -137,7 +166,7 @@ void ForRanges(int64_t count, int64_t cost, const RangeBody& body) {
   const int64_t threads = std::min(grains, Threads());
   if (threads == 1) return body(0, count);
   Ranges ranges(count, std::min(grains, threads * kRangesPerThread), body);
-  if (!TheTeam().TryWork(ranges, threads)) ranges.Work();
+  Share(ranges, threads);
   ranges.Rethrow();
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "abi/acl_host.h"
+
 namespace poolgrad::host {
 
 using RangeBody = std::function<void(int64_t begin, int64_t end)>;
@@ -16,6 +18,9 @@ void ForRanges(int64_t count, int64_t cost, const RangeBody& body);
 
 // From now on a call works on no more threads than that, its own among them; 0: on all cores.
 void LimitThreads(int64_t count);
+
+// From now on calls of this thread give their ranges to `parallel_for`; null: to threads that are kept here.
+void ShareRangesBy(aclnnHostParallelFor parallel_for, void* context);
 
 }  // namespace poolgrad::host
 

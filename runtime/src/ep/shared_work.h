@@ -1,0 +1,30 @@
+// The session's threads for kernels that run on the host.
+#ifndef POOLGRAD_EP_SHARED_WORK_H_
+#define POOLGRAD_EP_SHARED_WORK_H_
+
+#include "aclnn/api.h"
+#include "ep/ort_context.h"
+
+namespace poolgrad::ep {
+
+// While it lives, kernels of the host library that the calling thread runs share their work out among the threads of
+// onnxruntime's session: as many as its intra_op_num_threads says. With CANN it does nothing.
+class SharedWork {
+ public:
+  SharedWork(const OrtContext& ort, const aclnn::Api& api, const ort::OrtKernelContext* context);
+  ~SharedWork();
+  SharedWork(const SharedWork&) = delete;
+  SharedWork& operator=(const SharedWork&) = delete;
+
+ private:
+  static void ParallelFor(void* self, void (*run)(void* data, std::size_t index), std::size_t count,
+                          void* data) noexcept;
+
+  const ort::OrtApi& ort_;
+  const aclnn::Api& api_;
+  const ort::OrtKernelContext* context_;
+};
+
+}  // namespace poolgrad::ep
+
+#endif  // POOLGRAD_EP_SHARED_WORK_H_
