@@ -19,7 +19,7 @@ from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward import Pooled
 from poolgrad_lowering.provenance import Numbering
 from poolgrad_lowering.scatter import Scatter, not_rows_of_planes
-from poolgrad_lowering.scopes import Node, Value
+from poolgrad_lowering.scopes import Value
 
 
 def within_rows(scatter: Scatter) -> Scatter:
@@ -52,22 +52,17 @@ def not_by_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbe
 def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bool:
     """Whether entry [a, b, …, i] is (a, b, …, position), by constants in front of the position."""
     node = indices.origin.producer
-    sizes = [extent.static for extent in rows]
+    sizes = tuple([extent.static for extent in rows])
     if node is None or not node.is_a("Concat") or len(rows) != depth or None in sizes:
         return False
     if integer(node, "axis") not in (-1, depth):
         return False
-    table = _joined_constants(facts, node)
-    return table is not None and table.shape == (*sizes, depth - 1) and _counts_rows(table)
-
-
-def _joined_constants(facts: Facts, node: Node) -> npt.NDArray[Any] | None:
-    """All inputs of a Concat along the last axis but the last one, joined."""
     tables = [facts.table(operand) if operand is not None else None for operand in node.inputs[:-1]]
-    known = [table for table in tables if table is not None]
-    if not known or len(known) != len(tables) or any(table.shape[:-1] != known[0].shape[:-1] for table in known):
-        return None
-    return np.concatenate(known, axis=-1)
+    known = [table for table in tables if table is not None and table.ndim and table.shape[:-1] == sizes]
+    if not known or len(known) != len(tables):
+        return False
+    joined = np.concatenate(known, axis=-1)
+    return joined.shape[-1] == depth - 1 and _counts_rows(joined)
 
 
 def _counts_rows(table: npt.NDArray[Any]) -> bool:

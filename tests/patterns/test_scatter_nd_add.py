@@ -164,6 +164,11 @@ NEAR_MISSES: NearMisses = {
         "'v' is not proven to keep each entry of ScatterND 's' in its row",
         by_rows(f"int64[6,30,1] table = {{{repeated(unlike([int(r) for r in range(6) for _ in range(30)], 31, 0))}}}"),
     ),
+    "one_row_without_axes": (
+        Code.ROWS,
+        "'v' is not proven to keep each entry of ScatterND 's' in its row",
+        by_rows("int64 table = {0}", {"declared": "int64[6,30,2] v"}),
+    ),
     "rows_are_an_input": (
         Code.ROWS,
         "'v' is not proven to keep each entry of ScatterND 's' in its row",

@@ -139,17 +139,17 @@ Team& TheTeam() {
 struct Sharing {
   aclnnHostParallelFor parallel_for;
   void* context;
-
-  void Work(Ranges& ranges) const {
-    const auto run = [](void* data, std::size_t) { static_cast<Ranges*>(data)->WorkOnNext(); };
-    parallel_for(context, run, static_cast<std::size_t>(ranges.count()), &ranges);
-  }
 };
 
 thread_local Sharing sharing = {};
 
+// What a thread that is lent does: one of the ranges.
+void WorkOnLentThread(void* ranges, std::size_t /*index*/) { static_cast<Ranges*>(ranges)->WorkOnNext(); }
+
 void Share(Ranges& ranges, int64_t threads) {
-  if (sharing.parallel_for != nullptr) return sharing.Work(ranges);
+  if (sharing.parallel_for != nullptr) {
+    return sharing.parallel_for(sharing.context, WorkOnLentThread, static_cast<std::size_t>(ranges.count()), &ranges);
+  }
   if (!TheTeam().TryWork(ranges, threads)) ranges.Work();
 }
 
