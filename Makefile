@@ -172,7 +172,7 @@ fuzz: $(VENV)/.ready ## search for mistakes by random graphs, for MINUTES; an ex
 # promise is left in build/fuzz. The corpora stay, and the next search begins with them.
 FUZZ := $(VENV)-fuzz
 FUZZ_CHECKS := models pairs provider_checks host_calls
-FUZZ_OPTIONS = -max_total_time=$$((60 * $(MINUTES))) -timeout=300 -rss_limit_mb=4096 -print_final_stats=1
+FUZZ_OPTIONS = -max_total_time=$$((60 * $(MINUTES))) -timeout=300 -rss_limit_mb=8192 -print_final_stats=1
 fuzz-bytes: $(FUZZ_CHECKS:%=fuzz-%) ## search for bytes that break a promise, MINUTES for each of four checks (clang for two)
 .PHONY: $(FUZZ_CHECKS:%=fuzz-%)
 fuzz-models fuzz-pairs: fuzz-%: $(VENV)/.ready $(FUZZ)/.ready
