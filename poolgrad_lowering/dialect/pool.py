@@ -8,7 +8,8 @@ canvas is, taken back by the tables, the first in x: each table ascends along th
 ties, -inf and NaN come out as the runtime's MaxPool has them on x. Only what is repeated is gathered, and put before
 and behind x: a gather of all of x along its last axis goes element by element, which takes longer than the pool.
 
-ceil_mode on a canvas would keep windows that start in the right padding; they are cut off.
+ceil_mode on a canvas would keep windows that start in the right padding; they are cut off. Indices count from the first
+element of the tensor: what is before their plane is taken off, which is quicker than a remainder.
 """
 
 from __future__ import annotations
@@ -72,7 +73,20 @@ _POOL = """
     {prefix}values = Slice(all_values, none, starts_inside, axes)
     indices = Slice(all_indices, none, starts_inside, axes)
     canvas_size = Size({places})
-    in_plane = Mod(indices, canvas_size)
+    indices_shape = Shape(indices)
+    image_count = Gather(indices_shape, zero)
+    channel_count = Gather(indices_shape, one)
+    image_size = Mul(channel_count, canvas_size)
+    image_numbers = Range(zero, image_count, one)
+    channel_numbers = Range(zero, channel_count, one)
+    image_firsts = Mul(image_numbers, image_size)
+    channel_firsts = Mul(channel_numbers, canvas_size)
+    by_image = Constant<value = int64[{image_rank}] {{-1, 1, {ones}}}>()
+    by_channel = Constant<value = int64[{channel_rank}] {{-1, {ones}}}>()
+    in_batch = Reshape(image_firsts, by_image)
+    in_image = Reshape(channel_firsts, by_channel)
+    firsts = Add(in_batch, in_image)
+    in_plane = Sub(indices, firsts)
     flat_places = Reshape({places}, flat)
     {prefix}positions = Gather(flat_places, in_plane)
 """
@@ -119,6 +133,9 @@ def _pooled(axes: int, prefix: str) -> str:
         places=f"places_{axes - 1}",
         count=axes,
         zeros=", ".join("0" * axes),
+        ones=", ".join("1" * axes),
+        image_rank=axes + 2,
+        channel_rank=axes + 1,
         axes=", ".join(str(axis + 2) for axis in range(axes)),
     )
     return _HEAD + tables + pool
