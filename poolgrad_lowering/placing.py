@@ -69,7 +69,7 @@ class _Staged:
             self._stack.callback(self._discard)  # before it is made: an interrupt may come at any time
             handle = _create(self._temporary, self._folder)
             self._stack.callback(os.close, handle)  # and with it the lock
-            if target.exists():
+            with contextlib.suppress(FileNotFoundError):  # another process may take it away at any time
                 os.fchmod(handle, target.stat().st_mode & 0o777)
             _fill(handle, content)
             self._stack = self._stack.pop_all()

@@ -32,10 +32,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 # -- the end of the process
 
 WRITE_FOR_EVER = """
-import itertools, sys
+import itertools, signal, sys
 from pathlib import Path
 from poolgrad_lowering.placing import write_files
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process in the background has ignored by its shell
 model, report = map(Path, sys.argv[1:3])
 for letter in itertools.cycle(sys.argv[3].encode()):
     write_files({model: bytes([letter]) * 300_000}, {report: bytes([letter])})
