@@ -87,9 +87,10 @@ def test_against_torch() -> None:
     assert_same_bits(run_ort(result.model, {"x": x, "dy": dy})["dx"], leaf.grad.numpy())
 
 
-def test_without_padding() -> None:
+@pytest.mark.parametrize("before", ["Identity", "Relu"])
+def test_without_padding(before: str) -> None:
     """An optimiser may have taken a Pad of nothing out."""
-    model = pool((8, 6), (2, 2), (2, 2), pad="c = Identity (x)")
+    model = pool((8, 6), (2, 2), (2, 2), pad=f"c = {before} (x)")
     result = lower(model)
     assert [anchor.op for anchor in result.report.anchors] == ["MaxPool3DGradWithArgmax"]
     check_same_results(model, result.model)

@@ -129,6 +129,13 @@ def test_symbolic_sizes_agree_with_every_size_behind_them(ceil: bool) -> None:
     assert moved > 50
 
 
+def test_a_symbolic_axis_is_not_rounded_as_another_one_needs_it() -> None:
+    up, alike = Axis(3, 2, 1, 0, 1, ceil=False), Axis(3, 2, 1, 1, 1, ceil=False)
+    planned = plan_forward(gradient_of([alike, up], ["L", 8], ["M", *counts_of([up], [8])]), A2)
+    assert isinstance(planned, Refusal)
+    assert planned.code is Code.FORWARD_WINDOWS
+
+
 def test_windows_that_the_graph_counts_otherwise_stay() -> None:
     planned = plan_forward(gradient_of([POOL], [9], [7]), A2)
     assert isinstance(planned, Refusal)
