@@ -19,7 +19,7 @@ from host_control import HostLibrary
 from poolgrad_lowering.runtime import create_session
 
 FEEDS = {"x": image(1, 2, 8, 8)}
-NODES = 100
+NODES = 4
 
 
 def measure_sessions(cycles: int) -> dict[str, int]:
