@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import torch
+from bound_session import bound_runner
 from host_calls import HostCalls
 from memory_floor import MemoryFloor
 from onnx import TensorProto, helper
@@ -62,7 +62,7 @@ def forward_runners(runtimes: Runtimes, operands: Operands) -> Variants:
     floor = runtimes.memory.of(x.nbytes, y.nbytes + indices.nbytes)
     runners: Variants = {FLOOR: floor, OWN: own, TORCH: lambda: pool(x)}
     if x.dtype == torch.float32 and not case.counts:
-        runners[ORT] = _ort_runner(_pool_model(case), {"x": x.numpy()})
+        runners[ORT] = bound_runner(_pool_model(case).SerializeToString(), {"x": x.numpy()})
     return runners
 
 
@@ -79,7 +79,7 @@ def backward_runners(runtimes: Runtimes, operands: Operands) -> Variants:
         planes = case.shape[0] * case.shape[1]
         feeds = {"zeros": torch.zeros_like(x), "indices": operands.places, "dy": dy}
         flat = {name: value.reshape(planes, -1).numpy() for name, value in feeds.items()}
-        runners[ORT] = _ort_runner(_scatter_model(flat), flat)
+        runners[ORT] = bound_runner(_scatter_model(flat).SerializeToString(), flat)
         if runtimes.training is not None and not case.counts:
             given = {"dy": dy.numpy(), "indices": _whole_indices(operands)}
             runners[TRAINING] = runtimes.training.runner(_onnx_windows(case), case.shape, given)
@@ -140,20 +140,3 @@ def _model(node: onnx.NodeProto, inputs: list[onnx.ValueInfoProto], outputs: Map
     named = [helper.make_tensor_value_info(name, element, None) for name, element in outputs.items()]
     graph = helper.make_graph([node], "one_node", inputs, named)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-
-
-def _ort_runner(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray[Any, Any]]) -> Callable[[], object]:
-    options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or it takes the cores from the others
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(value) for name, value in feeds.items()}
-    for name, value in values.items():
-        binding.bind_ortvalue_input(name, value)
-    for output in session.get_outputs():
-        binding.bind_output(output.name)
-
-    def run(_kept: object = values) -> None:  # the binding does not keep the arrays
-        session.run_with_iobinding(binding)
-
-    return run

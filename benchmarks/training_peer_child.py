@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-import onnxruntime
+from bound_session import bound_runner
 
 
 def main() -> None:
@@ -24,21 +24,8 @@ def main() -> None:
 
 
 def _runner(model: str, arrays: str) -> Callable[[], None]:
-    options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # as of the others
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     with np.load(arrays) as stored:
-        values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(value) for name, value in stored.items()}
-    binding = session.io_binding()
-    for name, value in values.items():
-        binding.bind_ortvalue_input(name, value)
-    for output in session.get_outputs():
-        binding.bind_output(output.name)
-
-    def run(_kept: object = values) -> None:  # the binding does not keep the arrays
-        session.run_with_iobinding(binding)
-
-    return run
+        return bound_runner(model, dict(stored))
 
 
 if __name__ == "__main__":
