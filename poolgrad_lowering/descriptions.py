@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolgrad_lowering.errors import FileError
-from poolgrad_lowering.lowering_plan import LoweringPlan
+from poolgrad_lowering.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.placing import PathLike
 from poolgrad_lowering.report import Report
 
@@ -51,7 +50,7 @@ class Descriptions:
 
     def _content(self, what: str, report: Report, model: Path, data: bytes) -> bytes:
         if what == "plan":
-            return LoweringPlan.of(report, hashlib.sha256(data).hexdigest()).to_json().encode()
+            return LoweringPlan.of(report, model_sha256(data)).to_json().encode()
         if self.recorder is None or what == "JSON report":
             return report.to_json().encode()
         from poolgrad_lowering.html_report import html_report  # noqa: PLC0415 - as above

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from poolgrad_lowering.external_files import copies, require_apart
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering import lower_in_place
-from poolgrad_lowering.lowering_plan import LoweringPlan
+from poolgrad_lowering.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.model_file import naming, parse_model, read_bytes
 from poolgrad_lowering.placing import Content, PathLike, write_files
 from poolgrad_lowering.planned import chosen_target, require_same_file
@@ -53,7 +52,7 @@ def lower_file(
     data = read_bytes(source, limits)
     logger.info("%s: %d bytes", source, len(data))
     if plan is not None:
-        require_same_file(plan, _sha256(data))
+        require_same_file(plan, model_sha256(data))
     model = parse_model(data, source)
     gate = Gate(limits, source)
     with naming(source):
@@ -95,10 +94,6 @@ def inspect_file(
     require_apart(gate.external, source, descriptions.paths)
     write_files({}, descriptions.contents(report, source, data))
     return report
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _missing_data(locations: Mapping[str, str], source: Path, destination: Path, *, copy: bool) -> dict[Path, Content]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,11 @@ from dataclasses import dataclass, field
 from poolgrad_lowering.report import Report
 
 PLAN_VERSION = 1
+
+
+def model_sha256(data: bytes) -> str:
+    """The SHA-256 of a model's file in hexadecimal, by which a plan knows it."""
+    return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True)
