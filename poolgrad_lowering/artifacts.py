@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from poolgrad_lowering.descriptions import require_other_file
-from poolgrad_lowering.errors import FileError
+from poolgrad_lowering.errors import FileError, explained
 from poolgrad_lowering.files import lower_file
 from poolgrad_lowering.folder_placing import NewFolder
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
@@ -80,14 +80,10 @@ def _complete(folder: NewFolder, source: Path, models: Iterable[str], states: It
 
 def _found(folder: Path) -> tuple[list[str], list[str]]:
     """The models in a folder, that of the training first, and the files of the checkpoints."""
-    try:
+    with explained(f"cannot read '{folder}'"):
         prefix = _prefix(folder)
         others = [prefix + name for name in OTHERS if (folder / (prefix + name)).exists()]
         return [prefix + TRAINING, *others], list(_states(folder, prefix))
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"cannot read '{folder}': {error.strerror or error}") from error
 
 
 def _prefix(folder: Path) -> str:

@@ -9,8 +9,7 @@ from pathlib import Path
 import onnx
 from onnx import GraphProto, NodeProto
 
-from poolgrad_lowering.errors import FileError
-from poolgrad_lowering.placing import write_bytes
+from poolgrad_lowering.placing import make_folder, write_bytes
 from poolgrad_lowering.region import Region
 from poolgrad_lowering.rewrite import Replacement
 from poolgrad_lowering.scopes import Node, Value
@@ -23,10 +22,7 @@ def write_replacements(folder: Path, replaced: Sequence[Replacement]) -> None:
     """Write what dies and what stands in its place into a folder, made where it is missing: a pair of files for each,
     numbered in their order. Raises `FileError`.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot make '{folder}': {error.strerror or error}") from error
+    make_folder(folder)
     for number, one in enumerate(replaced, 1):
         stem = f"{number:03}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', one.root.label)[-80:]}"
         for moment, graph in (("before", _before(one.root, one.region)), ("after", _after(one.root, one.nodes))):

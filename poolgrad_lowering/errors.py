@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from poolgrad_lowering.gate.faults import FAULTS, Fault, Flaw
 
 
@@ -59,6 +62,17 @@ class PlanError(PoolgradError, ValueError):
 
 class FileError(PoolgradError, OSError):
     """A file cannot be read or written."""
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn an `OSError` into a `FileError` that begins with what could not be done: "cannot write 'model.onnx'"."""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{what}: {error.strerror or error}") from error
 
 
 class VerificationError(PoolgradError):

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from poolgrad_lowering.errors import FileError
+from poolgrad_lowering.errors import FileError, explained
 from poolgrad_lowering.placing import Content
 
 
@@ -34,16 +34,12 @@ def copies(locations: Iterable[str], source: Path, destination: Path) -> dict[Pa
             )
         if not original.is_file():
             raise FileError(f"cannot copy '{original}', in which the model keeps tensors: there is no such file")
-        try:
+        with explained(f"cannot copy '{original}' to '{copy}'"):
             if copy.exists() and not _equal(original, copy):
                 raise FileError(f"'{copy}' is there with other content: remove it, or write the model elsewhere")
             if not copy.exists():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 missing[copy] = original
-        except OSError as error:
-            if isinstance(error, FileError):
-                raise
-            raise FileError(f"cannot copy '{original}' to '{copy}': {error.strerror or error}") from error
     return missing
 
 

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from poolgrad_lowering.errors import FileError
+from poolgrad_lowering.errors import FileError, explained
 from poolgrad_lowering.placing import lock, sync_folder
 
 _TEMPORARY = re.compile(r"\.poolgrad-[0-9a-f]{16}\.folder")
@@ -57,14 +57,8 @@ class NewFolder:
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._handle)
 
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except FileError:
-            raise
-        except OSError as error:
-            raise FileError(f"cannot write '{self._place}': {error.strerror or error}") from error
+    def _explained(self) -> contextlib.AbstractContextManager[None]:
+        return explained(f"cannot write '{self._place}'")
 
 
 def _create(parent: Path) -> tuple[Path, int]:

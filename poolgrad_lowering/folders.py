@@ -16,7 +16,7 @@ from typing import Any
 from poolgrad_lowering.errors import FileError, PoolgradError
 from poolgrad_lowering.files import lower_file
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.placing import PathLike
+from poolgrad_lowering.placing import PathLike, make_folder
 from poolgrad_lowering.planned import chosen_target
 from poolgrad_lowering.report import Report
 from poolgrad_lowering.worker_processes import in_processes
@@ -119,7 +119,7 @@ def _lower_one(
     report_path = None if report_folder is None else report_folder / f"{path}.json"
     try:
         for file in (destination / path, *([] if report_path is None else [report_path])):
-            _make_folder(file.parent)
+            make_folder(file.parent)
         report = lower_file(source / path, destination / path, report_path=report_path, **options)
     except PoolgradError as error:
         return FileResult(path, error=str(error))
@@ -129,13 +129,6 @@ def _lower_one(
     if options["strict"] and report.refused:
         return FileResult(path, report, f"{len(report.refused)} anchors refused, no model written")
     return FileResult(path, report, written=True)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot make '{folder}': {error.strerror or error}") from error
 
 
 def _died(path: str) -> FileResult:

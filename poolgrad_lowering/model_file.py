@@ -10,7 +10,7 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
-from poolgrad_lowering.errors import FileError, InvalidModelError
+from poolgrad_lowering.errors import InvalidModelError, explained
 from poolgrad_lowering.gate.faults import Fault
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.placing import open_regular
@@ -18,12 +18,9 @@ from poolgrad_lowering.placing import open_regular
 
 def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
     """The file's bytes. Raises `FileError` and, where there are too many of them, `InvalidModelError`."""
-    try:
-        with open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            data = file.read() if size <= limits.max_bytes else b""
-    except OSError as error:
-        raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
+    with explained(f"cannot read '{path}'"), open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read() if size <= limits.max_bytes else b""
     if max(size, len(data)) > limits.max_bytes:
         what = f"it has {max(size, len(data))} bytes, more than {limits.max_bytes}"
         raise InvalidModelError(Fault.TOO_LARGE, f"'{path}'", what)

@@ -15,11 +15,11 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from poolgrad_lowering.errors import FileError
+from poolgrad_lowering.errors import FileError, explained
 
 PathLike = str | os.PathLike[str]
 
@@ -97,14 +97,8 @@ class _Staged:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._temporary, dir_fd=self._folder)
 
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except FileError:
-            raise
-        except OSError as error:
-            raise FileError(f"cannot write '{self._path}': {error.strerror or error}") from error
+    def _explained(self) -> contextlib.AbstractContextManager[None]:
+        return explained(f"cannot write '{self._path}'")
 
 
 def _target(path: Path) -> Path:
@@ -146,6 +140,12 @@ def _fill(handle: int, content: Content) -> None:
             file.write(content)
         file.flush()
         os.fsync(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder where it is missing, and those around it. Raises `FileError`."""
+    with explained(f"cannot make '{folder}'"):
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def open_regular(path: Path) -> BinaryIO:

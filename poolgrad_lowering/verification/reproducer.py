@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from onnx import ModelProto
 
-from poolgrad_lowering.errors import FileError
+from poolgrad_lowering.errors import explained
 from poolgrad_lowering.verification.site import Failure
 
 
@@ -18,13 +18,11 @@ def write_reproducer(folder: Path, name: str, failure: Failure) -> Path:
     The models have the case's sizes. Types that numpy has no name for are stored as their bits. Raises `FileError`.
     """
     place = folder / (re.sub(r"[^\w.-]+", "_", name).strip("_.") or "site")
-    try:
+    with explained(f"cannot write a reproducer into '{place}'"):
         place.mkdir(parents=True, exist_ok=True)
         for model, file in ((failure.original, "original.onnx"), (failure.lowered, "lowered.onnx")):
             (place / file).write_bytes(_with_sizes(model, failure).SerializeToString())
         np.savez(place / "inputs.npz", **{k: _plain(v) for k, v in failure.feeds.items()})  # type: ignore[arg-type]
-    except OSError as error:
-        raise FileError(f"cannot write a reproducer into '{place}': {error.strerror or error}") from error
     return place
 
 
