@@ -94,22 +94,21 @@ bool Streams::IsComplete(const Event& event) const {
   return event.point && IsReached(*event.point) && FailureUpTo(*event.point).ok();
 }
 
-bool Streams::IsUsed(const Use& use) const {
-  const auto uses = [&](const Task& task) { return FindConflict(task, use) != nullptr; };
-  return std::any_of(streams_.begin(), streams_.end(), [&](const auto& entry) {
-    const auto& queue = entry.second->queue;
-    return std::any_of(queue.begin(), queue.end(), uses);
-  });
-}
+bool Streams::IsUsed(const Use& use) const { return FindUser(use).use != nullptr; }
 
 std::string Streams::UserOf(const Use& use) const {
+  const User user = FindUser(use);
+  if (user.use == nullptr) return "";
+  return Text(user.function, " of stream ", user.stream, " (", user.use->name, ')');
+}
+
+Streams::User Streams::FindUser(const Use& use) const {
   for (const auto& [number, stream] : streams_) {
     for (const Task& task : stream->queue) {
-      if (const Use* used = FindConflict(task, use))
-        return Text(task.function, " of stream ", number, " (", used->name, ')');
+      if (const Use* used = FindConflict(task, use)) return {task.function, number, used};
     }
   }
-  return "";
+  return {};
 }
 
 Stream* Streams::Find(uint64_t number) const {

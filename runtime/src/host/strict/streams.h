@@ -76,6 +76,14 @@ class Streams {
   std::string UserOf(const Use& use) const;
 
  private:
+  // Queued work and which of its uses; null if there is none.
+  struct User {
+    const char* function = nullptr;
+    uint64_t stream = 0;
+    const Use* use = nullptr;
+  };
+
+  User FindUser(const Use& use) const;
   Stream* Find(uint64_t number) const;  // null if it left
   bool IsReached(const Point& point) const;
   Status FailureUpTo(const Point& point) const;
