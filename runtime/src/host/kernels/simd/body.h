@@ -36,32 +36,19 @@ void LoadSome(const T* from, int64_t count, Floats& to) {
   LoadFloats(some, to);
 }
 
-template <typename Half>
-void Widen(const Half* from, int64_t count, float* to) {
+template <typename From, typename To>
+void Convert(const From* from, int64_t count, To* to) {
   Floats floats;
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     LoadFloats(from + i, floats);
-    Store(floats, to + i);
-  }
-  if (i == count) return;
-  LoadSome(from + i, count - i, floats);
-  __builtin_memcpy(to + i, &floats, static_cast<size_t>(count - i) * sizeof(float));
-}
-
-template <typename Half>
-void Round(const float* from, int64_t count, Half* to) {
-  Floats floats;
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    Load(from + i, floats);
     StoreFloats(floats, to + i);
   }
   if (i == count) return;
   LoadSome(from + i, count - i, floats);
-  Half some[kLanes];
+  To some[kLanes];
   StoreFloats(floats, some);
-  __builtin_memcpy(to + i, some, static_cast<size_t>(count - i) * sizeof(Half));
+  __builtin_memcpy(to + i, some, static_cast<size_t>(count - i) * sizeof(To));
 }
 
 void WidenIndices(const int32_t* __restrict from, int64_t count, int64_t* __restrict to) {
@@ -187,8 +174,14 @@ uint32_t Pool(const RowWindows& windows, const Plane<T>& plane, const Rows* rows
   return rows_with_nan;
 }
 
-constexpr Operations kOperations = {Widen<Float16>, Widen<BFloat16>, Round<Float16>, Round<BFloat16>,
-                                    WidenIndices,   Pool<float>,     Pool<Float16>,  Pool<BFloat16>};
+constexpr Operations kOperations = {Convert<Float16, float>,
+                                    Convert<BFloat16, float>,
+                                    Convert<float, Float16>,
+                                    Convert<float, BFloat16>,
+                                    WidenIndices,
+                                    Pool<float>,
+                                    Pool<Float16>,
+                                    Pool<BFloat16>};
 
 }  // namespace
 }  // namespace poolgrad::host::simd

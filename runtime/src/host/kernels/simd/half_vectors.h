@@ -28,6 +28,8 @@ void StoreWords(const Words& from, void* to) {
 
 void LoadFloats(const float* from, Floats& to) { Load(from, to); }
 
+void StoreFloats(const Floats& from, float* to) { Store(from, to); }
+
 void LoadFloats(const BFloat16* from, Floats& to) {
   Words words;
   LoadWords(from, words);
