@@ -26,7 +26,7 @@ from oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradie
 Array = npt.NDArray[Any]
 VALUES = [np.dtype(np.float32), np.dtype(np.float16), bfloat16]
 VECTORS = ["scalar", "portable", "avx2", "avx512"]
-INVALID = 100000
+INVALID, FAULT = 100000, 507015
 
 
 @pytest.fixture(params=VECTORS)
@@ -78,6 +78,8 @@ def test_random_windows(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
         y, indices = pooled(aclnn, FORWARD_3D, x, expected.shape, index_type, ceil_mode=ceil, **lists)
         assert_same_bits(indices, argmax.astype(index_type))
         assert_same_bits(y, expected)
+        grad = drawn(rng, expected.shape, value_type)
+        assert_gradient(aclnn, POOL_3D, grad, indices, x.shape, ceil_mode=ceil, **lists)
 
 
 @pytest.mark.parametrize("value_type", VALUES, ids=str)
@@ -94,6 +96,15 @@ def test_random_adaptive_windows(aclnn: Aclnn, value_type: np.dtype[Any]) -> Non
         assert_same_bits(y, expected)
 
 
+def assert_gradient(aclnn: Aclnn, api: str, grad: Array, indices: Array, shape: tuple[int, ...], **lists: Any) -> None:
+    """The gradient by indices in the planes of a tensor of `shape` is that of positions in the whole of it."""
+    dx = np.full(shape, 7, grad.dtype)
+    assert aclnn.run(api, Backward.of(grad, dx.copy(), indices, dx, **lists)) == 0, aclnn.message()
+    planes = np.arange(shape[0] * shape[1]).reshape(*shape[:2], *[1] * (len(shape) - 2))
+    with np.errstate(all="ignore"):
+        assert_same_bits(dx, pool_gradient(shape, grad, planes * int(np.prod(shape[2:])) + indices))
+
+
 @pytest.mark.parametrize("value_type", VALUES, ids=str)
 def test_random_gradients(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
     rng = np.random.default_rng(2)
@@ -102,11 +113,42 @@ def test_random_gradients(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
         out = tuple(int(rng.integers(1, size + 1)) for size in sizes)
         grad = drawn(rng, (2, 3, *out), value_type)
         indices = rng.integers(0, sizes[0] * sizes[1], grad.shape).astype((np.int32, np.int64)[number % 2])
-        dx = np.full((2, 3, *sizes), 7, value_type)
-        assert aclnn.run(ADAPTIVE_2D, Backward.of(grad, dx.copy(), indices, dx)) == 0, aclnn.message()
-        planes = np.arange(6).reshape(2, 3, 1, 1) * (sizes[0] * sizes[1])
-        with np.errstate(all="ignore"):
-            assert_same_bits(dx, pool_gradient(dx.shape, grad, planes + indices))
+        assert_gradient(aclnn, ADAPTIVE_2D, grad, indices, (2, 3, *sizes))
+
+
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("value_type", VALUES, ids=str)
+def test_gradients_of_every_length(aclnn: Aclnn, value_type: np.dtype[Any], index_type: Any) -> None:
+    """Planes about as long as vectors, as blocks of positions, as what is prefetched; gradients that meet or do not."""
+    rng = np.random.default_rng(3)
+    for size in (*range(1, 52), *range(255, 259), *range(510, 514), *range(1022, 1027), 1300, 2600):
+        for most in (size, min(size, 3)):
+            grad = drawn(rng, (1, 3, 1, size), value_type)
+            indices = rng.integers(size - most, size, grad.shape).astype(index_type)
+            assert_gradient(aclnn, ADAPTIVE_2D, grad, indices, grad.shape)
+
+
+@pytest.mark.parametrize("value_type", VALUES[1:], ids=str)
+def test_rounding_of_sums_of_halves(aclnn: Aclnn, value_type: np.dtype[Any]) -> None:
+    """Sums of two halves of random bits hit ties, subnormals, overflow; numpy and ml_dtypes round the expected."""
+    pairs = np.random.default_rng(0).integers(0, 2**16, (1, 1, 2**17, 2), dtype=np.uint16).view(value_type)
+    pairs[..., 1, :] = pairs[..., 0, :] * value_type.type(2.0**-11)
+    indices = np.repeat(np.arange(2**17, dtype=np.int32), 2).reshape(pairs.shape)
+    assert_gradient(aclnn, ADAPTIVE_2D, pairs, indices, pairs.shape)
+
+
+@pytest.mark.parametrize("bad", [-1, 1300])
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("value_type", VALUES, ids=str)
+def test_first_index_outside_of_its_plane(aclnn: Aclnn, value_type: np.dtype[Any], index_type: Any, bad: int) -> None:
+    """At the bounds of blocks and between them; the plane has worse ones behind it."""
+    for position in (0, 1, 3, 4, 255, 256, 257, 1023, 1024, 1279, 1280, 1299):
+        grad = np.ones((1, 3, 1, 1300), value_type)
+        indices = np.zeros(grad.shape, index_type)
+        indices[0, 1, 0, position], indices[0, 1, 0, position + 1 :] = bad, -7
+        call = Backward.of(grad, grad, indices, np.zeros_like(grad))
+        assert aclnn.run(ADAPTIVE_2D, call) == FAULT
+        assert f"indices is {bad} at (n, c, d, h, w) = [0, 1, 0, 0, {position}]" in (aclnn.message() or "")
 
 
 @pytest.mark.parametrize("value_type", VALUES[1:], ids=str)

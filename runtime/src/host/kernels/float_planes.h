@@ -3,8 +3,6 @@
 #define POOLGRAD_HOST_KERNELS_FLOAT_PLANES_H_
 
 #include <cstring>
-#include <type_traits>
-#include <vector>
 
 #include "host/kernels/half.h"
 #include "host/kernels/plane_access.h"
@@ -20,29 +18,6 @@ inline void Round(const float* from, int64_t count, BFloat16* to) { simd::Vector
 inline void Round(const float* from, int64_t count, float* to) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
 }
-
-template <typename T>
-class FloatPlaneReader {
- public:
-  explicit FloatPlaneReader(const Planes& planes) : reader_(planes), size_(planes.plane_size()) {
-    if constexpr (!std::is_same_v<T, float>) floats_.resize(static_cast<size_t>(size_));
-  }
-
-  const float* Read(int64_t plane) {
-    const T* data = reader_.Read(plane);
-    if constexpr (std::is_same_v<T, float>) {
-      return data;
-    } else {
-      Widen(data, size_, floats_.data());
-      return floats_.data();
-    }
-  }
-
- private:
-  PlaneReader<T> reader_;
-  int64_t size_;
-  std::vector<float> floats_;
-};
 
 // Rounds a contiguous plane of floats into `planes`.
 template <typename T>
