@@ -3,6 +3,8 @@
 #define POOLGRAD_HOST_KERNELS_FLOAT_PLANES_H_
 
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "host/kernels/half.h"
 #include "host/kernels/plane_access.h"
@@ -19,12 +21,37 @@ inline void Round(const float* from, int64_t count, float* to) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
 }
 
+// As Round; leaves 0 where the floats were.
+inline void RoundAndClear(float* from, int64_t count, Float16* to) {
+  simd::Vectors().round_and_clear_float16(from, count, to);
+}
+inline void RoundAndClear(float* from, int64_t count, BFloat16* to) {
+  simd::Vectors().round_and_clear_bfloat16(from, count, to);
+}
+
 // Rounds a contiguous plane of floats into `planes`.
 template <typename T>
 void WriteRounded(const float* floats, const Planes& planes, int64_t plane) {
   T* data = PlaneData<T>(planes, plane);
   if (planes.PlaneIsContiguous()) return Round(floats, planes.plane_size(), data);
   ForOffsets(planes, [&](int64_t offset) { data[offset] = FromFloat<T>(*floats++); });
+}
+
+// From so many bytes on memset takes lines of memory without reading them, as storing vectors to them does.
+constexpr size_t kLeastTaken = 2048;
+
+// As WriteRounded; leaves the floats 0.
+template <typename T>
+void WriteRoundedAndClear(float* floats, const Planes& planes, int64_t plane) {
+  T* data = PlaneData<T>(planes, plane);
+  if constexpr (!std::is_same_v<T, float>) {
+    if (planes.PlaneIsContiguous()) {
+      const size_t bytes = static_cast<size_t>(planes.plane_size()) * sizeof(T);
+      if (bytes >= kLeastTaken) std::memset(static_cast<void*>(data), 0, bytes);
+      return RoundAndClear(floats, planes.plane_size(), data);
+    }
+  }
+  ForOffsets(planes, [&](int64_t offset) { data[offset] = FromFloat<T>(std::exchange(*floats++, 0.0f)); });
 }
 
 }  // namespace poolgrad::host

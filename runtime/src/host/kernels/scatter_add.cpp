@@ -25,22 +25,24 @@ class PlaneSums {
 
   // The sums of a plane, all 0.
   float* Begin(int64_t plane) {
-    float* sums = sums_.data();
     if constexpr (std::is_same_v<T, float>) {
-      if (sums_.empty()) sums = PlaneData<float>(planes_, plane);
+      if (sums_.empty()) {
+        float* const sums = PlaneData<float>(planes_, plane);
+        std::fill_n(sums, planes_.plane_size(), 0.0f);
+        return sums;
+      }
     }
-    std::fill_n(sums, planes_.plane_size(), 0.0f);
-    return sums;
+    return sums_.data();
   }
 
   // Rounds the sums into the plane.
   void End(int64_t plane) {
-    if (!sums_.empty()) WriteRounded<T>(sums_.data(), planes_, plane);
+    if (!sums_.empty()) WriteRoundedAndClear<T>(sums_.data(), planes_, plane);
   }
 
  private:
   const Planes& planes_;
-  std::vector<float> sums_;
+  std::vector<float> sums_;  // 0 but between Begin and End
 };
 
 struct BadIndex {

@@ -28,7 +28,7 @@ constexpr int64_t kAhead = 4096;
 constexpr int32_t kLaneNumbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 static_assert(sizeof(kLaneNumbers) == kMostLanes * sizeof(int32_t));
 
-// What is left after whole vectors goes through one of its own.
+// Fewer elements than a vector has go through one of their own.
 template <typename T>
 void LoadSome(const T* from, int64_t count, Floats& to) {
   T some[kLanes] = {};
@@ -37,18 +37,46 @@ void LoadSome(const T* from, int64_t count, Floats& to) {
 }
 
 template <typename From, typename To>
-void Convert(const From* from, int64_t count, To* to) {
+void ConvertSome(const From* from, int64_t count, To* to) {
   Floats floats;
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
+  LoadSome(from, count, floats);
+  To some[kLanes];
+  StoreFloats(floats, some);
+  __builtin_memcpy(to, some, static_cast<size_t>(count) * sizeof(To));
+}
+
+// The last vector ends with the last element: it may have elements that the one before it had.
+template <typename From, typename To>
+void Convert(const From* from, int64_t count, To* to) {
+  if (count < kLanes) return ConvertSome(from, count, to);
+  const int64_t last = count - kLanes;
+  Floats floats;
+  for (int64_t i = 0; i < last; i += kLanes) {
     LoadFloats(from + i, floats);
     StoreFloats(floats, to + i);
   }
-  if (i == count) return;
-  LoadSome(from + i, count - i, floats);
-  To some[kLanes];
-  StoreFloats(floats, some);
-  __builtin_memcpy(to + i, some, static_cast<size_t>(count - i) * sizeof(To));
+  LoadFloats(from + last, floats);
+  StoreFloats(floats, to + last);
+}
+
+// As Convert; leaves 0 where the floats were.
+template <typename To>
+void ConvertAndClear(float* from, int64_t count, To* to) {
+  if (count < kLanes) {
+    ConvertSome(from, count, to);
+    __builtin_memset(from, 0, static_cast<size_t>(count) * sizeof(float));
+    return;
+  }
+  const int64_t last = count - kLanes;
+  Floats floats, last_floats;
+  LoadFloats(from + last, last_floats);
+  for (int64_t i = 0; i < last; i += kLanes) {
+    LoadFloats(from + i, floats);
+    StoreFloats(floats, to + i);
+    Store(Floats{}, from + i);
+  }
+  StoreFloats(last_floats, to + last);
+  Store(Floats{}, from + last);
 }
 
 void WidenIndices(const int32_t* __restrict from, int64_t count, int64_t* __restrict to) {
@@ -178,6 +206,8 @@ constexpr Operations kOperations = {Convert<Float16, float>,
                                     Convert<BFloat16, float>,
                                     Convert<float, Float16>,
                                     Convert<float, BFloat16>,
+                                    ConvertAndClear<Float16>,
+                                    ConvertAndClear<BFloat16>,
                                     WidenIndices,
                                     Pool<float>,
                                     Pool<Float16>,

@@ -69,6 +69,8 @@ struct Operations {
   void (*widen_bfloat16)(const BFloat16* from, int64_t count, float* to);
   void (*round_float16)(const float* from, int64_t count, Float16* to);
   void (*round_bfloat16)(const float* from, int64_t count, BFloat16* to);
+  void (*round_and_clear_float16)(float* from, int64_t count, Float16* to);  // leaves 0 where the floats were
+  void (*round_and_clear_bfloat16)(float* from, int64_t count, BFloat16* to);
   void (*widen_indices)(const int32_t* from, int64_t count, int64_t* to);
 
   // Null where elements are looked at one after another.
