@@ -34,15 +34,16 @@ _TABLE = """
 """
 
 _HEAD = """
-    zero = Constant<value = int64 {0}>()
-    one = Constant<value = int64 {1}>()
-    column = Constant<value = int64[2] {-1, 1}>()
-    flat = Constant<value = int64[1] {-1}>()
-    lowest = Constant<value = float {-inf}>()
+    zero = Constant<value = int64 {{0}}>()
+    one = Constant<value = int64 {{1}}>()
+    column = Constant<value = int64[2] {{-1, 1}}>()
+    flat = Constant<value = int64[1] {{-1}}>()
+    lowest = Constant<value = float {{-inf}}>()
     pooled_sizes = Constant<value_ints: ints = @output_size>()
     plane_size = ReduceProd<keepdims = 0>(plane)
     numbers = Range(zero, plane_size, one)
-    places = Reshape(numbers, plane)
+    index_numbers = Cast<to = {index_type}>(numbers)
+    places = Reshape(index_numbers, plane)
 """
 
 # Rows are windows, columns their elements in row-major order: d, h, w of the window, then d, h, w inside it.
@@ -73,14 +74,14 @@ _CHOICE = """
     row_start_column = Reshape(row_start, column)
     flat_index = Add(row_start_column, choice)
     flat_places = Reshape(place_rows, flat)
-    row_positions = Gather(flat_places, flat_index)
+    row_argmax = Gather(flat_places, flat_index)
     values = Reshape(row_values, pooled_shape)
-    positions = Reshape(row_positions, pooled_shape)
+    argmax = Reshape(row_argmax, pooled_shape)
 """
 
 
-def adaptive_pool_text() -> str:
-    """Nodes that compute `values` (float32) and `positions` (int64), both in y's shape.
+def adaptive_pool_text(index_type: int) -> str:
+    """Nodes that compute `values` (float32) and `argmax` (`index_type`), both in y's shape.
 
     Default-domain operators of opset 12 or newer.
     """
@@ -93,4 +94,4 @@ def adaptive_pool_text() -> str:
         )
         for axis in (2, 1, 0)
     )
-    return TO_VOLUME + _HEAD + tables + POOLED_SHAPE + _CHOICE
+    return TO_VOLUME + _HEAD.format(index_type=index_type) + tables + POOLED_SHAPE + _CHOICE

@@ -63,8 +63,8 @@ def _text(op: Op, opset: int, element_type: int, index_type: int) -> str:
     cast = "CastLike({}, x)" if opset >= _CAST_LIKE_OPSET else f"Cast<to = {element_type}>({{}})"
     if op.kind is Kind.GRADIENT:
         return f"{gradient_text(opset)}    y = {cast.format('dx')}\n"
-    pooled = pool_text(op.axes) if op.kind is Kind.POOL else adaptive_pool_text()
-    return f"{pooled}    y = {cast.format('values')}\n    argmax = Cast<to = {index_type}>(positions)\n"
+    pooled = pool_text(op.axes, index_type) if op.kind is Kind.POOL else adaptive_pool_text(index_type)
+    return f"{pooled}    y = {cast.format('values')}\n"
 
 
 def _name_nodes(nodes: Iterable[NodeProto]) -> None:

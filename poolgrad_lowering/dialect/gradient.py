@@ -20,13 +20,17 @@ _PLANES = """
     grad_planes = Flatten<axis = 2>(grad)
     terms = Cast<to = 1>(grad_planes)
     argmax_planes = Flatten<axis = 2>(argmax)
-    index = Cast<to = 7>(argmax_planes)
 """
 
 # Float32 also because onnxruntime's CPU has no float16 kernel of this addition.
 _SCATTER_ADD = """
     zeros = ConstantOfShape(canvas)
-    sums = ScatterElements<axis = 1, reduction = "add">(zeros, index, terms)
+    sums = ScatterElements<axis = 1, reduction = "add">(zeros, argmax_planes, terms)
+"""
+
+# The other spellings calculate with indices.
+_WIDE_INDEX = """
+    index = Cast<to = 7>(argmax_planes)
 """
 
 # Sort the terms of a plane by (index, position), so that the terms of one index stand in a run. In each round of the
@@ -139,7 +143,7 @@ def _guarded(sums: str) -> str:
     size = ReduceProd<keepdims = 0>(shape)
     filled = Cast<to = 9>(size)
     dx = If(filled) <then_branch = scatter () => (shaped) {{
-        {_PLANES}{sums}
+        {_PLANES}{_WIDE_INDEX}{sums}
         shaped = Reshape(sums, shape)
     }}, else_branch = empty () => (unchanged) {{
         unchanged = Cast<to = 1>(x)

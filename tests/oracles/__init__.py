@@ -9,7 +9,7 @@ from oracles.ascend import adaptive_windows, ascend_pool, pool_windows
 from oracles.bits import assert_same_bits
 from oracles.gradient import pool_gradient
 from oracles.pooling import max_pool, max_pool_indices, same_pads
-from oracles.running import run_ort, run_reference
+from oracles.running import optimized_by_ort, run_ort, run_reference
 
 __all__ = [
     "adaptive_windows",
@@ -17,6 +17,7 @@ __all__ = [
     "assert_same_bits",
     "max_pool",
     "max_pool_indices",
+    "optimized_by_ort",
     "pool_gradient",
     "pool_windows",
     "run_ort",

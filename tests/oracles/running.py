@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,17 @@ def run_ort(
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=list(providers))
     names = [value.name for value in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
+
+
+def optimized_by_ort(model: onnx.ModelProto, folder: Path) -> list[onnx.NodeProto]:
+    """The nodes that onnxruntime's CPU provider runs in the place of the model's; the graph is written to `folder`."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.optimized_model_filepath = str(folder / "optimized.onnx")
+    onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return list(onnx.load(options.optimized_model_filepath).graph.node)
 
 
 def _give_gradient_shapes(graph: onnx.GraphProto, outer: Mapping[str, str] | None = None) -> None:

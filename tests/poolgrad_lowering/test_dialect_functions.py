@@ -22,12 +22,13 @@ from dialect_models import (
 from onnx import TensorProto, helper, parser
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from oracles import assert_same_bits, run_ort, run_reference
+from oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
 
 from poolgrad_lowering.dialect import OPS, Kind, NoFunctionBodyError, function_body
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from dialect_models import Array
 
@@ -226,6 +227,17 @@ def test_index_behind_the_plane_stops_the_run(opset: int) -> None:
     feeds["argmax"][0, 0, 0, 0] = 20
     with pytest.raises(Exception, match=r"(?i)ind(ex|ices)"):
         run_ort(gradient_model("AdaptiveMaxPool3DGrad", opset), feeds)
+
+
+@pytest.mark.parametrize("index_type", INDEX_DTYPES)
+def test_a_gradient_reads_argmax_as_it_is(index_type: int, tmp_path: Path) -> None:
+    """In the newest spelling, no pass over it comes before the scatter."""
+    pytest.importorskip("onnxruntime")
+    nodes = optimized_by_ort(gradient_model("MaxPoolGradWithArgmaxV3", 18, index_type=index_type), tmp_path)
+    made = {name: node for node in nodes for name in node.output}
+    [scatter] = [node for node in nodes if node.op_type == "ScatterElements"]
+    view = made[scatter.input[1]]
+    assert (view.op_type, list(view.input)) == ("Flatten", ["argmax"])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -13,7 +14,7 @@ import onnx
 import onnx.inliner
 import pytest
 from onnx import TensorProto, parser
-from oracles import assert_same_bits, run_ort, run_reference
+from oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
 from pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
 
 from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
@@ -29,11 +30,18 @@ DTYPES: dict[int, Any] = {
 INDEX_DTYPES = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
 
 FLAT = PoolCase(POOL_2D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 1), (1, 1))
-MAX_POOL = parser.parse_model(
-    """<ir_version: 8, opset_import: ["": 12]> g (float[2,3,8,9] x) => (float[2,3,4,10] y, int64[2,3,4,10] indices) {
-        y, indices = MaxPool <kernel_shape = [3, 2], strides = [2, 1], pads = [1, 1, 1, 1]> (x) }"""
-)
-"""FLAT in ONNX's own words."""
+DILATED = PoolCase(POOL_2D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 1), (2, 3))
+
+
+def max_pool(case: PoolCase) -> onnx.ModelProto:
+    """A case with two spatial axes in ONNX's own words."""
+    shape, kernel, strides, dilations = map(list, (case.x_shape, case.ksize, case.strides, case.dilation))
+    pads = [*case.pads, *case.pads]
+    return parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 12]> g (float{shape} x) => (float[a,b,c,d] y, int64[a,b,c,d] indices) {{
+        y, indices = MaxPool <kernel_shape = {kernel}, strides = {strides}, pads = {pads}, dilations = {dilations}> (x)
+        }}"""
+    )
 
 
 @functools.cache
@@ -54,7 +62,7 @@ def newest_ort_opset() -> int:
 @functools.cache
 def max_pool_knows_minus_infinity() -> bool:
     """Whether this onnxruntime's MaxPool finds the maximum of a window of -inf, which older ones do not."""
-    results = run_ort(MAX_POOL, {"x": np.full((2, 3, 8, 9), -np.inf, np.float32)})
+    results = run_ort(max_pool(FLAT), {"x": np.full((2, 3, 8, 9), -np.inf, np.float32)})
     return bool((results["y"] == -np.inf).all())
 
 
@@ -132,15 +140,16 @@ def _has_output(window: tuple[int, ...], ceil_mode: bool) -> bool:
     return room >= 0 or (ceil_mode and room > -stride)
 
 
+@pytest.mark.parametrize("case", [FLAT, DILATED], ids=["flat", "dilated"])
 @pytest.mark.parametrize("opset", GENERATIONS)
-def test_nan_of_a_windowed_pool_is_that_of_max_pool(opset: int) -> None:
+def test_nan_of_a_windowed_pool_is_that_of_max_pool(opset: int, case: PoolCase) -> None:
     pytest.importorskip("onnxruntime")
     if not max_pool_knows_minus_infinity():
         pytest.skip("nor does this onnxruntime know windows of NaN")
-    x = values_with_ties(FLAT.x_shape)
+    x = values_with_ties(case.x_shape)
     x[np.random.default_rng(0).random(x.shape) < 0.2] = np.nan
-    expected = run_ort(MAX_POOL, {"x": x})
-    results = run_ort(pool_model(POOL_2D, FLAT.attributes(), opset, x.shape), {"x": x})
+    expected = run_ort(max_pool(case), {"x": x})
+    results = run_ort(pool_model(POOL_2D, case.attributes(), opset, x.shape), {"x": x})
     assert_same_bits(results["y"], expected["y"])
     assert_same_bits(results["argmax"], (expected["indices"] % 72).astype(np.int32))
 
@@ -203,11 +212,27 @@ def test_no_body(op: str, opset: int, element_type: int, advice: str) -> None:
         function_body(op, opset, element_type)
 
 
+def taken_branch(model: onnx.ModelProto, number: int) -> onnx.ModelProto:
+    """The inlined body of a pool with a branch of its If (0 where the condition holds) in the place of the If."""
+    inlined = onnx.inliner.inline_local_functions(model)
+    [position] = [at for at, node in enumerate(inlined.graph.node) if node.op_type == "If"]
+    choice = inlined.graph.node.pop(position)
+    branch = choice.attribute[number].g
+    results = [
+        onnx.helper.make_node("Identity", [inner.name], [outer])
+        for inner, outer in zip(branch.output, choice.output, strict=True)
+    ]
+    nodes = list(inlined.graph.node)
+    del inlined.graph.node[:]
+    inlined.graph.node.extend([*nodes[:position], *branch.node, *results, *nodes[position:]])
+    return inlined
+
+
 @pytest.mark.parametrize(("pads", "repeated"), [((0, 0), 0), ((1, 1), 2 * 9 + 2 * (8 + 2))])
 def test_only_padding_is_gathered_from_x(pads: tuple[int, int], repeated: int) -> None:
     """A gather of all of x took longer than the pool: it goes element by element along the last axis."""
-    case = PoolCase(POOL_2D, (1, 1, 8, 9), (3, 2), (2, 1), pads, (1, 1))
-    model = onnx.inliner.inline_local_functions(pool_model(case.op, case.attributes(), 18, case.x_shape))
+    case = PoolCase(POOL_2D, (1, 1, 8, 9), (3, 2), (2, 1), pads, (2, 2))
+    model = taken_branch(pool_model(case.op, case.attributes(), 18, case.x_shape), 1)
     # Values of x have axes before those of the window; positions within a plane have none.
     gathers = [node for node in model.graph.node if node.op_type == "Gather" and any(a.i >= 2 for a in node.attribute)]
     names = [node.output[0] for node in gathers]
@@ -215,3 +240,14 @@ def test_only_padding_is_gathered_from_x(pads: tuple[int, int], repeated: int) -
     results = run_ort(model, {"x": np.zeros(case.x_shape, np.float32)})
     assert len(names) == 4
     assert sum(results[name].size for name in names) == repeated
+
+
+@pytest.mark.parametrize("op", [POOL_3D, POOL_2D])
+@pytest.mark.parametrize("opset", GENERATIONS)
+def test_what_runs_of_a_pool_without_dilation(op: str, opset: int, tmp_path: Path) -> None:
+    """Each pass over x takes a part of the pool's own time: where shapes are known, onnxruntime is left with these."""
+    pytest.importorskip("onnxruntime")
+    case = PoolCase(op, (1, 2, 8, 9), (3, 2), (2, 1), (1, 1), (1, 1), ceil_mode=True)
+    nodes = optimized_by_ort(pool_model(op, case.attributes(), opset, case.x_shape), tmp_path)
+    passes = [node.op_type for node in nodes if node.op_type != "Reshape" and node.output[0] != "y"]
+    assert passes == ["Pad", "MaxPool", "Sub", "Gather"]
