@@ -5,7 +5,7 @@
 
 #include <array>
 #include <functional>
-#include <vector>
+#include <initializer_list>
 
 #include "host/status.h"
 
@@ -25,12 +25,33 @@ struct Use {
 
 constexpr size_t kMaxUses = 5;
 
+// The uses of one piece of work, in place: work is queued by the dozen, and asks for no memory for them.
+class Uses {
+ public:
+  Uses() = default;
+  Uses(std::initializer_list<Use> uses) {
+    for (const Use& use : uses) push_back(use);
+  }
+
+  void push_back(const Use& use) { uses_.at(size_++) = use; }
+
+  size_t size() const { return size_; }
+  Use& operator[](size_t index) { return uses_[index]; }
+  const Use& operator[](size_t index) const { return uses_[index]; }
+  const Use* begin() const { return uses_.data(); }
+  const Use* end() const { return uses_.data() + size_; }
+
+ private:
+  std::array<Use, kMaxUses> uses_ = {};
+  size_t size_ = 0;
+};
+
 // Where this library reaches the memory of each use, in their order.
 using Addresses = std::array<std::byte*, kMaxUses>;
 
 // Owns all that it needs but the memory it uses, so that it may outlive the call that submits it.
 struct Work {
-  std::vector<Use> uses;  // at most kMaxUses
+  Uses uses;
   std::function<Status(const Addresses&)> run;
   bool is_kernel = false;  // what is wrong with its addresses shows no earlier than when it runs
 };

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "host/boundary.h"
 #include "host/registry.h"
@@ -49,9 +50,7 @@ class Strict final : public Hardware {
       if (Status status = CheckAddresses(work); !status.ok()) return status;
       const bool waits = SettlePageable(work);
       Poison(work, true);
-      std::vector<Use> uses = work.uses;
-      auto run = [this, work = std::move(work)] { return Run(work); };
-      Status status = streams_.Submit(stream, {current_function, std::move(uses), std::move(run), {}});
+      Status status = streams_.Submit(stream, {current_function, std::move(work), {}});
       return status.ok() && waits ? streams_.Synchronize(stream) : status;
     });
   }
@@ -243,7 +242,7 @@ class Strict final : public Hardware {
 
   std::mutex mutex_;
   Memory memory_;
-  Streams streams_;
+  Streams streams_{[this](const Work& work) { return Run(work); }};
   std::unique_ptr<Stream> default_stream_;
   Registry<Stream> stream_handles_{Kind::kStream};
   Registry<Event> event_handles_{Kind::kEvent};

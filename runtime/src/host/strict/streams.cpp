@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "host/boundary.h"
 #include "host/violations.h"
@@ -12,8 +13,8 @@ namespace {
 // The first of the task's uses that is in conflict with the other, or null.
 const Use* FindConflict(const Task& task, const Use& other) {
   const auto found =
-      std::find_if(task.uses.begin(), task.uses.end(), [&](const Use& use) { return Conflict(use, other); });
-  return found != task.uses.end() ? &*found : nullptr;
+      std::find_if(task.work.uses.begin(), task.work.uses.end(), [&](const Use& use) { return Conflict(use, other); });
+  return found != task.work.uses.end() ? found : nullptr;
 }
 
 void Learn(Knowledge& knowledge, uint64_t stream, uint64_t count) {
@@ -81,7 +82,7 @@ Status Streams::Wait(Stream& stream, const Event& event) {
   }
   for (const auto& [number, count] : event.knowledge) Learn(stream.knowledge, number, count);
   if (event.point->stream == stream.number || IsReached(*event.point)) return {};
-  return Submit(stream, {current_function, {}, [] { return Status{}; }, event.point});
+  return Submit(stream, {current_function, {{}, [](const Addresses&) { return Status{}; }}, event.point});
 }
 
 Status Streams::Synchronize(const Event& event) {
@@ -148,7 +149,7 @@ void Streams::Drive(const Point& point) {
 void Streams::RunNext(Stream& stream) {
   const Task task = std::move(stream.queue.front());
   stream.queue.pop_front();
-  const Status status = task.run();
+  const Status status = run_(task.work);
   TraceRun(task.function, stream.number, status.code);
   ++stream.done;
   if (status.ok()) return;
@@ -163,7 +164,7 @@ void Streams::RecordRaces(const Stream& stream, const Task& task) const {
     const uint64_t known = KnownOf(stream.knowledge, number);
     for (size_t i = 0; number != stream.number && i < other->queue.size(); ++i) {
       if (other->done + i < known) continue;
-      for (const Use& use : task.uses) {
+      for (const Use& use : task.work.uses) {
         const Use* used = FindConflict(other->queue[i], use);
         if (used == nullptr) continue;
         Record(Rule::kRace, Text(use.name, ", ", use.size, " bytes at ", use.address, ", is ", used->name, " of ",

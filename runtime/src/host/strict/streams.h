@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "host/hardware.h"
 
@@ -29,8 +29,7 @@ bool Conflict(const Use& a, const Use& b);
 
 struct Task {
   const char* function;  // that submitted it
-  std::vector<Use> uses;
-  std::function<Status()> run;
+  Work work;
   std::optional<Point> after;  // of another stream, to be reached first
 };
 
@@ -54,6 +53,8 @@ struct Event {
 // failure until it is destroyed. Not for several threads at a time.
 class Streams {
  public:
+  explicit Streams(std::function<Status(const Work&)> run) : run_(std::move(run)) {}
+
   void Enter(Stream& stream);  // from now on it is known by its number, which this sets
   void Leave(Stream& stream);  // its work is done, or will not be
   void LeaveAll();
@@ -91,6 +92,7 @@ class Streams {
   void RunNext(Stream& stream);
   void RecordRaces(const Stream& stream, const Task& task) const;
 
+  const std::function<Status(const Work&)> run_;
   uint64_t last_number_ = 0;
   std::map<uint64_t, Stream*> streams_;
 };
