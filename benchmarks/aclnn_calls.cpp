@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <vector>
 
 #include "abi/acl.h"
@@ -23,21 +24,29 @@ aclIntArray* Triple(std::int64_t value) {
   return aclCreateIntArray(values.data(), values.size());
 }
 
+// A tensor's memory, which lives as long as the process: with its elements' positions as int32, which is what windows of
+// one element record as their maxima.
+void* MakeMemory(std::int64_t elements) {
+  std::vector<std::int32_t> positions(elements);
+  std::iota(positions.begin(), positions.end(), 0);
+  const std::size_t bytes = positions.size() * kElementBytes;
+  void* memory = nullptr;
+  Check(aclrtMalloc(&memory, bytes, ACL_MEM_MALLOC_HUGE_FIRST), "aclrtMalloc");
+  Check(aclrtMemcpy(memory, bytes, positions.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE), "aclrtMemcpy");
+  return memory;
+}
+
 // A node's operands and plan. It lives as long as the process.
 struct Node {
   std::array<aclTensor*, 4> tensors;  // gradOutput, self, indices, gradInput
-  std::array<void*, 4> memory;
   aclOpExecutor* executor;
 };
 
-Node MakeNode(const std::array<std::int64_t, 5>& dims) {
-  const std::int64_t bytes = kElementBytes * dims[0] * dims[1] * dims[2] * dims[3] * dims[4];
+Node MakeNode(const std::array<std::int64_t, 5>& dims, void* memory) {
   Node node{};
   for (std::size_t i = 0; i < node.tensors.size(); ++i) {
-    Check(aclrtMalloc(&node.memory[i], bytes, ACL_MEM_MALLOC_HUGE_FIRST), "aclrtMalloc");
-    Check(aclrtMemset(node.memory[i], bytes, 0, bytes), "aclrtMemset");
     node.tensors[i] = aclCreateTensor(dims.data(), dims.size(), kTypes[i], nullptr, 0, ACL_FORMAT_NCDHW, dims.data(),
-                                      dims.size(), node.memory[i]);
+                                      dims.size(), memory);
   }
   std::uint64_t workspace_size = 0;
   Check(aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize(node.tensors[0], node.tensors[1], node.tensors[2], Triple(1),
@@ -50,12 +59,16 @@ Node MakeNode(const std::array<std::int64_t, 5>& dims) {
 
 aclrtStream stream = nullptr;
 std::vector<Node> nodes;
+void* x = nullptr;  // which all nodes read, and the argmax
+void* argmax = nullptr;
+std::vector<void*> values;  // what the first node reads, and for each node one that it may write
 
-void CallNode(const Node& node) {
+void CallNode(const Node& node, void* read, void* written) {
   std::int32_t device = -1;
   Check(aclrtGetDevice(&device), "aclrtGetDevice");
+  const std::array<void*, 4> memory = {read, x, argmax, written};
   for (std::size_t i = 0; i < node.tensors.size(); ++i) {
-    Check(aclSetTensorAddr(node.executor, i, node.tensors[i], node.memory[i]), "aclSetTensorAddr");
+    Check(aclSetTensorAddr(node.executor, i, node.tensors[i], memory[i]), "aclSetTensorAddr");
   }
   Check(aclnnMaxPool3dWithArgmaxBackward(nullptr, 0, node.executor, stream), "phase 2");
 }
@@ -70,15 +83,24 @@ void MakeNodes(int count, std::int64_t height, std::int64_t width) {
   Check(aclInit(nullptr), "aclInit");  // the provider, which comes later, takes it that somebody did this
   Check(aclrtSetDevice(0), "aclrtSetDevice");
   Check(aclrtCreateStream(&stream), "aclrtCreateStream");
-  while (nodes.size() < static_cast<std::size_t>(count)) nodes.push_back(MakeNode({1, 1, 1, height, width}));
+  const std::int64_t elements = height * width;
+  x = MakeMemory(elements);
+  argmax = MakeMemory(elements);
+  values.push_back(MakeMemory(elements));
+  while (nodes.size() < static_cast<std::size_t>(count)) {
+    values.push_back(MakeMemory(elements));
+    nodes.push_back(MakeNode({1, 1, 1, height, width}, values[0]));
+  }
 }
 
-// The calls of `runs` Runs of the first `count` nodes. Where the device shares the host's memory, the stream is waited
-// for after each node, else once at the end of a Run.
-void CallNodes(int count, int runs, bool waits_for_each) {
+// The calls of `runs` Runs of the first `count` nodes, which lie side by side (`parallel`), each with a result of its
+// own, or in a chain, in which two results take turns in memory behind what is fed. Where the device shares the host's
+// memory, the stream is waited for after each node, else once at the end of a Run.
+void CallNodes(int count, int runs, bool parallel, bool waits_for_each) {
+  const auto place = [&](int value) { return value == 0 || parallel ? value : 1 + value % 2; };
   for (int run = 0; run < runs; ++run) {
     for (int i = 0; i < count; ++i) {
-      CallNode(nodes[i]);
+      CallNode(nodes[i], values[place(parallel ? 0 : i)], values[place(i + 1)]);
       if (waits_for_each) Check(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");
     }
     if (!waits_for_each) Check(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");

@@ -1,8 +1,8 @@
 """What a node costs, in one process: `overhead_child.py lenient|strict LIBRARY ROUNDS`.
 
 The mode of the host library is that of the environment (ACLNN_HOST_STRICT); LIBRARY is aclnn_calls.cpp, built. Prints
-one line of JSON: per variant the seconds of one Run, by round. A variant is "calls COUNT", or what is timed ("node",
-"reference"), its case and the count, with spaces between.
+one line of JSON: per variant the seconds of one Run, by round. A variant is "calls", how the nodes lie and their count,
+or what is timed ("node", "reference"), its case and the count, with spaces between.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ CASES = (
     ("16", "bound", "chain"),
     ("16", "bound", "parallel"),
 )
-"""Elements of a tensor, how a Run gets them, and how the nodes lie: one behind the other, or side by side."""
+"""Elements of a tensor, how a Run gets them, and how the nodes lie (ARRANGEMENTS)."""
+
+ARRANGEMENTS = ("chain", "parallel")
+"""How nodes lie: one behind the other, or side by side."""
 
 OPERATORS = {"node": GRADIENT, "reference": "Relu"}
 _HUAWEI = 0x19E5
@@ -48,11 +51,13 @@ def variants(mode: str, library: str) -> dict[str, tuple[Callable[[], object], i
     """Everything that is timed, and how many Runs each call makes."""
     calls = ctypes.CDLL(library)
     calls.MakeNodes.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
-    calls.CallNodes.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_bool]
+    calls.CallNodes.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_bool, ctypes.c_bool]
     calls.MakeNodes(max(COUNTS), *SHAPES["16"][2:])
     timed: dict[str, tuple[Callable[[], object], int]] = {}
     for count in COUNTS:
-        timed[f"calls {count}"] = partial(calls.CallNodes, count, RUNS[count], mode == "lenient"), RUNS[count]
+        for arrangement in ARRANGEMENTS:
+            call = partial(calls.CallNodes, count, RUNS[count], arrangement == "parallel", mode == "lenient")
+            timed[f"calls {arrangement} {count}"] = call, RUNS[count]
         for (kind, op_type), case in product(OPERATORS.items(), CASES):
             run = _run(op_type, count, *case, on_device=mode == "strict" and kind == "node")
             timed[" ".join((kind, *case, str(count)))] = partial(_repeat, run, RUNS[count]), RUNS[count]

@@ -51,7 +51,7 @@ def _row(mode: str, seconds: dict[str, list[float]], case: tuple[str, ...]) -> d
         return [(more - less) / (COUNTS[1] - COUNTS[0]) for more, less in zip(many, one, strict=True)]
 
     elements, given, arrangement = case
-    node, calls = per_node("node", *case), per_node("calls")
+    node, calls = per_node("node", *case), per_node("calls", arrangement)
     if elements == "none":
         calls = [0.0] * len(node)  # where nothing is to do, nothing is called
     own = [whole - part for whole, part in zip(node, calls, strict=True)]
