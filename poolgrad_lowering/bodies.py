@@ -10,6 +10,7 @@ from onnx import FunctionProto, TensorProto
 from poolgrad_lowering.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect import DOMAIN, VERSION, NoFunctionBodyError, function_body
 from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.packed_model import PackedModel
 from poolgrad_lowering.scopes import Scope
 
 _ONE_BODY_FOR_ALL_TYPES = 15
@@ -67,7 +68,7 @@ class Bodies:
         return self._made[key]
 
 
-def import_dialect(scope: onnx.ModelProto | FunctionProto) -> None:
+def import_dialect(scope: onnx.ModelProto | PackedModel | FunctionProto) -> None:
     """Have the scope import the dialect, in its version."""
     present = [entry for entry in scope.opset_import if entry.domain == DOMAIN]
     for entry in present or [scope.opset_import.add(domain=DOMAIN)]:

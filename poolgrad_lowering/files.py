@@ -6,8 +6,6 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from onnx import ModelProto
-
 from poolgrad_lowering.descriptions import Descriptions
 from poolgrad_lowering.errors import FileError
 from poolgrad_lowering.external_files import copies, require_apart
@@ -15,7 +13,7 @@ from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering import lower_in_place
 from poolgrad_lowering.lowering_plan import LoweringPlan, model_sha256
-from poolgrad_lowering.model_file import naming, parse_model, read_bytes
+from poolgrad_lowering.model_file import naming, packed_model, parse_model, read_bytes
 from poolgrad_lowering.placing import Content, PathLike, write_files
 from poolgrad_lowering.planned import chosen_target, require_same_file
 from poolgrad_lowering.report import Report
@@ -53,7 +51,7 @@ def lower_file(
     logger.info("%s: %d bytes", source, len(data))
     if plan is not None:
         require_same_file(plan, model_sha256(data))
-    model = parse_model(data, source)
+    model = packed_model(data, source)
     gate = Gate(limits, source)
     with naming(source):
         outcome = lower_in_place(model, found, forward=forward, plan=plan, gate=gate, observer=descriptions.recorder)
@@ -63,7 +61,7 @@ def lower_file(
     contents: dict[Path, Content] = {}
     if not (strict and report.refused):
         if verify and report.lowered:
-            _require_verified(data, model, source)
+            _require_verified(data, lowered, source)
         contents = _missing_data(gate.external, source, destination, copy=copy_external)
         contents[destination] = lowered
     write_files(contents, descriptions.contents(report, source, data))
@@ -87,7 +85,7 @@ def inspect_file(
     found, source = chosen_target(target, None), Path(source)
     descriptions = Descriptions(source, page=html_path, plan=plan_path)
     data = read_bytes(source, limits)
-    model, gate = parse_model(data, source), Gate(limits, source)
+    model, gate = packed_model(data, source), Gate(limits, source)
     with naming(source):
         outcome = lower_in_place(model, found, forward=forward, gate=gate, observer=descriptions.recorder)
         report = outcome.report(len(data), len(gate.serialised(model)) if outcome.changed else len(data))
@@ -109,7 +107,7 @@ def _missing_data(locations: Mapping[str, str], source: Path, destination: Path,
     )
 
 
-def _require_verified(data: bytes, lowered: ModelProto, source: Path) -> None:
+def _require_verified(data: bytes, lowered: bytes, source: Path) -> None:
     from poolgrad_lowering.verification.files import require_verified  # noqa: PLC0415 - loads onnx's evaluator
 
-    require_verified(parse_model(data, source), lowered, source.parent)
+    require_verified(parse_model(data, source), parse_model(lowered, source), source.parent)

@@ -1,7 +1,7 @@
 """The graph index: every scope of a model with its makers and readers of values.
 
-Built in one pass over the nodes, linear in the size of the model; it reads no tensor data and never opens external
-data. The pass takes the nodes field by field, each as one list, and does with lists what else would be done by node.
+Built in one pass over the nodes, linear in the size of the model; it never opens external data. The pass takes the
+nodes field by field, each as one list (`node_columns`), and does with lists what else would be done by node.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, repeat
-from operator import ge
+from itertools import compress, repeat
+from operator import ge, gt
 
 import onnx
-from onnx import AttributeProto
+from onnx import AttributeProto, TensorProto
 
+from poolgrad_lowering.node_columns import Form, NodeColumns, declared_names, node_columns
+from poolgrad_lowering.packed_model import PackedGraph, PackedModel
 from poolgrad_lowering.readings import Readings
 from poolgrad_lowering.scopes import LOCAL, Node, Scope, Use, Value, canonical_domain
 
@@ -22,13 +24,21 @@ from poolgrad_lowering.scopes import LOCAL, Node, Scope, Use, Value, canonical_d
 class Visitor:
     """Who goes along with the pass. This one lets everything pass; the gate does not."""
 
+    def stored(self, scope: Scope, tensor: TensorProto) -> None:
+        """A graph stores a tensor. None of them is kept by the pass: they may be large."""
+
     def opened(self, scope: Scope) -> None:
         """A scope begins: its inputs, outputs and initializers are entered, its nodes are not."""
+
+    def knows(self, form: Form) -> bool:  # noqa: ARG002
+        """Whether a node's attributes need no look: all of this form are in order and hold no graphs."""
+        return False
 
     def graphs_of(
         self,
         scope: Scope,  # noqa: ARG002 - for those who say where they are
         position: int,  # noqa: ARG002
+        form: Form,  # noqa: ARG002
         attributes: Collection[AttributeProto],
     ) -> Iterable[tuple[str, onnx.GraphProto]]:
         """The subgraphs in the attributes of a node (position −1: of a function itself), each with its name."""
@@ -47,9 +57,12 @@ class Visitor:
 
 
 class ModelIndex:
-    """All scopes of a model. The model must not change while the index is in use."""
+    """All scopes of a model. The model must not change while the index is in use.
 
-    def __init__(self, model: onnx.ModelProto, visitor: Visitor | None = None) -> None:
+    Raises `DecodeError` where something that a model has packed is not what it should be.
+    """
+
+    def __init__(self, model: onnx.ModelProto | PackedModel, visitor: Visitor | None = None) -> None:
         self.model = model
         self.scopes: list[Scope] = []
         self._visitor = visitor or Visitor()
@@ -92,15 +105,17 @@ class ModelIndex:
         """The model's version of the default domain; 0 where it is not imported."""
         return self.scopes[0].opset
 
-    def _add_graph(self, graph: onnx.GraphProto, scope: Scope) -> Scope:
+    def _add_graph(self, graph: onnx.GraphProto | PackedGraph, scope: Scope) -> Scope:
         # A sparse initializer is no tensor that could be read, so it is a value that comes from outside.
         scope.inputs = frozenset(
             [value.name for value in graph.input] + [sparse.values.name for sparse in graph.sparse_initializer]
         )
         scope.outputs = frozenset(value.name for value in graph.output)
-        scope.initializers = {tensor.name: number for number, tensor in enumerate(graph.initializer)}
+        for number, tensor in enumerate(graph.initializer):
+            self._visitor.stored(scope, tensor)
+            scope.initializers[tensor.name] = number
         scope.interface = {value.name: value for value in (*graph.output, *graph.input)}
-        scope.value_infos = {value.name: number for number, value in enumerate(graph.value_info)}
+        scope.value_infos = _numbered(declared_names(graph.value_info))
         self._add_nodes(scope)
         return scope
 
@@ -108,33 +123,38 @@ class ModelIndex:
         path = f"function {function.domain}.{function.name}"
         scope = Scope(function, path, None, _opsets(function.opset_import), self._redefined)
         scope.inputs, scope.outputs = frozenset(function.input), frozenset(function.output)
-        scope.value_infos = {value.name: number for number, value in enumerate(function.value_info)}
+        scope.value_infos = _numbered(declared_names(function.value_info))
         self._add_nodes(scope)
 
     def _add_nodes(self, scope: Scope) -> None:
         self.scopes.append(scope)
         self._visitor.opened(scope)
-        nodes = list(scope.proto.node)
-        _enter_operators(scope, nodes)
-        backward = self._enter_values(scope, nodes)
-        for position, node in enumerate(nodes):
-            if attributes := node.attribute:
-                for name, graph in self._visitor.graphs_of(scope, position, attributes[:]):
-                    backward |= self._add_subgraph(scope, position, name, graph)
+        columns = node_columns(scope.proto.node)
+        _enter_operators(scope, columns)
+        backward = self._enter_values(scope, columns)
+        for position, form in columns.attributed:
+            if self._visitor.knows(form):
+                continue
+            attributes = scope.proto.node[position].attribute[:]
+            for name, graph in self._visitor.graphs_of(scope, position, form, attributes):
+                backward |= self._add_subgraph(scope, position, name, graph)
         self._visitor.closed(scope, backward=backward)
 
-    def _enter_values(self, scope: Scope, nodes: Iterable[onnx.NodeProto]) -> bool:
+    def _enter_values(self, scope: Scope, columns: NodeColumns) -> bool:
         """Enter what the nodes make and read; whether one reads what is made later, or by itself."""
-        made, makers = _flat([node.output[:] for node in nodes])
+        made, makers = columns.made, columns.makers
         scope.producers = producers = dict(zip(made, makers, strict=True))
         producers.pop("", None)
         outside = (scope.inputs, scope.initializers.keys())
         if len(producers) + made.count("") < len(made) or not all(map(producers.keys().isdisjoint, outside)):
             self._visitor.made_again(scope, *_made_again(scope, made, makers))
-        read, readers = _flat([node.input[:] for node in nodes])
-        backward = any(map(ge, map(producers.get, read, repeat(-1)), readers))
+        makers_of_read = list(map(producers.get, columns.read, repeat(-1)))
+        backward = any(map(ge, makers_of_read, columns.readers))
+        scope.foreign = dict.fromkeys(compress(columns.read, map(gt, repeat(0), makers_of_read)))
+        scope.foreign.pop("", None)
         captured = [name for name in sorted(scope.outputs, key=str) if not scope.defines(name)]
-        scope.readings = Readings([*read, *captured], [*readers, *[-1] * len(captured)])
+        scope.foreign.update(dict.fromkeys(captured))
+        scope.readings = Readings([*columns.read, *captured], [*columns.readers, *[-1] * len(captured)])
         return backward
 
     def _add_subgraph(self, scope: Scope, position: int, name: str, graph: onnx.GraphProto) -> bool:
@@ -171,20 +191,20 @@ def held_graphs(attribute: AttributeProto) -> Iterator[tuple[str, onnx.GraphProt
         yield f"{attribute.name}[{number}]", graph
 
 
-def _enter_operators(scope: Scope, nodes: Iterable[onnx.NodeProto]) -> None:
+def _enter_operators(scope: Scope, columns: NodeColumns) -> None:
     """Enter the names of nodes and, by operator, their positions: ascending, however domains are spelled."""
     spelled = defaultdict[tuple[str, str], list[int]](list)
-    for position, node in enumerate(nodes):
-        spelled[node.domain, node.op_type].append(position)
+    for position, spelling in enumerate(columns.operators):
+        spelled[spelling].append(position)
     for spelling, positions in spelled.items():
         op = scope.operator(*spelling)
         scope.by_op[op] = sorted([*scope.by_op.get(op, ()), *positions])
-    scope.node_names = [node.name for node in nodes]
+    scope.node_names = columns.names
 
 
-def _flat(names: Sequence[Sequence[str]]) -> tuple[list[str], list[int]]:
-    """The names that nodes give, one after the other, and beside each the position of its node."""
-    return list(chain.from_iterable(names)), [position for position, given in enumerate(names) for _ in given]
+def _numbered(names: Sequence[str]) -> dict[str, int]:
+    """Names with their positions, the last where one is there twice."""
+    return dict(zip(names, range(len(names)), strict=True))
 
 
 def _made_again(scope: Scope, made: Iterable[str], makers: Iterable[int]) -> tuple[int, str]:

@@ -10,6 +10,7 @@ import onnx
 
 from poolgrad_lowering.bounds import bounded_memory
 from poolgrad_lowering.index import ModelIndex
+from poolgrad_lowering.packed_model import PackedModel
 from poolgrad_lowering.scopes import Value
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ def inferred_types(index: ModelIndex) -> dict[Value, onnx.TypeProto]:
     return {Value(main, value.name): value.type for value in inferred.graph.value_info}
 
 
-def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+def _without_weights(model: onnx.ModelProto | PackedModel) -> onnx.ModelProto:
     graph = onnx.GraphProto(name=model.graph.name)
     graph.node.extend(model.graph.node)
     _hide_slice_bounds(graph.node)

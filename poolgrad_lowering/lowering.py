@@ -22,6 +22,7 @@ from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.judge import Declined, Site, judge
 from poolgrad_lowering.legality import Plan
 from poolgrad_lowering.lowering_plan import LoweringPlan
+from poolgrad_lowering.packed_model import PackedModel
 from poolgrad_lowering.patterns import broken_plugins
 from poolgrad_lowering.planned import chosen_target, follow, require_forwards
 from poolgrad_lowering.recording import record_indices
@@ -109,7 +110,7 @@ def inspect(
 
 @collector_paused()
 def lower_in_place(
-    model: ModelProto,
+    model: ModelProto | PackedModel,
     target: Target,
     *,
     forward: bool,

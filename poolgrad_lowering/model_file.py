@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
@@ -13,7 +14,10 @@ from onnx import ModelProto
 from poolgrad_lowering.errors import InvalidModelError, explained
 from poolgrad_lowering.gate.faults import Fault
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.packed_model import PackedModel
 from poolgrad_lowering.placing import open_regular
+
+T = TypeVar("T")
 
 
 def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
@@ -29,10 +33,19 @@ def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
 
 def parse_model(data: bytes, path: Path) -> ModelProto:
     """The model in some bytes read from `path`. Raises `InvalidModelError`."""
+    return _parsed(ModelProto.FromString, data, path)
+
+
+def packed_model(data: bytes, path: Path) -> PackedModel:
+    """As `parse_model`; the gate finds what is wrong in what is packed."""
+    return _parsed(PackedModel, data, path)
+
+
+def _parsed(parse: Callable[[bytes], T], data: bytes, path: Path) -> T:
     if not data:
         raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it is empty")
     try:
-        return ModelProto.FromString(data)
+        return parse(data)
     except DecodeError as error:
         raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it does not parse as an ONNX model") from error
 

@@ -13,11 +13,8 @@ class Readings:
     """
 
     def __init__(self, names: Sequence[str] = (), positions: Sequence[int] = ()) -> None:
-        self._names = names
+        self.names = names
         self._positions = positions
-        self.names = dict.fromkeys(names)
-        """Every name that is read, once, in the order of their first readings."""
-        self.names.pop("", None)
 
     def of(self, name: str) -> list[int]:
         """The positions of the nodes that read the name, once for every time, in their order."""
@@ -36,7 +33,7 @@ class Readings:
         """
         last: dict[str, int] = {}
         before: list[int] = []
-        for reading, name in enumerate(self._names):
+        for reading, name in enumerate(self.names):
             before.append(last.get(name, -1))
             last[name] = reading
         return last, before

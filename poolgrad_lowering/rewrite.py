@@ -28,7 +28,9 @@ from poolgrad_lowering.scopes import Node, Scope, Value
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
-    _Entries = RepeatedCompositeFieldContainer[Any]
+    from poolgrad_lowering.packed_model import Packed
+
+    _Entries = RepeatedCompositeFieldContainer[Any] | Packed[Any]
 
 
 @dataclass(frozen=True)
@@ -107,15 +109,17 @@ def _collect(region: Region, edits: defaultdict[Scope, _Edit]) -> None:
 
 
 def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None:
-    for scope, edit in edits.items():
+    for scope, edit in sorted(edits.items(), key=lambda one: -one[0].depth):  # before positions around it move
         proto = scope.proto
         kept = {name for node in edit.written for name in node.output}
         _edit_nodes(proto.node, edit)
         _drop(proto.value_info, scope.value_infos, (edit.unmade - kept) | edit.initializers)
-        if isinstance(proto, onnx.GraphProto):
+        if not isinstance(proto, onnx.FunctionProto):
             _drop(proto.initializer, scope.initializers, edit.initializers)
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
             import_dialect(scope.root.proto)
+        if scope.parent is not None:
+            scope.parent.put_back(scope.holder)
     if edits:
         import_dialect(index.model)
         written = {node.op_type for edit in edits.values() for node in edit.written if node.domain == DOMAIN}

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import onnx
 
+from poolgrad_lowering.packed_model import Packed, PackedGraph
 from poolgrad_lowering.readings import Readings
 
-GraphLike = onnx.GraphProto | onnx.FunctionProto
+GraphLike = onnx.GraphProto | PackedGraph | onnx.FunctionProto
 
 _MAX_COPIES = 64
 LOCAL = "local function"
@@ -32,7 +33,7 @@ class Scope:
 
     `path` is for people: `main`, `main/if_3.then_branch`, `function npu.Foo`. `holder` is the position in the parent of
     the node that holds a subgraph, else -1. Numbers are positions in the lists of `proto`: what is not asked about
-    stays there.
+    stays there. `foreign` are the names that nodes or outputs of the scope read and none of its nodes makes.
     """
 
     proto: GraphLike
@@ -46,6 +47,7 @@ class Scope:
     interface: dict[str, onnx.ValueInfoProto] = field(default_factory=dict)
     value_infos: dict[str, int] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
+    foreign: dict[str, None] = field(default_factory=dict)
     readings: Readings = field(default_factory=Readings)
     captured: dict[str, list[Use]] = field(default_factory=dict)
     by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
@@ -60,7 +62,7 @@ class Scope:
     def captures(self) -> list[str]:
         """The names that are read in this scope and not made in it: those of values around it, or of none."""
         made, stored, given = self.producers, self.initializers, self.inputs
-        read = self.readings.names | dict.fromkeys(self.captured)
+        read = self.foreign | dict.fromkeys(self.captured)
         return [name for name in read if name not in made and name not in stored and name not in given]
 
     def resolve(self, name: str) -> Value | None:
@@ -98,6 +100,14 @@ class Scope:
         if node is None:
             node = self._nodes[position] = Node(self, position, self.proto.node[position])
         return node
+
+    def put_back(self, position: int) -> None:
+        """Have the model take over what was changed in one of the scope's nodes, or in a graph that it holds."""
+        nodes = self.proto.node
+        if isinstance(nodes, Packed):
+            nodes.put_back(position)
+        elif self.parent is not None:
+            self.parent.put_back(self.holder)
 
     def release(self) -> None:
         """Let go of the nodes that were asked for and of readers in subgraphs, which hold their scopes in turn."""
@@ -219,5 +229,6 @@ class Node:
         """Give the node these outputs, in the model and in the index."""
         del self.proto.output[:]
         self.proto.output.extend(names)
+        self.scope.put_back(self.position)
         self.outputs = tuple(Value(self.scope, name) for name in names)
         self.scope.producers.update(dict.fromkeys(names, self.position))

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import NoReturn
 
 import onnx
-from google.protobuf.message import EncodeError
+from google.protobuf.message import DecodeError, EncodeError
 from onnx import AttributeProto
 
 from poolgrad_lowering.errors import InvalidModelError
 from poolgrad_lowering.gate import names, tensors
-from poolgrad_lowering.gate.attributes import attribute_flaw, given_twice
+from poolgrad_lowering.gate.attributes import POOLS, attribute_flaw, given_twice, window_flaw
 from poolgrad_lowering.gate.calls import calls_flaw
 from poolgrad_lowering.gate.external import link_flaw
 from poolgrad_lowering.gate.faults import Fault, Flaw, shown, shown_path
@@ -22,6 +22,8 @@ from poolgrad_lowering.gate.model import model_flaw
 from poolgrad_lowering.gate.operators import operator_flaw
 from poolgrad_lowering.gate.order import cycle_flaw
 from poolgrad_lowering.index import ModelIndex, Visitor, held_graphs
+from poolgrad_lowering.node_columns import Form
+from poolgrad_lowering.packed_model import PackedGraph, PackedModel
 from poolgrad_lowering.scopes import Scope, Value
 
 _MODEL = "the model"
@@ -53,8 +55,9 @@ class Gate(Visitor):
         self._file = file
         self._nodes = 0
         self._forms: dict[bytes, str] = {}  # attributes that are in order, as bytes: few forms, many nodes
+        self._sound: set[Form] = set()  # the same of whole nodes
 
-    def serialised(self, model: onnx.ModelProto) -> bytes:
+    def serialised(self, model: onnx.ModelProto | PackedModel) -> bytes:
         """The bytes of a model, which protobuf does not write beyond 2 GiB."""
         try:
             data: bytes = model.SerializeToString()
@@ -65,10 +68,17 @@ class Gate(Visitor):
             raise InvalidModelError(Fault.TOO_LARGE, _MODEL, what)
         return data
 
-    def index(self, model: onnx.ModelProto) -> ModelIndex:
+    def index(self, model: onnx.ModelProto | PackedModel) -> ModelIndex:
         """The index of a model that is sound."""
         _require(model_flaw(model), _MODEL)
-        return ModelIndex(model, self)
+        try:
+            return ModelIndex(model, self)
+        except DecodeError as error:
+            raise InvalidModelError(Fault.NOT_ONNX, _MODEL, "it does not parse as an ONNX model") from error
+
+    def stored(self, scope: Scope, tensor: onnx.TensorProto) -> None:
+        """Tensors, one by one."""
+        self._check_tensor(scope, -1, tensor.name, tensor)
 
     def opened(self, scope: Scope) -> None:
         """Limits, inputs and what the scope itself stores."""
@@ -77,24 +87,32 @@ class Gate(Visitor):
             _turn_away(Flaw(Fault.TOO_MANY_NODES, f"it has more than {self._limits.max_nodes} nodes"), _MODEL)
         if scope.depth > self._limits.max_nesting:
             _turn_away(Flaw(Fault.NESTING, f"it is more than {self._limits.max_nesting} levels deep"), _place(scope))
-        if isinstance(scope.proto, onnx.GraphProto):
-            self._open_graph(scope, scope.proto)
-        else:
+        if isinstance(scope.proto, onnx.FunctionProto):
             self._open_function(scope, scope.proto)
+        else:
+            self._open_graph(scope, scope.proto)
+
+    def knows(self, form: Form) -> bool:
+        """Whether a node of the same operator and attributes was there before."""
+        return form in self._sound
 
     def graphs_of(
-        self, scope: Scope, position: int, attributes: Collection[AttributeProto]
+        self, scope: Scope, position: int, form: Form, attributes: Collection[AttributeProto]
     ) -> Iterable[tuple[str, onnx.GraphProto]]:
-        """Attributes and the tensors in them."""
+        """Attributes, the tensors in them, and the windows of pools."""
         given, graphs = set(), list[tuple[str, onnx.GraphProto]]()
         for attribute in attributes:
-            form = b"" if attribute.type in _HOLDERS else attribute.SerializeToString()
-            if (name := self._forms.get(form)) is None:
-                name = self._check_attribute(scope, position, attribute, form)
+            stored = b"" if attribute.type in _HOLDERS else attribute.SerializeToString()
+            if (name := self._forms.get(stored)) is None:
+                name = self._check_attribute(scope, position, attribute, stored)
                 graphs.extend(held_graphs(attribute))
             given.add(name)
         if len(given) < len(attributes):
             _turn_away(given_twice(attributes), _place(scope, position))
+        if scope.operator(form.domain, form.op_type) in POOLS:
+            _require(window_flaw(attributes), _place(scope, position))
+        if form.attributes and self._forms.keys() >= set(form.attributes):
+            self._sound.add(form)
         return graphs
 
     def made_again(self, scope: Scope, position: int, name: str) -> NoReturn:
@@ -103,7 +121,8 @@ class Gate(Visitor):
 
     def closed(self, scope: Scope, *, backward: bool) -> None:
         """Names, operators, and whether the nodes have an order."""
-        _require(names.not_text(names.scope_names(scope)), _place(scope))
+        for group in names.scope_names(scope):
+            _require(names.not_text(group), _place(scope))
         for found in (operator_flaw(scope), names.shadowing(scope)):
             if found is not None:
                 position, flaw = found
@@ -121,19 +140,18 @@ class Gate(Visitor):
             for location, where in self.external.items():
                 _require(link_flaw(location, self._file), where)
 
-    def _open_graph(self, scope: Scope, graph: onnx.GraphProto) -> None:
+    def _open_graph(self, scope: Scope, graph: onnx.GraphProto | PackedGraph) -> None:
         sparse = [tensor.values.name for tensor in graph.sparse_initializer]
         _require(names.twice([value.name for value in graph.input]), _place(scope))
-        _require(names.twice([tensor.name for tensor in graph.initializer] + sparse), _place(scope))
-        for stored in graph.initializer:
-            self._check_tensor(scope, -1, stored.name, stored)
+        if len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse):
+            _require(names.twice([*(tensor.name for tensor in graph.initializer), *sparse]), _place(scope))
         for name, tensor in zip(sparse, graph.sparse_initializer, strict=True):
             self._check_sparse(scope, -1, name, tensor)
 
     def _open_function(self, scope: Scope, function: onnx.FunctionProto) -> None:
         _require(imports_flaw(function.opset_import), _place(scope))
         _require(names.twice(function.input), _place(scope))
-        if self.graphs_of(scope, -1, function.attribute_proto):
+        if self.graphs_of(scope, -1, Form("", ""), function.attribute_proto):
             _turn_away(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), _place(scope))
 
     def _check_attribute(self, scope: Scope, position: int, attribute: AttributeProto, form: bytes) -> str:

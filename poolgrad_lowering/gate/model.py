@@ -9,10 +9,11 @@ import onnx
 from poolgrad_lowering.gate.faults import Fault, Flaw, shown
 from poolgrad_lowering.gate.imports import imports_flaw, ir_version_flaw
 from poolgrad_lowering.gate.names import not_text
+from poolgrad_lowering.packed_model import PackedModel
 from poolgrad_lowering.scopes import canonical_domain
 
 
-def model_flaw(model: onnx.ModelProto) -> Flaw | None:
+def model_flaw(model: onnx.ModelProto | PackedModel) -> Flaw | None:
     """What is wrong with a model before its nodes are looked at."""
     if not model.HasField("graph"):
         return Flaw(Fault.NOT_ONNX, "it has no graph")
@@ -27,7 +28,7 @@ def model_flaw(model: onnx.ModelProto) -> Flaw | None:
     return _functions_flaw(model)
 
 
-def _functions_flaw(model: onnx.ModelProto) -> Flaw | None:
+def _functions_flaw(model: onnx.ModelProto | PackedModel) -> Flaw | None:
     keys = Counter((canonical_domain(f.domain), f.name, f.overload) for f in model.functions)
     for key, count in keys.items():
         if (flaw := not_text(key)) is not None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, KeysView, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
 
 from poolgrad_lowering.gate.faults import Fault, Flaw, shown
 from poolgrad_lowering.scopes import Scope
@@ -18,21 +17,20 @@ def twice(names: Sequence[str]) -> Flaw | None:
     return Flaw(Fault.NAME_TWICE, f"the name {shown(name)} is given twice")
 
 
-def not_text(names: Iterable[str]) -> Flaw | None:
+def not_text(names: Collection[str]) -> Flaw | None:
     """Whether a name is not UTF-8. protobuf hands out such a name as bytes, whatever its type says."""
-    listed = list(names)
     try:
-        "".join(listed)  # many names at the speed of one
+        "".join(names)  # many names at the speed of one
     except TypeError:
-        bad = next(name for name in listed if not isinstance(name, str))
+        bad = next(name for name in names if not isinstance(name, str))
         return Flaw(Fault.NAME_NOT_UTF8, f"the name {shown(bad)} is not UTF-8 text")
     return None
 
 
-def scope_names(scope: Scope) -> Iterable[str]:
-    """All names of a scope."""
+def scope_names(scope: Scope) -> Iterable[Collection[str]]:
+    """All names of a scope, in groups."""
     values = (scope.producers, scope.inputs, scope.outputs, scope.initializers, scope.value_infos)
-    return chain(scope.readings.names, *values, scope.node_names, *scope.by_op)
+    return (scope.readings.names, *values, scope.node_names, *scope.by_op)
 
 
 def shadowing(scope: Scope) -> tuple[int, Flaw] | None:

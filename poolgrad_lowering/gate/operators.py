@@ -1,8 +1,7 @@
-"""Operators of a scope: named, of an imported domain, and pools with windows that can be meant."""
+"""Operators of a scope: named, and of an imported domain."""
 
 from __future__ import annotations
 
-from poolgrad_lowering.gate.attributes import POOLS, window_flaw
 from poolgrad_lowering.gate.faults import Fault, Flaw, shown
 from poolgrad_lowering.scopes import LOCAL, Scope
 
@@ -15,8 +14,4 @@ def operator_flaw(scope: Scope) -> tuple[int, Flaw] | None:
         imported = "" if domain == LOCAL else domain
         if imported not in scope.opsets:
             return positions[0], Flaw(Fault.DOMAIN_NOT_IMPORTED, f"domain {shown(imported)} is not imported")
-        if (domain, op_type) in POOLS:
-            for position in positions:
-                if (flaw := window_flaw(scope.proto.node[position].attribute[:])) is not None:
-                    return position, flaw
     return None

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from onnx import ModelProto
+from packed_lowering import assert_same_packed
 
 from poolgrad_lowering import InvalidModelError, PoolgradError, inspect, lower, lower_file
 from poolgrad_lowering.gate.gate import Gate
@@ -30,6 +31,7 @@ def check_model(data: bytes) -> Outcome:
         return _described(error)
     assert model.SerializeToString() == before
     _check_report(result.report)
+    assert_same_packed(model, target=target)
     if not result.report.lowered:
         assert result.model.SerializeToString() == before
         return "untouched"

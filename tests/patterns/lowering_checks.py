@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from oracles import assert_same_bits, run_ort, run_reference
+from packed_lowering import assert_same_packed
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.codes import Code
@@ -62,6 +63,7 @@ def check_refused(source: str | ModelProto, code: Code, reason: str, *, target: 
     assert (code.value, reason) in [(anchor.code, anchor.reason) for anchor in result.report.anchors]
     assert not result.report.lowered
     assert result.model.SerializeToString() == before == model.SerializeToString()
+    assert_same_packed(model, target=target)
 
 
 def node_text(graph: GraphProto) -> str:
@@ -91,6 +93,8 @@ def check_well_formed(model: ModelProto, lowered: ModelProto, target: str) -> No
     left = {tensor.name for tensor in lowered.graph.initializer} & _read(model)
     assert left <= _read(lowered)
     assert lower(lowered, target=target).model.SerializeToString() == lowered.SerializeToString()
+    for forward in (True, False):
+        assert_same_packed(model, target=target, forward=forward)
 
 
 def _read(model: ModelProto) -> set[str]:

@@ -11,6 +11,7 @@ from catalogue import Entry
 from lowering_checks import TARGETS, Array, check_same_results, known_runners
 from onnx import ModelProto, NodeProto
 from oracles import assert_same_bits, run_ort, run_reference
+from packed_lowering import assert_same_packed
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.codes import Code
@@ -39,7 +40,9 @@ assert NO_OPERATORS
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("entry", ALL)
 def test_every_gradient_is_lowered_and_nothing_else(entry: Entry, target: str) -> None:
-    report = lower(onnx.load(entry.file), target=target).report
+    model = onnx.load(entry.file)
+    report = lower(model, target=target).report
+    assert_same_packed(model, target=target)
     assert len(report.lowered) == entry.site_count
     codes = Counter({REFUSALS[what]: count for what, count in entry.refused.items()})
     assert Counter(anchor.code for anchor in report.refused) == {code.value: n for code, n in codes.items()}

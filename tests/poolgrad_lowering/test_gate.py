@@ -36,8 +36,10 @@ def test_turned_away_as_a_file(bad: Bad, tmp_path: Path) -> None:
     source.write_bytes(bad.model.SerializeToString())
     with pytest.raises(InvalidModelError) as caught:
         lower_file(source, destination)
+    with pytest.raises(InvalidModelError) as in_memory:
+        lower(bad.model)
     assert caught.value.fault == bad.fault
-    assert str(caught.value).startswith(f"'{source}': ")
+    assert str(caught.value) == f"'{source}': {in_memory.value}"
     assert not destination.exists()
 
 

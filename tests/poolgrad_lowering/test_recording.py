@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles import run_reference
+from packed_lowering import assert_same_packed
 from pool_graphs import parse, random_feeds
 
 from poolgrad_lowering import lower
@@ -24,6 +25,7 @@ def test_the_pool_gets_one_output_and_nothing_else(absent: list[str]) -> None:
     pool.name = "pool"
     pool.output.extend(absent)
     result = lower(model, forward=False)
+    assert_same_packed(model, target="atlas-a2", forward=False)
     found = result.model.graph.node[0]
     assert list(found.output) == ["y", "y/indices"]
     del found.output[1:]
@@ -43,6 +45,7 @@ def test_a_pool_outside_the_gradients_scope() -> None:
     result = lower(model, forward=False)
     assert [anchor.scope for anchor in result.report.lowered] == ["main/dx.then_branch", "main/dx.else_branch"]
     assert list(result.model.graph.node[0].output) == ["y", "y/indices"]
+    assert_same_packed(model, target="atlas-a2", forward=False)
     feeds = {
         **random_feeds(parse("g (float[2,3,8,8] x, float[2,3,4,4] dy) => (Y) { Y = Neg(x) }")),
         "wanted": np.array(True),

@@ -11,8 +11,9 @@ from onnx import ModelProto
 from pool_graphs import parse, torch_gradient
 from sabotage import attributes
 
-from poolgrad_lowering import VerificationError, lower, lower_file, lowering, verify_files
+from poolgrad_lowering import VerificationError, lower, lower_file, verify_files
 from poolgrad_lowering.cli import main
+from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.progress import ProgressBar
 
 MODEL = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
@@ -123,14 +124,14 @@ def test_lower_and_verify(original: str, tmp_path: Path) -> None:
 def test_lower_writes_nothing_that_is_not_proven(
     original: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rewrite = lowering.rewrite
+    serialised = Gate.serialised
 
-    def miscompile(index: object, *arguments: object, **options: object) -> int:
-        added: int = rewrite(index, *arguments, **options)  # type: ignore[arg-type]
-        attributes("Y", ksize=[1, 1, 1])(index.model)  # type: ignore[attr-defined]
-        return added
+    def miscompiled(gate: Gate, model: ModelProto) -> bytes:
+        lowered = ModelProto.FromString(serialised(gate, model))
+        attributes("Y", ksize=[1, 1, 1])(lowered)
+        return lowered.SerializeToString()
 
-    monkeypatch.setattr(lowering, "rewrite", miscompile)
+    monkeypatch.setattr(Gate, "serialised", miscompiled)
     out = tmp_path / "out.onnx"
     out.write_bytes(b"as it was")
     assert main(["lower", original, "-o", str(out), "--verify"]) == 1

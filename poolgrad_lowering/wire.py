@@ -1,0 +1,136 @@
+"""Many serialised messages read at once, each field of all of them as numpy arrays.
+
+The format is protobuf's (protobuf.dev, "Encoding"): a field is a tag, and behind it, of the kind that this module
+reads, a length and as many bytes. Messages with anything else in them are left to protobuf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+_LENGTH_DELIMITED = 2
+_MOST_FIELDS = 64
+_MOST_BYTES = 1 << 16
+"""Messages of more fields or bytes are left to protobuf: each field takes a round, and all bytes are copied."""
+_LONGEST_LENGTH = 3
+"""Bytes in which a length below 2^21 is written."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of many messages, message by message, each message's in their order.
+
+    `owners` are the messages' positions, `tags` the fields' numbers; a field's content is `data[begin:end]`. `unread`
+    are the positions of messages that have to be asked one by one; they own no fields.
+    """
+
+    data: bytes
+    owners: Integers
+    tags: Integers
+    begins: Integers
+    ends: Integers
+    unread: list[int]
+
+    def of(self, tag: int) -> tuple[list[int], list[bytes]]:
+        """Owners and contents of the fields of one number."""
+        chosen = self.tags == tag
+        places = zip(self.begins[chosen].tolist(), self.ends[chosen].tolist(), strict=True)
+        return self.owners[chosen].tolist(), [self.data[begin:end] for begin, end in places]
+
+    def strings(self, tag: int) -> tuple[list[int], list[str]]:
+        """Owners and contents of the fields of one number as text; as bytes, like protobuf, where they are no UTF-8."""
+        chosen = self.tags == tag
+        places = zip(self.begins[chosen].tolist(), self.ends[chosen].tolist(), strict=True)
+        found = [self._text[begin:end] for begin, end in places]
+        if not "".join(found).isascii():
+            found = [_decoded(string) for string in found]
+        return self.owners[chosen].tolist(), found
+
+    @cached_property
+    def _text(self) -> str:
+        """A character for each byte."""
+        return str(self.data, "latin-1")
+
+
+def read_fields(messages: Sequence[bytes], known: Sequence[int]) -> Fields:
+    """The fields of messages; those whose fields are not all of `known` numbers and length-delimited stay unread."""
+    lengths = np.fromiter(map(len, messages), np.int64, len(messages))
+    small = lengths <= _MOST_BYTES
+    data = b"".join(messages if small.all() else [message for message in messages if len(message) <= _MOST_BYTES])
+    lengths[~small] = 0
+    ends = np.cumsum(lengths)
+    rounds, unread = _rounds(data, ends - lengths, ends, known)
+    columns = _in_order(rounds, len(messages))
+    unread |= ~small
+    kept = ~unread[columns[0]]
+    owners, tags, begins, stops = columns if kept.all() else [column[kept] for column in columns]
+    return Fields(data, owners, tags, begins, stops, np.flatnonzero(unread).tolist())
+
+
+def _decoded(string: str) -> Any:
+    stored = string.encode("latin-1")
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored
+
+
+_Round = tuple[Integers, Integers, Integers, Integers]
+
+
+def _rounds(data: bytes, at: Integers, stops: Integers, known: Sequence[int]) -> tuple[list[_Round], NDArray[np.bool_]]:
+    """Owners, tags, begins and ends of each message's first field, then of each second, …; and who is to be unread."""
+    padded = np.frombuffer(data + bytes(1 + _LONGEST_LENGTH), np.uint8)
+    is_known = np.zeros(256, np.bool_)
+    is_known[[tag << 3 | _LENGTH_DELIMITED for tag in known]] = True
+    unread = np.zeros(len(at), np.bool_)
+    rounds: list[_Round] = []
+    owners = np.flatnonzero(at < stops)
+    at, stops = at[owners], stops[owners]
+    while len(owners) and len(rounds) < _MOST_FIELDS:
+        keys = padded[at]
+        begins, ends = _contents(padded, at + 1)
+        good = is_known[keys] & (ends <= stops)
+        if not good.all():
+            unread[owners[~good]] = True
+            owners, keys, stops, begins, ends = owners[good], keys[good], stops[good], begins[good], ends[good]
+        rounds.append((owners, keys >> 3, begins, ends))
+        more = ends < stops
+        owners, at, stops = owners[more], ends[more], stops[more]
+    unread[owners] = True
+    return rounds, unread
+
+
+def _contents(padded: NDArray[np.uint8], at: Integers) -> tuple[Integers, Integers]:
+    """Begins and ends of what follows the lengths at some positions; beyond everything where a length is too long."""
+    lengths, begins = padded[at].astype(np.int64), at + 1
+    longer = np.flatnonzero(lengths >= 0x80)
+    for number in range(1, _LONGEST_LENGTH):
+        byte = padded[begins[longer]].astype(np.int64)
+        lengths[longer] += (byte - 1) << 7 * number  # the byte before says with its highest bit that this one follows
+        begins[longer] += 1
+        longer = longer[byte >= 0x80]
+    lengths[longer] = len(padded)
+    return begins, begins + lengths
+
+
+def _in_order(rounds: Sequence[_Round], count: int) -> _Round:
+    """The fields of all rounds, message by message."""
+    if not rounds:
+        return (np.zeros(0, np.int64),) * 4
+    owners = np.concatenate([owners for owners, *_ in rounds])
+    firsts = np.cumsum(np.bincount(owners, minlength=count))
+    firsts -= np.bincount(owners, minlength=count)
+    places = firsts[owners] + np.repeat(np.arange(len(rounds)), [len(owners) for owners, *_ in rounds])
+    order = np.empty(len(owners), np.int64)
+    order[places] = np.arange(len(owners))
+    _, tags, begins, ends = (np.concatenate(column) for column in zip(*rounds, strict=True))
+    return owners[order], tags[order], begins[order], ends[order]

@@ -1,0 +1,20 @@
+"""Two ways into the compiler, one result: a model's messages, and its bytes with most of them packed, as of a file."""
+
+from __future__ import annotations
+
+from onnx import ModelProto
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.packed_model import PackedModel
+from poolgrad_lowering.targets import find_target
+
+
+def assert_same_packed(model: ModelProto, *, target: str, forward: bool = True) -> None:
+    """Lower the model both ways: the same anchors with the same verdicts, the same bytes."""
+    packed = PackedModel(model.SerializeToString())
+    outcome = lower_in_place(packed, find_target(target), forward=forward, gate=Gate())
+    result = lower(model, target=target, forward=forward)
+    assert outcome.anchors == result.report.anchors
+    assert packed.SerializeToString() == result.model.SerializeToString()
