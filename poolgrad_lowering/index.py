@@ -18,7 +18,7 @@ from onnx import AttributeProto, TensorProto
 from poolgrad_lowering.node_columns import Form, NodeColumns, declared_names, node_columns
 from poolgrad_lowering.packed_model import PackedGraph, PackedModel
 from poolgrad_lowering.readings import Readings
-from poolgrad_lowering.scopes import LOCAL, Node, Scope, Use, Value, canonical_domain
+from poolgrad_lowering.scopes import LOCAL, Node, Scope, Use, canonical_domain
 
 
 class Visitor:
@@ -165,7 +165,7 @@ class ModelIndex:
         inner = self._add_graph(graph, Scope(graph, path, scope, scope.opsets, self._redefined, holder=position))
         captures = inner.captures()
         for captured in captures:
-            scope.captured.setdefault(captured, []).extend(Value(inner, captured).uses)
+            scope.captured.setdefault(captured, []).extend(inner.uses(captured))
         return any(scope.producers.get(captured, -1) >= position for captured in captures)
 
     def _add_training(self, training: onnx.TrainingInfoProto, path: str) -> None:
@@ -179,7 +179,7 @@ class ModelIndex:
         for name, graph in (("initialization", training.initialization), ("algorithm", training.algorithm)):
             scope = self._add_graph(graph, Scope(graph, f"{path}.{name}", main, main.opsets, self._redefined))
             for captured in scope.captures():
-                main.captured.setdefault(captured, []).extend(Use(main, -1) for _ in Value(scope, captured).uses)
+                main.captured.setdefault(captured, []).extend(Use(main, -1) for _ in scope.uses(captured))
         del self.scopes[count:]
 
 

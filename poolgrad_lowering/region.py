@@ -7,7 +7,7 @@ their last reader, so no path leaves the region and comes back: it is convex by 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,12 +29,23 @@ _RANDOM = (
 _EFFECTS = frozenset((*_RANDOM, "If", "Loop", "Scan", "SequenceMap"))
 
 
+class _Left(dict[Value, int]):
+    """Readings that are left of values, by nodes that stay or were added; all of them at first."""
+
+    def __init__(self, added: Mapping[Value, int]) -> None:
+        super().__init__()
+        self._added = added
+
+    def __missing__(self, value: Value) -> int:
+        count = self[value] = value.reader_count + self._added.get(value, 0)
+        return count
+
+
 class Readers:
     """How many readers each value has left, while sites are taken out one after the other."""
 
     def __init__(self, added: Iterable[Value]) -> None:
-        self._added = Counter(added)
-        self._left: dict[Value, int] = {}
+        self._left = _Left(Counter(added))
         self._gone: set[Node] = set()
 
     def take_out(self, node: Node) -> bool:
@@ -45,15 +56,12 @@ class Readers:
 
     def lose(self, value: Value) -> int:
         """One reading of the value is gone; how many are left."""
-        left = self._left[value] = self.left(value) - 1
-        return left
+        self._left[value] -= 1
+        return self._left[value]
 
     def left(self, value: Value) -> int:
         """Readings by nodes that stay or were added, and by the scope's outputs."""
-        left = self._left.get(value)
-        if left is None:
-            left = self._left[value] = value.reader_count + self._added.get(value, 0)
-        return left
+        return self._left[value]
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import onnx
 
@@ -53,6 +53,8 @@ class Scope:
     by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     node_names: list[str] = field(default_factory=list)
     holder: int = -1
+    values: dict[str, Value] = field(default_factory=dict)
+    _meant: dict[str, Value] = field(default_factory=dict)
     _nodes: dict[int, Node] = field(default_factory=dict)
 
     def defines(self, name: str) -> bool:
@@ -67,12 +69,20 @@ class Scope:
 
     def resolve(self, name: str) -> Value | None:
         """The value that `name` means here, or None for the empty name and for names that nobody makes."""
+        known = self._meant.get(name)
+        if known is not None:
+            return known
         scope: Scope | None = self
         while name and scope is not None:
             if scope.defines(name):
-                return Value(scope, name)
+                value = self._meant[name] = Value(scope, name)
+                return value
             scope = scope.parent
         return None
+
+    def uses(self, name: str) -> list[Use]:
+        """Every reading of one of the scope's names by a node, captures included; outputs are not among them."""
+        return [Use(self, position) for position in self.readings.of(name)] + self.captured.get(name, [])
 
     def initializer(self, name: str) -> onnx.TensorProto | None:
         """The initializer of this name."""
@@ -110,9 +120,11 @@ class Scope:
             self.parent.put_back(self.holder)
 
     def release(self) -> None:
-        """Let go of the nodes that were asked for and of readers in subgraphs, which hold their scopes in turn."""
-        self._nodes.clear()
-        self.captured.clear()
+        """Let go of what was asked for and of readers in subgraphs: nodes, values and scopes hold each other."""
+        for value in self.values.values():
+            value.forget()
+        for held in (self.values, self._meant, self._nodes, self.captured):
+            held.clear()
 
     @property
     def root(self) -> Scope:
@@ -140,18 +152,43 @@ class Use(NamedTuple):
     position: int
 
 
-class Value(NamedTuple):
-    """A value, by the scope that defines it and its name there."""
+class Value:
+    """A value, by the scope that defines it and its name there: the same object for the same two."""
+
+    __slots__ = ("_producer", "_reader_count", "name", "scope")
 
     scope: Scope
     name: str
+    _producer: Node | Literal[False] | None
+    _reader_count: int
+
+    def __new__(cls, scope: Scope, name: str) -> Value:
+        """The value of that name, made when it is first asked for."""
+        value = scope.values.get(name)
+        if value is None:
+            value = scope.values[name] = super().__new__(cls)
+            value.scope, value.name, value._producer, value._reader_count = scope, name, False, -1
+        return value
+
+    def __repr__(self) -> str:
+        return f"Value({self.scope.path!r}, {self.name!r})"
 
     @property
     def producer(self) -> Node | None:
         """The node that makes it; None for inputs and initializers."""
-        scope, name = self
-        position = scope.producers.get(name)
-        return None if position is None else scope.node(position)
+        if self._producer is False:
+            position = self.scope.producers.get(self.name)
+            self._producer = None if position is None else self.scope.node(position)
+        return self._producer
+
+    def made_by(self, node: Node) -> None:
+        """Take over who makes it: it was not made before."""
+        self.scope.producers[self.name] = node.position
+        self._producer = node
+
+    def forget(self) -> None:
+        """Let go of the node that makes it."""
+        self._producer = None
 
     @property
     def origin(self) -> Value:
@@ -168,14 +205,16 @@ class Value(NamedTuple):
     @property
     def uses(self) -> list[Use]:
         """Every reading by a node, captures included; graph outputs are not among them."""
-        own = [Use(self.scope, position) for position in self.scope.readings.of(self.name)]
-        return own + self.scope.captured.get(self.name, [])
+        return self.scope.uses(self.name)
 
     @property
     def reader_count(self) -> int:
         """How many uses there are, and whether it is an output."""
-        scope, name = self
-        return len(scope.readings.of(name)) + len(scope.captured.get(name, ())) + (name in scope.outputs)
+        if self._reader_count < 0:
+            scope, name = self.scope, self.name
+            captures = len(scope.captured.get(name, ()))
+            self._reader_count = len(scope.readings.of(name)) + captures + (name in scope.outputs)
+        return self._reader_count
 
     @property
     def is_output(self) -> bool:
@@ -230,5 +269,7 @@ class Node:
         del self.proto.output[:]
         self.proto.output.extend(names)
         self.scope.put_back(self.position)
-        self.outputs = tuple(Value(self.scope, name) for name in names)
-        self.scope.producers.update(dict.fromkeys(names, self.position))
+        outputs = [Value(self.scope, name) for name in names]
+        for value in outputs:
+            value.made_by(self)
+        self.outputs = tuple(outputs)

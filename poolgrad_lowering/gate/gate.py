@@ -24,7 +24,7 @@ from poolgrad_lowering.gate.order import cycle_flaw
 from poolgrad_lowering.index import ModelIndex, Visitor, held_graphs
 from poolgrad_lowering.node_columns import Form
 from poolgrad_lowering.packed_model import PackedGraph, PackedModel
-from poolgrad_lowering.scopes import Scope, Value
+from poolgrad_lowering.scopes import Scope
 
 _MODEL = "the model"
 _LONG_FORM = 256
@@ -186,7 +186,7 @@ class Gate(Visitor):
 def _require_makers(root: Scope) -> None:
     """Nothing may be left that a root scope or what is in it reads, and nobody makes."""
     for name in root.captures():
-        use = Value(root, name).uses[0]
+        use = root.uses(name)[0]
         where = _place(use.scope, use.position) if use.position >= 0 else f"{_place(use.scope)}, outputs or training"
         _turn_away(Flaw(Fault.UNMADE_VALUE, f"nothing makes the value {shown(name)}"), where)
 

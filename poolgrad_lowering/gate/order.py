@@ -5,14 +5,14 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 
 from poolgrad_lowering.gate.faults import Fault, Flaw, shown
-from poolgrad_lowering.scopes import Scope, Use, Value
+from poolgrad_lowering.scopes import Scope, Use
 
 
 def cycle_flaw(scope: Scope) -> Flaw | None:
     """Whether nodes of the scope wait for each other, by their own inputs or by what their subgraphs read."""
     needs: dict[int, set[int]] = {}
     for name, maker in scope.producers.items():
-        for use in Value(scope, name).uses:
+        for use in scope.uses(name):
             needs.setdefault(_reader(scope, use), set()).add(maker)
     try:
         TopologicalSorter(needs).prepare()
