@@ -91,9 +91,9 @@ int64_t ScatterPlane(const T* grad, const Index* indices, int64_t count, float* 
   std::array<float, kBlock> floats;
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t size = std::min(kBlock, count - begin);
-    if (count > kAhead) {
-      Prefetch(indices + begin + kAhead, size);
-      Prefetch(grad + begin + kAhead, size);
+    if (const int64_t left = count - begin - kAhead; left > 0) {
+      Prefetch(indices + begin + kAhead, std::min(size, left));
+      Prefetch(grad + begin + kAhead, std::min(size, left));
     }
     const float* const block = AsFloats(grad + begin, size, floats.data());
     const int64_t stopped = ScatterBlock(block, indices + begin, size, sums, plane_size);
