@@ -12,27 +12,30 @@ ENVIRONMENTS = {"host memory": {}, "device memory": STRICT}
 
 # Resident memory is counted in pages, and how full these are is malloc's affair: the same Runs again may need a few
 # hundred KiB more or less, the same sessions a few MiB. A pointer lost in each of 100,000 Runs is more; so is a plan
-# lost by one of the kernels of each of 10,000 sessions.
+# lost by one of the kernels of each of 10,000 sessions. The first hundreds of sessions on a device with memory of its
+# own grow by up to 5 MiB, until it has as many freed addresses to remember as it ever does: as many lost sessions are
+# more than that.
 # A sanitizer keeps what was freed, to find who still uses it: there, objects count alone.
 WITH_SANITIZER = "LD_PRELOAD" in os.environ
-TOLERANCES = {"measure_runs": 1 << 20, "measure_sessions": 4 << 20}
+FEW = {"measure_runs": 1 << 20, "measure_sessions": 8 << 20}
+MANY = {"measure_runs": 1 << 20, "measure_sessions": 4 << 20}
 
 
-def check_growth(measure: str, cycles: int, environment: str) -> None:
+def check_growth(measure: str, cycles: int, environment: str, tolerances: dict[str, int]) -> None:
     code = f"import leak_cycles; answer(leak_cycles.{measure}({cycles}))"
     growth = run_python(code, **ENVIRONMENTS[environment])
     assert growth["objects"] == 0
-    assert growth["bytes"] < TOLERANCES[measure] or WITH_SANITIZER, growth
+    assert growth["bytes"] < tolerances[measure] or WITH_SANITIZER, growth
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 @pytest.mark.parametrize(("measure", "cycles"), [("measure_sessions", 400), ("measure_runs", 2000)])
 def test_a_little_work_leaves_nothing(measure: str, cycles: int, environment: str) -> None:
-    check_growth(measure, cycles, environment)
+    check_growth(measure, cycles, environment, FEW)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 @pytest.mark.parametrize(("measure", "cycles"), [("measure_sessions", 10_000), ("measure_runs", 100_000)])
 def test_much_work_leaves_nothing(measure: str, cycles: int, environment: str) -> None:
-    check_growth(measure, cycles, environment)
+    check_growth(measure, cycles, environment, MANY)
