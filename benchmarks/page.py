@@ -20,10 +20,11 @@ is the median of the ratios within the rounds.
 
 PASS = """## Lowering a file
 
-The graphs are made for the purpose: 1 % of the nodes are gradients, half of them `MaxPoolGrad`, half scatters onto
-zeros, and as many look like gradients and are none. The floor is reading the file and writing it again. The other
-packages work on the same file in the same process and do the same or less; where one is missing, it took more than a
-minute. Memory is the largest resident set of a process of its own, and what of it is there once everything is imported.
+The graphs are made for the purpose: 1 % of the nodes are gradients, or only as many as a deep network has, half of them
+`MaxPoolGrad`, half scatters onto zeros, and as many look like gradients and are none. The floor is reading the file and
+writing it again. The other packages work on the same file in the same process and do the same or less; where one is
+missing, it took more than a minute. Memory is the largest resident set of a process of its own, and what of it is there
+once everything is imported.
 """
 
 SCALING = """## Growth
@@ -61,7 +62,7 @@ def _pass(result: dict[str, Any], plots: Path) -> str:
     parts = [PASS]
     for case in result["cases"]:
         nodes = f"{case['nodes']:,} nodes"
-        name = f"pass_{case['nodes']}.svg"
+        name = f"pass_{case['nodes']}_{case['sites']}.svg"
         (plots / name).write_text(bars(f"Seconds, {nodes}", [_bar(row) for row in case["rows"]]), encoding="utf-8")
         rows = (
             (row["name"], row["does"], seconds(row), f"{row['ratio']:.2f}", memory(row["memory"]))

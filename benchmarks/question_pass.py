@@ -11,8 +11,13 @@ from measuring import Timing, in_child, interleaved
 from rewriters import FLOOR, POOLGRAD, Rewriter, rewriters_for
 from training_graphs import Recipe, build
 
-ROUNDS = {2_000: 7, 20_000: 9, 100_000: 9}
-"""By number of nodes."""
+CASES = (
+    (Recipe.of_size(2_000), 7),
+    (Recipe.of_size(20_000), 9),
+    (Recipe(20_000, sites=10, decoys=10), 9),
+    (Recipe.of_size(100_000), 9),
+)
+"""Graphs, each with a number of rounds; one has only as many gradients as a deep network has."""
 
 CHILDREN = {FLOOR.name: "load_and_save", POOLGRAD.name: "lower"}
 """What also runs in processes of its own, for its memory."""
@@ -20,17 +25,16 @@ CHILDREN = {FLOOR.name: "load_and_save", POOLGRAD.name: "lower"}
 
 def measure(work: Path) -> dict[str, Any]:
     """Per size and rewriter: seconds, their ratio to the floor's, and peak memory where it is taken."""
-    return {"cases": [_case(work, nodes, rounds) for nodes, rounds in ROUNDS.items()]}
+    return {"cases": [_case(work, recipe, rounds) for recipe, rounds in CASES]}
 
 
-def _case(work: Path, nodes: int, rounds: int) -> dict[str, Any]:
-    source, destination = str(work / f"pass_{nodes}.onnx"), str(work / "rewritten.onnx")
-    recipe = Recipe.of_size(nodes)
+def _case(work: Path, recipe: Recipe, rounds: int) -> dict[str, Any]:
+    source, destination = str(work / "training.onnx"), str(work / "rewritten.onnx")
     onnx.save(build(recipe), source)
-    rewriters = rewriters_for(nodes)
+    rewriters = rewriters_for(recipe.nodes)
     timings = interleaved({rewriter.name: partial(rewriter.run, source, destination) for rewriter in rewriters}, rounds)
     rows = [_row(rewriter, timings, source, destination) for rewriter in rewriters]
-    return {"nodes": nodes, "sites": recipe.sites, "decoys": recipe.decoys, "rows": rows}
+    return {"nodes": recipe.nodes, "sites": recipe.sites, "decoys": recipe.decoys, "rows": rows}
 
 
 def _row(rewriter: Rewriter, timings: dict[str, Timing], source: str, destination: str) -> dict[str, Any]:
