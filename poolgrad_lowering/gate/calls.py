@@ -18,9 +18,10 @@ _Key = tuple[str, str, str]
 def calls_flaw(scopes: Sequence[Scope], limits: Limits) -> Flaw | None:
     """Whether calls are recursive, too deep, or stand for too many nodes; `scopes` are all those of a model."""
     functions = _functions(scopes)
+    operators = {key[:2] for key in functions}
     calls: dict[Scope, Counter[tuple[Scope, int]]] = {scope: Counter() for scope in scopes if scope.parent is None}
     for scope in scopes:
-        calls[scope.root].update((function, scope.depth) for function in _called(scope, functions))
+        calls[scope.root].update((function, scope.depth) for function in _called(scope, operators, functions))
     try:
         order = list(TopologicalSorter({root: [f for f, _ in called] for root, called in calls.items()}).static_order())
     except CycleError as error:
@@ -57,11 +58,8 @@ def _key(function: onnx.FunctionProto) -> _Key:
     return canonical_domain(function.domain) or LOCAL, function.name, function.overload
 
 
-def _called(scope: Scope, functions: dict[_Key, Scope]) -> Iterable[Scope]:
-    if not functions:
-        return
-    names = {key[:2] for key in functions}
-    for operator in scope.by_op.keys() & names:
+def _called(scope: Scope, operators: set[tuple[str, str]], functions: dict[_Key, Scope]) -> Iterable[Scope]:
+    for operator in operators.intersection(scope.by_op):
         for position in scope.by_op[operator]:
             function = functions.get((*operator, scope.proto.node[position].overload))
             if function is not None:
