@@ -110,7 +110,7 @@ class Gate(Visitor):
         if len(given) < len(attributes):
             _turn_away(given_twice(attributes), _place(scope, position))
         if scope.operator(form.domain, form.op_type) in POOLS:
-            _require(window_flaw(attributes), _place(scope, position))
+            _require_of(scope, window_flaw(attributes), position)
         if form.attributes and self._forms.keys() >= set(form.attributes):
             self._sound.add(form)
         return graphs
@@ -122,13 +122,13 @@ class Gate(Visitor):
     def closed(self, scope: Scope, *, backward: bool) -> None:
         """Names, operators, and whether the nodes have an order."""
         for group in names.scope_names(scope):
-            _require(names.not_text(group), _place(scope))
+            _require_of(scope, names.not_text(group))
         for found in (operator_flaw(scope), names.shadowing(scope)):
             if found is not None:
                 position, flaw = found
                 _turn_away(flaw, _place(scope, position))
         if backward:
-            _require(cycle_flaw(scope), _place(scope))
+            _require_of(scope, cycle_flaw(scope))
 
     def finished(self, index: ModelIndex) -> None:
         """What only the whole model tells: makers, calls, and where links lead."""
@@ -142,15 +142,15 @@ class Gate(Visitor):
 
     def _open_graph(self, scope: Scope, graph: onnx.GraphProto | PackedGraph) -> None:
         sparse = [tensor.values.name for tensor in graph.sparse_initializer]
-        _require(names.twice([value.name for value in graph.input]), _place(scope))
+        _require_of(scope, names.twice([value.name for value in graph.input]))
         if len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse):
-            _require(names.twice([*(tensor.name for tensor in graph.initializer), *sparse]), _place(scope))
+            _require_of(scope, names.twice([*(tensor.name for tensor in graph.initializer), *sparse]))
         for name, tensor in zip(sparse, graph.sparse_initializer, strict=True):
             self._check_sparse(scope, -1, name, tensor)
 
     def _open_function(self, scope: Scope, function: onnx.FunctionProto) -> None:
-        _require(imports_flaw(function.opset_import), _place(scope))
-        _require(names.twice(function.input), _place(scope))
+        _require_of(scope, imports_flaw(function.opset_import))
+        _require_of(scope, names.twice(function.input))
         if self.graphs_of(scope, -1, Form("", ""), function.attribute_proto):
             _turn_away(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), _place(scope))
 
@@ -171,7 +171,7 @@ class Gate(Visitor):
             self._check_sparse(scope, position, attribute.name, sparse)
 
     def _check_sparse(self, scope: Scope, position: int, name: str, sparse: onnx.SparseTensorProto) -> None:
-        _require(tensors.dims_flaw(sparse.dims), _place(scope, position, name))
+        _require_of(scope, tensors.dims_flaw(sparse.dims), position, name)
         self._check_tensor(scope, position, name, sparse.values)
         self._check_tensor(scope, position, name, sparse.indices)
 
@@ -204,6 +204,12 @@ def _place(scope: Scope, position: int = -1, held: str = "") -> str:
 def _require(flaw: Flaw | None, where: str) -> None:
     if flaw is not None:
         _turn_away(flaw, where)
+
+
+def _require_of(scope: Scope, flaw: Flaw | None, position: int = -1, held: str = "") -> None:
+    """As `_require`, of what `_place` would name: hardly anything needs a name."""
+    if flaw is not None:
+        _turn_away(flaw, _place(scope, position, held))
 
 
 def _turn_away(flaw: Flaw, where: str) -> NoReturn:

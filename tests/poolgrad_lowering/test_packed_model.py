@@ -6,7 +6,9 @@ import onnx
 import pytest
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto, helper
+from packed_lowering import assert_same_packed
 from pool_graphs import parse
+from training_graphs import Recipe, build
 
 from poolgrad_lowering.packed_model import Packed, PackedModel
 
@@ -88,3 +90,10 @@ def test_what_is_no_model() -> None:
         nested.graph.node[0]
     with pytest.raises(DecodeError):
         list(nested.graph.node)
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_graph_of_many_sites(forward: bool) -> None:
+    """Each a few edits of nodes and value_infos; some of them in branches and functions."""
+    recipe = Recipe(3_000, sites=60, decoys=20, subgraphs=10, functions=10)
+    assert_same_packed(build(recipe), target="atlas-a2", forward=forward)
