@@ -7,7 +7,7 @@ three fields: on the wire, a message within a message and bytes are the same (pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import onnx
@@ -49,14 +49,15 @@ class Packed(Generic[M]):
         """Take over what was changed in a message that was asked for."""
         self.blobs[position] = self._unpacked[position].SerializeToString()
 
-    def __delitem__(self, positions: slice) -> None:
+    def replace(self, run: range, messages: Sequence[M]) -> None:
+        """Put messages in the place of a run of others. Only where their numbers differ, what is behind them moves."""
         self._unpacked.clear()
-        del self.blobs[positions]
-
-    def insert(self, position: int, message: M) -> None:
-        """As a list does it."""
-        self._unpacked.clear()
-        self.blobs.insert(position, message.SerializeToString())
+        blobs = [message.SerializeToString() for message in messages]
+        for position, blob in zip(run, blobs, strict=False):
+            self.blobs[position] = blob
+        del self.blobs[run.start + len(blobs) : run.stop]
+        for blob in reversed(blobs[len(run) :]):
+            self.blobs.insert(run.stop, blob)
 
 
 class PackedGraph:

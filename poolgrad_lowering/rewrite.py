@@ -22,13 +22,12 @@ from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward_lowering import ForwardSite
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.judge import Site
+from poolgrad_lowering.packed_model import Packed
 from poolgrad_lowering.region import Readers, Region, dying_region
 from poolgrad_lowering.scopes import Node, Scope, Value
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
-
-    from poolgrad_lowering.packed_model import Packed
 
     _Entries = RepeatedCompositeFieldContainer[Any] | Packed[Any]
 
@@ -129,15 +128,22 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
 def _edit_nodes(nodes: _Entries, edit: _Edit) -> None:
     """What takes a node's place goes where the run began that it stood in: nothing of that run is left."""
     for run in _runs(edit.removed):
-        del nodes[run.start : run.stop]
-        for node in reversed([node for position in run for node in edit.inserted.get(position, ())]):
-            nodes.insert(run.start, node)
+        _replace(nodes, run, [node for position in run for node in edit.inserted.get(position, ())])
 
 
 def _drop(entries: _Entries, positions: Mapping[str, int], names: Collection[str]) -> None:
     """The entries of these names gone, which are at these positions."""
     for run in _runs(positions[name] for name in names if name in positions):
-        del entries[run.start : run.stop]
+        _replace(entries, run, ())
+
+
+def _replace(entries: _Entries, run: range, messages: Sequence[Any]) -> None:
+    if isinstance(entries, Packed):
+        entries.replace(run, messages)
+        return
+    del entries[run.start : run.stop]
+    for message in reversed(messages):
+        entries.insert(run.start, message)
 
 
 def _runs(positions: Iterable[int]) -> Iterator[range]:

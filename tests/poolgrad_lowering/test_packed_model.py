@@ -61,16 +61,28 @@ def test_edits() -> None:
     assert nodes[1] is nodes[1]
     nodes[1].name = expected.graph.node[1].name = "relu"
     nodes.put_back(1)
-    for entries in (nodes, expected.graph.node):
-        entries.insert(3, new)
-        del entries[0:1]
-        entries.insert(0, new)
+    nodes.replace(range(3, 3), [new])
+    nodes.replace(range(1), [new])
+    expected.graph.node.insert(3, new)
+    expected.graph.node[0].CopyFrom(new)
     assert list(nodes) == list(expected.graph.node)
     assert [nodes[position] for position in range(4)] == list(expected.graph.node)
     model.opset_import.add(domain="npu", version=1)
     expected.opset_import.add(domain="npu", version=1)
     model.functions[0].name = expected.functions[0].name = "g"
     assert model.SerializeToString() == expected.SerializeToString()
+
+
+@pytest.mark.parametrize("added", range(5))
+@pytest.mark.parametrize("run", [range(0), range(2), range(4, 7), range(7, 10), range(10, 10), range(10)])
+def test_a_run_replaced(run: range, added: int) -> None:
+    names = [str(number) for number in range(10)]
+    nodes = Packed([NodeProto(name=name).SerializeToString() for name in names], NodeProto)
+    assert [nodes[position].name for position in range(10)] == names
+    new = [f"new {number}" for number in range(added)]
+    nodes.replace(run, [NodeProto(name=name) for name in new])
+    names[run.start : run.stop] = new
+    assert [nodes[position].name for position in range(len(nodes))] == names
 
 
 def test_what_is_not_put_back_is_not_changed() -> None:
