@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from measuring import interleaved
+from measuring import Timing, interleaved
 from training_graphs import Recipe, build
 
 from poolgrad_lowering import lower_file
@@ -43,4 +43,17 @@ def _axis(work: Path, name: str) -> dict[str, Any]:
     slope, intercept = statistics.linear_regression(counts, medians)
     off = [abs(y - (slope * x + intercept)) / y for x, y in zip(counts, medians, strict=True)]
     points = [{"count": count, **timing.to_dict()} for count, timing in zip(counts, timings.values(), strict=True)]
-    return {"name": name, "points": points, "slope": slope, "intercept": intercept, "off_line": max(off)}
+    return {
+        "name": name,
+        "points": points,
+        "slope": slope,
+        "intercept": intercept,
+        "off_line": max(off),
+        "fifth": _times_a_fifth(timings, max(counts)),
+    }
+
+
+def _times_a_fifth(timings: dict[str, Timing], most: int) -> float | None:
+    """What the most takes beside a fifth of it, where that was measured."""
+    fifth = timings.get(str(most // 5)) if most % 5 == 0 else None
+    return None if fifth is None else timings[str(most)].ratio_to(fifth)
