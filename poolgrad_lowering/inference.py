@@ -38,7 +38,7 @@ def inferred_types(index: ModelIndex) -> dict[Value, onnx.TypeProto]:
 
 
 def _without_weights(model: onnx.ModelProto | PackedModel) -> onnx.ModelProto:
-    graph = onnx.GraphProto(name=model.graph.name)
+    graph = onnx.GraphProto()
     graph.node.extend(model.graph.node)
     _hide_slice_bounds(graph.node)
     graph.input.extend(model.graph.input)

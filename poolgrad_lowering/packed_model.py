@@ -64,7 +64,6 @@ class PackedGraph:
     """An `onnx.GraphProto` with three lists packed."""
 
     def __init__(self, message: Any) -> None:
-        self.name: str = message.name
         self.input, self.output = message.input, message.output
         self.sparse_initializer = message.sparse_initializer
         self.node = Packed(message.node, onnx.NodeProto)

@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from pool_graphs import main_value, parse
 from processes import environment
 
+from poolgrad_lowering import lower
 from poolgrad_lowering.dims import Dim
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.inference import inferred_types
@@ -141,6 +142,16 @@ def test_a_model_that_inference_cannot_work_on(spoil: object) -> None:
     spoil(model)
     facts, value = main_value(model, "Y")
     facts.shape(value)  # whatever it is, no exception
+
+
+def test_a_graph_whose_name_is_no_text() -> None:
+    """Nobody needs it; it stays in the model as it is."""
+    data = parse("named (float[2] X) => (Y) { A = Softplus(X) Y = Neg(A) }").SerializeToString()
+    model = ModelProto.FromString(data.replace(b"named", b"\xff\xfe\xfd\xfc\xfb"))
+    assert model.graph.name == b"\xff\xfe\xfd\xfc\xfb"
+    facts, value = main_value(model, "Y")
+    assert facts.shape(value) == (Dim(2),)
+    assert lower(model).model == model
 
 
 def test_the_model_is_not_changed() -> None:

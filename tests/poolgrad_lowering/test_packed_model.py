@@ -31,7 +31,7 @@ def test_what_it_has() -> None:
     model = packed()
     for name in ("ir_version", "opset_import", "functions", "training_info"):
         assert getattr(model, name) == getattr(MODEL, name)
-    for name in ("name", "input", "output", "sparse_initializer"):
+    for name in ("input", "output", "sparse_initializer"):
         assert getattr(model.graph, name) == getattr(MODEL.graph, name)
     for name in ("node", "value_info", "initializer"):
         entries, expected = getattr(model.graph, name), getattr(MODEL.graph, name)
