@@ -6,7 +6,7 @@ reads, a length and as many bytes. Messages with anything else in them are left 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -41,18 +41,22 @@ class Fields:
 
     def of(self, tag: int) -> tuple[list[int], list[bytes]]:
         """Owners and contents of the fields of one number."""
-        chosen = self.tags == tag
-        places = zip(self.begins[chosen].tolist(), self.ends[chosen].tolist(), strict=True)
-        return self.owners[chosen].tolist(), [self.data[begin:end] for begin, end in places]
+        owners, places = self._places(tag)
+        return owners, [self.data[begin:end] for begin, end in places]
 
     def strings(self, tag: int) -> tuple[list[int], list[str]]:
         """Owners and contents of the fields of one number as text; as bytes, like protobuf, where they are no UTF-8."""
-        chosen = self.tags == tag
-        places = zip(self.begins[chosen].tolist(), self.ends[chosen].tolist(), strict=True)
-        found = [self._text[begin:end] for begin, end in places]
+        owners, places = self._places(tag)
+        text = self._text
+        found = [text[begin:end] for begin, end in places]
         if not "".join(found).isascii():
             found = [_decoded(string) for string in found]
-        return self.owners[chosen].tolist(), found
+        return owners, found
+
+    def _places(self, tag: int) -> tuple[list[int], Iterator[tuple[int, int]]]:
+        """Owners, begins and ends of the fields of one number."""
+        chosen = self.tags == tag
+        return self.owners[chosen].tolist(), zip(self.begins[chosen].tolist(), self.ends[chosen].tolist(), strict=True)
 
     @cached_property
     def _text(self) -> str:
@@ -127,8 +131,8 @@ def _in_order(rounds: Sequence[_Round], count: int) -> _Round:
     if not rounds:
         return (np.zeros(0, np.int64),) * 4
     owners = np.concatenate([owners for owners, *_ in rounds])
-    firsts = np.cumsum(np.bincount(owners, minlength=count))
-    firsts -= np.bincount(owners, minlength=count)
+    counts = np.bincount(owners, minlength=count)
+    firsts = np.cumsum(counts) - counts
     places = firsts[owners] + np.repeat(np.arange(len(rounds)), [len(owners) for owners, *_ in rounds])
     order = np.empty(len(owners), np.int64)
     order[places] = np.arange(len(owners))
