@@ -44,16 +44,16 @@ def packed_model(data: bytes, path: Path) -> PackedModel:
 def _parsed(parse: Callable[[bytes], T], data: bytes, path: Path) -> T:
     if not data:
         raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it is empty")
-    try:
+    with naming(path):
         return parse(data)
-    except DecodeError as error:
-        raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it does not parse as an ONNX model") from error
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name the file in what the gate says of its model."""
+    """Name the file in what the gate says of its model, and in what protobuf says of bytes that are none."""
     try:
         yield
+    except DecodeError as error:
+        raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it does not parse as an ONNX model") from error
     except InvalidModelError as error:
         raise error.within(f"'{path}'") from error.__cause__

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import onnx
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import EncodeError
 from onnx import AttributeProto
 
 from poolgrad_lowering.errors import InvalidModelError
@@ -69,12 +69,9 @@ class Gate(Visitor):
         return data
 
     def index(self, model: onnx.ModelProto | PackedModel) -> ModelIndex:
-        """The index of a model that is sound."""
+        """The index of a model that is sound. Raises `DecodeError` as `ModelIndex` does, which `naming` explains."""
         _require(model_flaw(model), _MODEL)
-        try:
-            return ModelIndex(model, self)
-        except DecodeError as error:
-            raise InvalidModelError(Fault.NOT_ONNX, _MODEL, "it does not parse as an ONNX model") from error
+        return ModelIndex(model, self)
 
     def stored(self, scope: Scope, tensor: onnx.TensorProto) -> None:
         """Tensors, one by one."""

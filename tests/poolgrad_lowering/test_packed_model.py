@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx
 import pytest
 from google.protobuf.message import DecodeError
@@ -10,6 +12,7 @@ from packed_lowering import assert_same_packed
 from pool_graphs import parse
 from training_graphs import Recipe, build
 
+from poolgrad_lowering import InvalidModelError, lower_file
 from poolgrad_lowering.packed_model import Packed, PackedModel
 
 MODEL = parse(
@@ -102,6 +105,23 @@ def test_what_is_no_model() -> None:
         nested.graph.node[0]
     with pytest.raises(DecodeError):
         list(nested.graph.node)
+
+
+@pytest.mark.parametrize("entries", ["node", "value_info", "initializer"])
+def test_a_file_with_something_packed_that_is_none(entries: str, tmp_path: Path) -> None:
+    """As of a file that is no model at all."""
+    source, destination = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    model = packed(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }"))
+    getattr(model.graph, entries).blobs.append(b"\x0a\x05x")
+    errors = []
+    for data in (model.SerializeToString(), b"\x08"):
+        source.write_bytes(data)
+        with pytest.raises(InvalidModelError) as caught:
+            lower_file(source, destination)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+    assert errors[0].startswith(f"'{source}': it does not parse as an ONNX model")
+    assert not destination.exists()
 
 
 @pytest.mark.parametrize("forward", [True, False])
