@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import question_bodies
 import question_kernels
 import question_overhead
 import question_pass
@@ -24,6 +25,7 @@ QUESTIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "pass": question_pass.measure,
     "scaling": question_scaling.measure,
     "process": question_process.measure,
+    "bodies": question_bodies.measure,
     "kernels": question_kernels.measure,
     "overhead": question_overhead.measure,
     "training_step": question_training_step.measure,
