@@ -10,6 +10,8 @@ import question_bodies as question
 from onnx import parser
 from page_bodies import bodies
 
+from poolgrad_lowering import lower_file
+
 
 def test_nodes_of_subgraphs_count() -> None:
     graph = parser.parse_graph(
@@ -70,3 +72,17 @@ def test_section() -> None:
     assert "### net: a net\n" in text
     assert "| original | 2,000 | 1.00 | 2.00 (2.00–2.00) | 1.00 |" in text
     assert "| function bodies | 1,500 | 0.75 | 3.00 (3.00–3.00) | 1.50 |" in text
+
+
+@pytest.mark.parametrize("target", question.TARGETS)
+def test_bodies_of_a_pool_and_its_gradient_have_at_most_twelve_nodes(target: str) -> None:
+    for opset in question.OPSETS[-3:]:
+        counts = question.count_nodes(target, opset)
+        assert all(counts.values())
+        assert sum(counts.values()) <= 12, (opset, counts)
+
+
+def test_the_example_of_the_readme_is_smaller_after_lowering(tmp_path: Path) -> None:
+    original, lowered = question.built(question.README_EXAMPLE), tmp_path / "lowered.onnx"
+    lower_file(original, lowered)
+    assert lowered.stat().st_size < original.stat().st_size
