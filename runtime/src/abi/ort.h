@@ -148,7 +148,9 @@ struct OrtApi {
   Gap<102, 163> gap_102;
   OrtStatus* (*KernelInfoGetAttributeArray_int64)(const OrtKernelInfo* info, const char* name, std::int64_t* out,
                                                   std::size_t* size);
-  Gap<164, 230> gap_164;
+  Gap<164, 193> gap_164;
+  OrtStatus* (*KernelContext_GetGPUComputeStream)(const OrtKernelContext* context, void** out);
+  Gap<194, 230> gap_194;
   OrtStatus* (*KernelInfo_GetInputCount)(const OrtKernelInfo* info, std::size_t* out);
   OrtStatus* (*KernelInfo_GetOutputCount)(const OrtKernelInfo* info, std::size_t* out);
   Gap<232, 234> gap_232;
@@ -211,7 +213,9 @@ struct OrtApi {
   OrtStatus* (*Node_GetAttributeByName)(const OrtNode* node, const char* name, const OrtOpAttr** out);
   Gap<362, 379> gap_362;
   OrtStatus* (*GetSessionOptionsConfigEntries)(const OrtSessionOptions* options, OrtKeyValuePairs** out);
-  Gap<380, 393> gap_380;
+  Gap<380, 384> gap_380;
+  void* (*SyncStream_GetHandle)(OrtSyncStream* stream);
+  Gap<385, 393> gap_385;
   OrtStatus* (*KernelInfo_GetOperatorType)(const OrtKernelInfo* info, char* out, std::size_t* size);
   Gap<394, 414> gap_394;
   OrtStatus* (*GetTensorElementTypeAndShapeDataReference)(const OrtValue* value, ONNXTensorElementDataType* type,
@@ -272,7 +276,8 @@ struct OrtAllocator {
   void* (*Alloc)(OrtAllocator* self, std::size_t size);
   void (*Free)(OrtAllocator* self, void* memory);
   const OrtMemoryInfo* (*Info)(const OrtAllocator* self);
-  Gap<4, 7> gap_4;
+  Gap<4, 6> gap_4;
+  void* (*AllocOnStream)(OrtAllocator* self, std::size_t size, OrtSyncStream* stream);
 };
 
 struct OrtDataTransferImpl {
@@ -378,6 +383,7 @@ struct OrtCustomOp {
   X(OrtApi, ReleaseTensorTypeAndShapeInfo, 99)              \
   X(OrtApi, ReleaseCustomOpDomain, 101)                     \
   X(OrtApi, KernelInfoGetAttributeArray_int64, 163)         \
+  X(OrtApi, KernelContext_GetGPUComputeStream, 193)         \
   X(OrtApi, KernelInfo_GetInputCount, 230)                  \
   X(OrtApi, KernelInfo_GetOutputCount, 231)                 \
   X(OrtApi, KernelInfo_GetInputTypeInfo, 234)               \
@@ -413,6 +419,7 @@ struct OrtCustomOp {
   X(OrtApi, Node_GetOutputs, 356)                           \
   X(OrtApi, Node_GetAttributeByName, 361)                   \
   X(OrtApi, GetSessionOptionsConfigEntries, 379)            \
+  X(OrtApi, SyncStream_GetHandle, 384)                      \
   X(OrtApi, KernelInfo_GetOperatorType, 393)                \
   X(OrtApi, GetTensorElementTypeAndShapeDataReference, 414) \
   X(OrtEpApi, CreateEpDevice, 0)                            \

@@ -26,6 +26,7 @@ namespace poolgrad::aclnn {
   X(aclrtDestroyEvent)                  \
   X(aclrtRecordEvent)                   \
   X(aclrtSynchronizeEvent)              \
+  X(aclrtSynchronizeDevice)             \
   X(aclrtMalloc)                        \
   X(aclrtFree)                          \
   X(aclrtMallocHost)                    \

@@ -31,11 +31,13 @@ SessionMemory::~SessionMemory() {
   }
 }
 
-void* SessionMemory::Allocate(std::size_t bytes) {
+void* SessionMemory::Allocate(std::size_t bytes, aclrtStream given) {
   const std::size_t block_bytes = BlockBytes(bytes);
+  if (given != nullptr) stream_->ExpectGivenStreams();
   const std::lock_guard<std::mutex> lock(mutex_);
-  Blocks::node_type block = TakeIdle(block_bytes);
+  Blocks::node_type block = TakeIdle(block_bytes, given);
   if (block.empty()) block = NodeOf(AllocateBlock(block_bytes));
+  block.mapped().given = given;
   void* memory = block.mapped().memory.get();
   used_bytes_ += block.mapped().bytes;
   block.key() = AddressOf(memory);
@@ -52,15 +54,23 @@ void SessionMemory::Free(void* memory) {
   used_bytes_ -= bytes;
   idle_bytes_ += bytes;
   block.key() = bytes;
-  idle_.insert(std::move(block));
+  const aclrtStream given = block.mapped().given;
+  if (given == nullptr && stream_->works_on_given_streams()) is_unordered_ = true;
+  idle_[given].insert(std::move(block));
 }
 
 // A block that is not twice as large as it has to be, or none.
-SessionMemory::Blocks::node_type SessionMemory::TakeIdle(std::size_t bytes) {
-  const auto found = idle_.lower_bound(bytes);
-  if (found == idle_.end() || found->first / 2 > bytes) return {};
+SessionMemory::Blocks::node_type SessionMemory::TakeIdle(std::size_t bytes, aclrtStream given) {
+  const auto idle = idle_.find(given);
+  if (idle == idle_.end()) return {};
+  const auto found = idle->second.lower_bound(bytes);
+  if (found == idle->second.end() || found->first / 2 > bytes) return {};
+  if (given == nullptr && is_unordered_) {
+    stream_->SynchronizeDevice();
+    is_unordered_ = false;
+  }
   idle_bytes_ -= found->second.bytes;
-  return idle_.extract(found);
+  return idle->second.extract(found);
 }
 
 SessionMemory::Blocks::node_type SessionMemory::NodeOf(Block block) {
@@ -75,22 +85,26 @@ SessionMemory::Block SessionMemory::AllocateBlock(std::size_t bytes) {
   const Backend& backend = stream_->backend();
   backend.AttachThread();
   try {
-    return {bytes, AllocateDeviceMemory(backend.api(), bytes)};
+    return {bytes, AllocateDeviceMemory(backend.api(), bytes), nullptr};
   } catch (const std::exception&) {
-    if (idle_.empty()) throw;
+    if (idle_bytes_ == 0) throw;
   }
   ReleaseIdle();
-  return {bytes, AllocateDeviceMemory(backend.api(), bytes)};
+  return {bytes, AllocateDeviceMemory(backend.api(), bytes), nullptr};
 }
 
 void SessionMemory::ReleaseIdle() {
-  if (idle_.empty()) return;
-  stream_->Synchronize();
+  if (idle_bytes_ == 0) return;
+  if (stream_->works_on_given_streams()) {
+    stream_->SynchronizeDevice();
+  } else {
+    stream_->Synchronize();
+  }
   idle_.clear();
   idle_bytes_ = 0;
 }
 
-void* SharedMemory::Allocate(std::size_t bytes) {
+void* SharedMemory::Allocate(std::size_t bytes, aclrtStream) {
   backend_.AttachThread();
   return AllocateDeviceMemory(backend_.api(), bytes).release();
 }

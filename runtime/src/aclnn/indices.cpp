@@ -32,9 +32,9 @@ void CheckIndices(const TensorView& indices, std::int64_t plane) {
   CheckOf(indices)(indices.data, 0, ByteCount(indices), plane);
 }
 
-void CheckIndices(const TensorView& indices, std::int64_t plane, Stream& stream) {
+void CheckIndices(const TensorView& indices, std::int64_t plane, Stream& stream, aclrtStream given) {
   PartCheck* const check = CheckOf(indices);
-  stream.Read(indices.data, ByteCount(indices),
+  stream.Read(indices.data, ByteCount(indices), given,
               [=](const void* part, std::size_t offset, std::size_t bytes) { check(part, offset, bytes, plane); });
 }
 

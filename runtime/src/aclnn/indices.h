@@ -11,8 +11,8 @@ namespace poolgrad::aclnn {
 // host memory, lies outside [0, plane).
 void CheckIndices(const TensorView& indices, std::int64_t plane);
 
-// The same of a tensor in device memory, read in the order of the stream.
-void CheckIndices(const TensorView& indices, std::int64_t plane, Stream& stream);
+// The same of a tensor in device memory, read in the order of the stream, or of the one that is given.
+void CheckIndices(const TensorView& indices, std::int64_t plane, Stream& stream, aclrtStream given);
 
 }  // namespace poolgrad::aclnn
 

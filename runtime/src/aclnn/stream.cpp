@@ -25,6 +25,12 @@ Stream::~Stream() {
   } catch (const std::exception&) {
     // Nobody uses the results any more, and the stream is not used again.
   }
+  if (!works_on_given_streams_) return;
+  try {
+    SynchronizeDevice();  // the given streams, of which the workspaces are freed, may be gone
+  } catch (const std::exception&) {
+    // As above.
+  }
 }
 
 void Stream::BeginUse() {
@@ -58,36 +64,51 @@ void Stream::Synchronize() {
   }
 }
 
-void Stream::CopyToDevice(void* to, const void* from, std::size_t bytes) {
-  const StreamHandle handle = Intact();
+void Stream::SynchronizeDevice() const {
+  backend_.AttachThread();
+  Check(backend_.api(), "aclrtSynchronizeDevice", backend_.api().aclrtSynchronizeDevice());
+}
+
+void Stream::CopyToDevice(void* to, const void* from, std::size_t bytes, aclrtStream given) {
+  const StreamHandle handle = Intact(given);
   copiers_.With([&](PinnedCopier& copier) { copier.CopyToDevice(to, from, bytes, handle.get()); });
 }
 
-void Stream::CopyToHost(void* to, const void* from, std::size_t bytes) {
-  const StreamHandle handle = Intact();
+void Stream::CopyToHost(void* to, const void* from, std::size_t bytes, aclrtStream given) {
+  const StreamHandle handle = Intact(given);
   copiers_.With([&](PinnedCopier& copier) { copier.CopyToHost(to, from, bytes, handle.get()); });
 }
 
-void Stream::Read(const void* from, std::size_t bytes, const PinnedCopier::Consumer& consume) {
-  const StreamHandle handle = Intact();
+void Stream::Read(const void* from, std::size_t bytes, aclrtStream given, const PinnedCopier::Consumer& consume) {
+  const StreamHandle handle = Intact(given);
   copiers_.With([&](PinnedCopier& copier) { copier.Read(from, bytes, handle.get(), consume); });
 }
 
-void Stream::CopyOnDevice(void* to, const void* from, std::size_t bytes) {
-  const StreamHandle handle = Intact();
+void Stream::CopyOnDevice(void* to, const void* from, std::size_t bytes, aclrtStream given) {
+  const StreamHandle handle = Intact(given);
   const Api& api = backend_.api();
   Check(api, "aclrtMemcpyAsync",
         api.aclrtMemcpyAsync(to, bytes, from, bytes, ACL_MEMCPY_DEVICE_TO_DEVICE, handle.get()));
 }
 
-void Stream::Clear(void* memory, std::size_t bytes) {
-  const StreamHandle handle = Intact();
+void Stream::Clear(void* memory, std::size_t bytes, aclrtStream given) {
+  const StreamHandle handle = Intact(given);
   const Api& api = backend_.api();
   Check(api, "aclrtMemsetAsync", api.aclrtMemsetAsync(memory, bytes, 0, bytes, handle.get()));
 }
 
-StreamHandle Stream::Intact() {
+Stream::Given& Stream::GivenOf(aclrtStream stream) {
+  ExpectGivenStreams();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return given_.try_emplace(stream, backend_, stream).first->second;
+}
+
+StreamHandle Stream::Intact(aclrtStream given) {
   backend_.AttachThread();
+  if (given != nullptr) {
+    ExpectGivenStreams();
+    return StreamHandle(StreamHandle(), given);
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   RequireIntact();
   return handle_;

@@ -1,7 +1,10 @@
-// The one stream on which a session does everything in device memory.
+// The streams on which a session works in device memory.
 #ifndef POOLGRAD_ACLNN_STREAM_H_
 #define POOLGRAD_ACLNN_STREAM_H_
 
+#include <atomic>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -18,6 +21,10 @@ StreamHandle CreateStream(const Api& api);
 // A stream that several threads use. Whatever one of them starts comes after what any of them started before, so that
 // memory may be used again as soon as its last use is started.
 //
+// Where another provider of the session brings streams, onnxruntime gives one of them to each Run: a function with a
+// parameter `given` works on that stream then, in its order, and on the session's own where `given` is null. Who made
+// a given stream waits for it, and replaces it after an error.
+//
 // A device leaves a stream that met an error unusable, and what was started on it undone, whoever started it. So the
 // stream stays in error until all uses that this may have disturbed are over, and is replaced before the next one.
 class Stream {
@@ -33,28 +40,54 @@ class Stream {
   // Waits for what was started so far. Throws std::runtime_error if the device met an error.
   void Synchronize();
 
+  // Waits for what was started so far on any stream of the device. Throws as Synchronize does.
+  void SynchronizeDevice() const;
+
   // Calls start(aclrtStream, DeviceBuffer& workspace), which puts work on the stream and does not wait for it.
   template <typename Start>
-  void Submit(Start&& start) {
+  void Submit(aclrtStream given, Start&& start) {
     backend_.AttachThread();
+    if (given != nullptr) return GivenOf(given).Submit(start);
     const std::lock_guard<std::mutex> lock(mutex_);
     RequireIntact();
     start(handle_.get(), workspace_);
   }
 
   // As of PinnedCopier.
-  void CopyToDevice(void* to, const void* from, std::size_t bytes);
-  void CopyToHost(void* to, const void* from, std::size_t bytes);
-  void Read(const void* from, std::size_t bytes, const PinnedCopier::Consumer& consume);
+  void CopyToDevice(void* to, const void* from, std::size_t bytes, aclrtStream given);
+  void CopyToHost(void* to, const void* from, std::size_t bytes, aclrtStream given);
+  void Read(const void* from, std::size_t bytes, aclrtStream given, const PinnedCopier::Consumer& consume);
 
   // These do not wait.
-  void CopyOnDevice(void* to, const void* from, std::size_t bytes);
-  void Clear(void* memory, std::size_t bytes);
+  void CopyOnDevice(void* to, const void* from, std::size_t bytes, aclrtStream given);
+  void Clear(void* memory, std::size_t bytes, aclrtStream given);
 
   const Backend& backend() const { return backend_; }
 
+  // Whether the session's tensors are used on given streams, by whomever.
+  bool works_on_given_streams() const { return works_on_given_streams_; }
+  void ExpectGivenStreams() { works_on_given_streams_ = true; }
+
  private:
-  StreamHandle Intact();
+  // A stream that onnxruntime gave, with the workspace of the calls on it.
+  class Given {
+   public:
+    Given(const Backend& backend, aclrtStream stream) : handle_(StreamHandle(), stream), workspace_(backend, handle_) {}
+
+    template <typename Start>
+    void Submit(Start&& start) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      start(handle_.get(), workspace_);
+    }
+
+   private:
+    std::mutex mutex_;
+    const StreamHandle handle_;  // does not own it
+    DeviceBuffer workspace_;
+  };
+
+  Given& GivenOf(aclrtStream stream);
+  StreamHandle Intact(aclrtStream given = nullptr);
   void RequireIntact() const;
   void Replace();
 
@@ -63,6 +96,8 @@ class Stream {
   DeviceBuffer workspace_;
   StreamHandle handle_;
   IdlePool<PinnedCopier> copiers_;
+  std::map<aclrtStream, Given> given_;
+  std::atomic<bool> works_on_given_streams_{false};
   int uses_ = 0;
   std::string error_;  // what the device met; empty if nothing
 };

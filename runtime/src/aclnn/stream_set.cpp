@@ -19,6 +19,7 @@ void StreamSet::Synchronize() {
   std::uint64_t number = 0;
   while (const std::shared_ptr<Stream> stream = NextAfter(number)) {
     try {
+      if (stream->works_on_given_streams()) return stream->SynchronizeDevice();
       stream->Synchronize();
     } catch (const std::exception&) {
       // Not an error of who waits.

@@ -17,8 +17,8 @@ class StreamSet {
   // A new stream, in the set as long as it lives. Throws std::runtime_error.
   std::shared_ptr<Stream> Create(const Backend& backend);
 
-  // Waits for what was started so far on any stream. An error of the device stays with the stream that met it, whose
-  // users are told.
+  // Waits for what was started so far on any stream, and for the device where sessions work on streams that onnxruntime
+  // gave them. An error of the device stays with the stream that met it, whose users are told.
   void Synchronize();
 
  private:

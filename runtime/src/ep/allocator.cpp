@@ -7,20 +7,29 @@ namespace poolgrad::ep {
 
 Allocator::Allocator(const EpContext& ort, const Logger& logger, const ort::OrtMemoryInfo* info,
                      std::unique_ptr<aclnn::DeviceMemory> memory)
-    : ort::OrtAllocator{}, logger_(logger), info_(info), memory_(std::move(memory)) {
+    : ort::OrtAllocator{}, ort_(ort.api), logger_(logger), info_(info), memory_(std::move(memory)) {
   version = ort.version;
   Alloc = AllocImpl;
+  AllocOnStream = AllocOnStreamImpl;
   Free = FreeImpl;
   Info = InfoImpl;
 }
 
 void* Allocator::AllocImpl(ort::OrtAllocator* self, std::size_t size) noexcept {
+  return static_cast<Allocator*>(self)->Allocate(size, nullptr);
+}
+
+void* Allocator::AllocOnStreamImpl(ort::OrtAllocator* self, std::size_t size, ort::OrtSyncStream* stream) noexcept {
   Allocator& allocator = *static_cast<Allocator*>(self);
+  return allocator.Allocate(size, stream == nullptr ? nullptr : allocator.ort_.SyncStream_GetHandle(stream));
+}
+
+void* Allocator::Allocate(std::size_t size, aclrtStream stream) noexcept {
   if (size == 0) return nullptr;
   try {
-    return allocator.memory_->Allocate(size);
+    return memory_->Allocate(size, stream);
   } catch (const std::exception& error) {
-    allocator.logger_.Error("no device memory for a tensor of " + std::to_string(size) + " bytes: " + error.what());
+    logger_.Error("no device memory for a tensor of " + std::to_string(size) + " bytes: " + error.what());
     return nullptr;
   }
 }

@@ -19,9 +19,13 @@ class Allocator : public ort::OrtAllocator {
  private:
   // Null where the device gives none; the interface has no status, so the cause goes to the log.
   static void* AllocImpl(ort::OrtAllocator* self, std::size_t size) noexcept;
+  static void* AllocOnStreamImpl(ort::OrtAllocator* self, std::size_t size, ort::OrtSyncStream* stream) noexcept;
   static void FreeImpl(ort::OrtAllocator* self, void* memory) noexcept;
   static const ort::OrtMemoryInfo* InfoImpl(const ort::OrtAllocator* self) noexcept;
 
+  void* Allocate(std::size_t size, aclrtStream stream) noexcept;
+
+  const ort::OrtApi& ort_;
   Logger logger_;
   const ort::OrtMemoryInfo* info_;
   std::unique_ptr<aclnn::DeviceMemory> memory_;

@@ -1,6 +1,7 @@
 #include "ep/data_transfer.h"
 
 #include <string>
+#include <utility>
 
 #include "ep/tensor_bytes.h"
 
@@ -24,13 +25,21 @@ bool DataTransfer::CanCopyImpl(const ort::OrtDataTransferImpl* self, const ort::
 }
 
 ort::OrtStatus* DataTransfer::CopyTensorsImpl(ort::OrtDataTransferImpl* self, const ort::OrtValue** from,
-                                              ort::OrtValue** to, ort::OrtSyncStream**, std::size_t count) noexcept {
+                                              ort::OrtValue** to, ort::OrtSyncStream** streams,
+                                              std::size_t count) noexcept {
   DataTransfer& transfer = *static_cast<DataTransfer*>(self);
   return Guard(transfer.ort_.api, [&] {
-    transfer.streams_->Synchronize();
+    const auto given = [&](std::size_t i) {
+      const bool is_given = streams != nullptr && streams[i] != nullptr;
+      return is_given ? transfer.ort_.api.SyncStream_GetHandle(streams[i]) : nullptr;
+    };
+    bool is_synchronized = false;
     aclnn::Stream& stream = transfer.OwnStream();
     aclnn::StreamUse use(stream);
-    for (std::size_t i = 0; i < count; ++i) transfer.Copy(stream, from[i], to[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (given(i) == nullptr && !std::exchange(is_synchronized, true)) transfer.streams_->Synchronize();
+      transfer.Copy(stream, from[i], to[i], given(i));
+    }
     use.End();
   });
 }
@@ -50,7 +59,7 @@ aclnn::Stream& DataTransfer::OwnStream() {
   return *stream_;
 }
 
-void DataTransfer::Copy(aclnn::Stream& stream, const ort::OrtValue* from, ort::OrtValue* to) const {
+void DataTransfer::Copy(aclnn::Stream& stream, const ort::OrtValue* from, ort::OrtValue* to, aclrtStream given) const {
   const TensorBytes source = BytesOf(ort_, from);
   const TensorBytes target = BytesOf(ort_, to);
   Require(source.size == target.size, [&] {
@@ -59,11 +68,11 @@ void DataTransfer::Copy(aclnn::Stream& stream, const ort::OrtValue* from, ort::O
   });
   if (source.size == 0) return;
   if (!IsOnDevice(ort_.ep_api.Value_GetMemoryDevice(from))) {
-    stream.CopyToDevice(target.data, source.data, source.size);
+    stream.CopyToDevice(target.data, source.data, source.size, given);
   } else if (!IsOnDevice(ort_.ep_api.Value_GetMemoryDevice(to))) {
-    stream.CopyToHost(target.data, source.data, source.size);
+    stream.CopyToHost(target.data, source.data, source.size, given);
   } else {
-    stream.CopyOnDevice(target.data, source.data, source.size);
+    stream.CopyOnDevice(target.data, source.data, source.size, given);
   }
 }
 

@@ -11,8 +11,10 @@
 
 namespace poolgrad::ep {
 
-// onnxruntime does not say which session a copy belongs to. So a copy waits for the work of all of them before it
-// starts, and is finished when CopyTensors returns.
+// A copy for which onnxruntime names a stream is done in the order of that stream; one to the host is finished when
+// CopyTensors returns, one from the host has read its source. Where it names none, it does not say which session a copy
+// belongs to either: the copy waits for the work of all of them before it starts, and is finished when CopyTensors
+// returns.
 class DataTransfer : public ort::OrtDataTransferImpl {
  public:
   DataTransfer(const EpContext& ort, const MemoryDomain& domain);
@@ -26,7 +28,7 @@ class DataTransfer : public ort::OrtDataTransferImpl {
 
   bool IsOnDevice(const ort::OrtMemoryDevice* memory) const;
   bool IsOnHost(const ort::OrtMemoryDevice* memory) const;
-  void Copy(aclnn::Stream& stream, const ort::OrtValue* from, ort::OrtValue* to) const;
+  void Copy(aclnn::Stream& stream, const ort::OrtValue* from, ort::OrtValue* to, aclrtStream given) const;
 
   // Made when first asked for, not when onnxruntime registers the provider: an error there leaves onnxruntime 1.24.1
   // with devices that are gone. Throws std::runtime_error.

@@ -42,10 +42,11 @@ void MemcpyKernel::Copy(ort::OrtKernelContext* context) {
   const TensorBytes from = BytesOf(ort_, input);
   const TensorBytes to = BytesOf(ort_, OutputLike(ort_, context, input));
   if (from.size == 0) return;
+  void* const given = GivenStream(ort_.api, context);
   if (direction_ == MemcpyDirection::kFromHost) {
-    stream_->CopyToDevice(to.data, from.data, from.size);
+    stream_->CopyToDevice(to.data, from.data, from.size, given);
   } else {
-    stream_->CopyToHost(to.data, from.data, from.size);
+    stream_->CopyToHost(to.data, from.data, from.size, given);
   }
 }
 

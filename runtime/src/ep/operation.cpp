@@ -76,7 +76,7 @@ void Operation::RunForward(ort::OrtKernelContext* context) {
   const OperandView argmax_view(argmax, route.view_rank);
   const aclnn::ForwardCall call{route.entry,       x_view.Get(),       y_view.Get(),
                                 argmax_view.Get(), attributes_.window, attributes_.output_size};
-  placement_->Run(call, plans_);
+  placement_->Run(call, plans_, StreamOf(context));
 }
 
 void Operation::RunBackward(ort::OrtKernelContext* context) {
@@ -92,10 +92,14 @@ void Operation::RunBackward(ort::OrtKernelContext* context) {
   const OperandView argmax_view(argmax, route.view_rank);
   const OperandView y_view(y, route.view_rank);
   // aclnn leaves the output as it is when there is nothing to add.
-  if (grad.argument.shape.IsEmpty()) return placement_->Clear(y_view.Get());
+  if (grad.argument.shape.IsEmpty()) return placement_->Clear(y_view.Get(), StreamOf(context));
   const aclnn::BackwardCall call{route.entry,       grad_view.Get(), x_view.Get(),
                                  argmax_view.Get(), y_view.Get(),    attributes_.window};
-  placement_->Run(call, plans_, trusts_indices_);
+  placement_->Run(call, plans_, trusts_indices_, StreamOf(context));
+}
+
+aclrtStream Operation::StreamOf(const ort::OrtKernelContext* context) const {
+  return placement_->is_on_device() ? GivenStream(ort_.api, context) : nullptr;
 }
 
 }  // namespace poolgrad::ep

@@ -31,6 +31,7 @@ class Operation {
  private:
   void RunForward(ort::OrtKernelContext* context);
   void RunBackward(ort::OrtKernelContext* context);
+  aclrtStream StreamOf(const ort::OrtKernelContext* context) const;
 
   OrtContext ort_;
   std::shared_ptr<Placement> placement_;

@@ -71,6 +71,14 @@ ort::OrtStatus* Guard(const ort::OrtApi& api, Body&& body) noexcept {
   }
 }
 
+// The stream that onnxruntime gives to the kernel of this Run, where a provider of the session brings streams for its
+// device; else null.
+inline void* GivenStream(const ort::OrtApi& api, const ort::OrtKernelContext* context) {
+  void* stream = nullptr;
+  Check(api, api.KernelContext_GetGPUComputeStream(context, &stream));
+  return stream;
+}
+
 // Owns an object of onnxruntime that one of its Release functions frees.
 template <typename T>
 using OrtHandle = std::unique_ptr<T, void (*)(T*)>;

@@ -7,27 +7,34 @@
 
 namespace poolgrad::ep {
 
-void HostPlacement::Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans) {
+void HostPlacement::Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans, aclrtStream) {
   streams_.With(
       [&](aclnn::StreamResources& resources) { aclnn::RunForwardOnHostMemory(backend(), call, plans, resources); });
 }
 
-void HostPlacement::Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool) {
+void HostPlacement::Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool, aclrtStream) {
   streams_.With(
       [&](aclnn::StreamResources& resources) { aclnn::RunBackwardOnHostMemory(backend(), call, plans, resources); });
 }
 
-void HostPlacement::Clear(const aclnn::TensorView& view) { std::memset(view.data, 0, aclnn::ByteCount(view)); }
-
-void DevicePlacement::Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans) {
-  stream_->Submit([&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { plans.Enqueue(call, workspace, stream); });
+void HostPlacement::Clear(const aclnn::TensorView& view, aclrtStream) {
+  std::memset(view.data, 0, aclnn::ByteCount(view));
 }
 
-void DevicePlacement::Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices) {
-  if (!trusts_indices) aclnn::CheckIndices(call.indices, aclnn::PlaneSize(call.self), *stream_);
-  stream_->Submit([&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { plans.Enqueue(call, workspace, stream); });
+void DevicePlacement::Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans, aclrtStream given) {
+  stream_->Submit(given,
+                  [&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { plans.Enqueue(call, workspace, stream); });
 }
 
-void DevicePlacement::Clear(const aclnn::TensorView& view) { stream_->Clear(view.data, aclnn::ByteCount(view)); }
+void DevicePlacement::Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices,
+                          aclrtStream given) {
+  if (!trusts_indices) aclnn::CheckIndices(call.indices, aclnn::PlaneSize(call.self), *stream_, given);
+  stream_->Submit(given,
+                  [&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { plans.Enqueue(call, workspace, stream); });
+}
+
+void DevicePlacement::Clear(const aclnn::TensorView& view, aclrtStream given) {
+  stream_->Clear(view.data, aclnn::ByteCount(view), given);
+}
 
 }  // namespace poolgrad::ep

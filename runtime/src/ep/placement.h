@@ -17,14 +17,19 @@ class Placement {
  public:
   virtual ~Placement() = default;
 
-  virtual void Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans) = 0;
+  // Calls work on `given`, the stream that onnxruntime gave to the Run, where it did; else it is null.
+  virtual void Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans, aclrtStream given) = 0;
 
   // An index outside its plane is an error, and nothing is computed; unless `trusts_indices`, where that is known to
   // be impossible.
-  virtual void Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices) = 0;
+  virtual void Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices,
+                   aclrtStream given) = 0;
 
   // Sets every element to 0.
-  virtual void Clear(const aclnn::TensorView& view) = 0;
+  virtual void Clear(const aclnn::TensorView& view, aclrtStream given) = 0;
+
+  // Whether tensors are in device memory.
+  virtual bool is_on_device() const = 0;
 
   const aclnn::Backend& backend() const { return backend_; }
 
@@ -45,23 +50,25 @@ class HostPlacement : public Placement {
   HostPlacement(const aclnn::Backend& backend, bool deterministic)
       : Placement(backend, deterministic), streams_(backend) {}
 
-  void Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans) override;
-  void Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices) override;
-  void Clear(const aclnn::TensorView& view) override;
+  void Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans, aclrtStream given) override;
+  void Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices, aclrtStream given) override;
+  void Clear(const aclnn::TensorView& view, aclrtStream given) override;
+  bool is_on_device() const override { return false; }
 
  private:
   aclnn::StreamPool streams_;
 };
 
-// Tensors in device memory. Results are written in the order of the session's stream.
+// Tensors in device memory. Results are written in the order of the stream, the given one or the session's.
 class DevicePlacement : public Placement {
  public:
   DevicePlacement(std::shared_ptr<aclnn::Stream> stream, bool deterministic)
       : Placement(stream->backend(), deterministic), stream_(std::move(stream)) {}
 
-  void Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans) override;
-  void Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices) override;
-  void Clear(const aclnn::TensorView& view) override;
+  void Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans, aclrtStream given) override;
+  void Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices, aclrtStream given) override;
+  void Clear(const aclnn::TensorView& view, aclrtStream given) override;
+  bool is_on_device() const override { return true; }
 
  private:
   std::shared_ptr<aclnn::Stream> stream_;
