@@ -338,3 +338,21 @@ def test_many_threads_with_streams_of_their_own(device: StrictDevice) -> None:
         thread.join()
     assert wrong == []
     assert device.aclnn.violations() == []
+
+
+def test_the_device_is_waited_for(device: StrictDevice) -> None:
+    streams, memories = [device.stream(), device.stream()], [device.malloc(8), device.malloc(8)]
+    for stream, memory in zip(streams, memories, strict=True):
+        fill(device, memory, b"a", stream)
+    device.check(device.c.aclrtSynchronizeDevice())
+    for memory in memories:
+        assert read(device, memory) == b"a" * 8  # no race, without an event
+        device.free(memory)
+    device.destroy(streams=tuple(streams))
+
+
+def test_waiting_for_the_device_tells_of_a_broken_stream(device: StrictDevice) -> None:
+    stream = device.stream()
+    fail(device, stream)
+    assert device.c.aclrtSynchronizeDevice() == FAULT
+    device.destroy(streams=(stream,))

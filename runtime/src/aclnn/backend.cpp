@@ -14,7 +14,7 @@ constexpr std::int32_t kDevice = 0;
 
 void InitialiseAcl(const Api& api) {
   const aclError code = api.aclInit(nullptr);
-  if (code == ACL_ERROR_REPEAT_INITIALIZE) return;  // another library of this process did it
+  if (code == ACL_ERROR_REPEAT_INITIALIZE) return Tolerate(api, code);  // another library of this process did it
   Check(api, "aclInit", code);
 }
 
@@ -39,8 +39,9 @@ bool SharesHostMemory(const Api& api) {
 std::optional<std::int64_t> Architecture(const Api& api) {
   std::int64_t value = 0;
   if (api.aclrtGetDeviceInfo == nullptr) return std::nullopt;
-  if (api.aclrtGetDeviceInfo(kDevice, ACL_DEV_ATTR_NPU_ARCH, &value) != ACL_SUCCESS) return std::nullopt;
-  return value;
+  const int code = api.aclrtGetDeviceInfo(kDevice, ACL_DEV_ATTR_NPU_ARCH, &value);
+  Tolerate(api, code);
+  return code == ACL_SUCCESS ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
@@ -73,7 +74,9 @@ Backend::Backend(BackendKind kind, const Api& api) : kind_(kind), api_(api) {
 void Backend::AttachThread() const {
   // aclrtSetDevice counts its calls, so it is called only where another device, or none, is current.
   std::int32_t current = -1;
-  if (api_.aclrtGetDevice(&current) == ACL_SUCCESS && current == kDevice) return;
+  const int code = api_.aclrtGetDevice(&current);
+  if (code == ACL_SUCCESS && current == kDevice) return;
+  Tolerate(api_, code);
   Check(api_, "aclrtSetDevice", api_.aclrtSetDevice(kDevice));
 }
 

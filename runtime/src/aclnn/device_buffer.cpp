@@ -7,11 +7,11 @@ namespace poolgrad::aclnn {
 MemoryHandle AllocateDeviceMemory(const Api& api, std::size_t bytes) {
   void* memory = nullptr;
   Check(api, "aclrtMalloc", api.aclrtMalloc(&memory, bytes, ACL_MEM_MALLOC_HUGE_FIRST));
-  return MemoryHandle(memory, {api.aclrtFree});
+  return MemoryHandle(memory, Released(api, api.aclrtFree));
 }
 
 DeviceBuffer::DeviceBuffer(const Backend& backend, const StreamHandle& stream)
-    : api_(backend.api()), stream_(stream), memory_(nullptr, {api_.aclrtFree}) {}
+    : api_(backend.api()), stream_(stream), memory_(nullptr, Released(api_, api_.aclrtFree)) {}
 
 void* DeviceBuffer::Reserve(std::size_t bytes) {
   if (bytes == 0) return nullptr;  // aclrtMalloc refuses 0 bytes, and operators take null for none

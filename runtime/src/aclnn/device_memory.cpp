@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "aclnn/failure.h"
+
 namespace poolgrad::aclnn {
 namespace {
 
@@ -112,7 +114,7 @@ void* SharedMemory::Allocate(std::size_t bytes, aclrtStream) {
 void SharedMemory::Free(void* memory) {
   streams_->Synchronize();
   backend_.AttachThread();
-  backend_.api().aclrtFree(memory);
+  Tolerate(backend_.api(), backend_.api().aclrtFree(memory));
 }
 
 }  // namespace poolgrad::aclnn

@@ -41,8 +41,11 @@ constexpr Advice kAdvice[] = {
 
 // An operator knows its element types by the current device: without one, it refuses any argument.
 bool LacksDevice(const Api& api, int code) {
+  if (code != ACLNN_ERR_PARAM_INVALID) return false;
   std::int32_t device = -1;
-  return code == ACLNN_ERR_PARAM_INVALID && api.aclrtGetDevice(&device) != ACL_SUCCESS;
+  const int current = api.aclrtGetDevice(&device);
+  Tolerate(api, current);
+  return current != ACL_SUCCESS;
 }
 
 std::string Describe(const Api& api, const char* function, const std::string& failure) {

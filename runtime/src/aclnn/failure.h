@@ -10,7 +10,13 @@ namespace poolgrad::aclnn {
 // aclGetRecentErrMsg has for this thread, and advice where the cause is known.
 void Check(const Api& api, const char* function, int code);
 
-// The same for a function that returns what it made, or null.
+// Takes a code that is no failure here. If it is not 0, clears what aclGetRecentErrMsg has for this thread: another
+// library of the process, such as onnxruntime's CANN provider, would take the message for an error of its own.
+inline void Tolerate(const Api& api, int code) {
+  if (code != ACL_SUCCESS) api.aclGetRecentErrMsg();
+}
+
+// As Check, for a function that returns what it made, or null.
 void CheckCreated(const Api& api, const char* function, const void* made);
 
 }  // namespace poolgrad::aclnn

@@ -8,15 +8,25 @@
 
 namespace poolgrad::aclnn {
 
-// Calls the release function that came with the handle, which lives in a library opened at run time.
-template <typename Released>
+// Calls the release function that came with the handle, which lives in a library opened at run time. Nobody is told if
+// it fails, so no message of that is left behind either.
+template <typename T>
 struct Release {
-  int (*function)(Released*) = nullptr;
-  void operator()(Released* handle) const { function(handle); }
+  int (*function)(T*) = nullptr;
+  const char* (*recent_message)() = nullptr;
+
+  void operator()(T* handle) const {
+    if (function(handle) != ACL_SUCCESS) recent_message();
+  }
 };
 
-template <typename T, typename Released = T>
-using Handle = std::unique_ptr<T, Release<Released>>;
+template <typename T>
+Release<T> Released(const Api& api, int (*function)(T*)) {
+  return {function, api.aclGetRecentErrMsg};
+}
+
+template <typename T, typename Destroyed = T>
+using Handle = std::unique_ptr<T, Release<Destroyed>>;
 
 using TensorHandle = Handle<aclTensor, const aclTensor>;
 using IntArrayHandle = Handle<aclIntArray, const aclIntArray>;

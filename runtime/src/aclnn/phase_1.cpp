@@ -15,13 +15,13 @@ TensorHandle MakeTensor(const Api& api, const TensorView& view) {
   aclTensor* tensor =
       api.aclCreateTensor(view.dims, view.rank, view.type, nullptr, 0, format, view.dims, view.rank, view.data);
   CheckCreated(api, "aclCreateTensor", tensor);
-  return TensorHandle(tensor, {api.aclDestroyTensor});
+  return TensorHandle(tensor, Released(api, api.aclDestroyTensor));
 }
 
 IntArrayHandle MakeIntArray(const Api& api, const Axes& values, std::size_t axes) {
   aclIntArray* array = api.aclCreateIntArray(values.data() + values.size() - axes, axes);
   CheckCreated(api, "aclCreateIntArray", array);
-  return IntArrayHandle(array, {api.aclDestroyIntArray});
+  return IntArrayHandle(array, Released(api, api.aclDestroyIntArray));
 }
 
 void MakeTensors(const Api& api, const Operands& operands, Arguments& arguments) {
@@ -94,7 +94,7 @@ Planned RunPhase1(const Api& api, const Call& call, Arguments& arguments) {
   MakeTensors(api, OperandsOf(call), arguments);
   Result result;
   Check(api, function.phase_1, CallPhase1(api, call, arguments, result));
-  return {result.workspace_size, ExecutorHandle(result.executor, {api.aclDestroyAclOpExecutor})};
+  return {result.workspace_size, ExecutorHandle(result.executor, Released(api, api.aclDestroyAclOpExecutor))};
 }
 
 template Planned RunPhase1(const Api& api, const ForwardCall& call, Arguments& arguments);

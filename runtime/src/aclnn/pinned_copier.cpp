@@ -11,13 +11,13 @@ namespace {
 MemoryHandle AllocatePinnedMemory(const Api& api, std::size_t bytes) {
   void* memory = nullptr;
   Check(api, "aclrtMallocHost", api.aclrtMallocHost(&memory, bytes));
-  return MemoryHandle(memory, {api.aclrtFreeHost});
+  return MemoryHandle(memory, Released(api, api.aclrtFreeHost));
 }
 
 EventHandle CreateEvent(const Api& api) {
   aclrtEvent event = nullptr;
   Check(api, "aclrtCreateEventWithFlag", api.aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC));
-  return EventHandle(event, {api.aclrtDestroyEvent});
+  return EventHandle(event, Released(api, api.aclrtDestroyEvent));
 }
 
 // The size of the part at `offset`.
@@ -32,7 +32,7 @@ PinnedCopier::Chunk::Chunk(const Api& acl)
 
 PinnedCopier::Chunk::~Chunk() {
   // If this fails, the stream is in error and copies no more; who waits for the stream is told.
-  if (is_copying) api.aclrtSynchronizeEvent(event.get());
+  if (is_copying) Tolerate(api, api.aclrtSynchronizeEvent(event.get()));
 }
 
 void PinnedCopier::Chunk::Start(void* to, const void* from, std::size_t bytes, aclrtMemcpyKind kind,
@@ -40,7 +40,7 @@ void PinnedCopier::Chunk::Start(void* to, const void* from, std::size_t bytes, a
   Check(api, "aclrtMemcpyAsync", api.aclrtMemcpyAsync(to, bytes, from, bytes, kind, stream));
   const int recorded = api.aclrtRecordEvent(event.get(), stream);
   is_copying = recorded == ACL_SUCCESS;
-  if (!is_copying) api.aclrtSynchronizeStream(stream);  // nothing else could wait for the copy
+  if (!is_copying) Tolerate(api, api.aclrtSynchronizeStream(stream));  // nothing else could wait for the copy
   Check(api, "aclrtRecordEvent", recorded);
 }
 

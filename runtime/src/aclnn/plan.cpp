@@ -27,7 +27,7 @@ bool Plan::MakeRepeatable() {
   const int code = api_.aclSetAclOpExecutorRepeatable(planned_.executor.get());
   if (code == ACLNN_ERR_INNER) {
     // So it answers for an executor that cannot be repeated, e.g. one out of aclnn's own cache (ACLNN_CACHE_LIMIT).
-    api_.aclGetRecentErrMsg();  // which no later failure is to report
+    Tolerate(api_, code);
     return false;
   }
   Check(api_, "aclSetAclOpExecutorRepeatable", code);

@@ -11,7 +11,7 @@ namespace poolgrad::aclnn {
 StreamHandle CreateStream(const Api& api) {
   aclrtStream stream = nullptr;
   Check(api, "aclrtCreateStream", api.aclrtCreateStream(&stream));
-  return StreamHandle(stream, api.aclrtDestroyStream);
+  return StreamHandle(stream, Released(api, api.aclrtDestroyStream));
 }
 
 Stream::Stream(const Backend& backend) : backend_(backend), workspace_(backend, handle_), copiers_(backend) {
