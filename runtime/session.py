@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT
+from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT, assignment
 from poolgrad_lowering.runtime.errors import SessionError
 from poolgrad_lowering.runtime.library import get_ep_name
 from poolgrad_lowering.runtime.registration import import_onnxruntime, provider_devices, register
@@ -18,22 +20,34 @@ if TYPE_CHECKING:
 # The session entry that asks for a backend, of the provider and of the custom operators.
 BACKEND_ENTRY = f"ep.{get_ep_name().lower()}.backend"
 
+CANN_PROVIDER = "CANNExecutionProvider"
+"""onnxruntime-cann's own provider, for the rest of the graph on the NPU."""
+
+_GRAPH_MODE, _SUBGRAPHS = "enable_cann_graph", "enable_cann_subgraph"
+"""Its options: whole graphs instead of single operators (on by default), and parts of graphs (off by default)."""
+
 
 def create_session(
     model: str | os.PathLike[str] | bytes | onnx.ModelProto,
     *,
     backend: str = "auto",
+    providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = (),
+    require_nodes: bool = False,
     session_options: onnxruntime.SessionOptions | None = None,
     **provider_options: str,
 ) -> onnxruntime.InferenceSession:
     """Return an onnxruntime session on the execution provider, which never falls back to another one.
 
-    Nodes that the provider does not claim run on onnxruntime's CPU provider, as in any session; `assignment` tells
-    which these are.
+    Nodes that the provider does not claim run on the `providers`, and those that these leave on onnxruntime's CPU
+    provider; `assignment` tells which node runs where. Warns (`RuntimeWarning`) if no node runs on the provider.
 
     Args:
         model: path, serialised model, or model.
         backend: "cann" for the NPU, "host" for the CPU, "auto" for the NPU where one answers and else the CPU.
+        providers: further providers in their order, by name or as name and options. None for onnxruntime-cann's
+            CANNExecutionProvider where this onnxruntime has it. That provider takes parts of a graph only with the
+            option enable_cann_subgraph, which is set unless enable_cann_graph is "0".
+        require_nodes: whether a session in which no node runs on the provider is an error.
         session_options: options without a provider; the provider is added to them. use_deterministic_compute is
             passed on to it.
         provider_options: further options of the provider. `deterministic="1"`: the bits of a sum do not depend on
@@ -45,10 +59,13 @@ def create_session(
     """
     register()
     ort = import_onnxruntime()
+    others = _others(ort, providers)
     options = session_options if session_options is not None else ort.SessionOptions()
     if options.use_deterministic_compute:  # which onnxruntime does not show to plugin providers
         provider_options.setdefault("deterministic", "1")
     _add_provider(ort, options, {"backend": backend, **provider_options})
+    for name, other_options in others:
+        options.add_provider(name, other_options)
     try:
         # Without enable_fallback=0 onnxruntime's Python layer would answer any failure with a CPU session.
         session = ort.InferenceSession(_loadable(model), options, enable_fallback=0)
@@ -56,6 +73,8 @@ def create_session(
         raise SessionError(f"onnxruntime cannot make a session on {get_ep_name()}: {error}") from error
     if get_ep_name() not in session.get_providers():
         raise SessionError(f"onnxruntime made a session without {get_ep_name()}: it has {session.get_providers()}")
+    if not any(node.provider == get_ep_name() for node in assignment(session)):
+        _tell_of_no_node(model, require_nodes=require_nodes)
     return session
 
 
@@ -71,6 +90,69 @@ def get_backend(session: onnxruntime.InferenceSession | None = None) -> str:
     (device, *_) = provider_devices(import_onnxruntime())
     backend: str = device.ep_metadata["backend"]
     return backend
+
+
+def _others(
+    ort: ModuleType, providers: Sequence[str | tuple[str, Mapping[str, str]]] | None
+) -> list[tuple[str, dict[str, str]]]:
+    """The further providers with their options. Raises `SessionError` for one that this onnxruntime does not have."""
+    available = ort.get_available_providers()
+    if providers is None:
+        providers = [CANN_PROVIDER] if CANN_PROVIDER in available else []
+    others = [(one, {}) if isinstance(one, str) else (one[0], dict(one[1])) for one in providers]
+    for name, options in others:
+        if name not in available:
+            advice = "; pip install onnxruntime-cann" if name == CANN_PROVIDER else ""
+            raise SessionError(f"this onnxruntime has no provider '{name}': it has {', '.join(available)}{advice}")
+        if name == CANN_PROVIDER:
+            _take_parts_of_graphs(options)
+    return others
+
+
+def _take_parts_of_graphs(options: dict[str, str]) -> None:
+    """Have the CANN provider take what lies between the nodes of ours, where it would take the whole graph or nothing.
+
+    Raises `SessionError` where its options say so.
+    """
+    if str(options.get(_GRAPH_MODE, "1")) not in ("1", "True", "true"):
+        return
+    if str(options.setdefault(_SUBGRAPHS, "1")) not in ("1", "True", "true"):
+        raise SessionError(
+            f"with {_GRAPH_MODE} and without {_SUBGRAPHS}, {CANN_PROVIDER} takes a whole graph or nothing, which a graph "
+            f"with nodes of domain npu does not allow: set {_SUBGRAPHS} to '1', or {_GRAPH_MODE} to '0'"
+        )
+
+
+def _tell_of_no_node(model: str | os.PathLike[str] | bytes | onnx.ModelProto, *, require_nodes: bool) -> None:
+    """Warn that no node runs on the provider, or raise `SessionError`, with the likely cause."""
+    if _has_dialect_nodes(model):
+        cause = "it claimed none of the model's nodes of domain npu; session_options.log_severity_level = 1 logs why"
+    else:
+        cause = (
+            "the model has no nodes of domain npu; was it lowered, and did no other tool replace them by their bodies?"
+        )
+    message = f"no node of the session runs on {get_ep_name()}: {cause}"
+    if require_nodes:
+        raise SessionError(message)
+    warnings.warn(message, RuntimeWarning, stacklevel=3)
+
+
+def _has_dialect_nodes(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> bool:
+    import onnx  # noqa: PLC0415 - only this message needs the model's nodes
+
+    if isinstance(model, bytes):
+        model = onnx.load_from_string(model)
+    elif isinstance(model, (str, os.PathLike)):
+        model = onnx.load(os.fspath(model), load_external_data=False)
+    return any(_are_of_dialect(part.node) for part in (model.graph, *model.functions))
+
+
+def _are_of_dialect(nodes: Iterable[onnx.NodeProto]) -> bool:
+    """Whether one of the nodes, or of those in their subgraphs, is of domain npu."""
+    return any(
+        node.domain == "npu" or any(_are_of_dialect(held.g.node) for held in node.attribute if held.HasField("g"))
+        for node in nodes
+    )
 
 
 def _add_provider(ort: ModuleType, options: onnxruntime.SessionOptions, provider_options: dict[str, str]) -> None:

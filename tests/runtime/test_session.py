@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import types
+import warnings
 from pathlib import Path
 from typing import Any
 
 import onnx
+import onnx.inliner
 import onnxruntime
 import pytest
 from ep_models import Case, make_feeds, make_model, window
@@ -25,6 +28,7 @@ from poolgrad_lowering.runtime import (
     get_library_path,
     register,
 )
+from poolgrad_lowering.runtime.session import _others
 from poolgrad_lowering.runtime.training import session_options
 
 CASE = Case("MaxPoolGradWithArgmaxV3", (2, 3, 6, 6), window([2, 2], [2, 2], [0, 0], [1, 1]))
@@ -152,6 +156,59 @@ def test_session_of_plain_onnxruntime(model: onnx.ModelProto) -> None:
     with pytest.raises(Exception, match=f"{CASE.op} node 'pool_grad'.*outside"):
         session.run(None, {**feeds, "argmax": feeds["argmax"] + 36})
     assert session.get_providers()[0] == get_ep_name()
+
+
+def test_a_session_without_a_node_on_the_provider(model: onnx.ModelProto, tmp_path: Path) -> None:
+    """Each form of a model, and both causes."""
+    inlined = onnx.inliner.inline_local_functions(model)
+    onnx.save(inlined, tmp_path / "inlined.onnx")
+    for form in (inlined, inlined.SerializeToString(), tmp_path / "inlined.onnx"):
+        with pytest.warns(RuntimeWarning, match="the model has no nodes of domain npu; was it lowered"):
+            create_session(form, backend="host")
+    with pytest.raises(SessionError, match="no node of the session runs on AclnnExecutionProvider: the model has no"):
+        create_session(inlined, backend="host", require_nodes=True)
+    [node] = model.graph.node
+    [pads] = [attribute for attribute in node.attribute if attribute.name == "pads"]
+    pads.ints[0] = 5  # which aclnn does not take
+    with pytest.warns(RuntimeWarning, match="it claimed none of the model's nodes of domain npu"):
+        create_session(model, backend="host")
+
+
+def test_no_warning_where_a_node_runs_on_the_provider(model: onnx.ModelProto) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        create_session(model, backend="host", require_nodes=True)
+
+
+def test_further_providers(model: onnx.ModelProto) -> None:
+    session = create_session(model, backend="host", providers=[("CPUExecutionProvider", {})])
+    assert session.get_providers() == [get_ep_name(), "CPUExecutionProvider"]
+    assert create_session(model, backend="host", providers=None).get_providers()[0] == get_ep_name()
+
+
+@pytest.mark.parametrize("providers", [["CANNExecutionProvider"], [("CANNExecutionProvider", {})]])
+def test_a_provider_that_this_onnxruntime_lacks(model: onnx.ModelProto, providers: Any) -> None:
+    with pytest.raises(SessionError, match=r"no provider 'CANNExecutionProvider': it has .*; pip install onnxruntime-"):
+        create_session(model, providers=providers)
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ({}, {"enable_cann_subgraph": "1"}),
+        ({"enable_cann_graph": "0"}, {"enable_cann_graph": "0"}),
+        ({"device_id": "0", "enable_cann_subgraph": "1"}, {"device_id": "0", "enable_cann_subgraph": "1"}),
+    ],
+)
+def test_the_cann_provider_is_asked_for_parts_of_graphs(given: dict[str, str], taken: dict[str, str]) -> None:
+    here = types.SimpleNamespace(get_available_providers=lambda: ["CANNExecutionProvider"])
+    assert _others(here, [("CANNExecutionProvider", given)]) == [("CANNExecutionProvider", taken)]
+
+
+def test_whole_graphs_are_refused() -> None:
+    here = types.SimpleNamespace(get_available_providers=lambda: ["CANNExecutionProvider"])
+    with pytest.raises(SessionError, match="set enable_cann_subgraph to '1', or enable_cann_graph to '0'"):
+        _others(here, [("CANNExecutionProvider", {"enable_cann_subgraph": "0"})])
 
 
 def test_training_options_need_an_onnxruntime_that_trains() -> None:
