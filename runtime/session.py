@@ -118,8 +118,8 @@ def _take_parts_of_graphs(options: dict[str, str]) -> None:
         return
     if str(options.setdefault(_SUBGRAPHS, "1")) not in ("1", "True", "true"):
         raise SessionError(
-            f"with {_GRAPH_MODE} and without {_SUBGRAPHS}, {CANN_PROVIDER} takes a whole graph or nothing, which nodes of "
-            f"domain npu rule out: set {_SUBGRAPHS} to '1', or {_GRAPH_MODE} to '0'"
+            f"with {_GRAPH_MODE} and without {_SUBGRAPHS}, {CANN_PROVIDER} takes a whole graph or nothing, "
+            f"which nodes of domain npu rule out: set {_SUBGRAPHS} to '1', or {_GRAPH_MODE} to '0'"
         )
 
 
