@@ -144,7 +144,8 @@ def _has_dialect_nodes(model: str | os.PathLike[str] | bytes | onnx.ModelProto) 
         model = onnx.load_from_string(model)
     elif isinstance(model, (str, os.PathLike)):
         model = onnx.load(os.fspath(model), load_external_data=False)
-    return any(_are_of_dialect(part.node) for part in (model.graph, *model.functions))
+    bodies = (function.node for function in model.functions)
+    return any(map(_are_of_dialect, (model.graph.node, *bodies)))
 
 
 def _are_of_dialect(nodes: Iterable[onnx.NodeProto]) -> bool:

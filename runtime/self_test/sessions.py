@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +31,16 @@ class DifferentError(Exception):
     """A result is not what the definition gives; the message has the first element that differs."""
 
 
-def open_session(model: onnx.ModelProto, backend: str, **options: str) -> onnxruntime.InferenceSession:
+def open_session(model: onnx.ModelProto, backend: str, **options: Any) -> onnxruntime.InferenceSession:
     """A session in which the provider has every node of the dialect.
 
     Raises `RefusedError` if it does not take one, and what `create_session` raises.
     """
     quiet = import_onnxruntime().SessionOptions()
     quiet.log_severity_level = _ERRORS_ONLY
-    session = create_session(model, backend=backend, session_options=quiet, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of what is asked next
+        session = create_session(model, backend=backend, session_options=quiet, **options)
     taken = [node.op_type for node in assignment(session) if node.provider == get_ep_name()]
     left = [node.op_type for node in model.graph.node if node.domain == DOMAIN and node.op_type not in taken]
     if left:
