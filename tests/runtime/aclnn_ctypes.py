@@ -75,6 +75,7 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "aclrtCreateStream": (c_int, [_pointer(c_void_p)]),
     "aclrtDestroyStream": (c_int, [c_void_p]),
     "aclrtSynchronizeStream": (c_int, [c_void_p]),
+    "aclrtSynchronizeDevice": (c_int, []),
     "aclrtStreamQuery": (c_int, [c_void_p, _pointer(c_int)]),
     "aclrtCreateEventWithFlag": (c_int, [_pointer(c_void_p), c_uint32]),
     "aclrtDestroyEvent": (c_int, [c_void_p]),

@@ -116,6 +116,7 @@
   X(aclError, aclrtCreateStream, (aclrtStream * stream))                                                     \
   X(aclError, aclrtDestroyStream, (aclrtStream stream))                                                      \
   X(aclError, aclrtSynchronizeStream, (aclrtStream stream))                                                  \
+  X(aclError, aclrtSynchronizeDevice, ())                                                                    \
   X(aclError, aclrtStreamQuery, (aclrtStream stream, aclrtStreamStatus * status))                            \
   X(aclError, aclrtCreateEventWithFlag, (aclrtEvent * event, uint32_t flag))                                 \
   X(aclError, aclrtDestroyEvent, (aclrtEvent event))                                                         \

@@ -73,6 +73,7 @@ class Hardware {
   virtual Status CreateStream(aclrtStream* stream) = 0;
   virtual Status DestroyStream(aclrtStream stream) = 0;
   virtual Status Synchronize(aclrtStream stream) = 0;
+  virtual Status SynchronizeAll() = 0;  // every stream
   virtual Status Query(aclrtStream stream, aclrtStreamStatus* status) = 0;
 
   virtual Status CreateEvent(aclrtEvent* event) = 0;

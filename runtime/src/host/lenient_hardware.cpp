@@ -65,6 +65,7 @@ class Lenient final : public Hardware {
   }
 
   Status Synchronize(aclrtStream /*stream*/) override { return {}; }
+  Status SynchronizeAll() override { return {}; }
 
   Status Query(aclrtStream /*stream*/, aclrtStreamStatus* status) override {
     *status = ACL_STREAM_STATUS_COMPLETE;

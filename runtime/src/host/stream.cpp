@@ -28,6 +28,13 @@ aclError aclrtSynchronizeStream(aclrtStream stream) {
   });
 }
 
+aclError aclrtSynchronizeDevice() {
+  return Boundary(__func__, {}, []() -> Status {
+    if (Status status = RequireCurrentDevice(); !status.ok()) return status;
+    return TheHardware().SynchronizeAll();
+  });
+}
+
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
   return Boundary(__func__, {In("stream", stream), Out("status", status)}, [&]() -> Status {
     if (status == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "status is null");

@@ -76,6 +76,11 @@ class Strict final : public Hardware {
     return OnStream(handle, [&](Stream& stream) { return streams_.Synchronize(stream); });
   }
 
+  Status SynchronizeAll() override {
+    const std::lock_guard lock(mutex_);
+    return streams_.SynchronizeAll();
+  }
+
   Status Query(aclrtStream handle, aclrtStreamStatus* status) override {
     return OnStream(handle, [&](const Stream& stream) {
       *status = stream.queue.empty() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;

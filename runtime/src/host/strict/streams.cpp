@@ -66,6 +66,14 @@ Status Streams::Synchronize(Stream& stream) {
   return stream.failure;
 }
 
+Status Streams::SynchronizeAll() {
+  Status failure;
+  for (const auto& [number, stream] : streams_) {
+    if (Status status = Synchronize(*stream); !status.ok()) failure = std::move(status);
+  }
+  return failure;
+}
+
 Status Streams::RecordEvent(Event& event, const Stream& stream) {
   if (stream.failed) return stream.failure;
   event.point = stream.End();

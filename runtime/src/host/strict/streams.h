@@ -66,6 +66,9 @@ class Streams {
   // Does what the stream was given, and what that waits for, up to its last task.
   Status Synchronize(Stream& stream);
 
+  // Does what all streams were given. The failure of a broken one, if there is one.
+  Status SynchronizeAll();
+
   Status RecordEvent(Event& event, const Stream& stream);
   Status Wait(Stream& stream, const Event& event);
   Status Synchronize(const Event& event);
