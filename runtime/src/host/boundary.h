@@ -25,7 +25,7 @@ template <typename Body>
 int RunGuarded(const char* function, Body&& body, int out_of_memory) noexcept {
   try {
     const Status status = body();
-    if (!status.ok()) SetRecentMessage(function, status.code, status.message.c_str());
+    if (!status.message.empty()) SetRecentMessage(function, status.code, status.message.c_str());
     return status.code;
   } catch (const std::bad_alloc&) {
     SetRecentMessage(function, out_of_memory, "out of host memory");

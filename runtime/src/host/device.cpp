@@ -78,7 +78,7 @@ Status ChosenSoc(const Soc*& soc) {
 Status Init() {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  if (process.soc != nullptr) return Fail(ACL_ERROR_REPEAT_INITIALIZE, "acl is initialized already");
+  if (process.soc != nullptr) return {ACL_ERROR_REPEAT_INITIALIZE, ""};  // as in CANN, which counts, without a message
   if (Status status = EnvironmentStatus(); !status.ok()) return status;
   if (Status status = ReadMode(); !status.ok()) return status;
   return ChosenSoc(process.soc);
