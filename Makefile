@@ -22,7 +22,7 @@ $(PYTHON) -m pip --python $(1)/bin/python install --quiet --upgrade pip
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-torch test-browser test-training test-matrix test-oldest test-asan test-ubsan test-tsan \
+.PHONY: help demo test test-long test-torch test-browser test-training test-matrix test-oldest test-cann-ep test-asan test-ubsan test-tsan \
   test-aarch64 test-plugs test-determinism wheels fuzz fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
@@ -95,6 +95,37 @@ $(MATRIX)/%/.ready: build/matrix/.built
 build/matrix/.built: pyproject.toml $(NATIVE) $(PACKAGE)
 	rm -f build/matrix/*.whl
 	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir build/matrix -Cbuild-dir=build/matrix/cmake .
+	touch $@
+
+# onnxruntime with the CANN provider, as its package on PyPI has it, and in the place of CANN links to the host library
+# and to a library of the tests, tests/cann_ep/cpp: an ASCEND_HOME_PATH.
+CANN := $(VENV)-cann
+CANN_HOME := build/cann_ep
+CANN_LIBRARIES := $(CANN_HOME)/lib64
+CANN_STAND_IN := $(wildcard tests/cann_ep/cpp/*)
+CANN_TESTS ?= tests/cann_ep
+CANN_PACKAGES = $(shell $(CANN)/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+
+test-cann-ep: $(CANN)/.ready $(CANN_LIBRARIES)/.built ## sessions with onnxruntime's CANN provider, over a stand-in for CANN (Python 3.11 to 3.13)
+	LD_LIBRARY_PATH=$(CURDIR)/$(CANN_LIBRARIES) $(CANN)/bin/pytest -m cann_ep $(CANN_TESTS)
+
+$(CANN)/.ready: build/matrix/.built
+	$(call make_environment,$(CANN))
+	$(CANN)/bin/python -m pip install --quiet --disable-pip-version-check --group test --group cann
+	$(CANN)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps \
+	  build/matrix/*.whl
+	$(CANN)/bin/python -m pip install --quiet --disable-pip-version-check build/matrix/*.whl
+	touch $@
+
+$(CANN_LIBRARIES)/.built: $(CANN)/.ready $(CANN_STAND_IN)
+	rm -rf $(CANN_HOME) && mkdir -p $(CANN_LIBRARIES)
+	for name in libaclnn_host.so libacl_rt.so libnnopbase.so libopapi_nn.so; do \
+	  ln -s $(CANN_PACKAGES)/poolgrad_lowering/runtime/libaclnn_host.so $(CANN_LIBRARIES)/$$name; done
+	ln -s $(CANN_PACKAGES)/onnxruntime/capi/libonnxruntime.so.1.* $(CANN_LIBRARIES)/libonnxruntime.so.1
+	$(CXX) -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -fvisibility-inlines-hidden \
+	  -Iruntime/src $(filter %.cpp,$(CANN_STAND_IN)) -Wl,--no-undefined -L$(CANN_LIBRARIES) -laclnn_host \
+	  -l:libonnxruntime.so.1 -o $(CANN_LIBRARIES)/libascendcl.so
+	for name in libacl_op_compiler.so libfmk_onnx_parser.so; do ln -s libascendcl.so $(CANN_LIBRARIES)/$$name; done
 	touch $@
 
 # Both libraries under a sanitizer, each kind with an environment and a build of its own. The interpreter that loads
@@ -274,7 +305,7 @@ $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(PACKAGE)
 	touch $@
 
 clean: ## remove environments and builds
-	rm -rf build dist $(VENV) $(VENV)-python* $(WHEEL_TOOLS) $(SANITIZED) $(TRAINING) $(PLUGS) $(MATRIX) $(BENCH) $(DOCS) $(FUZZ)
+	rm -rf build dist $(VENV) $(VENV)-python* $(WHEEL_TOOLS) $(SANITIZED) $(TRAINING) $(CANN) $(PLUGS) $(MATRIX) $(BENCH) $(DOCS) $(FUZZ)
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 namespace poolgrad::host {
@@ -19,6 +20,7 @@ struct Injection {
 struct Injections {
   std::mutex mutex;
   std::vector<Injection> pending;
+  std::set<std::string> declared;  // functions of other libraries
 };
 
 Injections& All() {
@@ -51,11 +53,20 @@ std::string_view TakeUntil(char separator, std::string_view& text) {
 
 }  // namespace
 
-Status InjectFailure(const std::string& function, uint64_t nth, int code) {
-  if (!IsExported(function)) return Fail(ACL_ERROR_INVALID_PARAM, "there is no function \"", function, "\" to fail");
-  if (code == ACL_SUCCESS) return Fail(ACL_ERROR_INVALID_PARAM, "code is 0; a failure needs another");
+void DeclareFunction(const char* function) {
   Injections& injections = All();
   const std::lock_guard lock(injections.mutex);
+  injections.declared.insert(function);
+}
+
+Status InjectFailure(const std::string& function, uint64_t nth, int code) {
+  if (code == ACL_SUCCESS) return Fail(ACL_ERROR_INVALID_PARAM, "code is 0; a failure needs another");
+  const bool exported = IsExported(function);
+  Injections& injections = All();
+  const std::lock_guard lock(injections.mutex);
+  if (!exported && injections.declared.count(function) == 0) {
+    return Fail(ACL_ERROR_INVALID_PARAM, "there is no function \"", function, "\" to fail");
+  }
   injections.pending.push_back({function, nth, code});
   any_injected = true;
   return {};

@@ -10,8 +10,11 @@
 
 namespace poolgrad::host {
 
-// From now on the `nth` call of the exported function, counted from 1, fails with `code`; with 0, every call.
-// ACL_ERROR_INVALID_PARAM if there is no such function or the code is that of success.
+// Lets the functions below take a function of this name, which another library implements on top of this one.
+void DeclareFunction(const char* function);
+
+// From now on the `nth` call of a function, exported or declared, counted from 1, fails with `code`; with 0, every
+// call. ACL_ERROR_INVALID_PARAM if there is no such function or the code is that of success.
 Status InjectFailure(const std::string& function, uint64_t nth, int code);
 
 // The same for each of "function:nth:code,function:nth:code"; ACL_ERROR_INVALID_PARAM if it reads otherwise.

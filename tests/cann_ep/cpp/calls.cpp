@@ -1,0 +1,84 @@
+#include "calls.h"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace stand_in {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// One run of a model, with its inputs and outputs on the host.
+struct Job {
+  std::shared_ptr<const CpuModel> model;
+  std::vector<TensorType> input_types;
+  std::vector<TensorType> output_types;
+  std::vector<Bytes> inputs;
+  std::vector<Bytes> outputs;
+
+  static std::vector<void*> Addresses(std::vector<Bytes>& buffers) {
+    std::vector<void*> addresses;
+    for (Bytes& buffer : buffers) addresses.push_back(buffer.data());
+    return addresses;
+  }
+
+  void Run() { model->Run(input_types, Addresses(inputs), output_types, Addresses(outputs)); }
+};
+
+// A part of a job that a stream does.
+struct Task {
+  std::shared_ptr<Job> job;
+  std::function<void(Job& job, void* memory)> run;
+  std::string message = {};
+};
+
+void Submit(aclrtStream stream, const char* name, void* address, size_t size, bool written, Task task) {
+  const auto run = [](void* context, void* memory, const char** message) -> int32_t {
+    auto& queued = *static_cast<Task*>(context);
+    try {
+      queued.run(*queued.job, memory);
+      return ACL_SUCCESS;
+    } catch (const std::exception& error) {
+      queued.message = error.what();
+      *message = queued.message.c_str();
+      return ACL_ERROR_RT_AICORE_EXCEPTION;
+    }
+  };
+  const auto release = [](void* context) { delete static_cast<Task*>(context); };
+  const int code = aclnnHostLaunch(stream, name, address, size, written, run, release, new Task(std::move(task)));
+  if (code != ACL_SUCCESS) throw std::runtime_error("the stream does not take work: " + std::to_string(code));
+}
+
+// The buffers also of empty tensors have an address.
+Bytes BufferOf(const TensorType& type) { return Bytes(ByteSize(type) + 1); }
+
+}  // namespace
+
+void Launch(aclrtStream stream, std::shared_ptr<const CpuModel> model, std::vector<Operand> inputs,
+            std::vector<Operand> outputs) {
+  const auto job = std::make_shared<Job>();
+  job->model = std::move(model);
+  for (size_t index = 0; index < inputs.size(); ++index) {
+    const auto& [address, type] = inputs[index];
+    const size_t size = ByteSize(type);
+    job->input_types.push_back(type);
+    job->inputs.push_back(BufferOf(type));
+    if (size == 0) continue;
+    Submit(stream, "input", address, size, false,
+           {job, [index, size](Job& of, void* memory) { std::memcpy(of.inputs[index].data(), memory, size); }});
+  }
+  for (const Operand& output : outputs) {
+    job->output_types.push_back(output.type);
+    job->outputs.push_back(BufferOf(output.type));
+  }
+  Submit(stream, "", nullptr, 0, false, {job, [](Job& of, void*) { of.Run(); }});
+  for (size_t index = 0; index < outputs.size(); ++index) {
+    const auto& [address, type] = outputs[index];
+    const size_t size = ByteSize(type);
+    if (size == 0) continue;
+    Submit(stream, "output", address, size, true,
+           {job, [index, size](Job& of, void* memory) { std::memcpy(memory, of.outputs[index].data(), size); }});
+  }
+}
+
+}  // namespace stand_in

@@ -1,0 +1,175 @@
+#include "cpu_model.h"
+
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <stdexcept>
+
+#include "ort_api.h"
+
+namespace stand_in {
+namespace {
+
+constexpr int kErrorsOnly = 3;
+constexpr int kNoOptimization = 0;
+
+const OrtRunApi& Api() {
+  static const auto* const api =
+      reinterpret_cast<const OrtRunApi*>(OrtGetApiBase()->GetApi(poolgrad::ort::kApiVersion));
+  return *api;
+}
+
+void Check(OrtStatus* status) {
+  if (status == nullptr) return;
+  const std::string message = Api().GetErrorMessage(status);
+  Api().ReleaseStatus(status);
+  throw std::runtime_error(message);
+}
+
+// What the member `create` of the API makes of the arguments.
+template <typename T, typename... Parameters, typename... Arguments>
+T* Make(OrtStatus* (*create)(Parameters...), const Arguments&... arguments) {
+  T* made = nullptr;
+  Check(create(arguments..., &made));
+  return made;
+}
+
+const OrtEnv* Env() {
+  static const OrtEnv* const env = Make<OrtEnv>(Api().CreateEnv, kErrorsOnly, "stand_in");
+  return env;
+}
+
+const OrtMemoryInfo* HostMemory() {
+  static const OrtMemoryInfo* const info = Make<OrtMemoryInfo>(Api().CreateCpuMemoryInfo, 0, 0);
+  return info;
+}
+
+OrtSession* Session(void* session) { return static_cast<OrtSession*>(session); }
+
+template <typename GetCount, typename GetName>
+std::vector<std::string> Names(const OrtSession* session, GetCount get_count, GetName get_name) {
+  auto* allocator = Make<OrtDefaultAllocator>(Api().GetAllocatorWithDefaultOptions);
+  size_t count = 0;
+  Check(get_count(session, &count));
+  std::vector<std::string> names;
+  for (size_t index = 0; index < count; ++index) {
+    auto* name = Make<char>(get_name, session, index, allocator);
+    names.emplace_back(name);
+    Check(Api().AllocatorFree(allocator, name));
+  }
+  return names;
+}
+
+std::vector<const char*> Pointers(const std::vector<std::string>& names) {
+  std::vector<const char*> pointers;
+  for (const std::string& name : names) pointers.push_back(name.c_str());
+  return pointers;
+}
+
+TensorType TypeOf(const OrtValue* value) {
+  auto* info = Make<OrtTensorTypeAndShapeInfo>(Api().GetTensorTypeAndShape, value);
+  TensorType type;
+  size_t rank = 0;
+  Check(Api().GetTensorElementType(info, &type.element_type));
+  Check(Api().GetDimensionsCount(info, &rank));
+  type.dims.resize(rank);
+  Check(Api().GetDimensions(info, type.dims.data(), rank));
+  Api().ReleaseTensorTypeAndShapeInfo(info);
+  return type;
+}
+
+}  // namespace
+
+size_t ElementSize(int element_type) {
+  // ONNX's TensorProto.DataType, from UNDEFINED to BFLOAT16; 0 for strings, which no device has.
+  constexpr size_t kSizes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 8, 16, 2};
+  return kSizes[element_type];
+}
+
+size_t ByteSize(const TensorType& type) {
+  return std::accumulate(type.dims.begin(), type.dims.end(), ElementSize(type.element_type), std::multiplies<>());
+}
+
+class CpuModel::Values {
+ public:
+  Values() = default;
+  Values(Values&& other) noexcept : values_(std::move(other.values_)) {}
+  ~Values() {
+    for (OrtValue* value : values_) {
+      if (value != nullptr) Api().ReleaseValue(value);
+    }
+  }
+
+  void Resize(size_t count) { values_.resize(count); }
+  void Add(OrtValue* value) { values_.push_back(value); }
+  OrtValue** data() { return values_.data(); }
+  auto begin() const { return values_.begin(); }
+  auto end() const { return values_.end(); }
+  OrtValue* operator[](size_t index) const { return values_[index]; }
+
+ private:
+  std::vector<OrtValue*> values_;
+};
+
+CpuModel::CpuModel(std::string_view onnx) {
+  auto* options = Make<OrtOptions>(Api().CreateSessionOptions);
+  const std::unique_ptr<OrtOptions, void (*)(OrtOptions*)> owned(options, Api().ReleaseSessionOptions);
+  Check(Api().SetSessionLogSeverityLevel(options, kErrorsOnly + 1));
+  Check(Api().SetSessionGraphOptimizationLevel(options, kNoOptimization));
+  Check(Api().SetIntraOpNumThreads(options, 1));
+  session_ = Make<OrtSession>(Api().CreateSessionFromArray, Env(), onnx.data(), onnx.size(), options);
+  input_names_ = Names(Session(session_), Api().SessionGetInputCount, Api().SessionGetInputName);
+  output_names_ = Names(Session(session_), Api().SessionGetOutputCount, Api().SessionGetOutputName);
+}
+
+CpuModel::~CpuModel() {
+  if (session_ != nullptr) Api().ReleaseSession(Session(session_));
+}
+
+int CpuModel::input_element_type(size_t index) const {
+  auto* type = Make<OrtTypeInfo>(Api().SessionGetInputTypeInfo, Session(session_), index);
+  const std::unique_ptr<OrtTypeInfo, void (*)(OrtTypeInfo*)> owned(type, Api().ReleaseTypeInfo);
+  const auto* tensor = Make<const OrtTensorTypeAndShapeInfo>(Api().CastTypeInfoToTensorInfo, type);
+  int element_type = 0;
+  Check(Api().GetTensorElementType(tensor, &element_type));
+  return element_type;
+}
+
+std::vector<TensorType> CpuModel::OutputTypes(const std::vector<TensorType>& inputs) const {
+  std::vector<std::vector<std::byte>> zeros;
+  std::vector<void*> data;
+  for (const TensorType& input : inputs) data.push_back(zeros.emplace_back(ByteSize(input) + 1).data());
+  std::vector<TensorType> types;
+  for (const OrtValue* value : RunOn(inputs, data)) types.push_back(TypeOf(value));
+  return types;
+}
+
+void CpuModel::Run(const std::vector<TensorType>& input_types, const std::vector<void*>& inputs,
+                   const std::vector<TensorType>& output_types, const std::vector<void*>& outputs) const {
+  const Values results = RunOn(input_types, inputs);
+  for (size_t index = 0; index < outputs.size(); ++index) {
+    const TensorType type = TypeOf(results[index]);
+    if (type.element_type != output_types[index].element_type || type.dims != output_types[index].dims) {
+      throw std::runtime_error("output " + output_names_[index] + " has another type than was announced");
+    }
+    void* result = nullptr;
+    Check(Api().GetTensorMutableData(results[index], &result));
+    std::memcpy(outputs[index], result, ByteSize(type));
+  }
+}
+
+CpuModel::Values CpuModel::RunOn(const std::vector<TensorType>& types, const std::vector<void*>& data) const {
+  Values inputs;
+  for (size_t index = 0; index < types.size(); ++index) {
+    const TensorType& type = types[index];
+    inputs.Add(Make<OrtValue>(Api().CreateTensorWithDataAsOrtValue, HostMemory(), data[index], ByteSize(type),
+                              type.dims.data(), type.dims.size(), type.element_type));
+  }
+  Values outputs;
+  outputs.Resize(output_count());
+  Check(Api().Run(Session(session_), nullptr, Pointers(input_names_).data(), inputs.data(), types.size(),
+                  Pointers(output_names_).data(), output_count(), outputs.data()));
+  return outputs;
+}
+
+}  // namespace stand_in

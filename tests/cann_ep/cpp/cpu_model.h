@@ -1,0 +1,54 @@
+// Models on the CPU provider of onnxruntime: the library of the wheel, libonnxruntime.so, by its C ABI.
+#ifndef TESTS_CANN_EP_CPU_MODEL_H_
+#define TESTS_CANN_EP_CPU_MODEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stand_in {
+
+// Element types are those of ONNX.
+struct TensorType {
+  int element_type;
+  std::vector<int64_t> dims;
+};
+
+size_t ElementSize(int element_type);
+size_t ByteSize(const TensorType& type);
+
+class CpuModel {
+ public:
+  // Throws std::runtime_error, as all members do, with onnxruntime's message.
+  explicit CpuModel(std::string_view onnx);
+  ~CpuModel();
+  CpuModel(const CpuModel&) = delete;
+  CpuModel& operator=(const CpuModel&) = delete;
+
+  size_t input_count() const { return input_names_.size(); }
+  size_t output_count() const { return output_names_.size(); }
+  const std::string& input_name(size_t index) const { return input_names_[index]; }
+  int input_element_type(size_t index) const;
+
+  // The outputs' types for inputs of these types, found by a run on zeros.
+  std::vector<TensorType> OutputTypes(const std::vector<TensorType>& inputs) const;
+
+  // Fills the outputs. Throws if they have other types than given.
+  void Run(const std::vector<TensorType>& input_types, const std::vector<void*>& inputs,
+           const std::vector<TensorType>& output_types, const std::vector<void*>& outputs) const;
+
+ private:
+  class Values;
+  Values RunOn(const std::vector<TensorType>& types, const std::vector<void*>& data) const;
+
+  void* session_ = nullptr;
+  std::vector<std::string> input_names_;
+  std::vector<std::string> output_names_;
+};
+
+}  // namespace stand_in
+
+#endif  // TESTS_CANN_EP_CPU_MODEL_H_

@@ -1,0 +1,82 @@
+// The part of onnxruntime's C ABI that runs a model; slots are those of the official header, see abi/ort.h.
+#ifndef TESTS_CANN_EP_ORT_API_H_
+#define TESTS_CANN_EP_ORT_API_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "abi/ort.h"
+
+namespace stand_in {
+
+using poolgrad::ort::Gap;
+using poolgrad::ort::OrtMemoryInfo;
+using poolgrad::ort::OrtStatus;
+using poolgrad::ort::OrtTensorTypeAndShapeInfo;
+using poolgrad::ort::OrtTypeInfo;
+using poolgrad::ort::OrtValue;
+struct OrtEnv;
+struct OrtSession;
+struct OrtOptions;
+struct OrtDefaultAllocator;
+
+struct OrtRunApi {
+  Gap<0, 2> gap_0;
+  const char* (*GetErrorMessage)(const OrtStatus* status);
+  OrtStatus* (*CreateEnv)(int log_level, const char* name, OrtEnv** out);
+  Gap<4, 8> gap_4;
+  OrtStatus* (*CreateSessionFromArray)(const OrtEnv* env, const void* model, size_t size, const OrtOptions* options,
+                                       OrtSession** out);
+  OrtStatus* (*Run)(OrtSession* session, const void* run_options, const char* const* input_names,
+                    const OrtValue* const* inputs, size_t input_count, const char* const* output_names,
+                    size_t output_count, OrtValue** outputs);
+  OrtStatus* (*CreateSessionOptions)(OrtOptions** out);
+  Gap<11, 22> gap_11;
+  OrtStatus* (*SetSessionLogSeverityLevel)(OrtOptions* options, int level);
+  OrtStatus* (*SetSessionGraphOptimizationLevel)(OrtOptions* options, int level);
+  OrtStatus* (*SetIntraOpNumThreads)(OrtOptions* options, int count);
+  Gap<25, 30> gap_25;
+  OrtStatus* (*SessionGetInputCount)(const OrtSession* session, size_t* out);
+  OrtStatus* (*SessionGetOutputCount)(const OrtSession* session, size_t* out);
+  Gap<32, 33> gap_32;
+  OrtStatus* (*SessionGetInputTypeInfo)(const OrtSession* session, size_t index, OrtTypeInfo** out);
+  Gap<34, 36> gap_34;
+  OrtStatus* (*SessionGetInputName)(const OrtSession* session, size_t index, OrtDefaultAllocator* allocator,
+                                    char** out);
+  OrtStatus* (*SessionGetOutputName)(const OrtSession* session, size_t index, OrtDefaultAllocator* allocator,
+                                     char** out);
+  Gap<38, 49> gap_38;
+  OrtStatus* (*CreateTensorWithDataAsOrtValue)(const OrtMemoryInfo* info, void* data, size_t size, const int64_t* dims,
+                                               size_t rank, int element_type, OrtValue** out);
+  Gap<50, 51> gap_50;
+  OrtStatus* (*GetTensorMutableData)(OrtValue* value, void** out);
+  Gap<52, 55> gap_52;
+  OrtStatus* (*CastTypeInfoToTensorInfo)(const OrtTypeInfo* type_info, const OrtTensorTypeAndShapeInfo** out);
+  Gap<56, 60> gap_56;
+  OrtStatus* (*GetTensorElementType)(const OrtTensorTypeAndShapeInfo* info, int* out);
+  OrtStatus* (*GetDimensionsCount)(const OrtTensorTypeAndShapeInfo* info, size_t* out);
+  OrtStatus* (*GetDimensions)(const OrtTensorTypeAndShapeInfo* info, int64_t* dims, size_t count);
+  Gap<63, 65> gap_63;
+  OrtStatus* (*GetTensorTypeAndShape)(const OrtValue* value, OrtTensorTypeAndShapeInfo** out);
+  Gap<66, 69> gap_66;
+  OrtStatus* (*CreateCpuMemoryInfo)(int allocator_type, int memory_type, OrtMemoryInfo** out);
+  Gap<70, 76> gap_70;
+  OrtStatus* (*AllocatorFree)(OrtDefaultAllocator* allocator, void* memory);
+  Gap<77, 78> gap_77;
+  OrtStatus* (*GetAllocatorWithDefaultOptions)(OrtDefaultAllocator** out);
+  Gap<79, 93> gap_79;
+  void (*ReleaseStatus)(OrtStatus* status);
+  Gap<94, 95> gap_94;
+  void (*ReleaseSession)(OrtSession* session);
+  void (*ReleaseValue)(OrtValue* value);
+  Gap<97, 98> gap_97;
+  void (*ReleaseTypeInfo)(OrtTypeInfo* info);
+  void (*ReleaseTensorTypeAndShapeInfo)(OrtTensorTypeAndShapeInfo* info);
+  void (*ReleaseSessionOptions)(OrtOptions* options);
+};
+
+}  // namespace stand_in
+
+extern "C" const poolgrad::ort::OrtApiBase* OrtGetApiBase();
+
+#endif  // TESTS_CANN_EP_ORT_API_H_

@@ -1,0 +1,9 @@
+// What the CANN provider calls of the runtime and the host library lacks.
+
+#include "cann.h"
+#include "cpu_model.h"
+#include "element_types.h"
+
+aclError aclrtCreateEvent(aclrtEvent* event) { return aclrtCreateEventWithFlag(event, ACL_EVENT_SYNC); }
+
+size_t aclDataTypeSize(aclDataType type) { return stand_in::ElementSize(stand_in::OnnxType(type)); }
