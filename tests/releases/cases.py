@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import onnx
 from lowering_checks import all_nodes
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, shape_inference
+from oracles import run_reference
 
 Array = npt.NDArray[Any]
 FIRST_ADDING_SCATTER = 16
@@ -56,8 +57,8 @@ def unknown_operators(model: ModelProto) -> set[str]:
 def with_standard_gradients(model: ModelProto) -> ModelProto | None:
     """The model with an adding scatter over all elements instead of each MaxPoolGrad.
 
-    None where a gradient's pool is not in the main graph, or where the opset is too old for such a scatter and the other
-    operators might mean something else in a newer one.
+    None where a gradient's pool is not in the main graph, or where the opset is too old for such a scatter and other
+    operators may mean something else in a newer one.
     """
     copy = ModelProto()
     copy.CopyFrom(model)
@@ -136,20 +137,27 @@ def known_values(model: ModelProto) -> list[ValueInfoProto]:
     return [*stored, *graph.value_info, *graph.input, *graph.output]
 
 
-def drawn_feeds(model: ModelProto, seed: int = 0, symbol: int = 2) -> dict[str, Array]:
-    """Values for every input: halves, so that windows tie and sums are exact; small numbers for integers.
+def site_feeds(site: ModelProto, names: Mapping[str, str]) -> dict[str, Array]:
+    """Values for X and dY of a site, whatever sizes its model leaves open."""
+    x = drawn_feeds(site, symbol=12)[names["X"]]
+    pool = helper.make_graph(site.graph.node[:1], "pool", site.graph.input[:1], site.graph.output[:1])
+    model = helper.make_model(pool, opset_imports=site.opset_import, ir_version=site.ir_version)
+    [y] = run_reference(model, {names["X"]: x}).values()
+    return {names["X"]: x, names["dY"]: halves(y.shape).astype(y.dtype)}
 
-    Each symbol of a shape stands for `symbol`.
-    """
-    random = np.random.default_rng(seed)
+
+def drawn_feeds(model: ModelProto, symbol: int = 2) -> dict[str, Array]:
+    """Values for every input: halves where they are floats, else zeros. Each symbol of a shape stands for `symbol`."""
     stored = {held.name for held in model.graph.initializer}
     feeds = {}
     for value in model.graph.input:
-        if value.name in stored:
-            continue
         tensor = value.type.tensor_type
         dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
         shape = [dim.dim_value if dim.HasField("dim_value") else symbol for dim in tensor.shape.dim]
-        drawn = random.integers(-4, 5, shape) / 2 * random.choice([-1.0, 1.0], shape)
-        feeds[value.name] = np.asarray(drawn if dtype.kind == "f" else np.zeros(shape)).astype(dtype)
-    return feeds
+        feeds[value.name] = (halves(shape) if dtype.kind == "f" else np.zeros(shape)).astype(dtype)
+    return {name: array for name, array in feeds.items() if name not in stored}
+
+
+def halves(shape: Sequence[int]) -> Array:
+    """Halves from -2 to 2, the same for the same shape: windows tie, and sums are exact."""
+    return np.asarray(np.random.default_rng(list(shape)).integers(-4, 5, shape) / 2)

@@ -1,7 +1,7 @@
 """Writes the folder of cases that `runner` runs: models, lowered models, feeds.
 
-Usage: python -m releases.prepare FOLDER [--corpus FOLDER]. Files are named by their content, so that a model to which
-several variants are lowered is there, and run, once. `cases.json` has a row for each case of which something is lowered.
+Usage: python -m releases.prepare FOLDER [--corpus FOLDER]. Files are named by their content: a model that several
+variants are lowered to is there, and run, once. `cases.json` has a row for each case of which something is lowered.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from typing import Any
 import catalogue
 import numpy as np
 import onnx
-import onnxruntime
 from catalogue import Entry
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.errors import InvalidModelError
-from releases.cases import Array, Case, drawn_feeds, gradient_sites, standard, unknown_operators
+from releases.cases import Array, Case, drawn_feeds, gradient_sites, site_feeds, standard, unknown_operators
 from releases.sweep import OPSETS, sweep
 from releases.texts import block, pooled_value
 
@@ -113,13 +112,15 @@ def from_file(
         return [whole]
     found = []
     for number, (site, names) in enumerate(gradient_sites(model)):
-        known = {names[role]: array for role, array in sites[number].items()} if sites else drawn_feeds(site)
+        known = {names[role]: array for role, array in sites[number].items()} if sites else site_feeds(site, names)
         found.append(Case(f"{name}, site {number}", site, known, original=standard(site)))
     return found or [whole]
 
 
 def loads(model: ModelProto) -> bool:
     """Whether the newest onnxruntime, that of this environment, has all operators of a model."""
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -1,7 +1,7 @@
 """Runs a folder of prepared cases under one release of onnxruntime, on its CPU provider, at every optimisation level.
 
-Usage: python runner.py FOLDER ROWS [--workers N]. It needs nothing but onnxruntime and numpy. ROWS becomes a file of one
-JSON object per line and per case, level and model: the outcome and a message. Models run in worker processes; where
+Usage: python runner.py FOLDER ROWS [--workers N]. It needs nothing but onnxruntime and numpy. ROWS becomes a file of
+one JSON object per line and per case, level and model: the outcome and a message. Models run in worker processes; where
 one dies or hangs, that is the model's outcome, and the next model runs in a new worker.
 """
 
@@ -19,6 +19,7 @@ from typing import IO, Any
 
 import numpy as np
 
+Arrays = dict[str, Any]
 LEVELS = ("disabled", "basic", "extended", "default")
 ORIGINAL = "original"
 SECONDS = 120
@@ -150,48 +151,48 @@ def work(folder: Path) -> None:
 
 def run_models(folder: Path, case: dict[str, Any], level: str, models: list[str], answers: IO[str]) -> None:
     """Run the original and then the models; answer each as soon as it has run."""
-
-    def answer(outcome: str, message: str = "") -> None:
-        answers.write(json.dumps([outcome, message]) + "\n")
+    feeds = arrays(folder / case["feeds"])
+    expected, answer = run_original(folder, case, feeds, level)
+    for model in models:
+        if model != ORIGINAL:
+            answer = run_lowered(folder / model, feeds, level, expected) if expected else ("skipped", "")
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
-    feeds = arrays(folder / case["feeds"])
+
+def run_original(folder: Path, case: dict[str, Any], feeds: Arrays, level: str) -> tuple[Arrays, tuple[str, str]]:
+    """The expected results, which are none unless the original runs, and what became of it."""
+    recorded = arrays(folder / case["recorded"]) if case["recorded"] else {}
+    if not case["original"]:
+        return recorded, ("runs", "")
     try:
-        expected = run(folder / case["original"], feeds, level) if case["original"] else []
-        outcome, message = "runs", ""
+        first, second = run(folder / case["original"], feeds, level)
     except Exception as error:
-        outcome, message = "fails", f"{type(error).__name__}: {error}"
-    else:
-        if expected and (message := difference(expected[1], expected[0])):
-            outcome = "unstable"
-        if case["recorded"]:
-            expected = [arrays(folder / case["recorded"])]
-    if ORIGINAL in models:
-        answer(outcome, message)
-    for model in models:
-        if model == ORIGINAL:
-            continue
-        if outcome != "runs":
-            answer("skipped")
-            continue
-        try:
-            found = run(folder / model, feeds, level)
-        except Exception as error:
-            answer("fails", f"{type(error).__name__}: {error}")
-            continue
-        differences = [text for results in found if (text := difference(results, expected[0]))]
-        answer("differs" if differences else "same", differences[0] if differences else "")
+        return {}, ("fails", f"{type(error).__name__}: {error}")
+    if message := difference(second, first):
+        return {}, ("unstable", message)
+    return recorded or first, ("runs", "")
 
 
-def arrays(path: Path) -> dict[str, Any]:
+def run_lowered(model: Path, feeds: Arrays, level: str, expected: Arrays) -> tuple[str, str]:
+    """What became of a lowered model: `same`, or `differs` or `fails` and a message."""
+    try:
+        found = run(model, feeds, level)
+    except Exception as error:
+        return "fails", f"{type(error).__name__}: {error}"
+    messages = [message for results in found if (message := difference(results, expected))]
+    return ("differs", messages[0]) if messages else ("same", "")
+
+
+def arrays(path: Path) -> Arrays:
     """The arrays of an npz file."""
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 
-def run(model: Path, feeds: dict[str, Any], level: str) -> list[dict[str, Any]]:
+def run(model: Path, feeds: Arrays, level: str) -> list[Arrays]:
     """The outputs by name of two runs of one session. Beside the level, only threads and logging are set."""
-    import onnxruntime  # noqa: PLC0415 -- the parent has no use for it
+    import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
     options = onnxruntime.SessionOptions()
@@ -203,10 +204,10 @@ def run(model: Path, feeds: dict[str, Any], level: str) -> list[dict[str, Any]]:
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     outputs = [value.name for value in session.get_outputs()]
     given = {value.name: feeds[value.name] for value in session.get_inputs()}
-    return [dict(zip(outputs, session.run(outputs, given))) for _ in range(2)]
+    return [dict(zip(outputs, session.run(outputs, given), strict=True)) for _ in range(2)]
 
 
-def difference(found: dict[str, Any], expected: dict[str, Any]) -> str:
+def difference(found: Arrays, expected: Arrays) -> str:
     """What differs, bit for bit, but that one NaN is as good as another; empty where nothing does."""
     if found.keys() != expected.keys():
         return f"outputs {sorted(found)}, expected {sorted(expected)}"
@@ -220,7 +221,7 @@ def difference(found: dict[str, Any], expected: dict[str, Any]) -> str:
         if differs.any():
             first = int(differs.argmax())
             count = f"{int(differs.sum())} of {differs.size} elements differ"
-            return f"{name}: {count}, [{first}] {other.flat[first]!r}, expected {value.flat[first]!r}"
+            return f"{name}: {count}, [{first}] {other.flat[first]}, expected {value.flat[first]}"
     return ""
 
 
