@@ -21,10 +21,11 @@ g (float[{n},3,9,12] a, float[{n},3,5,6] b, float[{n},3,5,6] dz) => (float[{n},3
 CONV = "Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(a, w)"
 POOLED_VALUE = """
 <ir_version: 8, opset_import: ["" : {opset}]>
-g (float[{n},3,9,12] a, float[3,3,3,3] w, float[{n},3,5,6] dy) => (float[{n},3,5,6] y, float[{n},3,9,12] dx) {{
+g (float[{n},3,9,12] a, float[3,3,3,3] w, float[{n},3,5,6] dy) => (float[{n},3,5,6] y, float[{n},3,9,12] da) {{
     x = {first}
     y, i = {pool}(x)
     dx = MaxPoolGrad(dy, i)
+    da = Relu(dx)
 }}"""
 
 
@@ -37,7 +38,7 @@ def block(opset: int) -> list[Case]:
 
 
 def pooled_value(opset: int) -> list[Case]:
-    """The pooled value is a graph output, and nothing but the pool reads what was pooled."""
+    """The pooled value is a graph output, dx is not, and only the pool and its gradient read what was pooled."""
     return [
         from_text(
             f"pooled value of {first.partition('<')[0].partition('(')[0]} opset {opset}, {sizes}",
