@@ -13,6 +13,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
+from poolgrad_lowering.dialect.onnx_window import onnx_window
 
 GRADIENT, POOL = "MaxPool3DGradWithArgmax", "MaxPool3DWithArgmaxV2"
 OPSET = 20
@@ -24,6 +25,7 @@ _WINDOW = {
     "ceil_mode": 0,
     "data_format": "NCDHW",
 }
+_IN_ONNX = onnx_window([1, 1], [1, 1], ([0, 0], [0, 0]), [1, 1], ceil=False)
 
 
 def node_model(op_type: str, count: int, shape: Sequence[int], *, parallel: bool = False) -> onnx.ModelProto:
@@ -46,7 +48,7 @@ def node_model(op_type: str, count: int, shape: Sequence[int], *, parallel: bool
     imports, functions = [helper.make_opsetid("", OPSET)], []
     if nodes[0].domain == DOMAIN:
         imports.append(helper.make_opsetid(DOMAIN, VERSION))
-        functions.append(function_body(op_type, OPSET, TensorProto.FLOAT))
+        functions.append(function_body(op_type, OPSET, [TensorProto.FLOAT]))
     return helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=10)
 
 
@@ -64,7 +66,7 @@ def _node(op_type: str, source: str, made: str) -> NodeProto:
         return helper.make_node(op_type, ["x", source, "argmax"], [made], name=made, domain=DOMAIN, **_WINDOW)
     if op_type == POOL:
         return helper.make_node(
-            op_type, [source], [made, f"{made}_argmax"], name=made, domain=DOMAIN, dtype=3, **_WINDOW
+            op_type, [source], [made, f"{made}_argmax"], name=made, domain=DOMAIN, dtype=3, **_WINDOW, **_IN_ONNX
         )
     if op_type == "MaxPool":
         return helper.make_node(op_type, [source], [made, f"{made}_indices"], name=made, kernel_shape=[1, 1])

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import onnx
 from onnx import FunctionProto, TensorProto
 
 from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dialect import DOMAIN, VERSION, NoFunctionBodyError, function_body
+from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, NoFunctionBodyError, function_body
+from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.packed_model import PackedModel
 from poolgrad_lowering.scopes import Scope
-
-_ONE_BODY_FOR_ALL_TYPES = 15
-"""From this opset on CastLike lets one body serve every element type."""
 
 
 class Bodies:
@@ -27,45 +25,62 @@ class Bodies:
         self._domain_is_used = bool(self._present) or any(
             domain == DOMAIN for scope in index.scopes for domain, _ in scope.by_op
         )
-        self._element_types: dict[str, int] = {}
-        self._made: dict[tuple[str, int], FunctionProto] = {}
+        self._element_types: dict[str, frozenset[int]] = {}
+        self._made: dict[tuple[str, frozenset[int]], FunctionProto] = {}
 
     def require(self, op: str, element_type: int, scope: Scope) -> Refusal | None:
-        """Have the body that a node of a scope would need at hand, or say why that cannot be."""
+        """Make sure that there is a body for a node of a scope, beside those required before, or say why there is none.
+
+        `element_type` is that of the node's x.
+        """
         for place in (scope, self._index.scopes[0]):
             version = place.opsets.get(DOMAIN, VERSION)
             if version != VERSION and self._domain_is_used:
                 return refuse(
                     Code.DIALECT_CONFLICT, "the model imports domain {} in version {}, not {}", DOMAIN, version, VERSION
                 )
+        before = self._element_types.get(op, frozenset())
+        both = before | {element_type}
         try:
-            body = self._body(op, element_type)
+            alone = self._body(op, frozenset({element_type}))
         except NoFunctionBodyError as error:
             return refuse(Code.OPSET, "{}", error)
-        if op in self._present and self._present[op] != body:
-            return refuse(Code.DIALECT_CONFLICT, "the model has a function {}.{} of its own", DOMAIN, op)
-        first = self._element_types.setdefault(op, element_type)
-        if self._index.opset < _ONE_BODY_FOR_ALL_TYPES and first != element_type:
+        if op in self._present:
+            if self._present[op] not in (alone, self._body_of_all_types(op)):
+                return refuse(Code.DIALECT_CONFLICT, "the model has a function {}.{} of its own", DOMAIN, op)
+            return None
+        try:
+            self._body(op, both)
+        except NoFunctionBodyError:
             return refuse(
                 Code.FUNCTION_DTYPE,
                 "the body of {} at opset {} is made for {}, which an earlier gradient has",
                 op,
                 self._index.opset,
-                TensorProto.DataType.Name(first).lower(),
+                " and ".join(TensorProto.DataType.Name(other).lower() for other in sorted(before)),
             )
+        self._element_types[op] = both
         return None
 
-    def missing(self, ops: Collection[str]) -> list[FunctionProto]:
-        """The bodies of the required operators among `ops` that the model does not bring itself."""
-        missing = [op for op in self._element_types if op in ops and op not in self._present]
-        return [self._body(op, self._element_types[op]) for op in missing]
+    def missing(self, element_types: Mapping[str, Collection[int]]) -> list[FunctionProto]:
+        """The bodies that the model does not bring itself, for operators and the element types of their nodes.
 
-    def _body(self, op: str, element_type: int) -> FunctionProto:
+        Each operator was required with each of its types.
+        """
+        return [self._body(op, frozenset(types)) for op, types in element_types.items() if op not in self._present]
+
+    def _body(self, op: str, element_types: frozenset[int]) -> FunctionProto:
         """The body for this model, made once. Raises `NoFunctionBodyError`."""
-        key = op, element_type
+        key = op, element_types
         if key not in self._made:
-            self._made[key] = function_body(op, self._index.opset, element_type)
+            self._made[key] = function_body(op, self._index.opset, element_types)
         return self._made[key]
+
+    def _body_of_all_types(self, op: str) -> FunctionProto | None:
+        try:
+            return self._body(op, frozenset(TYPES[VALUE]))
+        except NoFunctionBodyError:
+            return None
 
 
 def import_dialect(scope: onnx.ModelProto | PackedModel | FunctionProto) -> None:

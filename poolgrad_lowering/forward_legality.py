@@ -5,9 +5,10 @@ Unlike the gradient, the pool has to look at exactly its own windows: nothing is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from poolgrad_lowering.codes import Code, Refusal, refuse
+from poolgrad_lowering.dialect.onnx_window import onnx_window
 from poolgrad_lowering.dims import Dim, Shown
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.legality import INT32_CODE, Plan, checked, dividing_windows, window_attributes
@@ -26,7 +27,9 @@ def plan_forward(gradient: PoolGradient, target: Target) -> Plan | Refusal:
 def _plan_adaptive(gradient: PoolGradient, target: Target) -> Plan | Refusal:
     windows = dividing_windows(gradient)
     if windows is not None:
-        return _plan_of(windows, [1] * len(windows), ceil=False, target=target)
+        ones, zeros = [1] * len(windows), [0] * len(windows)
+        sizes = [window.kernel for window in windows]
+        return _plan_of(windows, ones, onnx_window(sizes, sizes, (zeros, zeros), ones, ceil=False), target)
     pooled = gradient.pooled_shape[2:]
     counts = [dim.static for dim in pooled if dim.static]
     if len(counts) != len(pooled):
@@ -43,8 +46,11 @@ def _plan_windows(gradient: PoolGradient, pool: PoolAttributes, target: Target) 
     for ceil in (pool.ceil, not pool.ceil):
         pairs = zip(axes, sizes, strict=True)
         if all(_represented(axis, *size, ceil=ceil, onnx_ceil=pool.ceil) for axis, size in pairs):
-            windows = [AclnnWindow(axis.kernel, axis.stride, axis.begin) for axis in axes if axis is not None]
-            return _plan_of(windows, dilations, ceil=ceil, target=target)
+            found = [axis for axis in axes if axis is not None]
+            windows = [AclnnWindow(axis.kernel, axis.stride, axis.begin) for axis in found]
+            pads = [axis.begin for axis in found], [axis.end for axis in found]
+            in_onnx = onnx_window(pool.kernel, pool.strides, pads, dilations, ceil=pool.ceil)
+            return _plan_of(windows, dilations, in_onnx, target, ceil=ceil)
     return refuse(
         Code.FORWARD_WINDOWS,
         "over {} no padding of at most half the kernel, alike at both ends, gives the windows of pads {}",
@@ -66,7 +72,14 @@ def _represented(axis: AxisWindow | None, extent: Dim, count: Dim, *, ceil: bool
     return reach.output_size(extent.static, ceil=ceil) == count.static
 
 
-def _plan_of(windows: Sequence[AclnnWindow], dilations: Sequence[int], *, ceil: bool, target: Target) -> Plan:
+def _plan_of(
+    windows: Sequence[AclnnWindow],
+    dilations: Sequence[int],
+    in_onnx: Mapping[str, int | str | list[int]],
+    target: Target,
+    *,
+    ceil: bool = False,
+) -> Plan:
     flat = target.has_2d and len(windows) == 2
     attributes = window_attributes(windows, ceil=ceil, flat=flat, dilations=dilations)
-    return Plan(MAX_POOL_2D if flat else MAX_POOL_3D, attributes | {"dtype": INT32_CODE})
+    return Plan(MAX_POOL_2D if flat else MAX_POOL_3D, {**attributes, "dtype": INT32_CODE, **in_onnx})

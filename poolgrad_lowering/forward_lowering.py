@@ -27,13 +27,14 @@ from poolgrad_lowering.targets import Target
 
 @dataclass(frozen=True)
 class ForwardSite:
-    """A pool that moves: the node, its plan, the value it reads, the values it makes (`argmax` is new)."""
+    """A pool that moves: the node, its plan, the value it reads, the values it makes (`argmax` is new), x's type."""
 
     pool: Node
     plan: Plan
     x: Value
     y: Value
     argmax: Value
+    element_type: int
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def _read_after(sites: Sequence[Site], moving: Mapping[Use, _Pool]) -> Iterable[
 
 def _forward_site(pool: _Pool, plan: Plan, taken: set[str]) -> ForwardSite:
     argmax = Value(pool.node.scope, new_name(f"{pool.y.name}/argmax", taken))
-    return ForwardSite(pool.node, plan, pool.gradient.x, pool.y, argmax)
+    return ForwardSite(pool.node, plan, pool.gradient.x, pool.y, argmax, pool.gradient.element_type)
 
 
 def _with_forward(site: Site, verdicts: Mapping[Use, Plan | Refusal], moved: Mapping[Use, ForwardSite]) -> Site:

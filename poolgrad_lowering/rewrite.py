@@ -34,11 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What takes the place of one node: new nodes in their order, and the region that dies with it."""
+    """What takes the place of one node: new nodes in their order, and the region that dies with it.
+
+    One of the nodes is the dialect's; the x that it reads is of `element_type`.
+    """
 
     root: Node
     nodes: list[NodeProto]
     region: Region
+    element_type: int
 
 
 def replacements(
@@ -48,18 +52,21 @@ def replacements(
 
     `taken` are all names of the model; the new ones are added.
     """
-    written = [(_maker(site.gradient.dx), emit(facts, site.gradient, site.plan, site.pattern, taken)) for site in sites]
-    written += [(forward.pool, [emit_forward(forward, taken)]) for forward in forwards]
+    written = [
+        (_maker(site.gradient.dx), emit(facts, site.gradient, site.plan, site.pattern, taken), site.gradient.element_type)
+        for site in sites
+    ]
+    written += [(forward.pool, [emit_forward(forward, taken)], forward.element_type) for forward in forwards]
     read = [value for site in sites for value in site.gradient.operands]
     # A pool that moves goes as the root of its own region, not in a gradient's because nobody else reads it.
     readers = Readers([*read, *[value for forward in forwards for value in (forward.x, forward.y)]])
-    return [_replacement(root, nodes, readers) for root, nodes in written]
+    return [_replacement(root, nodes, element_type, readers) for root, nodes, element_type in written]
 
 
-def _replacement(root: Node, nodes: list[NodeProto], readers: Readers) -> Replacement:
+def _replacement(root: Node, nodes: list[NodeProto], element_type: int, readers: Readers) -> Replacement:
     region = dying_region(root, readers)
     record_replaced(nodes, [node.label for node in region.nodes])
-    return Replacement(root, nodes, region)
+    return Replacement(root, nodes, region, element_type)
 
 
 def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies) -> int:
@@ -71,7 +78,10 @@ def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies) 
     for one in replaced:
         edits[one.root.scope].inserted[one.root.position] = one.nodes
         _collect(one.region, edits)
-    _apply(index, edits, bodies)
+    _apply(edits)
+    if replaced:
+        import_dialect(index.model)
+        index.model.functions.extend(bodies.missing(_element_types(replaced)))
     return sum(edit.growth for edit in edits.values())
 
 
@@ -107,7 +117,17 @@ def _collect(region: Region, edits: defaultdict[Scope, _Edit]) -> None:
         edits[value.scope].initializers.add(value.name)
 
 
-def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None:
+def _element_types(replaced: Sequence[Replacement]) -> dict[str, set[int]]:
+    """The operators of the dialect that are written, with the element types of their nodes."""
+    types: defaultdict[str, set[int]] = defaultdict(set)
+    for one in replaced:
+        for node in one.nodes:
+            if node.domain == DOMAIN:
+                types[node.op_type].add(one.element_type)
+    return types
+
+
+def _apply(edits: dict[Scope, _Edit]) -> None:
     for scope, edit in sorted(edits.items(), key=lambda one: -one[0].depth):  # before positions around it move
         proto = scope.proto
         kept = {name for node in edit.written for name in node.output}
@@ -119,10 +139,6 @@ def _apply(index: ModelIndex, edits: dict[Scope, _Edit], bodies: Bodies) -> None
             import_dialect(scope.root.proto)
         if scope.parent is not None:
             scope.parent.put_back(scope.holder)
-    if edits:
-        import_dialect(index.model)
-        written = {node.op_type for edit in edits.values() for node in edit.written if node.domain == DOMAIN}
-        index.model.functions.extend(bodies.missing(written))
 
 
 def _edit_nodes(nodes: _Entries, edit: _Edit) -> None:

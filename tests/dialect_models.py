@@ -95,7 +95,7 @@ def with_body(graph: onnx.GraphProto, op: str, opset: int, element_type: int = T
     return helper.make_model(
         graph,
         opset_imports=[default, helper.make_opsetid(DOMAIN, VERSION)],
-        functions=[function_body(op, opset, element_type)],
+        functions=[function_body(op, opset, [element_type])],
         ir_version=helper.find_min_ir_version_for([default]),
     )
 

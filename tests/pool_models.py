@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 from oracles import adaptive_windows, ascend_pool, pool_windows
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
+from poolgrad_lowering.dialect.onnx_window import onnx_window
 
 Array = npt.NDArray[Any]
 
@@ -49,6 +50,9 @@ class PoolCase:
             "ceil_mode": int(self.ceil_mode),
             "data_format": "NCHW" if self.op == POOL_2D else "NCDHW",
             "dtype": number,
+            **onnx_window(
+                self.ksize, self.strides, (self.pads, self.pads), self.dilation, ceil=self.ceil_mode
+            ),
         }
 
     def expected(self, x: Array) -> tuple[Array, npt.NDArray[np.int64]]:
@@ -126,7 +130,7 @@ def pool_model(
     return helper.make_model(
         graph,
         opset_imports=[default, helper.make_opsetid(DOMAIN, VERSION)],
-        functions=[function_body(op, opset, element_type, index_type)],
+        functions=[function_body(op, opset, [element_type], index_type)],
         ir_version=max(8, helper.find_min_ir_version_for([default])),
     )
 

@@ -217,12 +217,15 @@ SABOTAGES = {
         "pools", in_body("MaxPool3DWithArgmaxV2", "MaxPool", without_attribute("strides")), "differ|run|shape", "view_8"
     ),
     "a pool's ksize": Sabotage(
-        "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", ksize=[1, 1, 1], pads=[0, 0, 0]), ELEMENTS, "scatter_add"
+        "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", ksize=[1, 1, 1], pads=[0, 0, 0]), "two windows", "scatter_add"
+    ),
+    "a pool's kernel in ONNX's words": Sabotage(
+        "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", onnx_dilations=[2, 2]), "differ|run|shape", "scatter_add"
     ),
     "a pool's dilation": Sabotage(
         "pools",
         attributes("getitem_4/MaxPool3DWithArgmaxV2", dilation=[1, 2, 2], pads=[0, 2, 2]),
-        "differ|run",
+        "two windows",
         "scatter_add",
     ),
     "a gradient reshaped to another shape": Sabotage("gradients", stretched_gradient, "shape|run", "scatter_add_1"),

@@ -1,58 +1,77 @@
-"""The body of an adaptive max pool in ONNX text: every window laid out side by side, then an ArgMax over each.
+"""The body of an adaptive max pool in ONNX text: the elements of every window side by side, then an ArgMax over each.
 
-Windows of one axis differ in length where sizes do not divide: shorter ones repeat their last element, which does not
-change the first maximum. NaN is as on Ascend and in PyTorch: it outranks everything, and the last NaN of a window is
-the one.
+Of an axis of size I pooled to size O, window o reaches from ⌊o·I/O⌋ to ⌈(o+1)·I/O⌉. Windows of one axis differ in
+length where sizes do not divide: shorter ones repeat their last element, which does not change the first maximum. NaN
+is as on Ascend and in PyTorch: it outranks everything, and the last NaN of a window is the one.
 """
 
 from __future__ import annotations
 
-from poolgrad_lowering.dialect.volume import POOLED_SHAPE, TO_VOLUME
+#: The first opset with `Constant` of a list, which makes an attribute of a node a tensor of its body, and Min of int64.
+OLDEST_ADAPTIVE_OPSET = 12
 
-#: Of one axis: `table`, the position in x of each element of each window, and its gather. An axis becomes two.
-_TABLE = """
-    number_{a} = Constant<value = int64 {{{a}}}>()
-    size_{a} = Gather(plane, number_{a})
-    count_{a} = Gather(pooled_sizes, number_{a})
-    window_{a} = Range(zero, count_{a}, one)
-    window_size_{a} = Mul(window_{a}, size_{a})
-    start_{a} = Div(window_size_{a}, count_{a})
-    next_size_{a} = Add(window_size_{a}, size_{a})
-    rounded_{a} = Add(next_size_{a}, count_{a})
-    reach_{a} = Sub(rounded_{a}, one)
-    stop_{a} = Div(reach_{a}, count_{a})
-    length_{a} = Sub(stop_{a}, start_{a})
-    longest_{a} = ReduceMax<keepdims = 0>(length_{a})
-    tap_{a} = Range(zero, longest_{a}, one)
-    start_column_{a} = Reshape(start_{a}, column)
-    last_{a} = Sub(stop_{a}, one)
-    last_column_{a} = Reshape(last_{a}, column)
-    unbounded_{a} = Add(start_column_{a}, tap_{a})
-    table_{a} = Min(unbounded_{a}, last_column_{a})
-    volume_{a} = Gather<axis = {value_axis}>({volume}, table_{a})
-    places_{a} = Gather<axis = {a}>({places}, table_{a})
-"""
+#: From here on the axes of ReduceMax are an input.
+_REDUCED_AXES_OPSET = 18
 
-_HEAD = """
+#: `position`: for each window, row-major, the positions of its elements in a plane. Rows are axes first: D, H, W.
+_POSITIONS = """
     zero = Constant<value = int64 {{0}}>()
     one = Constant<value = int64 {{1}}>()
-    column = Constant<value = int64[2] {{-1, 1}}>()
+    two = Constant<value = int64 {{2}}>()
     flat = Constant<value = int64[1] {{-1}}>()
-    lowest = Constant<value = float {{-inf}}>()
-    pooled_sizes = Constant<value_ints: ints = @output_size>()
-    plane_size = ReduceProd<keepdims = 0>(plane)
-    numbers = Range(zero, plane_size, one)
-    index_numbers = Cast<to = {index_type}>(numbers)
-    places = Reshape(index_numbers, plane)
+    first = Constant<value = int64[1] {{0}}>()
+    second = Constant<value = int64[1] {{1}}>()
+    third = Constant<value = int64[1] {{2}}>()
+    last_three = Constant<value = int64[1] {{-3}}>()
+    end = Constant<value = int64[1] {{9223372036854775807}}>()
+    absent = Constant<value = int64[2] {{1, 1}}>()
+    column = Constant<value = int64[2] {{3, 1}}>()
+    by_window = Constant<value = int64[3] {{3, -1, 1}}>()
+    by_tap = Constant<value = int64[3] {{3, 1, -1}}>()
+
+    shape = Shape(x)
+    spatial = Slice(shape, third, end)
+    filled = Concat<axis = 0>(absent, spatial)
+    plane = Slice(filled, last_three, end)
+    pooled = Constant<value_ints: ints = @output_size>()
+    size = Reshape(plane, column)
+    count = Reshape(pooled, column)
+    windows = ConstantOfShape<value = int64[1] {{1}}>(pooled)
+    window = NonZero(windows)
+    scaled = Mul(window, size)
+    start = Div(scaled, count)
+    next_scaled = Add(scaled, size)
+    rounded = Add(next_scaled, count)
+    reach = Sub(rounded, one)
+    stop = Div(reach, count)
+    length = Sub(stop, start)
+    longest = {longest}
+    taps = ConstantOfShape<value = int64[1] {{1}}>(longest)
+    tap = NonZero(taps)
+    last = Sub(stop, one)
+    starts = Reshape(start, by_window)
+    lasts = Reshape(last, by_window)
+    steps = Reshape(tap, by_tap)
+    unbounded = Add(starts, steps)
+    place = Min(unbounded, lasts)
+    depth = Gather(place, zero)
+    row = Gather(place, one)
+    element = Gather(place, two)
+    height = Gather(plane, one)
+    width = Gather(plane, two)
+    depth_rows = Mul(depth, height)
+    plane_row = Add(depth_rows, row)
+    row_start = Mul(plane_row, width)
+    position = Add(row_start, element)
+    flat_position = Reshape(position, flat)
 """
 
-# Rows are windows, columns their elements in row-major order: d, h, w of the window, then d, h, w inside it.
+#: Rows are the windows of one plane after the other, columns their elements.
 _CHOICE = """
-    windows = Transpose<perm = [0, 1, 2, 4, 6, 3, 5, 7]>(volume_0)
-    place_windows = Transpose<perm = [0, 2, 4, 1, 3, 5]>(places_0)
-    rows = Flatten<axis = 5>(windows)
-    place_rows = Flatten<axis = 3>(place_windows)
-
+    planes = Flatten<axis = 2>(x)
+    elements = Gather<axis = 1>(planes, position)
+    {rows} = Flatten<axis = 2>(elements)
+{widen}    lowest = Constant<value = float {{-inf}}>()
     is_nan = IsNaN(rows)
     nan_numbers = Cast<to = 1>(is_nan)
     comparable = Where(is_nan, lowest, rows)
@@ -61,37 +80,44 @@ _CHOICE = """
     nan_at_last = GatherElements<axis = 1>(nan_numbers, last_nan)
     has_nan = Cast<to = 9>(nan_at_last)
     choice = Where(has_nan, last_nan, first_maximum)
-    row_values = GatherElements<axis = 1>(rows, choice)
+    {row_values} = GatherElements<axis = 1>(rows, choice)
+{narrow}"""
 
-    row_counts = Shape(choice)
-    row_count = Gather(row_counts, zero)
-    row = Range(zero, row_count, one)
-    place_counts = Shape(place_rows)
-    plane_windows = Gather(place_counts, zero)
-    window_length = Gather(place_counts, one)
-    plane_row = Mod(row, plane_windows)
-    row_start = Mul(plane_row, window_length)
-    row_start_column = Reshape(row_start, column)
-    flat_index = Add(row_start_column, choice)
-    flat_places = Reshape(place_rows, flat)
-    row_argmax = Gather(flat_places, flat_index)
-    values = Reshape(row_values, pooled_shape)
-    argmax = Reshape(row_argmax, pooled_shape)
+_RESULT = """
+    rank = Shape(spatial)
+    first_pooled = Neg(rank)
+    planes_shape = Slice(shape, first, third)
+    pooled_spatial = Slice(pooled, first_pooled, end)
+    pooled_shape = Concat<axis = 0>(planes_shape, pooled_spatial)
+    y = Reshape(row_values, pooled_shape)
+
+    positions = Size(position)
+    position_shape = Shape(position)
+    window_length = Gather(position_shape, one)
+    window_starts = Range(zero, positions, window_length)
+    window_start = Reshape(window_starts, pooled_spatial)
+    offset = Reshape(choice, pooled_shape)
+    flat_place = Add(offset, window_start)
+    wide_argmax = Gather(flat_position, flat_place)
+    argmax = Cast<to = {index_type}>(wide_argmax)
 """
 
 
-def adaptive_pool_text(index_type: int) -> str:
-    """Nodes that compute `values` (float32) and `argmax` (`index_type`), both in y's shape.
+def adaptive_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
+    """Nodes that compute y and argmax (`index_type`) from x, in ONNX text.
 
-    Default-domain operators of opset 12 or newer.
+    `narrow` is the node, with a place for its operand, that converts float32 to x's type; None where x is float32.
+    Only default-domain operators as of `opset`.
     """
-    tables = "".join(
-        _TABLE.format(
-            a=axis,
-            value_axis=axis + 2,
-            volume="volume" if axis == 2 else f"volume_{axis + 1}",
-            places="places" if axis == 2 else f"places_{axis + 1}",
+    attribute, operand = ("", ", second") if opset >= _REDUCED_AXES_OPSET else ("axes = [1], ", "")
+    positions = _POSITIONS.format(longest=f"ReduceMax<{attribute}keepdims = 0>(length{operand})")
+    if narrow is None:
+        choice = _CHOICE.format(rows="rows", widen="", row_values="row_values", narrow="")
+    else:
+        choice = _CHOICE.format(
+            rows="narrow_rows",
+            widen="    rows = Cast<to = 1>(narrow_rows)\n",
+            row_values="wide_values",
+            narrow=f"    row_values = {narrow.format('wide_values')}\n",
         )
-        for axis in (2, 1, 0)
-    )
-    return TO_VOLUME + _HEAD.format(index_type=index_type) + tables + POOLED_SHAPE + _CHOICE
+    return positions + choice + _RESULT.format(index_type=index_type)

@@ -1,9 +1,13 @@
 """The scatter-add of a pool gradient in ONNX text, one spelling for each generation of standard operators.
 
-All of them view (N, C, spatial axes) as planes x positions (`Flatten` at axis 2, well defined for empty tensors too)
-and add the terms of a plane in row-major order of the output, in float32, so that all give the same bits. They read
-neither ranks, shapes nor attributes, and know nothing of the ops they serve. An index outside its plane is the
-caller's error: it may stop the run, and never writes outside y.
+All of them view (N, C, spatial axes) as planes x positions (`Flatten` at axis 2) and add the terms of a plane in
+row-major order of the output, in float32, so that all give the same bits. They read neither ranks nor attributes, and
+know nothing of the ops they serve. An index outside its plane is the caller's error: it may stop the run, and never
+writes outside the result.
+
+No spelling has an If: where its condition is known, some releases of onnxruntime put the taken branch into the graph
+around it and lose values on the way. Below opset 14, Reshape cannot be given a size of zero, so of empty tensors the
+older spellings take those without a batch.
 """
 
 from __future__ import annotations
@@ -12,19 +16,27 @@ from __future__ import annotations
 OLDEST_GRADIENT_OPSET = 9
 
 _SORT_OPSET = 11
+_ALLOWZERO_OPSET = 14
 _SCATTER_ADD_OPSET = 16
 
 _PLANES = """
-    x_planes = Flatten<axis = 2>(x)
-    canvas = Shape(x_planes)
-    grad_planes = Flatten<axis = 2>(grad)
-    terms = Cast<to = 1>(grad_planes)
+    shape = Shape(x)
+    {terms} = Flatten<axis = 2>(grad)
     argmax_planes = Flatten<axis = 2>(argmax)
 """
 
-# Float32 also because onnxruntime's CPU has no float16 kernel of this addition.
+# The conversions stand where PyTorch writes them, behind the view of grad and at the very end: onnxruntime drops a
+# conversion to a half type that meets one back, with its rounding, and then drops the same ones in both models.
+_WIDEN = """
+    terms = Cast<to = 1>(grad_planes)
+"""
+
+_ZEROS = """
+    zeros_of_x = ConstantOfShape(shape)
+    zeros = Flatten<axis = 2>(zeros_of_x)
+"""
+
 _SCATTER_ADD = """
-    zeros = ConstantOfShape(canvas)
     sums = ScatterElements<axis = 1, reduction = "add">(zeros, argmax_planes, terms)
 """
 
@@ -41,12 +53,14 @@ _WIDE_INDEX = """
 # `previous` and `next` wrap around within the row; `joins` is false in column 0, so both ends of a row come out right.
 # A run starts with its first term added to +0, which a -0 does not survive; not spelt as an Add of 0, because
 # optimizers take that for no operation. Gather over flat tensors, because onnx's reference evaluator gathers
-# elements from narrow planes only.
+# elements from narrow planes only. The count of TopK is a Slice: of a Gather, some releases of onnxruntime infer that it
+# is a scalar, which TopK does not take.
 _SORT = """
     zero = Constant<value = int64 {0}>()
     one = Constant<value = int64 {1}>()
     zero_1d = Constant<value = int64[1] {0}>()
     one_1d = Constant<value = int64[1] {1}>()
+    two_1d = Constant<value = int64[1] {2}>()
     flat = Constant<value = int64[1] {-1}>()
     upright = Constant<value = int64[2] {-1, 1}>()
     no_sum = Constant<value = float {0.0}>()
@@ -54,7 +68,7 @@ _SORT = """
     index_shape = Shape(index)
     plane_count = Gather(index_shape, zero)
     count = Gather(index_shape, one)
-    count_1d = Gather(index_shape, one_1d)
+    count_1d = Slice(index_shape, one_1d, two_1d)
     position = Range(zero, count, one)
     previous = Sub(position, one)
     final = Sub(count, one)
@@ -96,6 +110,8 @@ _SORT = """
     continues = Gather<axis = 1>(joins, next)
     index_column = Add(run_index, count)
     target = Where(continues, position, index_column)
+    x_planes = Flatten<axis = 2>(x)
+    canvas = Shape(x_planes)
     height = Gather(canvas, zero_1d)
     width = Gather(canvas, one_1d)
     wide_width = Add(width, count_1d)
@@ -108,10 +124,10 @@ _SORT = """
 # One output position after the other, each over all planes: slow, but Gather and Scatter of these opsets cannot say
 # more, and TopK cannot sort integers.
 _STEPS = """
-    zeros = ConstantOfShape(canvas)
     one = Constant<value = int64 {1}>()
     one_1d = Constant<value = int64[1] {1}>()
     always = Constant<value = bool {1}>()
+    canvas = Shape(zeros)
     width = Gather(canvas, one_1d)
     marks = ConstantOfShape<value = int64[1] {1}>(width)
     position = NonZero(marks)
@@ -128,38 +144,19 @@ _STEPS = """
     }>(count, always, zeros)
 """
 
-_ADD_BY_SCATTER = f"""{_PLANES}{_SCATTER_ADD}
-    shape = Shape(x)
-    dx = Reshape<allowzero = 1>(sums, shape)
-"""
 
 
-def _guarded(sums: str) -> str:
-    """The older spellings, kept from empty tensors: no size of zero can be named to their Reshape, and the TopK of
-    some onnxruntime divides by it. An empty dx has the shape of x itself.
-    """
-    return f"""
-    shape = Shape(x)
-    size = ReduceProd<keepdims = 0>(shape)
-    filled = Cast<to = 9>(size)
-    dx = If(filled) <then_branch = scatter () => (shaped) {{
-        {_PLANES}{_WIDE_INDEX}{sums}
-        shaped = Reshape(sums, shape)
-    }}, else_branch = empty () => (unchanged) {{
-        unchanged = Cast<to = 1>(x)
-    }}>
-"""
+def gradient_text(opset: int, narrow: str | None) -> str:
+    """Nodes that compute y from x, grad and argmax, in ONNX text.
 
-
-_ADD_BY_SORT = _guarded(_SORT)
-_ADD_BY_STEPS = _guarded(_STEPS)
-
-
-def gradient_text(opset: int) -> str:
-    """Nodes that compute dx, the gradient in float32, from x, grad and argmax, in ONNX text.
-
+    `narrow` is the node, with a place for its operand, that converts float32 to x's type; None where x is float32.
     Only default-domain operators as of `opset`.
     """
+    planes = _PLANES.format(terms="terms") if narrow is None else _PLANES.format(terms="grad_planes") + _WIDEN
     if opset >= _SCATTER_ADD_OPSET:
-        return _ADD_BY_SCATTER
-    return _ADD_BY_SORT if opset >= _SORT_OPSET else _ADD_BY_STEPS
+        sums = _ZEROS + _SCATTER_ADD
+    else:
+        sums = _WIDE_INDEX + (_SORT if opset >= _SORT_OPSET else _ZEROS + _STEPS)
+    y, narrowing = ("y", "") if narrow is None else ("wide_y", f"    y = {narrow.format('wide_y')}\n")
+    sizes_of_zero = "<allowzero = 1>" if opset >= _ALLOWZERO_OPSET else ""
+    return f"{planes}{sums}    {y} = Reshape{sizes_of_zero}(sums, shape)\n{narrowing}"

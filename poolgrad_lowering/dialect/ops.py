@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from onnx import AttributeProto
 
+from poolgrad_lowering.dialect import onnx_window
 from poolgrad_lowering.dialect.op import ASCEND_TYPES, INDEX, VALUE, Attribute, Kind, Op, Operand
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _SCATTER = (
 
 _FIRST_WINS = "The first maximum of a window, in row-major order, is the one."
 _NAN_WINS = "NaN outranks everything, and the last NaN of a window is the one."
-_ASCEND_NAN = f"{_NAN_WINS} So on Ascend; the body has NaN as ONNX's MaxPool has it."
+_ASCEND_NAN = f"{_NAN_WINS} So on Ascend; the body is ONNX's MaxPool, and has NaN as that has it."
 _LEADING_AXES = "Attributes always name D, H and W; leading spatial axes that x lacks have size 1."
 
 
@@ -85,6 +86,24 @@ def _index_type(name: str) -> Attribute:
     return Attribute(name, AttributeProto.INT, text, default=3, allowed=tuple(ASCEND_TYPES))
 
 
+def _onnx_window() -> tuple[Attribute, ...]:
+    """The same window in ONNX's words, for the body: one entry for each spatial axis of x."""
+
+    def ints(name: str, doc: str, minimum: int) -> Attribute:
+        text = f"{doc} along each spatial axis of x, as ONNX's MaxPool has it."
+        return Attribute(name, AttributeProto.INTS, text, minimum=minimum)
+
+    return (
+        ints(onnx_window.KERNEL, "Window size", 1),
+        ints(onnx_window.STRIDES, "Window step", 1),
+        ints(onnx_window.PADS, "Padding before, then behind x", 0),
+        ints(onnx_window.DILATIONS, "Spacing of the window's elements", 1),
+        Attribute(
+            onnx_window.CEIL, AttributeProto.INT, "The ceil_mode of ONNX's MaxPool.", allowed=(0, 1)
+        ),
+    )
+
+
 _DTYPE = _index_type("dtype")
 _OUTPUT_SIZE = Attribute("output_size", AttributeProto.INTS, "Size of y along D, H, W.", length=3, minimum=1)
 
@@ -123,7 +142,7 @@ _OPS = (
         f"{_LEADING_AXES}",
         inputs=(_POOL_X,),
         outputs=(_POOL_Y, _POOL_ARGMAX),
-        attributes=(*_window("DHW"), *_layout("NCDHW"), _DTYPE),
+        attributes=(*_window("DHW"), *_layout("NCDHW"), _DTYPE, *_onnx_window()),
         ranks=(3, 4, 5),
         kind=Kind.POOL,
         index_type="dtype",
@@ -133,7 +152,7 @@ _OPS = (
         f"Max pool over two spatial axes. {_FIRST_WINS} {_ASCEND_NAN} Padding is never the maximum.",
         inputs=(_POOL_X,),
         outputs=(_POOL_Y, _POOL_ARGMAX),
-        attributes=(*_window("HW"), _DTYPE, *_layout("NCHW")),
+        attributes=(*_window("HW"), _DTYPE, *_layout("NCHW"), *_onnx_window()),
         ranks=(4,),
         kind=Kind.POOL,
         index_type="dtype",

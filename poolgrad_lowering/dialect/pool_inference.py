@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import TensorProto, TensorShapeProto, TypeProto
 
-from poolgrad_lowering.dialect.checked_node import CheckedNode
+from poolgrad_lowering.dialect import onnx_window
+from poolgrad_lowering.dialect.checked_node import CheckedNode, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,13 +25,19 @@ if TYPE_CHECKING:
 def infer_pool(op: Op, context: InferenceContext) -> None:
     """Give y and argmax the pooled shape; a symbolic size stays where the windows keep every size, else is unknown.
 
-    Raises `DialectError` where pads exceed half the window, windows do not fit, or an axis that x lacks is pooled.
+    Raises `DialectError` where pads exceed half the window, windows do not fit, an axis that x lacks is pooled, or the
+    attributes name another window in ONNX's words.
     """
     node = CheckedNode(op, context)
     values = node.attribute_values()
     for pad, kernel in zip(values["pads"], values["ksize"], strict=True):
         if pad > kernel // 2:
             node.fail(f"attribute pads is {values['pads']}, more than half of ksize {values['ksize']}.")
+    if (difference := onnx_window.window_difference(values)) is not None:
+        node.fail(f"the attributes name two windows: {difference}.")
+    rank, x = len(values[onnx_window.KERNEL]), shape_of(node.tensor(0))
+    if x is not None and len(x) != 2 + rank:
+        node.fail(f"{onnx_window.KERNEL} has {rank} values, and x has rank {len(x)}.")
     _infer(op, context, node, values, lambda axis, dim: _pooled_dim(node, values, axis, dim))
 
 
@@ -80,6 +87,9 @@ def _pooled_dim(node: CheckedNode, values: Mapping[str, Any], axis: int, dim: Di
     size = pooled_size(dim.dim_value, extent, stride, pad, ceil=bool(values["ceil_mode"]))
     if size < 1:
         node.fail(f"no window of {extent} elements fits into {dim.dim_value} elements with padding {pad}.")
+    onnx_axis = axis - len(values["ksize"]) + len(values[onnx_window.KERNEL])
+    if onnx_axis >= 0 and (count := onnx_window.onnx_count(values, onnx_axis, dim.dim_value)) != size:
+        node.fail(f"along {dim.dim_value} elements the attributes make {size} windows, and in ONNX's words {count}.")
     return TensorShapeProto.Dimension(dim_value=size)
 
 

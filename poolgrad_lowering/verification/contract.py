@@ -1,7 +1,8 @@
-"""What the attributes of a gradient of the dialect promise about its operands, as `docs/dialect.md` has it.
+"""What the attributes of a node of the dialect promise about its operands, as `docs/dialect.md` has it.
 
-A function body needs none of the attributes, and a kernel may rely on all of them: the sizes of `grad` follow from
-those of x, and every position in `argmax` is one that its window looks at.
+A function body needs none of Ascend's attributes, and a kernel may rely on all of them: the sizes of `grad` follow from
+those of x, and every position in `argmax` is one that its window looks at. A pool's body has windows of its own, in
+ONNX's words: both have to be the same.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from poolgrad_lowering.dialect.onnx_window import window_difference
 from poolgrad_lowering.verification.flat import FlatNode
 from poolgrad_lowering.verification.operators.pool import window_count
 
@@ -44,6 +46,25 @@ def broken_promise(node: FlatNode, operands: Sequence[Array]) -> str | None:
     expected = tuple(len(first) for first, _, _ in windows)
     if expected != counts:
         return f"the attributes give {expected} windows, grad has {counts}"
+    return _outside(windows, sizes, argmax)
+
+
+def broken_pool_promise(node: FlatNode, x: Array, argmax: Array) -> str | None:
+    """What is wrong with the attributes of a pool, by what it pools and the argmax that its body made, or None."""
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.proto.attribute}
+    number = attributes.get("dtype", attributes.get("indices_dtype"))
+    if argmax.dtype != _ASCEND_TYPES.get(number):
+        return f"argmax has type {argmax.dtype}, which is not number {number} of Ascend's"
+    sizes, counts = x.shape[2:], argmax.shape[2:]
+    try:
+        if "ksize" in attributes and (difference := window_difference(attributes)) is not None:
+            return f"the attributes name two windows: {difference}"
+        windows = _windows(attributes, sizes, counts)
+    except (KeyError, IndexError, ValueError, ZeroDivisionError) as error:
+        return f"the attributes do not fit x: {error}"
+    expected = tuple(len(first) for first, _, _ in windows)
+    if expected != counts:
+        return f"the attributes give {expected} windows, argmax has {counts}"
     return _outside(windows, sizes, argmax)
 
 

@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.compare import compare
-from poolgrad_lowering.verification.contract import broken_promise
+from poolgrad_lowering.verification.contract import broken_pool_promise, broken_promise
 from poolgrad_lowering.verification.cut import Cut, Role
 from poolgrad_lowering.verification.data import DRAWN, draw
 from poolgrad_lowering.verification.drawn import not_drawn
@@ -64,8 +64,11 @@ class Site:
         self._original = side_model(sources[0], cut, cut.original, self._types)
         self._lowered = side_model(sources[1], cut, cut.lowered, self._types)
         self._gradients = {node.makes[0]: node for node in cut.region.added if roles.is_dialect_gradient(node)}
+        self._pools = {node.makes[0]: node for node in cut.region.added if roles.is_dialect_pool(node)}
         made = {value for node in cut.lowered for value in node.makes}
-        watched = [value for node in self._gradients.values() for value in node.reads if value in made]
+        operands = [value for node in self._gradients.values() for value in node.reads]
+        operands += [value for node in self._pools.values() for value in (*node.reads, *node.makes[1:])]
+        watched = [value for value in operands if value in made]
         running = side_model(sources[1], cut, cut.lowered, self._types, dict.fromkeys([*cut.region.outputs, *watched]))
         backend = settings.backend
         self._expect = reference_runner(self._original)
@@ -137,6 +140,9 @@ class Site:
         known = {**self._constants, **feeds, **found}
         for name, node in self._gradients.items():
             if wrong := broken_promise(node, [known[value] for value in node.reads if value]):
+                return Mismatch(run, name, wrong)
+        for name, node in self._pools.items():
+            if wrong := broken_pool_promise(node, *[known[value] for value in (*node.reads, *node.makes[1:])]):
                 return Mismatch(run, name, wrong)
         return None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from onnx import TensorProto
 
+from poolgrad_lowering.dialect.onnx_window import onnx_window
 from poolgrad_lowering.runtime.self_test.reference import Windows, adaptive_windows, pool_windows
 
 _INT32 = 3  # Ascend's number of the type
@@ -82,7 +83,9 @@ class Case:
         """The attributes of the pool's node, all of them."""
         if self.output_size:
             return {"output_size": _padded(self.output_size, 3, 1), "indices_dtype": _INT32}
-        return {**self._window_attributes(), "dtype": _INT32}
+        pads, ones = (self.pads, self.pads), [1] * len(self.kernel)
+        in_onnx = onnx_window(self.kernel, self.strides, pads, ones, ceil=self.ceil_mode)
+        return {**self._window_attributes(), "dtype": _INT32, **in_onnx}
 
     def gradient_attributes(self) -> dict[str, Any]:
         """The attributes of the gradient's node, all of them."""

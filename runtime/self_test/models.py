@@ -80,6 +80,6 @@ def _model(
     return helper.make_model(
         helper.make_graph(nodes, "self_test", inputs, outputs),
         opset_imports=[helper.make_opsetid("", _OPSET), helper.make_opsetid(DOMAIN, VERSION)],
-        functions=[function_body(op, _OPSET, element_type) for op in operators],
+        functions=[function_body(op, _OPSET, [element_type]) for op in operators],
         ir_version=_IR_VERSION,
     )

@@ -166,10 +166,12 @@ def test_operators(rank: int) -> None:
     three = {"ksize": [1] * (3 - rank) + [3] * rank, "strides": [1] * (3 - rank) + [2] * rank}
     three |= {"pads": [0] * (3 - rank) + [1] * rank, "dilation": [1, 1, 1]}
     common = {"ceil_mode": 0, "dtype": 3}
-    wide = Plan(MAX_POOL_3D, {**three, **common, "data_format": "NCDHW"})
+    in_onnx = {"onnx_kernel_shape": [3] * rank, "onnx_strides": [2] * rank, "onnx_pads": [1] * 2 * rank}
+    in_onnx |= {"onnx_dilations": [1] * rank, "onnx_ceil_mode": 0}
+    wide = Plan(MAX_POOL_3D, {**three, **common, "data_format": "NCDHW", **in_onnx})
     flat = {name: values[-2:] for name, values in three.items()}
     assert on_a2 == wide
-    assert on_950 == (Plan(MAX_POOL_2D, {**flat, **common, "data_format": "NCHW"}) if rank == 2 else wide)
+    assert on_950 == (Plan(MAX_POOL_2D, {**flat, **common, "data_format": "NCHW", **in_onnx}) if rank == 2 else wide)
 
 
 @pytest.mark.parametrize(("size", "moves"), [(INT32_PLANE, True), (INT32_PLANE + 1, False)])

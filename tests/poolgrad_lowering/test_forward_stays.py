@@ -124,10 +124,9 @@ def test_a_gradient_whose_indices_another_pool_recorded(change: dict[str, Any]) 
 
 
 @pytest.mark.refusal("opset")
-@pytest.mark.parametrize("opset", [9, 10, 11])
-def test_opsets_without_a_body(opset: int) -> None:
-    model = ort_gradient([2, 3, 4, 4], opset=opset, kernel_shape=[2, 2], strides=[2, 2])
-    reason = f"npu.{OP_3D}: no body for FLOAT at opset {opset}; convert the model to opset 12 or newer."
+def test_an_opset_without_a_body() -> None:
+    model = ort_gradient([2, 3, 4, 4], opset=9, kernel_shape=[2, 2], strides=[2, 2])
+    reason = f"npu.{OP_3D}: no body for FLOAT at opset 9; convert the model to opset 10 or newer."
     check_stays(model, Code.OPSET, reason)
 
 

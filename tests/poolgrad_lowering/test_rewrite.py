@@ -318,7 +318,7 @@ def test_a_name_that_is_hidden_where_the_node_would_stand() -> None:
 def test_imports_and_bodies_come_once() -> None:
     model = ort_pool()
     model.opset_import.add(domain=DOMAIN, version=VERSION)
-    model.functions.append(function_body(OP, 16, TensorProto.FLOAT))
+    model.functions.append(function_body(OP, 16, [TensorProto.FLOAT]))
     after = lowered(model)
     assert [entry.domain for entry in after.opset_import] == ["", DOMAIN]
     assert [function.name for function in after.functions] == [OP]
@@ -398,7 +398,7 @@ def test_everything_but_a_moved_pool_and_its_plumbing_keeps_its_bytes_and_order(
 def test_bodies_of_pools_come_once() -> None:
     model = ort_pool()
     model.opset_import.add(domain=DOMAIN, version=VERSION)
-    model.functions.append(function_body(POOL, 16, TensorProto.FLOAT))
+    model.functions.append(function_body(POOL, 16, [TensorProto.FLOAT]))
     after = lowered(model, forward=True)
     assert [function.name for function in after.functions] == [POOL, OP]
     check(after)

@@ -27,7 +27,7 @@ def save(path: Path, model: ModelProto) -> str:
 def wrong(model: ModelProto) -> ModelProto:
     """A lowered model whose pool has other windows than its gradient."""
     lowered = lower(model).model
-    attributes("Y", ksize=[1, 1, 1])(lowered)
+    attributes("Y", onnx_dilations=[2, 2], onnx_pads=[0, 0, 1, 1])(lowered)
     return lowered
 
 
@@ -128,7 +128,7 @@ def test_lower_writes_nothing_that_is_not_proven(
 
     def miscompiled(gate: Gate, model: ModelProto) -> bytes:
         lowered = ModelProto.FromString(serialised(gate, model))
-        attributes("Y", ksize=[1, 1, 1])(lowered)
+        attributes("Y", onnx_dilations=[2, 2], onnx_pads=[0, 0, 1, 1])(lowered)
         return lowered.SerializeToString()
 
     monkeypatch.setattr(Gate, "serialised", miscompiled)

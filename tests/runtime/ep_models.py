@@ -84,7 +84,7 @@ def make_model(
         [helper.make_tensor_value_info("y", fed, x)],
     )
     imports = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, VERSION)]
-    functions = [function_body(op, OPSET, element)] if with_body else []
+    functions = [function_body(op, OPSET, [element])] if with_body else []
     return helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=10)
 
 

@@ -107,7 +107,7 @@ def test_nodes_in_the_branches_of_if(taken: bool) -> None:
       >
     }}""")
     for op in ("MaxPool3DGradWithArgmax", "AdaptiveMaxPool3DGrad"):
-        model.functions.append(function_body(op, OPSET, TensorProto.FLOAT))
+        model.functions.append(function_body(op, OPSET, [TensorProto.FLOAT]))
     session = create_session(model, backend="host")
     assert sorted(claimed(session)) == ["AdaptiveMaxPool3DGrad", "MaxPool3DGradWithArgmax"]
     feeds, expected = make_feeds(POOL)
@@ -122,7 +122,7 @@ def test_node_inside_another_function() -> None:
     <domain: "local", opset_import: ["": {OPSET}, "npu": 1]>
     Outer (x, grad, argmax) => (y) {{ half = npu.AdaptiveMaxPool3DGrad (x, grad, argmax)
       y = Add (half, half) }}""")
-    model.functions.append(function_body("AdaptiveMaxPool3DGrad", OPSET, TensorProto.FLOAT))
+    model.functions.append(function_body("AdaptiveMaxPool3DGrad", OPSET, [TensorProto.FLOAT]))
     session = create_session(model, backend="host")
     assert claimed(session) == ["AdaptiveMaxPool3DGrad"]
     feeds, expected = make_feeds(POOL)

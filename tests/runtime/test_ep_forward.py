@@ -134,7 +134,7 @@ def test_pool_and_gradient_in_one_session() -> None:
     )
     model.graph.input.append(helper.make_tensor_value_info("grad", TensorProto.FLOAT, [None] * 4))
     model.graph.output.append(helper.make_tensor_value_info("dx", TensorProto.FLOAT, [None] * 4))
-    model.functions.append(function_body(gradient, OPSET, TensorProto.FLOAT))
+    model.functions.append(function_body(gradient, OPSET, [TensorProto.FLOAT]))
     session = create_session(model, backend="host")
     assert sorted(claimed(session)) == [gradient, PLAIN.op]
     x = values_with_ties(PLAIN.x_shape)

@@ -13,6 +13,7 @@ from ort_nets import forward
 from training_runs import NET, SEED, make_artifacts, train
 
 import poolgrad_lowering
+from poolgrad_lowering.dialect.onnx_window import onnx_window
 from poolgrad_lowering.runtime import SessionError, get_library_path
 from poolgrad_lowering.runtime.training import session_options
 
@@ -83,11 +84,15 @@ def test_without_bodies_and_without_operators_nothing_trains(folder: Path) -> No
 
 
 LARGE = (4, 1, 32, 32)
-POOL_ATTRIBUTES = {"strides": [1, 2, 2], "pads": [0, 0, 0], "dilation": [1, 1, 1], "data_format": "NCDHW", "dtype": 3}
+POOL_ATTRIBUTES = {
+    **{"ksize": [1, 2, 2], "strides": [1, 2, 2], "pads": [0, 0, 0], "dilation": [1, 1, 1], "ceil_mode": 0},
+    **{"data_format": "NCDHW", "dtype": 3},
+    **onnx_window([2, 2], [2, 2], ([0, 0], [0, 0]), [1, 1], ceil=False),
+}
 FIRST_POOLS = {
     "onnx": helper.make_node("MaxPool", ["image"], ["x"], kernel_shape=[2, 2], strides=[2, 2]),
     "npu": helper.make_node(
-        POOL, ["image"], ["x", "argmax"], domain="npu", ksize=[1, 2, 2], ceil_mode=0, **POOL_ATTRIBUTES
+        POOL, ["image"], ["x", "argmax"], domain="npu", **POOL_ATTRIBUTES
     ),
 }
 

@@ -57,6 +57,36 @@ void ReadWindow(const DialectOp& op, const AttributeSource& source, aclnn::Windo
   }
 }
 
+// Requires that ONNX's list begins with what Ascend's has for the last `rank` axes, which are those of x.
+void RequireSame(const char* name, const std::vector<std::int64_t>& onnx, std::size_t rank, const Axes& ascend) {
+  if (onnx.size() < rank || !std::equal(ascend.end() - rank, ascend.end(), onnx.begin())) {
+    throw InvalidArgument(std::string(name) + " names other windows than Ascend's attributes");
+  }
+}
+
+void ReadOnnxWindow(const DialectOp& op, const AttributeSource& source, const aclnn::Window& window, OnnxWindow& onnx) {
+  const std::vector<std::int64_t> kernel = source.Ints("onnx_kernel_shape");
+  onnx.rank = kernel.size();
+  if (onnx.rank == 0 || onnx.rank > op.axes) {
+    throw InvalidArgument("onnx_kernel_shape has " + std::to_string(onnx.rank) + " values");
+  }
+  const std::vector<std::int64_t> pads = source.Ints("onnx_pads");
+  if (pads.size() != 2 * onnx.rank) {
+    throw InvalidArgument("onnx_pads has " + std::to_string(pads.size()) + " values, not " +
+                          std::to_string(2 * onnx.rank));
+  }
+  RequireSame("onnx_kernel_shape", kernel, onnx.rank, window.kernel);
+  RequireSame("onnx_strides", source.Ints("onnx_strides"), onnx.rank, window.stride);
+  RequireSame("onnx_pads", pads, onnx.rank, window.padding);
+  RequireSame("onnx_dilations", source.Ints("onnx_dilations"), onnx.rank, window.dilation);
+  for (std::size_t axis = 0; axis < onnx.rank; ++axis) {
+    const std::int64_t end = pads[onnx.rank + axis];
+    if (end < 0 || end > kMaxValue) throw InvalidArgument("onnx_pads holds " + std::to_string(end));
+    onnx.padding_end[onnx.padding_end.size() - onnx.rank + axis] = end;
+  }
+  onnx.ceil_mode = source.Int("onnx_ceil_mode") != 0;
+}
+
 // The text of `size` bytes at `data`, without the terminator that onnxruntime counts in.
 std::string Text(const char* data, std::size_t size) { return std::string(data, std::find(data, data + size, '\0')); }
 
@@ -131,6 +161,7 @@ Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source) {
   Attributes attributes;
   if (op.axes > 0) {
     ReadWindow(op, source, attributes.window);
+    if (op.direction == Direction::kForward) ReadOnnxWindow(op, source, attributes.window, attributes.onnx);
   } else if (op.direction == Direction::kForward) {
     ReadAxes(attributes.output_size.size(), source, "output_size", 1, attributes.output_size);
   }

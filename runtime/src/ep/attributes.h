@@ -64,14 +64,23 @@ class KernelAttributes : public AttributeSource {
   const ort::OrtKernelInfo* info_;
 };
 
+// What the attributes of a pool in ONNX's words, by which its function body pools, say beside Ascend's.
+struct OnnxWindow {
+  std::size_t rank = 0;                       // how many spatial axes x has
+  std::array<std::int64_t, 3> padding_end{};  // behind x, of D, H and W
+  bool ceil_mode = false;
+};
+
 struct Attributes {
   aclnn::Window window;                                       // left at its default by ops without a window
+  OnnxWindow onnx;                                            // of a pool with a window
   std::array<std::int64_t, 3> output_size{};                  // of the adaptive pool
   std::optional<ort::ONNXTensorElementDataType> argmax_type;  // what an attribute promises, if there is one
 };
 
 // Throws InvalidArgument if an attribute is missing or outside what aclnn takes (CANN documentation of
-// aclnnMaxPool3dWithArgmax: sizes and strides positive, 0 <= padding <= kernel / 2).
+// aclnnMaxPool3dWithArgmax: sizes and strides positive, 0 <= padding <= kernel / 2), or if a pool's attributes in ONNX's
+// words begin or space its windows in another way.
 Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source);
 
 }  // namespace poolgrad::ep

@@ -27,7 +27,7 @@ void CheckAbsentAxes(const DialectOp& op, const Attributes& attributes, const Sh
 }
 
 // Every window has to be there, and to have an element: with a dilation above the size, padding may be all of it.
-void CheckWindows(const aclnn::Window& window, const Shape& x) {
+void CheckWindows(const aclnn::Window& window, const OnnxWindow& onnx, const Shape& x) {
   const Dims dims = x.AsNcdhw();
   for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
     const std::int64_t size = dims[kFirstSpatialAxis + axis];
@@ -37,6 +37,12 @@ void CheckWindows(const aclnn::Window& window, const Shape& x) {
       return "a window along " + std::string(1, "DHW"[axis]) + " may lie in the padding of x " + ToString(x) +
              " altogether";
     });
+    Require(axis + onnx.rank < window.kernel.size() ||
+                OnnxPooledSize(size, window, onnx, axis) == PooledSize(size, window, axis),
+            [&] {
+              return "along " + std::string(1, "DHW"[axis]) + " of x " + ToString(x) +
+                     " the attributes of ONNX give another number of windows than Ascend's";
+            });
   }
 }
 
@@ -56,7 +62,7 @@ void CheckShape(const DialectOp& op, const Route& route, const Attributes& attri
   const std::int64_t plane = PlaneSize(x.AsNcdhw());
   Require(plane > 0, [&] { return "x " + ToString(x) + " has planes without elements"; });
   if (op.axes > 0) {
-    CheckWindows(attributes.window, x);
+    CheckWindows(attributes.window, attributes.onnx, x);
   } else {
     CheckOutputSize(attributes, x);
   }
@@ -72,6 +78,8 @@ const Route& CheckForward(const DialectOp& op, const Attributes& attributes, acl
   Require(IsValueType(x.type), "x is not float32, float16 or bfloat16");
   const Route& route = RequireRoute(op, product, x.shape, *attributes.argmax_type);
   CheckDilation(route, attributes.window);
+  Require(op.axes == 0 || attributes.onnx.rank + kFirstSpatialAxis == x.shape.rank,
+          "onnx_kernel_shape is not for the rank of x");
   CheckAbsentAxes(op, attributes, x.shape);
   if (x.shape.IsKnown()) CheckShape(op, route, attributes, x.shape);
   return route;

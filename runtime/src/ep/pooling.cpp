@@ -12,16 +12,25 @@ constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;  // no memory holds more
 
 std::int64_t FloorDivide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
-}  // namespace
-
-// CANN documentation of aclnnMaxPool3dWithArgmax: with ceil_mode the last window is dropped if it starts in the right
-// padding.
-std::int64_t PooledSize(std::int64_t size, const aclnn::Window& window, std::size_t axis) {
+// CANN documentation of aclnnMaxPool3dWithArgmax, and ONNX's of MaxPool: with ceil_mode the last window is dropped if it
+// starts in the padding behind x.
+std::int64_t CountWindows(std::int64_t size, const aclnn::Window& window, std::size_t axis, std::int64_t padding_end,
+                          bool ceil_mode) {
   const std::int64_t padding = window.padding[axis];
   const std::int64_t stride = window.stride[axis];
-  const std::int64_t span = size + 2 * padding - window.dilation[axis] * (window.kernel[axis] - 1) - 1;
-  const std::int64_t pooled = FloorDivide(span + (window.ceil_mode ? stride - 1 : 0), stride) + 1;
-  return window.ceil_mode && (pooled - 1) * stride >= size + padding ? pooled - 1 : pooled;
+  const std::int64_t span = size + padding + padding_end - window.dilation[axis] * (window.kernel[axis] - 1) - 1;
+  const std::int64_t count = FloorDivide(span + (ceil_mode ? stride - 1 : 0), stride) + 1;
+  return ceil_mode && (count - 1) * stride >= size + padding ? count - 1 : count;
+}
+
+}  // namespace
+
+std::int64_t PooledSize(std::int64_t size, const aclnn::Window& window, std::size_t axis) {
+  return CountWindows(size, window, axis, window.padding[axis], window.ceil_mode);
+}
+
+std::int64_t OnnxPooledSize(std::int64_t size, const aclnn::Window& window, const OnnxWindow& onnx, std::size_t axis) {
+  return CountWindows(size, window, axis, onnx.padding_end[axis], onnx.ceil_mode);
 }
 
 std::int64_t PlaneSize(const Dims& dims) {

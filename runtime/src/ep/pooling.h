@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "aclnn/call.h"
+#include "ep/attributes.h"
 #include "ep/shape.h"
 
 namespace poolgrad::ep {
@@ -16,6 +17,9 @@ constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
 
 // The output size of a pool of `size` elements along an axis of the window. Sizes up to 2^48 do not overflow.
 std::int64_t PooledSize(std::int64_t size, const aclnn::Window& window, std::size_t axis);
+
+// The same in ONNX's words, for the pool's function body.
+std::int64_t OnnxPooledSize(std::int64_t size, const aclnn::Window& window, const OnnxWindow& onnx, std::size_t axis);
 
 // Elements of one (n, c) plane, or the largest int64: a model may declare any sizes.
 std::int64_t PlaneSize(const Dims& dims);

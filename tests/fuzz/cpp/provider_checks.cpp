@@ -1,5 +1,7 @@
 // The provider's checks of a node on any attributes, types and shapes: an Error, or a node that can run.
 #include <cstdlib>
+#include <map>
+#include <string>
 
 #include "bytes.h"
 #include "ep/legality.h"
@@ -27,9 +29,18 @@ class AnyAttributes : public AttributeSource {
     return bytes_.OneIn(4) ? bytes_.Number() : (bytes_.OneIn(2) ? ACL_INT32 : ACL_INT64);
   }
 
-  std::vector<std::int64_t> Ints(const char*) const override {
+  // Mostly what Ascend's attribute of that meaning had, for ONNX's: any numbers would hardly ever be the same.
+  std::vector<std::int64_t> Ints(const char* name) const override {
     RequireThere();
-    return bytes_.Numbers(bytes_.OneIn(16) ? bytes_.Below(9) : (op_.axes > 0 ? op_.axes : 3));
+    const std::string asked = name;
+    const auto twin = kTwins.find(asked);
+    if (twin != kTwins.end() && !bytes_.OneIn(16)) {
+      const std::vector<std::int64_t>& ascend = given_[twin->second];
+      std::vector<std::int64_t> values = ascend;
+      if (asked == "onnx_pads") values.insert(values.end(), ascend.begin(), ascend.end());
+      return values;
+    }
+    return given_[asked] = bytes_.Numbers(bytes_.OneIn(16) ? bytes_.Below(9) : (op_.axes > 0 ? op_.axes : 3));
   }
 
   std::string String(const char*) const override {
@@ -40,8 +51,14 @@ class AnyAttributes : public AttributeSource {
  private:
   void RequireThere() const { Require(!bytes_.OneIn(64), "the node does not have it"); }
 
+  const std::map<std::string, std::string> kTwins = {{"onnx_kernel_shape", "ksize"},
+                                                     {"onnx_strides", "strides"},
+                                                     {"onnx_pads", "pads"},
+                                                     {"onnx_dilations", "dilation"}};
+
   Bytes& bytes_;
   const DialectOp& op_;
+  mutable std::map<std::string, std::vector<std::int64_t>> given_;
 };
 
 Argument AnyArgument(Bytes& bytes) {

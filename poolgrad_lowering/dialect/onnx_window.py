@@ -1,0 +1,63 @@
+"""The windows of a pool in ONNX's own words, which a node carries beside Ascend's.
+
+The function body of a pool is ONNX's MaxPool, and takes these attributes by reference. They name the spatial axes that
+x has, where Ascend's name a fixed number, and padding at either end apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+KERNEL, STRIDES, PADS, DILATIONS, CEIL = (
+    f"onnx_{name}" for name in ("kernel_shape", "strides", "pads", "dilations", "ceil_mode")
+)
+
+
+def onnx_window(
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    pads: tuple[Sequence[int], Sequence[int]],
+    dilations: Sequence[int],
+    *,
+    ceil: bool,
+) -> dict[str, int | str | list[int]]:
+    """The attributes, from lists with one entry for each spatial axis of x; `pads` are those before and behind it."""
+    return {
+        KERNEL: list(kernel),
+        STRIDES: list(strides),
+        PADS: [*pads[0], *pads[1]],
+        DILATIONS: list(dilations),
+        CEIL: int(ceil),
+    }
+
+
+def window_difference(values: Mapping[str, Any]) -> str | None:
+    """Where the attributes of a pool name one window in Ascend's words and another in ONNX's, or None.
+
+    Compares the first positions, sizes, steps and spacings of the windows. How many there are depends on x.
+    """
+    rank = len(values[KERNEL])
+    if not 1 <= rank <= len(values["ksize"]) or (len(values[STRIDES]), len(values[DILATIONS])) != (rank, rank):
+        return f"{KERNEL}, {STRIDES} and {DILATIONS} have {rank}, {len(values[STRIDES])}, {len(values[DILATIONS])} values"
+    if len(values[PADS]) != 2 * rank:
+        return f"{PADS} has {len(values[PADS])} values, expected {2 * rank}"
+    pairs = (("ksize", KERNEL), ("strides", STRIDES), ("pads", PADS), ("dilation", DILATIONS))
+    for ascend, onnx in pairs:
+        if list(values[ascend][-rank:]) != list(values[onnx][:rank]):
+            return f"{ascend} is {list(values[ascend])}, {onnx} is {list(values[onnx])}"
+    return None
+
+
+def onnx_count(values: Mapping[str, Any], axis: int, size: int) -> int:
+    """How many windows ONNX's MaxPool makes along spatial axis `axis` of x, which has `size` elements.
+
+    Formula: the MaxPool page of the ONNX operator documentation; with ceil_mode a last window that would start behind
+    x and the padding before it is dropped.
+    """
+    kernel, stride, dilation = (values[name][axis] for name in (KERNEL, STRIDES, DILATIONS))
+    begin, end = values[PADS][axis], values[PADS][len(values[KERNEL]) + axis]
+    room = size + begin + end - dilation * (kernel - 1) - 1
+    ceil = bool(values[CEIL])
+    count = (-(-room // stride) if ceil else room // stride) + 1
+    return count - 1 if ceil and (count - 1) * stride >= size + begin else count
