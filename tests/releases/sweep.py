@@ -10,7 +10,7 @@ import onnx
 from generators.forms import FORMS, refusal
 from generators.models import build, feeds, results
 from generators.places import in_a_branch, in_a_function, in_a_loop
-from generators.plans import Plan, Root, Site
+from generators.plans import SPECIAL_VALUES, Plan, Root, Site
 from generators.protos import Choices
 from generators.sites import Pooling, Spelling
 from generators.windows import AdaptiveWindows, AxisWindow, PoolWindows, Windows
@@ -25,7 +25,13 @@ FEW_OPSETS = (11, 18)
 TYPES = {TensorProto.FLOAT: "float32", TensorProto.FLOAT16: "float16"}
 SYMBOLS = ("static", "symbolic batch", "symbolic sizes")
 SIZES = {1: (12,), 2: (9, 12), 3: (5, 6, 4)}
-FINITE_VALUES = tuple(range(7))
+FINITE = ""
+VALUES = {
+    FINITE: tuple(range(7)),
+    "NaN": (1, len(SPECIAL_VALUES) - 1, 0, 3, 1, 2, 1),
+    "-inf": (*[len(SPECIAL_VALUES) - 2] * 29, 1, 0),
+}
+"""Of x, as positions in the special values, over and over: 29 times −inf fill whole windows."""
 ORDERED_TERMS = {TensorProto.FLOAT: tuple(range(7)), TensorProto.FLOAT16: (0, 1, 2, 3, 6)}
 """Sums of the first depend on their order; the others stay in range."""
 
@@ -70,12 +76,13 @@ class Graph:
     rank: int
     symbols: int = 0
     element_type: int = TensorProto.FLOAT
+    values: str = FINITE
     remark: str = ""
 
     @property
     def name(self) -> str:
         parts = (f"{self.form} opset {self.opset}", TYPES[self.element_type], SYMBOLS[self.symbols], f"{self.rank}-D")
-        return ", ".join(filter(None, (*parts, self.remark)))
+        return ", ".join(filter(None, (*parts, self.remark, self.values)))
 
     @property
     def plan(self) -> Plan:
@@ -84,10 +91,10 @@ class Graph:
         site = Site(self.form, pooling, ORDERED_TERMS[self.element_type])
         return Plan(
             opset=self.opset,
-            roots=(Root(shape, self.element_type, cast=False, values=FINITE_VALUES, sites=(site,)),),
+            roots=(Root(shape, self.element_type, cast=False, values=VALUES[self.values], sites=(site,)),),
             decoys=(),
             symbols=self.symbols,
-            special=False,
+            special=self.values != FINITE,
             constant_nodes=False,
             target="atlas-a2",
             forward=True,
@@ -144,7 +151,7 @@ def usual_windows(form: str, rank: int) -> Windows:
 
 
 def other_windows(form: str, opset: int) -> list[Case]:
-    """Graphs of a form with other windows and ranks, in float32."""
+    """Graphs of a form with other windows, ranks and values, in float32."""
     graphs = [
         Graph(form, opset, PoolWindows((axis,) * rank, auto_pad), rank, symbols, remark=remark)
         for rank in FORMS[form].ranks
@@ -152,6 +159,13 @@ def other_windows(form: str, opset: int) -> list[Case]:
         for symbols in range(min(FORMS[form].symbols, 1) + 1)
         if can_have(form, axis, auto_pad)
     ]
+    if FORMS[form].special:
+        graphs += [
+            Graph(form, opset, PoolWindows((axis,) * rank), rank, values=values, remark=remark)
+            for rank in FORMS[form].ranks
+            for remark, axis in (("overlapping", OVERLAPPING), ("tiling", TILING))
+            for values in ("NaN", "-inf")
+        ]
     return [case for graph in graphs for case in graph.cases()]
 
 

@@ -27,5 +27,6 @@ def test_the_faults_are_those_of_the_table() -> None:
 def shown(fault: Fault) -> str:
     """A fault's row."""
     releases = fault.first if fault.first == fault.last else f"{fault.first} to {fault.last}"
-    cells = (releases, ", ".join(fault.levels), ", ".join(fault.cases), fault.outcome, fault.reason)
+    cases = ", ".join(f"`{case}`" for case in fault.cases)
+    cells = (releases, cases, fault.seen, fault.reason)
     return f"| {' | '.join(cells)} |"
