@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from page_bodies import bodies
 from page_runtime import overhead, training_step
 from plots import Bar, Point, bars, points
 from rewriters import POOLGRAD
@@ -145,6 +146,7 @@ _SECTIONS: dict[str, Callable[[dict[str, Any], Path], str]] = {
     "pass": _pass,
     "scaling": _scaling,
     "process": _process,
+    "bodies": bodies,
     "kernels": _kernels,
     "overhead": overhead,
     "training_step": training_step,

@@ -26,9 +26,10 @@ TRAINING_STEP = """## Training steps
 
 PyTorch's joint forward and backward graphs with all weights, on the CPU: the original and the lowered graph in
 onnxruntime's CPU provider, which runs function bodies, and the lowered graph with the execution provider on the host
-library; and the original a second time, to show what ratio is noise. Results are the same bits in all of them. "Pools"
-is the time of the nodes that lowering replaced, and of those that it put in their place, in onnxruntime's profile.
-Memory is the largest resident set of a process of its own that makes the session and one step.
+library; and the original a second time, to show what ratio is noise. All sessions have onnxruntime's default
+optimisation level, and results are the same bits in all of them. "Pools" is the time of the nodes that lowering
+replaced, and of those that it put in their place, in onnxruntime's profile. Memory is the largest resident set of a
+process of its own that makes the session and one step.
 """
 
 

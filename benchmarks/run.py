@@ -6,28 +6,15 @@ import argparse
 import json
 import logging
 import tempfile
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-import question_kernels
-import question_overhead
-import question_pass
-import question_process
-import question_scaling
-import question_training_step
 from machine import machine
 from page import write_page
 
 DOCS = Path(__file__).parent.parent / "docs"
-QUESTIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "pass": question_pass.measure,
-    "scaling": question_scaling.measure,
-    "process": question_process.measure,
-    "kernels": question_kernels.measure,
-    "overhead": question_overhead.measure,
-    "training_step": question_training_step.measure,
-}
+QUESTIONS = ("pass", "scaling", "process", "bodies", "kernels", "overhead", "training_step")
+"""Each is a module `question_NAME`, imported when it is measured: not all of them need PyTorch."""
 
 logger = logging.getLogger("benchmarks")
 
@@ -49,7 +36,7 @@ def main() -> None:
     for name in options.questions or QUESTIONS:
         logger.info("measuring: %s", name)
         with tempfile.TemporaryDirectory() as work:
-            results[name] = QUESTIONS[name](Path(work))
+            results[name] = import_module(f"question_{name}").measure(Path(work))
     stored.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     write_page(results, options.docs)
 

@@ -53,7 +53,11 @@ def replacements(
     `taken` are all names of the model; the new ones are added.
     """
     written = [
-        (_maker(site.gradient.dx), emit(facts, site.gradient, site.plan, site.pattern, taken), site.gradient.element_type)
+        (
+            _maker(site.gradient.dx),
+            emit(facts, site.gradient, site.plan, site.pattern, taken),
+            site.gradient.element_type,
+        )
         for site in sites
     ]
     written += [(forward.pool, [emit_forward(forward, taken)], forward.element_type) for forward in forwards]

@@ -50,9 +50,7 @@ class PoolCase:
             "ceil_mode": int(self.ceil_mode),
             "data_format": "NCHW" if self.op == POOL_2D else "NCDHW",
             "dtype": number,
-            **onnx_window(
-                self.ksize, self.strides, (self.pads, self.pads), self.dilation, ceil=self.ceil_mode
-            ),
+            **onnx_window(self.ksize, self.strides, (self.pads, self.pads), self.dilation, ceil=self.ceil_mode),
         }
 
     def expected(self, x: Array) -> tuple[Array, npt.NDArray[np.int64]]:

@@ -217,9 +217,12 @@ SABOTAGES = {
         "pools", in_body("MaxPool3DWithArgmaxV2", "MaxPool", without_attribute("strides")), "differ|run|shape", "view_8"
     ),
     "a pool's ksize": Sabotage(
-        "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", ksize=[1, 1, 1], pads=[0, 0, 0]), "two windows", "scatter_add"
+        "pools",
+        attributes("getitem_4/MaxPool3DWithArgmaxV2", ksize=[1, 1, 1], pads=[0, 0, 0]),
+        "two windows",
+        "scatter_add",
     ),
-    "a pool's kernel in ONNX's words": Sabotage(
+    "a pool's dilation in ONNX's words": Sabotage(
         "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", onnx_dilations=[2, 2]), "differ|run|shape", "scatter_add"
     ),
     "a pool's dilation": Sabotage(

@@ -61,14 +61,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_verification(found: Verification) -> None:
-    from poolgrad_lowering.verification.text import failure_text, site_row  # noqa: PLC0415 - as above
+    from poolgrad_lowering.verification.text import failure_text, site_row, whole_lines  # noqa: PLC0415 - as above
 
     if found.sites:
         print_table(("site", "status", "what"), [site_row(site) for site in found.sites])
     for difference in found.differences:
         say(f"{difference.where}: {difference.what}")
-    whole = found.whole_model
-    say(f"whole model: {whole.status}{f', {whole.reason}' if whole.reason else ''}")
+    for line in whole_lines(found.whole_model):
+        say(line)
     say(
         f"{len(found.sites)} sites, {sum(site.status == 'proven' for site in found.sites)} proven, "
         f"{len(found.differences)} differences outside; {found.seconds:.3f} s"

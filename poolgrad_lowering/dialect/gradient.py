@@ -53,8 +53,8 @@ _WIDE_INDEX = """
 # `previous` and `next` wrap around within the row; `joins` is false in column 0, so both ends of a row come out right.
 # A run starts with its first term added to +0, which a -0 does not survive; not spelt as an Add of 0, because
 # optimizers take that for no operation. Gather over flat tensors, because onnx's reference evaluator gathers
-# elements from narrow planes only. The count of TopK is a Slice: of a Gather, some releases of onnxruntime infer that it
-# is a scalar, which TopK does not take.
+# elements from narrow planes only. The count of TopK is a Slice: some releases of onnxruntime infer that a Gather gives
+# a scalar, which TopK does not take.
 _SORT = """
     zero = Constant<value = int64 {0}>()
     one = Constant<value = int64 {1}>()
@@ -143,7 +143,6 @@ _STEPS = """
         partial_next = Where(hit, joined, partial)
     }>(count, always, zeros)
 """
-
 
 
 def gradient_text(opset: int, narrow: str | None) -> str:

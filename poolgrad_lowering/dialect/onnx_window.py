@@ -37,9 +37,9 @@ def window_difference(values: Mapping[str, Any]) -> str | None:
 
     Compares the first positions, sizes, steps and spacings of the windows. How many there are depends on x.
     """
-    rank = len(values[KERNEL])
-    if not 1 <= rank <= len(values["ksize"]) or (len(values[STRIDES]), len(values[DILATIONS])) != (rank, rank):
-        return f"{KERNEL}, {STRIDES} and {DILATIONS} have {rank}, {len(values[STRIDES])}, {len(values[DILATIONS])} values"
+    rank, *others = (len(values[name]) for name in (KERNEL, STRIDES, DILATIONS))
+    if not 1 <= rank <= len(values["ksize"]) or others != [rank, rank]:
+        return f"{KERNEL}, {STRIDES} and {DILATIONS} have {rank}, {others[0]} and {others[1]} values"
     if len(values[PADS]) != 2 * rank:
         return f"{PADS} has {len(values[PADS])} values, expected {2 * rank}"
     pairs = (("ksize", KERNEL), ("strides", STRIDES), ("pads", PADS), ("dilation", DILATIONS))
@@ -55,8 +55,8 @@ def onnx_count(values: Mapping[str, Any], axis: int, size: int) -> int:
     Formula: the MaxPool page of the ONNX operator documentation; with ceil_mode a last window that would start behind
     x and the padding before it is dropped.
     """
-    kernel, stride, dilation = (values[name][axis] for name in (KERNEL, STRIDES, DILATIONS))
-    begin, end = values[PADS][axis], values[PADS][len(values[KERNEL]) + axis]
+    kernel, stride, dilation = (int(values[name][axis]) for name in (KERNEL, STRIDES, DILATIONS))
+    begin, end = (int(values[PADS][position]) for position in (axis, len(values[KERNEL]) + axis))
     room = size + begin + end - dilation * (kernel - 1) - 1
     ceil = bool(values[CEIL])
     count = (-(-room // stride) if ceil else room // stride) + 1

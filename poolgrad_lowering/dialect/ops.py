@@ -98,9 +98,7 @@ def _onnx_window() -> tuple[Attribute, ...]:
         ints(onnx_window.STRIDES, "Window step", 1),
         ints(onnx_window.PADS, "Padding before, then behind x", 0),
         ints(onnx_window.DILATIONS, "Spacing of the window's elements", 1),
-        Attribute(
-            onnx_window.CEIL, AttributeProto.INT, "The ceil_mode of ONNX's MaxPool.", allowed=(0, 1)
-        ),
+        Attribute(onnx_window.CEIL, AttributeProto.INT, "The ceil_mode of ONNX's MaxPool.", allowed=(0, 1)),
     )
 
 

@@ -52,7 +52,7 @@ def broken_promise(node: FlatNode, operands: Sequence[Array]) -> str | None:
 def broken_pool_promise(node: FlatNode, x: Array, argmax: Array) -> str | None:
     """What is wrong with the attributes of a pool, by what it pools and the argmax that its body made, or None."""
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.proto.attribute}
-    number = attributes.get("dtype", attributes.get("indices_dtype"))
+    number = attributes.get("dtype", attributes.get("indices_dtype", 0))
     if argmax.dtype != _ASCEND_TYPES.get(number):
         return f"argmax has type {argmax.dtype}, which is not number {number} of Ascend's"
     sizes, counts = x.shape[2:], argmax.shape[2:]

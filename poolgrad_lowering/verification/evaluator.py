@@ -17,6 +17,9 @@ from poolgrad_lowering.verification.result import UnprovenError
 
 Array = npt.NDArray[Any]
 
+_LONGEST = 600
+"""Characters of a message that are kept. In onnxruntime the source file and the function come before the fault."""
+
 
 class Runner(Protocol):
     """One side of a site, ready to run."""
@@ -120,4 +123,4 @@ def _shape_node(node: NodeProto, declared: onnx.ValueInfoProto | None, pooled: s
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's message, or its kind."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:_LONGEST]

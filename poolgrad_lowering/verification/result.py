@@ -57,11 +57,37 @@ class SiteResult:
 
 
 @dataclass(frozen=True)
+class LevelResult:
+    """Both models run from end to end at one optimisation level of onnxruntime, "ORT_DISABLE_ALL" or "default".
+
+    `status` is "same", "differs" (the outputs, or the lowered model does not run) or "skipped" (the original does not
+    run), `reason` says why.
+    """
+
+    level: str
+    status: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
 class WholeModel:
-    """Both models run from end to end: `status` is "same", "differs" or "skipped", `reason` says why."""
+    """Both models run from end to end: a result for each optimisation level, none where nothing was run.
+
+    `status` is "differs" where that of any level is, else "same" where that of any level is, else "skipped". `reason`
+    has the reasons of the levels with that status.
+    """
 
     status: str
     reason: str | None = None
+    levels: tuple[LevelResult, ...] = ()
+
+    @classmethod
+    def of_levels(cls, levels: tuple[LevelResult, ...]) -> WholeModel:
+        """The result of runs at these levels."""
+        found = {level.status for level in levels}
+        status = next(status for status in ("differs", "same", "skipped") if status in found)
+        reasons = [f"at level {each.level}: {each.reason}" for each in levels if each.status == status and each.reason]
+        return cls(status, "; ".join(reasons) or None, levels)
 
 
 @dataclass(frozen=True)

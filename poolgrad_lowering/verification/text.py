@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poolgrad_lowering.printable import printable
-from poolgrad_lowering.verification.result import Mismatch, SiteResult, Verification
+from poolgrad_lowering.verification.result import Mismatch, SiteResult, Verification, WholeModel
 
 
 def site_row(site: SiteResult) -> tuple[str, str, str]:
@@ -15,6 +15,17 @@ def site_row(site: SiteResult) -> tuple[str, str, str]:
         return place, site.status, site.reason
     left_out = f"; not drawn: {', '.join(site.not_drawn)}" if site.not_drawn else ""
     return place, site.status, f"{site.runs} runs{left_out}"
+
+
+def whole_lines(found: WholeModel) -> list[str]:
+    """A line for each level at which the whole models were run, or one that says why they were not."""
+    if not found.levels:
+        return [_whole_line("whole model", found.status, found.reason)]
+    return [_whole_line(f"whole model, level {each.level}", each.status, each.reason) for each in found.levels]
+
+
+def _whole_line(subject: str, status: str, reason: str | None) -> str:
+    return f"{subject}: {status}{f', {reason}' if reason else ''}"
 
 
 def mismatch_text(found: Mismatch) -> str:
@@ -40,5 +51,5 @@ def _failure(found: Verification) -> str:
     if found.differences:
         return f"{found.differences[0].where}: {found.differences[0].what}"
     if found.whole_model.status == "differs":
-        return f"the whole models differ: {found.whole_model.reason}"
+        return f"the whole models differ {found.whole_model.reason}"
     return ""

@@ -1,4 +1,4 @@
-"""Both models from end to end in onnxruntime, where it is installed and runs the original."""
+"""Runs both models from end to end in onnxruntime, where it is installed and runs the original."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from onnx import ModelProto, ValueInfoProto
 
 from poolgrad_lowering.verification.compare import compare
 from poolgrad_lowering.verification.evaluator import first_line
-from poolgrad_lowering.verification.result import WholeModel
+from poolgrad_lowering.verification.result import LevelResult, WholeModel
 
 Array = npt.NDArray[Any]
+
+DEFAULT = "default"
+LEVELS = ("ORT_DISABLE_ALL", DEFAULT)
+"""Optimisation levels: without any, where equal nodes run the same kernel, and that of a session where none is set."""
 
 _SYMBOL = 2
 _LARGEST = 1 << 28
@@ -23,7 +27,8 @@ _LARGEST = 1 << 28
 def compare_whole(original: ModelProto, lowered: ModelProto, seed: int) -> WholeModel:
     """Run both models on one set of inputs: integers 0 or 1, floats of a normal distribution, symbols as 2.
 
-    Both run without graph optimisations, so that what is the same node is the same kernel.
+    They run once at each of `LEVELS`. Optimisations may change the bits of the original too, so the outputs are
+    compared with those of the original at the same level.
     """
     try:
         import onnxruntime  # noqa: F401, PLC0415 - optional
@@ -33,28 +38,38 @@ def compare_whole(original: ModelProto, lowered: ModelProto, seed: int) -> Whole
         return WholeModel("skipped", "the model is large")
     try:
         feeds = _feeds(original, np.random.default_rng(seed))
-        expected = _run(original, feeds)
-    except Exception as error:  # onnxruntime raises many kinds
-        return WholeModel("skipped", f"onnxruntime does not run the original: {first_line(error)}")
+    except Exception as error:  # numpy and onnx raise many kinds
+        return WholeModel("skipped", f"no data can be drawn for the inputs: {first_line(error)}")
+    return WholeModel.of_levels(tuple(_compare_at(level, original, lowered, feeds) for level in LEVELS))
+
+
+def _compare_at(level: str, original: ModelProto, lowered: ModelProto, feeds: dict[str, Array]) -> LevelResult:
+    names = [value.name for value in original.graph.output]
     try:
-        found = _run(lowered, feeds)
+        expected = _run(original, level, names, feeds)
+    except Exception as error:  # onnxruntime raises many kinds
+        return LevelResult(level, "skipped", f"onnxruntime does not run the original: {first_line(error)}")
+    try:
+        found = _run(lowered, level, names, feeds)
     except Exception as error:  # as above
-        return WholeModel("differs", f"onnxruntime runs the original, but not the lowered model: {first_line(error)}")
-    for name, value in expected.items():
-        if mismatch := compare(value, found[name], run=0, output=name):
-            return WholeModel("differs", f"output '{name}': {mismatch.what}")
-    return WholeModel("same")
+        reason = f"onnxruntime runs the original, but not the lowered model: {first_line(error)}"
+        return LevelResult(level, "differs", reason)
+    for name, before, after in zip(names, expected, found, strict=True):
+        if mismatch := compare(before, after, run=0, output=name):
+            return LevelResult(level, "differs", f"output '{name}': {mismatch.what}")
+    return LevelResult(level, "same")
 
 
-def _run(model: ModelProto, feeds: dict[str, Array]) -> dict[str, Array]:
+def _run(model: ModelProto, level: str, names: list[str], feeds: dict[str, Array]) -> list[Array]:
     import onnxruntime  # noqa: PLC0415 - optional
 
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4  # errors come as exceptions
+    if level != DEFAULT:
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    names = [value.name for value in session.get_outputs()]
-    return dict(zip(names, session.run(names, feeds), strict=True))
+    outputs: list[Array] = session.run(names, feeds)
+    return outputs
 
 
 def _feeds(model: ModelProto, random: np.random.Generator) -> dict[str, Array]:

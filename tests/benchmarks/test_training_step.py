@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import question_training_step as question
 from onnx import parser
-from training_sessions import node_seconds, pooling_seconds
+from training_sessions import cpu_session, node_seconds, pooling_seconds
 from training_steps import STEPS
 
 from poolgrad_lowering import lower_file
@@ -31,6 +32,12 @@ def test_the_variants_of_a_step_are_compared(tmp_path: Path, monkeypatch: pytest
         assert row["pools"] > 0
         assert row["memory"]["peak"] > row["memory"]["imported"]
     assert rows["provider"]["bytes"] == files["lowered"].stat().st_size
+
+
+def test_sessions_have_the_default_optimisation_level() -> None:
+    default = onnxruntime.SessionOptions().graph_optimization_level
+    session = cpu_session(str(BUILT / "lenet.onnx"))
+    assert session.get_session_options().graph_optimization_level == default
 
 
 def test_other_bits_are_an_error(tmp_path: Path) -> None:

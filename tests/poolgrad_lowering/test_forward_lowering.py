@@ -22,9 +22,7 @@ WINDOW = {
     "atlas-a2": "ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1], ceil_mode=0",
     "ascend950": "ksize=[3,3], strides=[2,2], pads=[1,1], dilation=[1,1], ceil_mode=0",
 }
-IN_ONNX = (
-    "onnx_kernel_shape=[3,3], onnx_strides=[2,2], onnx_pads=[1,1,1,1], onnx_dilations=[1,1], onnx_ceil_mode=0"
-)
+IN_ONNX = "onnx_kernel_shape=[3,3], onnx_strides=[2,2], onnx_pads=[1,1,1,1], onnx_dilations=[1,1], onnx_ceil_mode=0"
 OPERATORS = {
     "atlas-a2": (OP_3D, "MaxPool3DGradWithArgmax", 'data_format="NCDHW"', ""),
     "ascend950": (OP_2D, "MaxPoolGradWithArgmaxV3", 'data_format="NCHW"', ", dtype=3"),

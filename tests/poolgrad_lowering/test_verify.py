@@ -86,23 +86,6 @@ def test_a_lowered_model_is_a_good_original() -> None:
     assert verify(lowered, lowered).proven
 
 
-def test_whole_models_are_run() -> None:
-    assert verify(POOL, lower(POOL).model).whole_model.status == "same"
-    training = ort_gradient([2, 3, 6, 6], kernel_shape=[2, 2])
-    whole = verify(training, lower(training).model).whole_model
-    assert whole.status == "skipped"
-    assert whole.reason is not None
-    assert "MaxPoolGrad" in whole.reason
-
-
-def test_whole_models_that_differ() -> None:
-    """A node that differs is outside of all sites; the outputs say so too."""
-    changed = parse("g (float[2] x) => (float[2] y) { y = Neg (x) }")
-    found = verify(parse("g (float[2] x) => (float[2] y) { y = Abs (x) }"), changed)
-    assert found.whole_model.status == "differs"
-    assert [difference.where for difference in found.differences] == ["main"]
-
-
 def test_the_same_seed_gives_the_same_result() -> None:
     model = onnx.load(catalogue.entry("torch/lenet").file)
     lowered = lower(model, forward=False).model

@@ -76,7 +76,7 @@ def test_json(original: str, broken: str, capsys: pytest.CaptureFixture[str]) ->
     assert site["mismatch"]["output"] == "Y"
     assert len(site["mismatch"]["index"]) == 4
     assert site["mismatch"]["max_ulp"] is None or site["mismatch"]["max_ulp"] > 0
-    assert found["whole_model"] == {"status": "skipped", "reason": "not asked for"}
+    assert found["whole_model"] == {"status": "skipped", "reason": "not asked for", "levels": []}
 
 
 def test_a_difference_outside(original: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,9 +20,7 @@ Array = npt.NDArray[Any]
 _HEADER = '<ir_version: 10, opset_import: ["": 20, "npu": 1]>'
 # 2x2 windows side by side: every index is in one window, so that no sum depends on an order.
 _WINDOW = 'ksize=[1,2,2], strides=[1,2,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"'
-_IN_ONNX = (
-    "onnx_kernel_shape=[2,2], onnx_strides=[2,2], onnx_pads=[0,0,0,0], onnx_dilations=[1,1], onnx_ceil_mode=0"
-)
+_IN_ONNX = "onnx_kernel_shape=[2,2], onnx_strides=[2,2], onnx_pads=[0,0,0,0], onnx_dilations=[1,1], onnx_ceil_mode=0"
 POOL = f"npu.MaxPool3DWithArgmaxV2 <{_WINDOW}, dtype=3, {_IN_ONNX}>"
 GRADIENT = f"npu.MaxPool3DGradWithArgmax <{_WINDOW}>"
 

@@ -26,9 +26,7 @@ KINDS = ("tensor", "int_array", "executor", "stream", "event", "device_memory", 
 # Overlapping windows of halves: on Atlas A2 and A3 their gradient needs a workspace. One gradient has its argmax from a
 # pool of the session, the other from outside, where it is checked.
 _WINDOW = 'ksize=[1,3,3], strides=[1,2,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"'
-_IN_ONNX = (
-    "onnx_kernel_shape=[3,3], onnx_strides=[2,2], onnx_pads=[0,0,0,0], onnx_dilations=[1,1], onnx_ceil_mode=0"
-)
+_IN_ONNX = "onnx_kernel_shape=[3,3], onnx_strides=[2,2], onnx_pads=[0,0,0,0], onnx_dilations=[1,1], onnx_ceil_mode=0"
 _GRADIENT = f"npu.MaxPool3DGradWithArgmax <{_WINDOW}>"
 MODEL = f"""
 swept (float16[1, 2, 7, 7] x, int32[1, 2, 3, 3] given) => (float16[1, 2, 7, 7] dx, float16[1, 2, 7, 7] other) {{

@@ -90,6 +90,14 @@ def test_sizes_may_change_from_run_to_run() -> None:
         (EVEN, {"output_size": [2, 3, 2]}),
         (EVEN, {"output_size": [1, 7, 2]}),
         (CASES["2d in 3d"], {"ksize": [2, 3, 2], "pads": [1, 1, 0]}),  # pools an axis that x lacks
+        (PLAIN, {"onnx_kernel_shape": [3, 2]}),  # the body would pool by other windows
+        (PLAIN, {"onnx_strides": [1, 1]}),
+        (PLAIN, {"onnx_pads": [1, 1, 0, 0]}),
+        (PLAIN, {"onnx_pads": [0, 0, 2, 2]}),  # more windows
+        (PLAIN, {"onnx_pads": [1, 1]}),
+        (PLAIN, {"onnx_dilations": [1]}),
+        (PLAIN, {"onnx_kernel_shape": [3]}),
+        (PLAIN, {"onnx_ceil_mode": None}),
         (PLAIN, {"ksize": None}),
         (EVEN, {"indices_dtype": None}),
     ],

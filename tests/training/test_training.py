@@ -85,15 +85,18 @@ def test_without_bodies_and_without_operators_nothing_trains(folder: Path) -> No
 
 LARGE = (4, 1, 32, 32)
 POOL_ATTRIBUTES = {
-    **{"ksize": [1, 2, 2], "strides": [1, 2, 2], "pads": [0, 0, 0], "dilation": [1, 1, 1], "ceil_mode": 0},
-    **{"data_format": "NCDHW", "dtype": 3},
+    "ksize": [1, 2, 2],
+    "strides": [1, 2, 2],
+    "pads": [0, 0, 0],
+    "dilation": [1, 1, 1],
+    "ceil_mode": 0,
+    "data_format": "NCDHW",
+    "dtype": 3,
     **onnx_window([2, 2], [2, 2], ([0, 0], [0, 0]), [1, 1], ceil=False),
 }
 FIRST_POOLS = {
     "onnx": helper.make_node("MaxPool", ["image"], ["x"], kernel_shape=[2, 2], strides=[2, 2]),
-    "npu": helper.make_node(
-        POOL, ["image"], ["x", "argmax"], domain="npu", **POOL_ATTRIBUTES
-    ),
+    "npu": helper.make_node(POOL, ["image"], ["x", "argmax"], domain="npu", **POOL_ATTRIBUTES),
 }
 
 

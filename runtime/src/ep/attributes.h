@@ -79,8 +79,8 @@ struct Attributes {
 };
 
 // Throws InvalidArgument if an attribute is missing or outside what aclnn takes (CANN documentation of
-// aclnnMaxPool3dWithArgmax: sizes and strides positive, 0 <= padding <= kernel / 2), or if a pool's attributes in ONNX's
-// words begin or space its windows in another way.
+// aclnnMaxPool3dWithArgmax: sizes and strides positive, 0 <= padding <= kernel / 2), or if a pool's attributes in
+// ONNX's words begin or space its windows in another way.
 Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source);
 
 }  // namespace poolgrad::ep

@@ -82,17 +82,15 @@ ort::ONNXTensorElementDataType TypeOf(const Format& format) {
 // A node with all attributes that an operator for the pool may ask for.
 ort::OrtKernelInfo NodeOf(const Pool& pool) {
   ort::OrtKernelInfo node;
-  node.ints = {{"ceil_mode", pool.ceil_mode ? 1 : 0}, {"dtype", ACL_INT32}, {"indices_dtype", ACL_INT32},
+  node.ints = {{"ceil_mode", pool.ceil_mode ? 1 : 0},
+               {"dtype", ACL_INT32},
+               {"indices_dtype", ACL_INT32},
                {"onnx_ceil_mode", pool.ceil_mode ? 1 : 0}};
   node.strings = {{"data_format", pool.axes.size() == 2 ? "NCHW" : "NCDHW"}};
-  node.lists = {{"ksize", pool.List(&Axis::kernel)},
-                {"strides", pool.List(&Axis::stride)},
-                {"pads", pool.List(&Axis::padding)},
-                {"dilation", pool.List(&Axis::dilation)},
-                {"output_size", pool.List(&Axis::pooled)},
-                {"onnx_kernel_shape", pool.List(&Axis::kernel)},
-                {"onnx_strides", pool.List(&Axis::stride)},
-                {"onnx_pads", pool.List(&Axis::padding)},
+  node.lists = {{"ksize", pool.List(&Axis::kernel)},           {"strides", pool.List(&Axis::stride)},
+                {"pads", pool.List(&Axis::padding)},           {"dilation", pool.List(&Axis::dilation)},
+                {"output_size", pool.List(&Axis::pooled)},     {"onnx_kernel_shape", pool.List(&Axis::kernel)},
+                {"onnx_strides", pool.List(&Axis::stride)},    {"onnx_pads", pool.List(&Axis::padding)},
                 {"onnx_dilations", pool.List(&Axis::dilation)}};
   std::vector<std::int64_t>& pads = node.lists["onnx_pads"];
   const std::vector<std::int64_t> ends = pads;
