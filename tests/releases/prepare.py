@@ -62,9 +62,10 @@ def recipes(corpus: Path | None) -> Iterator[Recipe]:
     for opset in OPSETS:
         yield from (partial(block, opset), partial(pooled_value, opset))
     yield from sweep()
-    for root in filter(None, (STORED, corpus)):
-        for path in sorted(root.rglob("*.onnx")):
-            yield partial(stored, root, path)
+    here = {path.relative_to(STORED): STORED for path in STORED.rglob("*.onnx")}
+    further = {path.relative_to(corpus): corpus for path in corpus.rglob("*.onnx")} if corpus else {}
+    for path, root in sorted({**further, **here}.items()):
+        yield partial(stored, root, path)
 
 
 def built(entry: Entry) -> list[Case]:
@@ -79,9 +80,8 @@ def built(entry: Entry) -> list[Case]:
 
 
 def stored(root: Path, path: Path) -> list[Case]:
-    """A model of a folder, with the feeds beside it."""
-    name = str(path.relative_to(root).with_suffix(""))
-    return from_file(name, path, arrays(path.with_suffix(".npz")))
+    """A model at a path in a folder, with the feeds beside it."""
+    return from_file(str(path.with_suffix("")), root / path, arrays((root / path).with_suffix(".npz")))
 
 
 def arrays(recorded: Path) -> dict[str, Array]:

@@ -38,7 +38,8 @@ Row = dict[str, Any]
 def cases() -> Path:
     """The folder of cases, made anew."""
     shutil.rmtree(FOLDER, ignore_errors=True)
-    prepare(FOLDER / "cases", Path(CORPUS) if CORPUS else None)
+    prepared = prepare(FOLDER / "cases", Path(CORPUS) if CORPUS else None)
+    assert len({row["name"] for row in prepared}) == len(prepared)
     return FOLDER / "cases"
 
 
