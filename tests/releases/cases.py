@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+from generators.protos import renamed
 from lowering_checks import all_nodes
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, shape_inference
 from oracles import run_reference
@@ -107,7 +108,7 @@ def standard_gradient(x: str, dy: str, indices: str, dx: str) -> list[NodeProto]
 def gradient_sites(model: ModelProto) -> Iterator[tuple[ModelProto, dict[str, str]]]:
     """Each MaxPoolGrad of the main graph with its pool as a model of its own, and the values that are its X and dY.
 
-    Those whose element types or ranks cannot be inferred are left out.
+    Those whose types cannot be inferred are left out.
     """
     values = {value.name: value for value in known_values(model)}
     pools = {node.output[1]: node for node in model.graph.node if node.op_type == "MaxPool" and len(node.output) > 1}
@@ -115,26 +116,24 @@ def gradient_sites(model: ModelProto) -> Iterator[tuple[ModelProto, dict[str, st
         if node.op_type != "MaxPoolGrad" or len(node.input) != 2 or node.input[1] not in pools:
             continue
         pool = pools[node.input[1]]
-        names = {"X": pool.input[0], "dY": node.input[0]}
-        results = [pool.output[0], node.output[0]]
-        shapes = {"dY": pool.output[0], node.output[0]: pool.input[0]}  # which others have the same shape
-        found = {name: values.get(name) or values.get(shapes.get(name, "")) for name in (*names.values(), *results)}
-        found[names["dY"]] = found[names["dY"]] or found[pool.output[0]]
-        if any(value is None or not value.type.tensor_type.elem_type for value in found.values()):
+        x, y, dy, dx = pool.input[0], pool.output[0], node.input[0], node.output[0]
+        same_shape = {x: dx, dx: x, y: dy, dy: y}
+        found = {name: values.get(name) or values.get(other) for name, other in same_shape.items()}
+        declared = {name: renamed(value, name) for name, value in found.items() if value is not None}
+        if len(declared) < 4:
             continue
-        graph = helper.make_graph([pool, node], "site", [], [])
-        for name, value in found.items():
-            declared = (graph.output if name in results else graph.input).add()
-            declared.CopyFrom(value)
-            declared.name = name
-        yield helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version), names
+        inputs, outputs = [declared[x], declared[dy]], [declared[y], declared[dx]]
+        graph = helper.make_graph([pool, node], "site", inputs, outputs)
+        site = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+        yield site, {"X": x, "dY": dy}
 
 
 def known_values(model: ModelProto) -> list[ValueInfoProto]:
-    """What is known of the main graph's values, by inference and declared."""
+    """The values of the main graph whose types are declared or inferred."""
     graph: GraphProto = shape_inference.infer_shapes(model).graph
     stored = [helper.make_tensor_value_info(held.name, held.data_type, held.dims) for held in graph.initializer]
-    return [*stored, *graph.value_info, *graph.input, *graph.output]
+    known = [*stored, *graph.value_info, *graph.input, *graph.output]
+    return [value for value in known if value.type.tensor_type.elem_type]
 
 
 def site_feeds(site: ModelProto, names: Mapping[str, str]) -> dict[str, Array]:

@@ -20,7 +20,7 @@ from window_facts import Axis
 from releases.cases import Case, standard
 
 OPSETS = range(11, onnx.defs.onnx_opset_version() + 1)
-SOME_OPSETS = (11, 13, 16, 18, 21)
+SOME_OPSETS = (11, 16, 21)
 FEW_OPSETS = (11, 18)
 TYPES = {TensorProto.FLOAT: "float32", TensorProto.FLOAT16: "float16"}
 SYMBOLS = ("static", "symbolic batch", "symbolic sizes")
