@@ -22,6 +22,7 @@ import numpy as np
 Arrays = dict[str, Any]
 LEVELS = ("disabled", "basic", "extended", "default")
 ORIGINAL = "original"
+RUNS = ("first", "second")
 SECONDS = 120
 """After which a model hangs."""
 FILL = "165"
@@ -180,8 +181,10 @@ def run_lowered(model: Path, feeds: Arrays, level: str, expected: Arrays) -> tup
         found = run(model, feeds, level)
     except Exception as error:
         return "fails", f"{type(error).__name__}: {error}"
-    messages = [message for results in found if (message := difference(results, expected))]
-    return ("differs", messages[0]) if messages else ("same", "")
+    for number, results in zip(RUNS, found, strict=True):
+        if message := difference(results, expected):
+            return "differs", f"{number} run: {message}"
+    return "same", ""
 
 
 def arrays(path: Path) -> Arrays:
@@ -204,7 +207,15 @@ def run(model: Path, feeds: Arrays, level: str) -> list[Arrays]:
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     outputs = [value.name for value in session.get_outputs()]
     given = {value.name: feeds[value.name] for value in session.get_inputs()}
-    return [dict(zip(outputs, session.run(outputs, given), strict=True)) for _ in range(2)]
+    return [run_once(session, number, outputs, given) for number in RUNS]
+
+
+def run_once(session: Any, number: str, outputs: list[str], feeds: Arrays) -> Arrays:
+    """The outputs by name. An error says which run of the session it is."""
+    try:
+        return dict(zip(outputs, session.run(outputs, feeds), strict=True))
+    except Exception as error:
+        raise RuntimeError(f"{number} run: {error}") from error
 
 
 def difference(found: Arrays, expected: Arrays) -> str:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from releases.faults import FAULTS, Fault
+from releases.runner import LEVELS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "releases.md").read_text(encoding="utf-8")
@@ -28,5 +29,6 @@ def shown(fault: Fault) -> str:
     """A fault's row."""
     releases = fault.first if fault.first == fault.last else f"{fault.first} to {fault.last}"
     cases = ", ".join(f"`{case}`" for case in fault.cases)
-    cells = (releases, cases, fault.seen, fault.reason)
+    levels = "all" if fault.levels == LEVELS else ", ".join(fault.levels)
+    cells = (releases, levels, cases, fault.seen, fault.reason)
     return f"| {' | '.join(cells)} |"
