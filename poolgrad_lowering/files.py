@@ -1,14 +1,15 @@
-"""Models as files: what is read has passed the gate, what is written is whole. External data is never opened."""
+"""Models as files: what is read has passed the gate, what is written is whole."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
 
 from poolgrad_lowering.descriptions import Descriptions
 from poolgrad_lowering.errors import FileError
 from poolgrad_lowering.external_files import copies, require_apart
+from poolgrad_lowering.gate.external import ModelFolder
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering import lower_in_place
@@ -52,7 +53,7 @@ def lower_file(
     if plan is not None:
         require_same_file(plan, model_sha256(data))
     model = packed_model(data, source)
-    gate = Gate(limits, source)
+    gate = Gate(limits, ModelFolder.of_file(source))
     with naming(source):
         outcome = lower_in_place(model, found, forward=forward, plan=plan, gate=gate, observer=descriptions.recorder)
         lowered = gate.serialised(model) if outcome.changed else data
@@ -85,7 +86,7 @@ def inspect_file(
     found, source = chosen_target(target, None), Path(source)
     descriptions = Descriptions(source, page=html_path, plan=plan_path)
     data = read_bytes(source, limits)
-    model, gate = packed_model(data, source), Gate(limits, source)
+    model, gate = packed_model(data, source), Gate(limits, ModelFolder.of_file(source))
     with naming(source):
         outcome = lower_in_place(model, found, forward=forward, gate=gate, observer=descriptions.recorder)
         report = outcome.report(len(data), len(gate.serialised(model)) if outcome.changed else len(data))
@@ -94,7 +95,7 @@ def inspect_file(
     return report
 
 
-def _missing_data(locations: Mapping[str, str], source: Path, destination: Path, *, copy: bool) -> dict[Path, Content]:
+def _missing_data(locations: Collection[str], source: Path, destination: Path, *, copy: bool) -> dict[Path, Content]:
     """The external data to copy: runtimes look for it relative to the folder of the path as given."""
     folder, written = source.parent.resolve(), destination.parent.resolve()
     if not locations or folder == written:

@@ -151,13 +151,20 @@ def make_folder(folder: Path) -> None:
 def open_regular(path: Path) -> BinaryIO:
     """A file opened for reading, never a pipe or device, which could last for ever. Raises `OSError`."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(handle, "rb")
-    os.close(handle)
+    try:
+        require_regular(os.fstat(handle).st_mode)
+    except OSError:
+        os.close(handle)
+        raise
+    return os.fdopen(handle, "rb")
+
+
+def require_regular(mode: int) -> None:
+    """Raise `OSError` unless the mode, as `os.fstat` gives it, is that of a regular file."""
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    raise OSError(errno.EINVAL, "it is no regular file")
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
 
 
 def _remove_leftovers(folder: int) -> None:

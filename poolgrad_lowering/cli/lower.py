@@ -102,6 +102,10 @@ def _lower_folder(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
 
 def _print_file(result: FileResult, options: argparse.Namespace) -> None:
     """One line: what became of a model. Errors go to standard error where nothing else is printed."""
+    from poolgrad_lowering.cli.report_text import print_warnings  # noqa: PLC0415 - as above
+
+    if result.report is not None:
+        print_warnings(result.report, options, result.path)
     if result.error is not None and (options.quiet or options.json):
         complain(f"failed: {result.path}: {result.error}")
     elif not (options.quiet or options.json):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from onnx import TensorProto
 
-from poolgrad_lowering.gate.external import external_flaw
+from poolgrad_lowering.gate.external import Reference, external_flaw, reference_to
 from poolgrad_lowering.gate.faults import Fault, Flaw
 
 
@@ -65,6 +65,11 @@ def tensor_flaw(tensor: TensorProto) -> Flaw | None:
             return Flaw(Fault.TENSOR_DATA, f"it has data in raw_data and in {filled[0]}")
         return _raw_flaw(storage, elements, raw)
     return _typed_flaw(tensor, storage, elements, filled)
+
+
+def external_reference(tensor: TensorProto) -> Reference:
+    """Where the data of an external tensor is; `tensor_flaw` must have found nothing wrong with it."""
+    return reference_to(tensor.external_data, _bytes(_BY_NUMBER[tensor.data_type], math.prod(tensor.dims)))
 
 
 def dims_flaw(dims: Sequence[int]) -> Flaw | None:

@@ -8,6 +8,7 @@ from typing import Any
 from onnx import ModelProto
 
 from poolgrad_lowering.errors import VerificationError
+from poolgrad_lowering.gate.external import ModelFolder
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.model_file import naming, parse_model, read_bytes
 from poolgrad_lowering.placing import PathLike
@@ -34,5 +35,5 @@ def require_verified(original: ModelProto, lowered: ModelProto, folder: Path) ->
 def _read(path: Path) -> ModelProto:
     model = parse_model(read_bytes(path), path)
     with naming(path):
-        Gate(file=path).index(model)
+        Gate(folder=ModelFolder.of_file(path)).index(model)
     return model

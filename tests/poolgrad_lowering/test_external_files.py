@@ -1,4 +1,4 @@
-"""External data: named and never opened, copied where that is asked for, and never out of a folder or over a file."""
+"""External data as files: copied where that is asked for, and never out of a folder or over a file."""
 
 from __future__ import annotations
 
