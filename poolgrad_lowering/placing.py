@@ -15,20 +15,55 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from poolgrad_lowering.errors import FileError, explained
 
 PathLike = str | os.PathLike[str]
 
-Content = bytes | Path
-"""What a new file holds: these bytes, or what another file holds."""
+_BLOCK = 1 << 20
+"""Bytes of another file that are in memory at a time."""
 
 _TEMPORARY = re.compile(r"\.poolgrad-[0-9a-f]{16}\.tmp")
 _NO_SUCH_SERVICE = (errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """What file systems answer that have no locks, or do not sync folders."""
+
+
+class Part(NamedTuple):
+    """Some bytes of a file, with zero bytes in front of them."""
+
+    zeros: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of another file, one after the other."""
+
+    file: Path
+    parts: tuple[Part, ...]
+
+    def blocks(self) -> Iterator[bytes]:
+        """What the parts hold, in blocks. Raises `OSError`, also where the file ends within a part."""
+        with open_regular(self.file) as file:
+            for part in self.parts:
+                yield bytes(part.zeros)
+                file.seek(part.offset)
+                left = part.length
+                while left:
+                    block = file.read(min(left, _BLOCK))
+                    if not block:
+                        raise OSError(errno.EIO, f"'{self.file}' ends before byte {part.offset + part.length}")
+                    left -= len(block)
+                    yield block
+
+
+Content = bytes | Path | Parts
+"""What a new file holds: these bytes, what another file holds, or parts of that."""
 
 
 def write_files(contents: Mapping[Path, Content], descriptions: Mapping[Path, bytes] | None = None) -> None:
@@ -135,7 +170,9 @@ def _fill(handle: int, content: Content) -> None:
     with os.fdopen(handle, "wb", closefd=False) as file:
         if isinstance(content, Path):
             with open_regular(content) as source:
-                shutil.copyfileobj(source, file, 1 << 20)
+                shutil.copyfileobj(source, file, _BLOCK)
+        elif isinstance(content, Parts):
+            file.writelines(content.blocks())
         else:
             file.write(content)
         file.flush()

@@ -42,7 +42,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--html", type=Path, metavar="REPORT.html", help="write the report as a page for a browser")
     add_checks(parser)
-    parser.add_argument("--copy-external", action="store_true", help="copy external data into the output's folder")
+    parser.add_argument(
+        "--copy-external",
+        action="store_true",
+        help="copy the external data that is still needed into the output's folder",
+    )
     add_target(parser)
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--no-forward", action="store_true", help="leave forward pools as they are")
