@@ -67,6 +67,17 @@ class ExternalData:
                 self._kept -= reference.length
         return self._zeros[reference]
 
+    def is_at(self, tensor: TensorProto) -> tuple[Path, int]:
+        """The file in which an external tensor is, without links, and its offset. Raises `UnreadableError`."""
+        reference = _reference(tensor)
+        if self._folder is None:
+            raise _without_folder(reference)
+        return self._folder.resolve(reference.location), reference.offset
+
+    def blocks(self, tensor: TensorProto) -> Iterator[bytearray]:
+        """The bytes of an external tensor in blocks, each overwritten by the next one. Raises `UnreadableError`."""
+        return self._blocks(_reference(tensor))
+
     def _read(self, reference: Reference) -> bytes:
         """The bytes of a reference, which are kept unless they are zeros."""
         if self._zeros.get(reference):
@@ -103,10 +114,7 @@ class ExternalData:
     def _opened(self, reference: Reference) -> Iterator[int]:
         """A file descriptor of the file, which is regular and long enough."""
         if self._folder is None:
-            raise UnreadableError(
-                f"{_named(reference)} cannot be read, as the model's folder is not known: pass the folder to lower as "
-                "base_dir, or lower the file itself (lower_file)"
-            )
+            raise _without_folder(reference)
         try:
             handle = _open_in(self._folder, reference.location)
         except OSError as error:
@@ -137,6 +145,13 @@ def _reference(tensor: TensorProto) -> Reference:
 
 def _named(reference: Reference) -> str:
     return f"external data {shown(reference.location)}"
+
+
+def _without_folder(reference: Reference) -> UnreadableError:
+    return UnreadableError(
+        f"{_named(reference)} cannot be read, as the model's folder is not known: pass the folder to lower as "
+        "base_dir, or lower the file itself (lower_file)"
+    )
 
 
 def _too_short(reference: Reference, size: int) -> UnreadableError:

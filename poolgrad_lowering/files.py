@@ -151,4 +151,4 @@ def _move(model: PackedModel, moved: Mapping[Reference, Reference]) -> None:
 def _require_verified(data: bytes, lowered: bytes, source: Path) -> None:
     from poolgrad_lowering.verification.files import require_verified  # noqa: PLC0415 - loads onnx's evaluator
 
-    require_verified(parse_model(data, source), parse_model(lowered, source), source.parent)
+    require_verified(parse_model(data, source), parse_model(lowered, source), source)

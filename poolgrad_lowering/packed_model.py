@@ -15,6 +15,8 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.message import Message
 
+from poolgrad_lowering.gate.tensors import external_tensors
+
 M = TypeVar("M", bound=Message)
 
 _PACKAGE = "poolgrad_lowering"
@@ -104,7 +106,7 @@ class PackedModel:
         """Apply a change to every external tensor, wherever in the model, and write back what it says it changed."""
 
         def change_within(message: Message) -> bool:
-            changed = [change(tensor) for tensor in _external_tensors(message)]
+            changed = [change(tensor) for tensor in external_tensors(message)]
             return any(changed)
 
         change_within(self._message)  # but for what is packed
@@ -115,18 +117,6 @@ class PackedModel:
         """The model's bytes. Raises `EncodeError`."""
         data: bytes = self._message.SerializeToString()
         return data
-
-
-def _external_tensors(message: Message) -> Iterator[onnx.TensorProto]:
-    """The external tensors in a message, at any depth."""
-    if isinstance(message, onnx.TensorProto):
-        if message.data_location == onnx.TensorProto.EXTERNAL:
-            yield message
-        return
-    for field, held in message.ListFields():
-        if field.type == field.TYPE_MESSAGE:
-            for inner in (held,) if isinstance(held, Message) else held:
-                yield from _external_tensors(inner)
 
 
 def _model_type() -> Any:
