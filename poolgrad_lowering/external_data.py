@@ -87,7 +87,7 @@ class ExternalData:
                 raise UnreadableError(
                     f"{_named(reference)} is not read: {_MOST_KEPT} bytes of tables are in memory already"
                 )
-            self._data[reference] = b"".join(self._blocks(reference))
+            self._data[reference] = b"".join(map(bytes, self._blocks(reference)))
             self._kept += reference.length
         return self._data[reference]
 

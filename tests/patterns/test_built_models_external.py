@@ -9,6 +9,7 @@ import catalogue
 import onnx
 import pytest
 from catalogue import Array, Entry
+from external_models import DATA, move_out
 from lowering_checks import TARGETS
 from oracles import assert_same_bits
 
@@ -17,6 +18,10 @@ from poolgrad_lowering.codes import Code
 
 ENTRIES = catalogue.external()
 ALL = [pytest.param(entry, id=entry.name) for entry in ENTRIES]
+EVERY = [
+    pytest.param(entry, id=entry.name)
+    for entry in (*catalogue.entries(), *catalogue.spellings(), *catalogue.external())
+]
 BOTH = ("atlas-a2", "ascend950")
 
 
@@ -112,6 +117,19 @@ def test_without_the_data_nothing_that_needs_it_is_lowered(entry: Entry, tmp_pat
     assert warning.file == data_of(source).name
     assert len(report.lowered) + report.refused_by_code.get("external-data", 0) == entry.site_count
     assert entry.name.endswith("video_ceil") or report.refused_by_code["external-data"]
+
+
+@pytest.mark.parametrize("entry", EVERY)
+def test_every_constant_of_every_form_may_be_external(entry: Entry, tmp_path: Path) -> None:
+    """Shapes, bounds, tables and zeros: the verdicts are those of the graph with its constants inside."""
+    expected = inspect(onnx.load(entry.file)).anchors
+    model = move_out(onnx.load(entry.file), tmp_path)
+    assert inspect(model, base_dir=tmp_path).anchors == expected
+    (tmp_path / DATA).unlink()
+    found = inspect(model, base_dir=tmp_path).anchors
+    assert [anchor.site for anchor in found] == [anchor.site for anchor in expected]
+    for before, after in zip(expected, found, strict=True):
+        assert after.code == "external-data" or (after.status, after.code) == (before.status, before.code)
 
 
 @pytest.mark.parametrize("name", ["lenet", "spatial_pyramid", "video_ceil"])

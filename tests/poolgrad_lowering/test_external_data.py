@@ -148,6 +148,13 @@ def test_a_table_in_a_file(tmp_path: Path) -> None:
     assert np.array_equal(found, table)
 
 
+def test_a_table_of_many_blocks(tmp_path: Path) -> None:
+    table = np.arange(300_000, dtype=np.int64)
+    (tmp_path / DATA).write_bytes(b"\0" * 3 + table.tobytes())
+    tensor = external("t", [300_000], kind=TensorProto.INT64, offset=3)
+    assert np.array_equal(numpy_helper.to_array(reader(tmp_path).inlined(tensor)), table)
+
+
 @pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4, TensorProto.BOOL])
 def test_element_types_that_numpy_lacks(tmp_path: Path, kind: int) -> None:
     (tmp_path / DATA).write_bytes(bytes(8) + b"\1" * 8)
