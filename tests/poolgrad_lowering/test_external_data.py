@@ -183,7 +183,9 @@ def test_reading_stops_at_the_first_other_byte(tmp_path: Path) -> None:
     sparse(tmp_path / DATA, size, first=1)
     data = reader(tmp_path, max_external_bytes=size)
     assert not data.is_zero(external("z", [size // 4]))
-    assert data.is_zero(external("z", [(size - (1 << 20)) // 4], offset=1 << 20))  # as many are left to read
+    assert data.is_zero(external("z", [(size - (1 << 19)) // 4], offset=1 << 19))  # one block less is left to read
+    with pytest.raises(UnreadableError, match="raise the limit"):
+        data.is_zero(external("z", [1], offset=1 << 19))
 
 
 def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,6 +313,40 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(os, "preadv", failing)
     assert anchor(model, tmp_path).reason == f"'zeros': external data '{DATA}' cannot be read: Input/output error"
+
+
+def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / DATA).write_bytes(bytes(SIZE))
+    calls: list[int] = []
+
+    def cut(*_: object) -> int:
+        calls.append(0)
+        assert len(calls) == 1
+        (tmp_path / DATA).write_bytes(b"")
+        return 0
+
+    monkeypatch.setattr(os, "preadv", cut)
+    with pytest.raises(UnreadableError, match=f"has 0 bytes, and the tensor takes bytes 0 to {SIZE}"):
+        reader(tmp_path).is_zero(ZEROS)
+
+
+def test_a_shape_that_is_known_otherwise(tmp_path: Path) -> None:
+    """That it cannot be read is no reason for anything: not for a refusal, and not for that of the target."""
+    model = whole()
+    [shape] = [tensor for tensor in model.graph.initializer if tensor.name == "whole"]
+    shape.CopyFrom(external("whole", [4], kind=TensorProto.INT64))
+    assert anchor(model, tmp_path).status == "lowered"
+    assert anchor(model, tmp_path, target="atlas-training").code == "target"
+
+
+@pytest.mark.refusal("external-data")
+def test_a_site_is_not_refused_for_the_data_of_another(tmp_path: Path) -> None:
+    model = shared_by_two(ZEROS)
+    ones = numpy_helper.from_array(np.ones((6, 16), np.float32), "ones")
+    model.graph.initializer.append(ones)
+    second = [node for node in model.graph.node if node.op_type == "ScatterElements"][1]
+    second.input[0] = "ones"
+    assert [found.code for found in inspect(model, base_dir=tmp_path).anchors] == ["external-data", "base-not-zero"]
 
 
 def test_other_refusals_keep_their_code(tmp_path: Path) -> None:
