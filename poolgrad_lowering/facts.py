@@ -49,15 +49,15 @@ _MAX_DEPTH = 64
 class Facts:
     """The facts of one model's values.
 
-    Constants in external data are read through `external`, by default from nowhere. `unread` has a sentence for each
-    external tensor that a fact asked for since the list was last cleared, and that could not be read.
+    Constants in external data are read through `external`, by default from nowhere. `unread` is a sentence on the first
+    external tensor that could not be read for the facts asked for since `unread` was last set to the empty text.
     """
 
     def __init__(self, index: ModelIndex, external: ExternalData | None = None) -> None:
-        self.unread: list[str] = []
+        self.unread = ""
         self._index = index
         self._external = external or ExternalData()
-        self._lacking: dict[tuple[str, Value], list[str]] = {}
+        self._unread_for: dict[tuple[str, Value], str] = {}
         self._memo: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
         self._functions = frozenset((function.domain, function.name) for function in index.model.functions)
         self._pools: dict[Node, PoolAttributes | None] = {}
@@ -111,20 +111,21 @@ class Facts:
         known = self._memo[fact]
         found = known.get(value, _UNASKED)
         if found is not _UNASKED:
-            self.unread += self._lacking.get((fact, value), ())
+            self.unread = self.unread or self._unread_for.get((fact, value), "")
             return found  # type: ignore[no-any-return]
         if self._depth >= _MAX_DEPTH:
             return None
         known[value] = None
         self._depth += 1
-        already_unread = len(self.unread)
+        unread_before, self.unread = self.unread, ""
         try:
             result = compute(value)
         finally:
             self._depth -= 1
+            if self.unread:
+                self._unread_for[fact, value] = self.unread
+            self.unread = unread_before or self.unread
         known[value] = result
-        if len(self.unread) > already_unread:
-            self._lacking[fact, value] = self.unread[already_unread:]
         return result
 
     # -- element types
@@ -236,7 +237,7 @@ class Facts:
         try:
             return read()
         except UnreadableError as error:
-            self.unread.append(f"'{value.name}': {error}")
+            self.unread = self.unread or f"'{value.name}': {error}"
             return None
 
     def _integers(self, value: Value) -> Shape | None:

@@ -75,7 +75,7 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
     """The first form that proves the anchor a gradient decides; None where no form knows it."""
     refusals: list[Refusal] = []
     for pattern in patterns:
-        facts.unread.clear()
+        facts.unread = ""
         gradient = pattern.match(facts, anchor)
         if isinstance(gradient, Refusal):
             refusals.append(_unread(facts, gradient) or gradient)
@@ -93,7 +93,7 @@ def _unread(facts: Facts, refusal: Refusal) -> Refusal | None:
     """The refusal that says why external data was not read, where that may be the reason of another refusal."""
     if not facts.unread or refusal.code not in _FOR_WANT_OF_VALUES:
         return None
-    return refuse(Code.EXTERNAL_DATA, "{}", facts.unread[0])
+    return refuse(Code.EXTERNAL_DATA, "{}", facts.unread)
 
 
 def _hidden(gradient: PoolGradient) -> Refusal | None:

@@ -330,6 +330,22 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest
         reader(tmp_path).is_zero(ZEROS)
 
 
+def test_what_cannot_be_read_is_told_of_all_that_depends_on_it(tmp_path: Path) -> None:
+    """However often it is asked for on the way: each of these values depends on the one before twice."""
+    chain = " ".join(f"r{number + 1} = Add(r{number}, r{number})" for number in range(40))
+    model = parse(f"g (float[n] X) => (r40) {{ r0 = Reshape(X, s) {chain} }}")
+    model.graph.initializer.append(external("s", [2], kind=TensorProto.INT64))
+    index = ModelIndex(model)
+    facts = Facts(index, reader(tmp_path))
+    last, middle = (index.scopes[0].resolve(name) for name in ("r40", "r20"))
+    assert last is not None
+    assert middle is not None
+    for value in (last, middle, last):
+        facts.unread = ""
+        facts.shape(value)
+        assert facts.unread.startswith(f"'s': external data '{DATA}' cannot be read")
+
+
 def test_a_shape_that_is_known_otherwise(tmp_path: Path) -> None:
     """That it cannot be read is no reason for anything: not for a refusal, and not for that of the target."""
     model = whole()
