@@ -73,7 +73,7 @@ OLDEST := 1.24.1
 SUPPORTED := $(OLDEST) 1.28.0 newest
 TOO_OLD := 1.23.2
 
-test-matrix: $(SUPPORTED:%=test-ort-%) test-ort-$(TOO_OLD) ## the runtime's tests on the releases of onnxruntime from the oldest to the newest
+test-matrix: $(SUPPORTED:%=test-ort-%) test-ort-$(TOO_OLD) test-releases ## the provider and lowered models in the releases of onnxruntime from the oldest to the newest
 
 test-oldest: test-ort-$(OLDEST) ## the runtime's tests on the oldest onnxruntime that has what the provider needs
 
@@ -90,6 +90,25 @@ $(MATRIX)/%/.ready: build/matrix/.built
 	$(MATRIX)/$*/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps \
 	  build/matrix/*.whl
 	$(MATRIX)/$*/bin/python -m pip install --quiet --disable-pip-version-check build/matrix/*.whl
+	touch $@
+
+# Lowered models by their function bodies alone. An environment has onnxruntime and numpy, and not the package; onnxruntime
+# 1.18 and onnxruntime-cann are built against numpy 1. CORPUS names a folder of further models.
+RELEASE_VENVS := $(VENV)-releases
+RELEASES ?= 1.18.1 1.19.2 1.20.1 1.21.1 1.22.1 1.23.2 1.24.1 1.24.4 cann-1.24.4 1.25.1 1.26.0 1.28.0 1.30.0 newest
+CORPUS ?=
+
+test-releases: $(VENV)/.ready $(RELEASES:%=$(RELEASE_VENVS)/%/.ready) ## lowered models in RELEASES of onnxruntime, without the provider
+	POOLGRAD_CORPUS="$(CORPUS)" \
+	  POOLGRAD_RELEASES="$(foreach release,$(RELEASES),$(release)=$(CURDIR)/$(RELEASE_VENVS)/$(release)/bin/python)" \
+	  $(BIN)/pytest -m releases tests/releases
+
+.PHONY: test-releases $(RELEASE_VENVS)/newest/.ready
+$(RELEASES:%=$(RELEASE_VENVS)/%/.ready): $(RELEASE_VENVS)/%/.ready:
+	$(PYTHON) -m venv --without-pip $(@D)
+	$(PYTHON) -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check --no-deps --upgrade \
+	  $(if $(filter 1.18.% cann-%,$*),'numpy<2',numpy) \
+	  $(if $(filter newest,$*),onnxruntime,$(if $(filter cann-%,$*),onnxruntime-cann==$(*:cann-%=%),onnxruntime==$*))
 	touch $@
 
 build/matrix/.built: pyproject.toml $(NATIVE) $(PACKAGE)
@@ -305,7 +324,7 @@ $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(PACKAGE)
 	touch $@
 
 clean: ## remove environments and builds
-	rm -rf build dist $(VENV) $(VENV)-python* $(WHEEL_TOOLS) $(SANITIZED) $(TRAINING) $(CANN) $(PLUGS) $(MATRIX) $(BENCH) $(DOCS) $(FUZZ)
+	rm -rf build dist $(VENV) $(VENV)-python* $(WHEEL_TOOLS) $(SANITIZED) $(TRAINING) $(CANN) $(PLUGS) $(MATRIX) $(RELEASE_VENVS) $(BENCH) $(DOCS) $(FUZZ)
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:

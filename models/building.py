@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,17 +16,17 @@ SEED = 20240607
 
 
 def save(
-    producer: Literal["torch", "ort"],
+    producer: Literal["torch", "torch_external", "ort"],
     name: str,
     model: onnx.ModelProto,
     arrays: Mapping[str, Array],
     *,
     site_arrays: Mapping[str, Array] | None = None,
+    manifest: str = "manifest.json",
     **row: Any,
 ) -> None:
     """Write `<producer>/<name>.onnx`, `.npz`, `.sites.npz` where given, and the manifest's row of that file."""
-    stem = BUILT / producer / name
-    stem.parent.mkdir(parents=True, exist_ok=True)
+    stem = built(producer, name)
     onnx.save(model, stem.with_suffix(".onnx"))
     np.savez_compressed(stem.with_suffix(".npz"), **dict(arrays))  # type: ignore[arg-type]
     if site_arrays:
@@ -37,13 +38,20 @@ def save(
             "file": f"{producer}/{name}.onnx",
             "opset": next(entry.version for entry in model.opset_import if not entry.domain),
             **row,
-        }
+        },
+        BUILT / manifest,
     )
 
 
-def _record(row: dict[str, Any]) -> None:
+def built(producer: str, name: str) -> Path:
+    """Return where a built graph is, without the suffixes of its files. The folder is made."""
+    folder = BUILT / producer
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+def _record(row: dict[str, Any], manifest: Path) -> None:
     """Put the row in the place of the one of its name, or at its place in the order of names."""
-    manifest = BUILT / "manifest.json"
     rows = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else []
     rows = [other for other in rows if other["name"] != row["name"]] + [row]
     rows.sort(key=lambda other: other["name"])

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-Producer = Literal["torch", "torch_legacy", "ort", "ort_module"]
+Producer = Literal["torch", "torch_external", "torch_legacy", "ort", "ort_module"]
 
 BUILT = Path(__file__).parent / "built"
 
@@ -66,6 +66,11 @@ def entries(producer: Producer | None = None) -> list[Entry]:
 def spellings() -> list[Entry]:
     """Return producers' graphs of the rarer forms; some have no runtime, and only some were recorded with outputs."""
     return _rows("spellings.json")
+
+
+def external() -> list[Entry]:
+    """Return graphs with external data beside them (`<file>.data`), as PyTorch's exporter writes them by default."""
+    return _rows("external.json")
 
 
 def _rows(manifest: str) -> list[Entry]:

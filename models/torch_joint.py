@@ -7,6 +7,8 @@ eager torch computes for them. See README.md for the environment.
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import Any
 
 import onnx
 import torch
@@ -57,8 +59,12 @@ def feeds(net: Net) -> tuple[Tensor, Tensor]:
     return x, torch.randn(net.build().to(net.dtype)(x).shape, dtype=net.dtype)
 
 
-def export(net: Net) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    """Return the joint graph and its npz contents: `in:<input>`, and `out:<output>` as eager torch has it."""
+def export(net: Net, file: Path | None = None) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """Return the joint graph and its npz contents: `in:<input>`, and `out:<output>` as eager torch has it.
+
+    With a `file`, the exporter writes the graph there, and large tensors beside it as external data, as it does by
+    default; the graph returned then has references to them.
+    """
     torch.manual_seed(SEED)
     x, t = feeds(net)
     module = Loss(net).to(net.dtype)
@@ -68,6 +74,7 @@ def export(net: Net) -> tuple[onnx.ModelProto, dict[str, Array]]:
     program = torch.onnx.export(
         Joint(joint),
         (x, t),
+        file,
         dynamic_shapes={"x": batch, "t": batch},
         dynamo=True,
         opset_version=net.opset,
@@ -75,7 +82,7 @@ def export(net: Net) -> tuple[onnx.ModelProto, dict[str, Array]]:
         verbose=False,
     )
     assert program is not None
-    model = without_stack_traces(program.model_proto)
+    model = without_stack_traces(program.model_proto if file is None else onnx.load(file, load_external_data=False))
 
     loss = module(x, t)
     gradients = torch.autograd.grad(loss, list(module.parameters()))
@@ -102,22 +109,26 @@ def additions(model: onnx.ModelProto) -> int:
     )
 
 
-def build(name: str) -> None:
-    """Export one row and write it.
+def row(name: str, net: Net, model: onnx.ModelProto) -> dict[str, Any]:
+    """Return what the manifest says of an exported graph.
 
     Raises:
         ValueError: the exporter wrote another number of pool gradients than the row has pools.
     """
-    net = NETS[name]
-    model, arrays = export(net)
     wanted = net.pools if net.form in ADDING else 0
     if net.pools and additions(model) != wanted:
         raise ValueError(f"{name}: {additions(model)} scatters with addition, {wanted} are of its pools")
     refused = dict(net.refused)
     if net.loss is nn.functional.cross_entropy:
         refused["one-hot scatter of the loss"] = 1
-    sites = {net.form: net.pools} if net.pools else {}
-    save("torch", name, model, arrays, sites=sites, refused=refused, remarks=net.remarks)
+    return {"sites": {net.form: net.pools} if net.pools else {}, "refused": refused, "remarks": net.remarks}
+
+
+def build(name: str) -> None:
+    """Export one row and write it. Raises as `row` does."""
+    net = NETS[name]
+    model, arrays = export(net)
+    save("torch", name, model, arrays, **row(name, net, model))
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.lowering import LoweringResult, inspect, lower
     from poolgrad_lowering.lowering_plan import LoweringPlan, SiteChoice
     from poolgrad_lowering.plan_file import read_plan
-    from poolgrad_lowering.report import AnchorReport, Report
+    from poolgrad_lowering.report import AnchorReport, DataWarning, Report
     from poolgrad_lowering.verification.files import verify_files
     from poolgrad_lowering.verification.result import Verification
     from poolgrad_lowering.verification.verifier import verify
@@ -39,6 +39,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # what becomes of
 
 _HOMES = {
     "AnchorReport": "report",
+    "DataWarning": "report",
     "Fault": "gate.faults",
     "FileError": "errors",
     "FileResult": "folders",
@@ -65,6 +66,7 @@ _HOMES = {
 
 __all__ = [
     "AnchorReport",
+    "DataWarning",
     "Fault",
     "FileError",
     "FileResult",

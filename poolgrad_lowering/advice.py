@@ -9,8 +9,8 @@ ADVICE: dict[Code, str] = {
     Code.ATTRIBUTE_MISMATCH: "Give the gradient the attributes of its MaxPool, or take the Indices from the pool whose "
     "attributes it has.",
     Code.AUTO_PAD_SYMBOLIC: "Write the pads out instead of auto_pad, or give the axis a fixed size.",
-    Code.BASE_NOT_ZERO: "Scatter onto zeros that the model holds itself (a ConstantOfShape, an initializer that is not "
-    "external), and add other gradients afterwards.",
+    Code.BASE_NOT_ZERO: "Scatter onto zeros that the model holds itself (a ConstantOfShape, an initializer), and add "
+    "other gradients afterwards.",
     Code.CANVAS: "Scatter onto rows of exactly one plane of the pooled input each, and pad or crop afterwards.",
     Code.CONSTANT_INDICES: "Export anew so that the Indices are computed in the graph: script the module, or use the "
     "newer exporter, instead of a trace.",
@@ -21,6 +21,8 @@ ADVICE: dict[Code, str] = {
     "gradient.",
     Code.DX_SHAPE: "Bring the result into the pooled input's shape with a Reshape, and declare the input's shape.",
     Code.EMPTY_WINDOW: "Choose pads smaller than the effective kernel, so that every window touches the input.",
+    Code.EXTERNAL_DATA: "Put the complete file beside the model. For a model in memory, pass its folder to `lower` as "
+    "base_dir.",
     Code.FORWARD_READERS: "Let nothing but the gradient read the Indices: no graph output, no other node.",
     Code.FORWARD_SOURCE: "Compute the pooled tensor and its indices with one MaxPool of two outputs, over the x whose "
     "gradient is taken.",

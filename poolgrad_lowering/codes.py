@@ -20,6 +20,7 @@ class Code(Enum):
     DTYPE_MIX = "dtype-mix"
     DX_SHAPE = "dx-shape"
     EMPTY_WINDOW = "empty-window"
+    EXTERNAL_DATA = "external-data"
     FORWARD_READERS = "forward-readers"
     FORWARD_SOURCE = "forward-source"
     FORWARD_WINDOWS = "forward-windows"
@@ -66,8 +67,7 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.ATTRIBUTE_MISMATCH: "The gradient's own attributes contradict those of the pool its Indices come from.",
     Code.AUTO_PAD_SYMBOLIC: "auto_pad SAME_* with a stride above 1 on an axis of symbolic size: the pads are not "
     "known.",
-    Code.BASE_NOT_ZERO: "The scatter does not add onto zeros, or onto a tensor that cannot be seen to be all +0.0 "
-    "(external data is never opened).",
+    Code.BASE_NOT_ZERO: "The scatter does not add onto zeros, or onto a tensor that cannot be seen to be all +0.0.",
     Code.CANVAS: "The scatter's rows are longer or shorter than one plane of the pooled input.",
     Code.CONSTANT_INDICES: "The indices are a constant: a tracer wrote down those of its example, so the gradient is "
     "another one for every other input.",
@@ -79,6 +79,8 @@ DESCRIPTIONS: dict[Code, str] = {
     "would make it the pool's.",
     Code.DX_SHAPE: "The result does not have the pooled input's shape, or cannot be proven to have it.",
     Code.EMPTY_WINDOW: "A window of the pool touches no element of its input, so that its index means nothing.",
+    Code.EXTERNAL_DATA: "The proof needs the value of a tensor in external data, which cannot be read: the file is "
+    "missing or too short, or the model's folder is not known.",
     Code.FORWARD_READERS: "The gradient is lowered, its forward pool stays: something else reads the pool's Indices.",
     Code.FORWARD_SOURCE: "The gradient is lowered, its forward pool stays: no one node computes both the pooled tensor "
     "and the indices, from the x that the gradient is of.",

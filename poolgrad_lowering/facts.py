@@ -19,6 +19,7 @@ from onnx import TensorProto
 from poolgrad_lowering.attributes import attribute
 from poolgrad_lowering.declared import read_shape
 from poolgrad_lowering.dims import Dim, Shape, is_static
+from poolgrad_lowering.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.inference import inferred_types
 from poolgrad_lowering.integer_rules import integer_rule
@@ -46,10 +47,17 @@ _MAX_DEPTH = 64
 
 
 class Facts:
-    """The facts of one model's values."""
+    """The facts of one model's values.
 
-    def __init__(self, index: ModelIndex) -> None:
+    Constants in external data are read through `external`, by default from nowhere. `unread` is a sentence on the first
+    external tensor that could not be read for the facts asked for since `unread` was last set to the empty text.
+    """
+
+    def __init__(self, index: ModelIndex, external: ExternalData | None = None) -> None:
+        self.unread = ""
         self._index = index
+        self._external = external or ExternalData()
+        self._unread_for: dict[tuple[str, Value], str] = {}
         self._memo: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
         self._functions = frozenset((function.domain, function.name) for function in index.model.functions)
         self._pools: dict[Node, PoolAttributes | None] = {}
@@ -103,15 +111,20 @@ class Facts:
         known = self._memo[fact]
         found = known.get(value, _UNASKED)
         if found is not _UNASKED:
+            self.unread = self.unread or self._unread_for.get((fact, value), "")
             return found  # type: ignore[no-any-return]
         if self._depth >= _MAX_DEPTH:
             return None
         known[value] = None
         self._depth += 1
+        unread_before, self.unread = self.unread, ""
         try:
             result = compute(value)
         finally:
             self._depth -= 1
+            if self.unread:
+                self._unread_for[fact, value] = self.unread
+            self.unread = unread_before or self.unread
         known[value] = result
         return result
 
@@ -190,7 +203,7 @@ class Facts:
 
     @cached_property
     def _inferred(self) -> dict[Value, onnx.TypeProto]:
-        return inferred_types(self._index)
+        return inferred_types(self._index, self._external)
 
     def _derived_shape(self, value: Value, node: Node) -> Shape | None:
         _, op_type = node.op
@@ -199,12 +212,11 @@ class Facts:
 
     # -- constants and integers
 
-    @staticmethod
-    def _constant(value: Value) -> np.ndarray[Any, Any] | None:
+    def _constant(self, value: Value) -> np.ndarray[Any, Any] | None:
         origin = value.origin  # exporters share equal constants by Identity
         tensor, node = stored_tensor(origin), origin.producer
         if tensor is not None:
-            return small_array(tensor)
+            return self._read(origin, lambda: small_array(tensor, self._external))
         if node is None or not node.is_a("Constant"):
             return None
         for name, dtype in _PLAIN_CONSTANTS:
@@ -214,8 +226,19 @@ class Facts:
         return None
 
     def _table(self, value: Value) -> np.ndarray[Any, Any] | None:
-        tensor = stored_tensor(value.origin)
-        return self.constant(value) if tensor is None else small_array(tensor, _MAX_TABLE)
+        origin = value.origin
+        tensor = stored_tensor(origin)
+        if tensor is None:
+            return self.constant(value)
+        return self._read(origin, lambda: small_array(tensor, self._external, _MAX_TABLE))
+
+    def _read(self, value: Value, read: Callable[[], T]) -> T | None:
+        """What `read` gives; None where it needs external data that cannot be read, which `unread` then says."""
+        try:
+            return read()
+        except UnreadableError as error:
+            self.unread = self.unread or f"'{value.name}': {error}"
+            return None
 
     def _integers(self, value: Value) -> Shape | None:
         constant = self.constant(value)
@@ -232,7 +255,7 @@ class Facts:
     def _is_zero(self, value: Value) -> bool:
         tensor = stored_tensor(value)
         if tensor is not None:
-            return all_bits_clear(tensor)
+            return bool(self._read(value, lambda: all_bits_clear(tensor, self._external)))
         node = value.producer
         if node is None:
             return False
@@ -241,7 +264,9 @@ class Facts:
             return constant is not None and bits_clear(constant)
         if node.is_a("ConstantOfShape"):
             stored = attribute(node, "value")
-            return stored is None or (isinstance(stored, TensorProto) and all_bits_clear(stored))
+            if not isinstance(stored, TensorProto):
+                return stored is None
+            return bool(self._read(value, lambda: all_bits_clear(stored, self._external)))
         source = node.input(0)
         moves_data = node.is_a("Cast", "CastLike", "Expand", "Transpose", "Tile", "Slice", *VIEW_OPS)
         return moves_data and source is not None and self.is_zero(source)

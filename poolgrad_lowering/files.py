@@ -1,19 +1,25 @@
-"""Models as files: what is read has passed the gate, what is written is whole. External data is never opened."""
+"""Models as files: what is read has passed the gate, what is written is whole."""
 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
+from onnx import TensorProto
+
 from poolgrad_lowering.descriptions import Descriptions
 from poolgrad_lowering.errors import FileError
-from poolgrad_lowering.external_files import copies, require_apart
+from poolgrad_lowering.external_files import Copies, copies, require_apart
+from poolgrad_lowering.gate.external import ModelFolder, Reference
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.gate.tensors import external_reference
 from poolgrad_lowering.lowering import lower_in_place
 from poolgrad_lowering.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.model_file import naming, packed_model, parse_model, read_bytes
+from poolgrad_lowering.packed_model import PackedModel
 from poolgrad_lowering.placing import Content, PathLike, write_files
 from poolgrad_lowering.planned import chosen_target, require_same_file
 from poolgrad_lowering.report import Report
@@ -41,7 +47,8 @@ def lower_file(
     becomes of each site; without `target`, the plan's is taken, else atlas-a2. With `strict`, no model is written
     if an anchor was refused; with `verify`, none if the lowered model is not proven to compute what the source does,
     which raises `VerificationError`. The report goes to `report_path` as JSON and to `html_path` as a page, after the
-    model. Where the destination is in another folder, `copy_external` copies the model's external data beside it.
+    model. Where the destination is in another folder, `copy_external` copies the external data beside it that the
+    written model has; a file that lost tensors is written without them, under a name that begins with the model's.
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `PlanError`; all files then are what they were.
     """
     found = chosen_target(target, plan)
@@ -52,7 +59,7 @@ def lower_file(
     if plan is not None:
         require_same_file(plan, model_sha256(data))
     model = packed_model(data, source)
-    gate = Gate(limits, source)
+    gate = Gate(limits, ModelFolder.of_file(source))
     with naming(source):
         outcome = lower_in_place(model, found, forward=forward, plan=plan, gate=gate, observer=descriptions.recorder)
         lowered = gate.serialised(model) if outcome.changed else data
@@ -62,7 +69,11 @@ def lower_file(
     if not (strict and report.refused):
         if verify and report.lowered:
             _require_verified(data, lowered, source)
-        contents = _missing_data(gate.external, source, destination, copy=copy_external)
+        contents, moved = _missing_data(gate, model, source, destination, copy=copy_external)
+        if moved:
+            _move(model, moved)
+            lowered = gate.serialised(model)
+            report = outcome.report(len(data), len(lowered))
         contents[destination] = lowered
     write_files(contents, descriptions.contents(report, source, data))
     for path in contents:
@@ -85,7 +96,7 @@ def inspect_file(
     found, source = chosen_target(target, None), Path(source)
     descriptions = Descriptions(source, page=html_path, plan=plan_path)
     data = read_bytes(source, limits)
-    model, gate = packed_model(data, source), Gate(limits, source)
+    model, gate = packed_model(data, source), Gate(limits, ModelFolder.of_file(source))
     with naming(source):
         outcome = lower_in_place(model, found, forward=forward, gate=gate, observer=descriptions.recorder)
         report = outcome.report(len(data), len(gate.serialised(model)) if outcome.changed else len(data))
@@ -94,20 +105,50 @@ def inspect_file(
     return report
 
 
-def _missing_data(locations: Mapping[str, str], source: Path, destination: Path, *, copy: bool) -> dict[Path, Content]:
-    """The external data to copy: runtimes look for it relative to the folder of the path as given."""
+def _missing_data(gate: Gate, model: PackedModel, source: Path, destination: Path, *, copy: bool) -> Copies:
+    """The external data to copy for a lowered model: runtimes look for it relative to the path's folder as given."""
     folder, written = source.parent.resolve(), destination.parent.resolve()
-    if not locations or folder == written:
-        return {}
+    if not gate.external or folder == written or not (left := _references(model)):
+        return Copies({}, {})
     if copy:
-        return copies(locations, source, destination)
+        return copies(gate.external, left, source, destination)
     raise FileError(
         f"'{source}' keeps tensors in external files, which are named relative to its folder: write the output into "
         f"'{folder}', not '{written}', or have them copied (--copy-external, copy_external=True)"
     )
 
 
+def _references(model: PackedModel) -> dict[str, set[Reference]]:
+    """The references of a sound model to external data, by location."""
+    found = defaultdict[str, set[Reference]](set)
+
+    def see(tensor: TensorProto) -> bool:
+        reference = external_reference(tensor)
+        found[reference.location].add(reference)
+        return False
+
+    model.edit_external(see)
+    return found
+
+
+def _move(model: PackedModel, moved: Mapping[Reference, Reference]) -> None:
+    """Replace references to external data in a sound model."""
+
+    def replace(tensor: TensorProto) -> bool:
+        new = moved.get(external_reference(tensor))
+        if new is None:
+            return False
+        kept = [entry for entry in tensor.external_data if entry.key not in ("location", "offset")]
+        del tensor.external_data[:]
+        for key, value in (("location", new.location), ("offset", new.offset)):
+            tensor.external_data.add(key=key, value=str(value))
+        tensor.external_data.extend(kept)
+        return True
+
+    model.edit_external(replace)
+
+
 def _require_verified(data: bytes, lowered: bytes, source: Path) -> None:
     from poolgrad_lowering.verification.files import require_verified  # noqa: PLC0415 - loads onnx's evaluator
 
-    require_verified(parse_model(data, source), parse_model(lowered, source), source.parent)
+    require_verified(parse_model(data, source), parse_model(lowered, source), source)

@@ -1,6 +1,6 @@
 """The graph index: every scope of a model with its makers and readers of values.
 
-Built in one pass over the nodes, linear in the size of the model; it never opens external data. The pass takes the
+Built in one pass over the nodes, linear in the size of the model, without external data. The pass takes the
 nodes field by field, each as one list (`node_columns`), and does with lists what else would be done by node.
 """
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import onnx
 
 from poolgrad_lowering.bounds import bounded_memory
+from poolgrad_lowering.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.packed_model import PackedModel
 from poolgrad_lowering.scopes import Value
@@ -17,16 +18,18 @@ logger = logging.getLogger(__name__)
 
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 _KEPT_ELEMENTS = 1 << 10  # shapes, axes and the like; weights are larger
+_SHAPE_TYPES = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+"""Of external tensors of other types, biases for the most part, the values are not read."""
 _MEMORY, _MEMORY_PER_BYTE = 1 << 28, 1 << 6
 """What inference may take: it makes a shape of as many sizes as a tensor has elements, if the model says so."""
 
 
-def inferred_types(index: ModelIndex) -> dict[Value, onnx.TypeProto]:
+def inferred_types(index: ModelIndex, external: ExternalData | None = None) -> dict[Value, onnx.TypeProto]:
     """The types that `onnx.shape_inference` finds for the values of the main graph.
 
     A model that inference cannot work on yields nothing: facts stay unknown, which is always safe.
     """
-    model = _without_weights(index.model)
+    model = _without_weights(index.model, external or ExternalData())
     try:
         with bounded_memory(_MEMORY + _MEMORY_PER_BYTE * model.ByteSize()):
             inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
@@ -37,7 +40,7 @@ def inferred_types(index: ModelIndex) -> dict[Value, onnx.TypeProto]:
     return {Value(main, value.name): value.type for value in inferred.graph.value_info}
 
 
-def _without_weights(model: onnx.ModelProto | PackedModel) -> onnx.ModelProto:
+def _without_weights(model: onnx.ModelProto | PackedModel, external: ExternalData) -> onnx.ModelProto:
     graph = onnx.GraphProto()
     graph.node.extend(model.graph.node)
     _hide_slice_bounds(graph.node)
@@ -48,18 +51,26 @@ def _without_weights(model: onnx.ModelProto | PackedModel) -> onnx.ModelProto:
     for tensor in model.graph.initializer:
         if tensor.name in overridable:
             continue
-        if math.prod(tensor.dims) <= _KEPT_ELEMENTS and tensor.data_location != onnx.TensorProto.EXTERNAL:
-            graph.initializer.append(tensor)
-        else:
-            graph.initializer.append(
-                onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=list(tensor.dims))
-            )
+        graph.initializer.append(_as_inference_needs(tensor, external))
     copied = onnx.ModelProto(
         ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions, graph=graph
     )
     for function in copied.functions:
         _hide_slice_bounds(function.node)
     return copied
+
+
+def _as_inference_needs(tensor: onnx.TensorProto, external: ExternalData) -> onnx.TensorProto:
+    """The tensor with its value where shapes may follow from it, else without."""
+    without_value = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+    if math.prod(tensor.dims) > _KEPT_ELEMENTS:
+        return without_value
+    if tensor.data_location != onnx.TensorProto.EXTERNAL:
+        return tensor
+    try:
+        return external.inlined(tensor) if tensor.data_type in _SHAPE_TYPES else without_value
+    except UnreadableError:
+        return without_value
 
 
 def _hide_slice_bounds(nodes: Iterable[onnx.NodeProto]) -> None:

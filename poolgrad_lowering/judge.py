@@ -18,6 +18,23 @@ from poolgrad_lowering.provenance import Numbering
 from poolgrad_lowering.scopes import Node, Scope
 from poolgrad_lowering.targets import Target
 
+_FOR_WANT_OF_VALUES = (
+    Code.BASE_NOT_ZERO,
+    Code.CANVAS,
+    Code.DX_SHAPE,
+    Code.GRAD_SHAPE,
+    Code.INDICES_ALTERED,
+    Code.INDICES_NUMBERING,
+    Code.INDICES_SOURCE,
+    Code.NO_FORWARD_POOL,
+    Code.PLANE_BASE,
+    Code.POOL_ATTRIBUTES,
+    Code.ROWS,
+    Code.UNKNOWN_SHAPE,
+    Code.WINDOW_TABLES,
+)
+"""Conditions that also fail where the value of a constant is not known."""
+
 
 @dataclass(frozen=True)
 class Site:
@@ -58,17 +75,25 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
     """The first form that proves the anchor a gradient decides; None where no form knows it."""
     refusals: list[Refusal] = []
     for pattern in patterns:
+        facts.unread = ""
         gradient = pattern.match(facts, anchor)
         if isinstance(gradient, Refusal):
-            refusals.append(gradient)
+            refusals.append(_unread(facts, gradient) or gradient)
         elif gradient is not None:
             planned = _hidden(gradient) or _shapeless(gradient) or plan(gradient, target)
             if isinstance(planned, Refusal):
-                return Declined(anchor, pattern.name, planned)
+                return Declined(anchor, pattern.name, _unread(facts, planned) or planned)
             return Site(anchor, pattern.name, gradient, planned)
     # A form that knows where the indices come from says more than one that does not.
     refusals.sort(key=lambda refusal: refusal.code is Code.INDICES_SOURCE)
     return Declined(anchor, None, refusals[0]) if refusals else None
+
+
+def _unread(facts: Facts, refusal: Refusal) -> Refusal | None:
+    """The refusal that says why external data was not read, where that may be the reason of another refusal."""
+    if not facts.unread or refusal.code not in _FOR_WANT_OF_VALUES:
+        return None
+    return refuse(Code.EXTERNAL_DATA, "{}", facts.unread)
 
 
 def _hidden(gradient: PoolGradient) -> Refusal | None:

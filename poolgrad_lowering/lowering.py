@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
@@ -14,8 +15,11 @@ from poolgrad_lowering.alternatives import alternatives
 from poolgrad_lowering.bodies import Bodies
 from poolgrad_lowering.codes import Refusal
 from poolgrad_lowering.collector import collector_paused
+from poolgrad_lowering.external_data import ExternalData
+from poolgrad_lowering.external_files import data_warnings
 from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.forward_lowering import ForwardSite, choose_forwards
+from poolgrad_lowering.gate.external import ModelFolder
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.index import ModelIndex
@@ -24,9 +28,10 @@ from poolgrad_lowering.legality import Plan
 from poolgrad_lowering.lowering_plan import LoweringPlan
 from poolgrad_lowering.packed_model import PackedModel
 from poolgrad_lowering.patterns import broken_plugins
+from poolgrad_lowering.placing import PathLike
 from poolgrad_lowering.planned import chosen_target, follow, require_forwards
 from poolgrad_lowering.recording import record_indices
-from poolgrad_lowering.report import AnchorReport, Report
+from poolgrad_lowering.report import AnchorReport, DataWarning, Report
 from poolgrad_lowering.rewrite import Replacement, names, replacements, rewrite
 from poolgrad_lowering.site_names import site_names
 from poolgrad_lowering.switches import dump, selected
@@ -56,6 +61,7 @@ class Outcome:
     nodes_before: int
     nodes_after: int
     seconds: float
+    warnings: tuple[DataWarning, ...]
 
     @property
     def changed(self) -> bool:
@@ -73,6 +79,7 @@ class Outcome:
             bytes_after=bytes_after,
             seconds=self.seconds,
             broken_plugins=broken_plugins(),
+            warnings=self.warnings,
         )
 
 
@@ -82,19 +89,21 @@ def lower(
     target: str | None = None,
     forward: bool = True,
     plan: LoweringPlan | None = None,
+    base_dir: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> LoweringResult:
     """Lower every max-pool gradient of a model that the target can run, and with it, if `forward`, its pool.
 
     `target` is a product or SoC name (`poolgrad targets` lists them); without it the target is the plan's, else
     atlas-a2. A `plan` decides what becomes of each site; that it names the sites of this model is checked, the SHA-256
-    of a file is not. The argument is not modified; without sites the result's model serialises to the same bytes.
+    of a file is not. `base_dir` is the folder to which the locations of the model's external data are relative: proofs
+    read it there. The argument is not modified; without sites the result's model serialises to the same bytes.
     Raises `UnknownTargetError`, `InvalidModelError` and `PlanError`.
     """
     found = chosen_target(target, plan)
     lowered = ModelProto()
     lowered.CopyFrom(model)
-    gate = Gate(limits)
+    gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
     bytes_before = len(gate.serialised(model))
     outcome = lower_in_place(lowered, found, forward=forward, plan=plan, gate=gate)
     bytes_after = len(gate.serialised(lowered)) if outcome.changed else bytes_before
@@ -102,10 +111,15 @@ def lower(
 
 
 def inspect(
-    model: ModelProto, *, target: str | None = None, forward: bool = True, limits: Limits = DEFAULT_LIMITS
+    model: ModelProto,
+    *,
+    target: str | None = None,
+    forward: bool = True,
+    base_dir: PathLike | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
     """What `lower` would do with a model. Raises as it does."""
-    return lower(model, target=target, forward=forward, limits=limits).report
+    return lower(model, target=target, forward=forward, base_dir=base_dir, limits=limits).report
 
 
 @collector_paused()
@@ -121,7 +135,8 @@ def lower_in_place(
     """As `lower`, on the model itself, watched by `observer`. Raises `InvalidModelError` and `PlanError`."""
     started = time.perf_counter()
     index = gate.index(model)
-    facts = Facts(index)
+    warnings = data_warnings(gate.external, gate.folder)
+    facts = Facts(index, ExternalData(gate.folder, gate.limits))
     identifiers, verdicts, bodies = _verdicts(index, facts, target, plan)
     sites = [verdict for verdict in verdicts if isinstance(verdict, Site)]
     forwards: list[ForwardSite] = []
@@ -144,7 +159,8 @@ def lower_in_place(
     for anchor in anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
     logger.info("lowered %d of %d anchors for %s", len(sites), len(anchors), target.name)
-    return Outcome(target.name, anchors, nodes_before, nodes_before + nodes_added, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return Outcome(target.name, anchors, nodes_before, nodes_before + nodes_added, seconds, warnings)
 
 
 def _verdicts(

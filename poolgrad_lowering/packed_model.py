@@ -7,7 +7,7 @@ three fields: on the wire, a message within a message and bytes are the same (pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import onnx
@@ -15,9 +15,13 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.message import Message
 
+from poolgrad_lowering.gate.tensors import external_tensors
+
 M = TypeVar("M", bound=Message)
 
 _PACKAGE = "poolgrad_lowering"
+_EXTERNAL_KEY = b"location"
+"""Bytes that every message has in which there is an external tensor."""
 _PACKED = {"node": onnx.NodeProto, "value_info": onnx.ValueInfoProto, "initializer": onnx.TensorProto}
 
 
@@ -48,6 +52,15 @@ class Packed(Generic[M]):
     def put_back(self, position: int) -> None:
         """Take over what was changed in a message that was asked for."""
         self.blobs[position] = self._unpacked[position].SerializeToString()
+
+    def edit(self, key: bytes, change: Callable[[M], bool]) -> None:
+        """Apply a change to every message that has some bytes, and write back those of which it says that it did so."""
+        for position, blob in enumerate(self.blobs):
+            if key in blob:
+                message = self._kind.FromString(blob)
+                if change(message):
+                    self._unpacked.pop(position, None)
+                    self.blobs[position] = message.SerializeToString()
 
     def replace(self, run: range, messages: Sequence[M]) -> None:
         """Put messages in the place of a run of others. Only where their numbers differ, what is behind them moves."""
@@ -88,6 +101,17 @@ class PackedModel:
     def HasField(self, name: str) -> bool:  # noqa: N802 - as protobuf's messages have it
         """Whether a field is set."""
         return bool(self._message.HasField(name))
+
+    def edit_external(self, change: Callable[[onnx.TensorProto], bool]) -> None:
+        """Apply a change to every external tensor, wherever in the model, and write back what it says it changed."""
+
+        def change_within(message: Message) -> bool:
+            changed = [change(tensor) for tensor in external_tensors(message)]
+            return any(changed)
+
+        change_within(self._message)  # but for what is packed
+        for packed in (self.graph.node, self.graph.initializer):
+            packed.edit(_EXTERNAL_KEY, change_within)
 
     def SerializeToString(self) -> bytes:  # noqa: N802
         """The model's bytes. Raises `EncodeError`."""

@@ -15,20 +15,55 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from poolgrad_lowering.errors import FileError, explained
 
 PathLike = str | os.PathLike[str]
 
-Content = bytes | Path
-"""What a new file holds: these bytes, or what another file holds."""
+_BLOCK = 1 << 20
+"""Bytes of another file that are in memory at a time."""
 
 _TEMPORARY = re.compile(r"\.poolgrad-[0-9a-f]{16}\.tmp")
 _NO_SUCH_SERVICE = (errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """What file systems answer that have no locks, or do not sync folders."""
+
+
+class Part(NamedTuple):
+    """Some bytes of a file, with zero bytes in front of them."""
+
+    zeros: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of another file, one after the other."""
+
+    file: Path
+    parts: tuple[Part, ...]
+
+    def blocks(self) -> Iterator[bytes]:
+        """What the parts hold, in blocks. Raises `OSError`, also where the file ends within a part."""
+        with open_regular(self.file) as file:
+            for part in self.parts:
+                yield bytes(part.zeros)
+                file.seek(part.offset)
+                left = part.length
+                while left:
+                    block = file.read(min(left, _BLOCK))
+                    if not block:
+                        raise OSError(errno.EIO, f"'{self.file}' ends before byte {part.offset + part.length}")
+                    left -= len(block)
+                    yield block
+
+
+Content = bytes | Path | Parts
+"""What a new file holds: these bytes, what another file holds, or parts of that."""
 
 
 def write_files(contents: Mapping[Path, Content], descriptions: Mapping[Path, bytes] | None = None) -> None:
@@ -135,7 +170,9 @@ def _fill(handle: int, content: Content) -> None:
     with os.fdopen(handle, "wb", closefd=False) as file:
         if isinstance(content, Path):
             with open_regular(content) as source:
-                shutil.copyfileobj(source, file, 1 << 20)
+                shutil.copyfileobj(source, file, _BLOCK)
+        elif isinstance(content, Parts):
+            file.writelines(content.blocks())
         else:
             file.write(content)
         file.flush()
@@ -151,13 +188,20 @@ def make_folder(folder: Path) -> None:
 def open_regular(path: Path) -> BinaryIO:
     """A file opened for reading, never a pipe or device, which could last for ever. Raises `OSError`."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(handle, "rb")
-    os.close(handle)
+    try:
+        require_regular(os.fstat(handle).st_mode)
+    except OSError:
+        os.close(handle)
+        raise
+    return os.fdopen(handle, "rb")
+
+
+def require_regular(mode: int) -> None:
+    """Raise `OSError` unless the mode, as `os.fstat` gives it, is that of a regular file."""
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    raise OSError(errno.EINVAL, "it is no regular file")
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
 
 
 def _remove_leftovers(folder: int) -> None:

@@ -43,8 +43,18 @@ class AnchorReport:
 
 
 @dataclass(frozen=True)
+class DataWarning:
+    """External data that is not there: the file's location in the model, a tensor that lacks data, and why."""
+
+    file: str
+    tensor: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Report:
-    """All anchors in the order of the model, the sums, and the forms of other packages that could not be used.
+    """All anchors in the order of the model, the sums, the forms of other packages that could not be used, and warnings
+    about external data.
 
     Nodes are those of all graphs and functions but the bodies that the lowering adds; bytes are of the serialised
     model, seconds of wall time.
@@ -58,6 +68,7 @@ class Report:
     bytes_after: int
     seconds: float
     broken_plugins: tuple[BrokenPlugin, ...] = ()
+    warnings: tuple[DataWarning, ...] = ()
     refused_by_code: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,12 +86,13 @@ class Report:
         return tuple(anchor for anchor in self.anchors if anchor.status == "refused")
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data: `schema_version`, `target`, `anchors`, `broken_plugins`, `summary`."""
+        """The report as plain data: `schema_version`, `target`, `anchors`, `broken_plugins`, `warnings`, `summary`."""
         return {
             "schema_version": SCHEMA_VERSION,
             "target": self.target,
             "anchors": [asdict(anchor) for anchor in self.anchors],
             "broken_plugins": [asdict(plugin) for plugin in self.broken_plugins],
+            "warnings": [asdict(warning) for warning in self.warnings],
             "summary": {
                 "anchors": len(self.anchors),
                 "lowered": len(self.lowered),

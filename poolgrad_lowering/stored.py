@@ -1,4 +1,4 @@
-"""The tensors that a model stores: which one a value always is, and what can be read of it without external data."""
+"""The tensors that a model stores: which one a value always is, and its value, from external data where it is there."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from poolgrad_lowering.attributes import attribute
+from poolgrad_lowering.external_data import ExternalData
 from poolgrad_lowering.scopes import Value
 
 _MAX_CONSTANT = 1 << 16
@@ -25,23 +26,25 @@ def stored_tensor(value: Value) -> TensorProto | None:
     return tensor if isinstance(tensor, TensorProto) else None
 
 
-def small_array(tensor: TensorProto, limit: int = _MAX_CONSTANT) -> np.ndarray[Any, Any] | None:
-    """A tensor's value; None where it has more elements than `limit`, is external or malformed."""
-    if tensor.data_location == TensorProto.EXTERNAL or math.prod(tensor.dims) > limit:
+def small_array(tensor: TensorProto, external: ExternalData, limit: int = _MAX_CONSTANT) -> np.ndarray[Any, Any] | None:
+    """A tensor's value; None where it has more elements than `limit` or is malformed. Raises `UnreadableError`."""
+    if math.prod(tensor.dims) > limit:
         return None
+    if tensor.data_location == TensorProto.EXTERNAL:
+        tensor = external.inlined(tensor)
     try:
         return numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError):
         return None
 
 
-def all_bits_clear(tensor: TensorProto) -> bool:
-    """Whether the tensor's stored bytes are all zero, read in place and without its external data."""
+def all_bits_clear(tensor: TensorProto, external: ExternalData) -> bool:
+    """Whether the tensor's stored bytes are all zero, read in place or block by block. Raises `UnreadableError`."""
     if tensor.data_location == TensorProto.EXTERNAL:
-        return False
+        return external.is_zero(tensor)
     if tensor.raw_data:
         return tensor.raw_data.count(0) == len(tensor.raw_data)
-    array = small_array(tensor)
+    array = small_array(tensor, external)
     return array is not None and bits_clear(array)
 
 

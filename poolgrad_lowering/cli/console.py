@@ -16,6 +16,7 @@ _STYLES = {
     "proven": "32",
     "unproven": "33",
     "refused": "33",
+    "warning": "33",
     "failed": "31",
     "differs": "31",
     "error": "31;1",
@@ -37,7 +38,7 @@ def say_result(subject: str, result: str, detail: str) -> None:
 def complain(text: str) -> None:
     """Print a line to standard error, after the command's name."""
     kind, separator, message = text.partition(":")
-    styled = _styled(kind, "error", sys.stderr)
+    styled = _styled(kind, "warning" if kind == "warning" else "error", sys.stderr)
     print(f"poolgrad: {styled}{separator}{message}", file=sys.stderr)
 
 

@@ -35,7 +35,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.cli.report_text import print_report  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.cli.report_text import print_report, print_warnings  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.files import inspect_file  # noqa: PLC0415 - as above
 
     report = inspect_file(
@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
         html_path=options.html,
         limits=limits(options),
     )
+    print_warnings(report, options)
     if options.json:
         print(report.to_json(), end="")
     else:

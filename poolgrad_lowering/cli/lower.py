@@ -42,7 +42,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--html", type=Path, metavar="REPORT.html", help="write the report as a page for a browser")
     add_checks(parser)
-    parser.add_argument("--copy-external", action="store_true", help="copy external data into the output's folder")
+    parser.add_argument(
+        "--copy-external",
+        action="store_true",
+        help="copy the external data that is still needed into the output's folder",
+    )
     add_target(parser)
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--no-forward", action="store_true", help="leave forward pools as they are")
@@ -102,6 +106,10 @@ def _lower_folder(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
 
 def _print_file(result: FileResult, options: argparse.Namespace) -> None:
     """One line: what became of a model. Errors go to standard error where nothing else is printed."""
+    from poolgrad_lowering.cli.report_text import print_warnings  # noqa: PLC0415 - as above
+
+    if result.report is not None:
+        print_warnings(result.report, options, result.path)
     if result.error is not None and (options.quiet or options.json):
         complain(f"failed: {result.path}: {result.error}")
     elif not (options.quiet or options.json):

@@ -6,7 +6,14 @@ import argparse
 
 from poolgrad_lowering.cli.console import complain, print_table, say
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.printable import printable
 from poolgrad_lowering.report import AnchorReport, Report
+
+
+def print_warnings(report: Report, options: argparse.Namespace, model: str = "") -> None:
+    """Print a line for each warning to standard error, after the model's name if it is given; none with --quiet."""
+    for warning in () if options.quiet else report.warnings:
+        complain(": ".join(filter(None, ("warning", printable(model), warning.tensor, warning.reason))))
 
 
 def print_report(report: Report) -> None:
@@ -22,6 +29,7 @@ def print_report(report: Report) -> None:
 
 def print_outcome(report: Report, options: argparse.Namespace) -> int:
     """What a lowering did, as its options want it printed; its exit code."""
+    print_warnings(report, options)
     if options.json:
         print(report.to_json(), end="")
     elif not options.quiet:

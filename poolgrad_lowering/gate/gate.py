@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import NoReturn
 
 import onnx
@@ -14,7 +13,7 @@ from poolgrad_lowering.errors import InvalidModelError
 from poolgrad_lowering.gate import names, tensors
 from poolgrad_lowering.gate.attributes import POOLS, attribute_flaw, given_twice, window_flaw
 from poolgrad_lowering.gate.calls import calls_flaw
-from poolgrad_lowering.gate.external import link_flaw
+from poolgrad_lowering.gate.external import ExternalFile, ModelFolder, link_flaw
 from poolgrad_lowering.gate.faults import Fault, Flaw, shown, shown_path
 from poolgrad_lowering.gate.imports import imports_flaw
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
@@ -45,14 +44,14 @@ _HOLDERS = frozenset(
 class Gate(Visitor):
     """Turns away what is no sound model: each method raises `InvalidModelError`.
 
-    `file` is the model's own, which tells where links may lead. `external` are the locations of external data that
-    were seen, each with the first place that names it.
+    `folder` is where the model's external data lies, None where that is not known. `external` are the external files
+    that were seen, by their locations.
     """
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS, file: Path | None = None) -> None:
-        self.external: dict[str, str] = {}
-        self._limits = limits
-        self._file = file
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, folder: ModelFolder | None = None) -> None:
+        self.external: dict[str, ExternalFile] = {}
+        self.limits = limits
+        self.folder = folder
         self._nodes = 0
         self._forms: dict[bytes, str] = {}  # attributes that are in order, as bytes: few forms, many nodes
         self._sound: set[Form] = set()  # the same of whole nodes
@@ -63,8 +62,8 @@ class Gate(Visitor):
             data: bytes = model.SerializeToString()
         except EncodeError as error:
             raise InvalidModelError(Fault.TOO_LARGE, _MODEL, "protobuf cannot serialise it") from error
-        if len(data) > self._limits.max_bytes:
-            what = f"it has {len(data)} bytes, more than {self._limits.max_bytes}"
+        if len(data) > self.limits.max_bytes:
+            what = f"it has {len(data)} bytes, more than {self.limits.max_bytes}"
             raise InvalidModelError(Fault.TOO_LARGE, _MODEL, what)
         return data
 
@@ -80,10 +79,10 @@ class Gate(Visitor):
     def opened(self, scope: Scope) -> None:
         """Limits, inputs and what the scope itself stores."""
         self._nodes += len(scope.proto.node)
-        if self._nodes > self._limits.max_nodes:
-            _turn_away(Flaw(Fault.TOO_MANY_NODES, f"it has more than {self._limits.max_nodes} nodes"), _MODEL)
-        if scope.depth > self._limits.max_nesting:
-            _turn_away(Flaw(Fault.NESTING, f"it is more than {self._limits.max_nesting} levels deep"), _place(scope))
+        if self._nodes > self.limits.max_nodes:
+            _turn_away(Flaw(Fault.TOO_MANY_NODES, f"it has more than {self.limits.max_nodes} nodes"), _MODEL)
+        if scope.depth > self.limits.max_nesting:
+            _turn_away(Flaw(Fault.NESTING, f"it is more than {self.limits.max_nesting} levels deep"), _place(scope))
         if isinstance(scope.proto, onnx.FunctionProto):
             self._open_function(scope, scope.proto)
         else:
@@ -132,10 +131,10 @@ class Gate(Visitor):
         for scope in index.scopes:
             if scope.parent is None:
                 _require_makers(scope)
-        _require(calls_flaw(index.scopes, self._limits), _MODEL)
-        if self._file is not None:
-            for location, where in self.external.items():
-                _require(link_flaw(location, self._file), where)
+        _require(calls_flaw(index.scopes, self.limits), _MODEL)
+        if self.folder is not None:
+            for location, file in self.external.items():
+                _require(link_flaw(location, self.folder), file.first)
 
     def _open_graph(self, scope: Scope, graph: onnx.GraphProto | PackedGraph) -> None:
         sparse = [tensor.values.name for tensor in graph.sparse_initializer]
@@ -176,8 +175,8 @@ class Gate(Visitor):
         if (flaw := tensors.tensor_flaw(tensor)) is not None:
             _turn_away(flaw, _place(scope, position, name))
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            location = next(entry.value for entry in tensor.external_data if entry.key == "location")
-            self.external.setdefault(location, _place(scope, position, name))
+            reference, where = tensors.external_reference(tensor), _place(scope, position, name)
+            self.external.setdefault(reference.location, ExternalFile(where)).add(reference, where)
 
 
 def _require_makers(root: Scope) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from google.protobuf.message import Message
 from onnx import TensorProto
 
-from poolgrad_lowering.gate.external import external_flaw
+from poolgrad_lowering.gate.external import Reference, external_flaw, reference_to
 from poolgrad_lowering.gate.faults import Fault, Flaw
 
 
@@ -65,6 +66,23 @@ def tensor_flaw(tensor: TensorProto) -> Flaw | None:
             return Flaw(Fault.TENSOR_DATA, f"it has data in raw_data and in {filled[0]}")
         return _raw_flaw(storage, elements, raw)
     return _typed_flaw(tensor, storage, elements, filled)
+
+
+def external_reference(tensor: TensorProto) -> Reference:
+    """Where the data of an external tensor is; `tensor_flaw` must have found nothing wrong with it."""
+    return reference_to(tensor.external_data, _bytes(_BY_NUMBER[tensor.data_type], math.prod(tensor.dims)))
+
+
+def external_tensors(message: Message) -> Iterator[TensorProto]:
+    """The external tensors in a message of ONNX, at any depth: initializers, attributes, sparse tensors."""
+    if isinstance(message, TensorProto):
+        if message.data_location == TensorProto.EXTERNAL:
+            yield message
+        return
+    for field, held in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inner in (held,) if isinstance(held, Message) else held:
+                yield from external_tensors(inner)
 
 
 def dims_flaw(dims: Sequence[int]) -> Flaw | None:

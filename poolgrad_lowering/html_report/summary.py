@@ -17,8 +17,8 @@ from poolgrad_lowering.report import Report
 
 def summary_section(report: Report, recorder: Recorder) -> Markup:
     """All sums of a report. No wall time: the page is the same whenever it is made."""
-    parts = (_figures(report), _forms(report), _refusals(report), _elsewhere(report, recorder), _plugins(report))
-    return element("section", element("h2", "Summary"), *filter(None, parts))
+    parts = (_figures(report), _forms(report), _refusals(report), _elsewhere(report, recorder))
+    return element("section", element("h2", "Summary"), *filter(None, (*parts, _plugins(report), _warnings(report))))
 
 
 def _figures(report: Report) -> Markup:
@@ -92,3 +92,8 @@ def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
 def _plugins(report: Report) -> Markup | str:
     rows = [(code(shown(plugin.name)), shown(plugin.reason, 600)) for plugin in report.broken_plugins]
     return table("Forms of other packages that could not be used", ("form", "why"), rows) if rows else ""
+
+
+def _warnings(report: Report) -> Markup | str:
+    rows = [(code(shown(one.file)), shown(one.tensor), shown(one.reason, 600)) for one in report.warnings]
+    return table("External data that is not there", ("file", "tensor that lacks data", "why"), rows) if rows else ""

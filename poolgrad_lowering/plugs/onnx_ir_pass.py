@@ -14,7 +14,8 @@ class PoolGradLoweringPass(ir.passes.InPlacePass):
 
     The model is serialised and, where something was lowered, read again: its graph and functions are then new objects,
     without the `meta` of the old ones, which are never serialised. Tensors in memory are copied, and together with the
-    rest must stay below protobuf's 2 GiB; external ones stay where they are. A model without sites is left as it is.
+    rest must stay below protobuf's 2 GiB; external ones stay where they are, and are read for proofs if all are in one
+    folder. A model without sites is left as it is.
 
     Raises `UnknownTargetError` when made; the pass raises `InvalidModelError`.
     """
@@ -28,7 +29,9 @@ class PoolGradLoweringPass(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Lower the model, which is the result's model too."""
-        result = lower(ir.to_proto(model), target=self.target, forward=self.forward)
+        folders = {tensor.base_dir for tensor in _external_tensors(model)}
+        base_dir = (folders.pop() or ".") if len(folders) == 1 else None
+        result = lower(ir.to_proto(model), target=self.target, forward=self.forward, base_dir=base_dir)
         self.report = result.report
         modified = any(anchor.status == "lowered" for anchor in result.report.anchors)
         if modified:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from external_models import DATA, external, onto_zeros
 from onnx import ModelProto
 from pages import parsed, text_of
 from pool_graphs import parse, torch_gradient
@@ -91,3 +92,14 @@ def test_a_page_that_cannot_be_written_leaves_everything(source: Path) -> None:
         lower_file(source, out, html_path=source.with_name("absent") / "page.html")
     assert out.read_bytes() == b"old"
     assert names(source.parent) == {"<in>.onnx", "out.onnx"}
+
+
+def test_external_data_that_is_not_there(tmp_path: Path) -> None:
+    source = saved(tmp_path / "m.onnx", onto_zeros(external("", [6, 16])))
+    report = inspect_file(source, html_path=tmp_path / "report.html")
+    text = text_of(parsed((tmp_path / "report.html").read_bytes()))
+    assert "External data that is not there" in text
+    assert report.warnings[0].reason in text
+    (tmp_path / DATA).write_bytes(bytes(6 * 16 * 4))
+    inspect_file(source, html_path=tmp_path / "report.html")
+    assert "External data that is not there" not in text_of(parsed((tmp_path / "report.html").read_bytes()))

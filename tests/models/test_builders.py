@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import catalogue
 import onnx
 import ort_nets
@@ -16,6 +18,22 @@ def test_forward_graphs_of_ort_are_valid(name: str) -> None:
     onnx.checker.check_model(model, full_check=True)
     assert sum(node.op_type == "MaxPool" for node in model.graph.node) == net.pools
     assert net.remarks == catalogue.entry(f"ort/{name}").remarks
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in catalogue.external()])
+def test_torch_rebuilds_the_committed_files(entry: Entry, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.__version__.split("+")[0] != "2.13.0":
+        pytest.skip("another version of torch exports another graph")
+    pytest.importorskip("onnxscript")
+    import torch_joint
+    import torch_nets
+
+    model, _ = torch_joint.export(torch_nets.NETS[entry.file.stem], tmp_path / entry.file.name)
+    assert model.SerializeToString() == entry.file.read_bytes()
+    data = f"{entry.file.name}.data"
+    assert (tmp_path / data).read_bytes() == entry.file.with_name(data).read_bytes()
 
 
 @pytest.mark.long

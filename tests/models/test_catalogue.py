@@ -13,7 +13,8 @@ from oracles import assert_same_bits, max_pool_indices, pool_gradient, run_ort, 
 
 ENTRIES = catalogue.entries()
 ALL = [pytest.param(entry, id=entry.name) for entry in ENTRIES]
-TORCH = [pytest.param(entry, id=entry.name) for entry in ENTRIES if entry.producer == "torch"]
+EAGER = [entry for entry in (*ENTRIES, *catalogue.external()) if entry.producer in ("torch", "torch_external")]
+TORCH = [pytest.param(entry, id=entry.name) for entry in EAGER]
 ORT = [pytest.param(entry, id=entry.name) for entry in ENTRIES if entry.producer == "ort"]
 
 # A convolution or matrix product of another library adds in another order: a few units in the last place of the
@@ -30,7 +31,7 @@ def nodes(entry: Entry, op_type: str) -> list[onnx.NodeProto]:
 
 
 def test_manifests_and_folder_agree() -> None:
-    listed = [*ENTRIES, *catalogue.spellings()]
+    listed = [*ENTRIES, *catalogue.spellings(), *catalogue.external()]
     names = [entry.name for entry in listed]
     assert len(set(names)) == len(names) >= 12
     assert {entry.file for entry in listed} == set(catalogue.BUILT.rglob("*.onnx"))

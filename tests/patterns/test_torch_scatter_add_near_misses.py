@@ -32,7 +32,7 @@ def overridable_base() -> ModelProto:
 
 
 def external_base() -> ModelProto:
-    """The zeros are in another file, which is not opened."""
+    """The zeros are in another file, and the model's folder is not known."""
     model = onto(0.0)
     tensor = model.graph.initializer[-1]
     tensor.ClearField("raw_data")
@@ -148,7 +148,12 @@ NEAR_MISSES: NearMisses = {
         "'z' is not proven to be all zero",
         overridable_base(),
     ),
-    "onto_zeros_in_another_file": (Code.BASE_NOT_ZERO, "'z' is not proven to be all zero", external_base()),
+    "onto_zeros_in_another_file": (
+        Code.EXTERNAL_DATA,
+        "'z': external data 'absent.bin' cannot be read, as the model's folder is not known: pass the folder to lower "
+        "as base_dir, or lower the file itself (lower_file)",
+        external_base(),
+    ),
     # the indices
     "indices_from_outside": (
         Code.INDICES_SOURCE,

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from external_models import external, onto_zeros, saved
 from onnx import TensorProto, helper, numpy_helper
 
 from poolgrad_lowering import UnknownTargetError, lower
@@ -91,6 +92,23 @@ def test_external_tensors_stay_where_they_are(tmp_path: Path) -> None:
     tensor = model.graph.initializers["weights"].const_value
     assert isinstance(tensor, ir.ExternalTensor)
     np.testing.assert_array_equal(tensor.numpy(), weights)
+
+
+@pytest.mark.parametrize("folders", [1, 2])
+def test_external_zeros_are_read_in_one_folder(tmp_path: Path, folders: int) -> None:
+    zeros = tmp_path / "zeros"
+    saved(zeros, onto_zeros(external("", [6, 16])), bytes(6 * 16 * 4))
+    model = ir.load(zeros / "m.onnx")
+    if folders == 2:
+        (tmp_path / "w.bin").write_bytes(bytes(4))
+        elsewhere = ir.ExternalTensor(
+            "w.bin", 0, 4, ir.DataType.FLOAT, shape=ir.Shape([1]), name="w", base_dir=tmp_path
+        )
+        model.graph.initializers["w"] = ir.Value(name="w", const_value=elsewhere)
+    lowering = PoolGradLoweringPass()
+    assert lowering(model).modified is (folders == 1)
+    assert lowering.report is not None
+    assert [anchor.code for anchor in lowering.report.anchors] == [None if folders == 1 else "external-data"]
 
 
 def test_the_example_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

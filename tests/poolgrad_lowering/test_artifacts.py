@@ -6,9 +6,11 @@ import errno
 import json
 from pathlib import Path
 
+import external_models
 import onnx
 import pytest
-from onnx import ModelProto
+from external_models import external, onto_zeros
+from onnx import ModelProto, TensorProto
 from pool_graphs import ort_gradient, parse
 
 from poolgrad_lowering import FileError, InvalidModelError, lower, lower_artifacts
@@ -146,3 +148,22 @@ def test_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert main(["lower-artifacts", str(source), "-o", str(tmp_path / "json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["summary"]["refused"] == 1
+
+
+def test_zeros_in_external_data(tmp_path: Path) -> None:
+    """They die with their site; the models of the folder share no copy."""
+    source = tmp_path / "artifacts"
+    model, data = onto_zeros(external("", [6, 16], "all.data", offset=0)), bytes(6 * 16 * 4) + b"weights"
+    model.graph.initializer.append(external("w", [7], "all.data", kind=TensorProto.UINT8, offset=384, length=7))
+    path = external_models.saved(source, model, data, "all.data")
+    path.rename(source / "training_model.onnx")
+    evaluation = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
+    evaluation.graph.initializer.append(model.graph.initializer[-1])
+    (source / "eval_model.onnx").write_bytes(evaluation.SerializeToString())
+    (source / "checkpoint").write_bytes(b"state")
+    assert lower_artifacts(source, tmp_path / "out").lowered
+    assert (tmp_path / "out" / "training_model.onnx.all.data").read_bytes() == b"weights"
+    assert (tmp_path / "out" / "all.data").read_bytes() == data
+    for name in ("training_model.onnx", "eval_model.onnx"):
+        [weights] = [tensor for tensor in onnx.load(tmp_path / "out" / name).graph.initializer if tensor.name == "w"]
+        assert weights.raw_data == b"weights"

@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from external_models import DATA, external, onto_zeros
 from onnx import ModelProto
 from pool_graphs import parse, torch_gradient
 from processes import environment
@@ -101,12 +102,39 @@ def test_a_report_over_a_model(good: Path, same: str, capsys: pytest.CaptureFixt
     assert not out.exists()
 
 
-@pytest.mark.parametrize("limit", [field.name for field in fields(Limits)])
+@pytest.mark.parametrize("limit", [field.name for field in fields(Limits) if field.name != "max_external_bytes"])
 def test_limits(good: Path, limit: str, capsys: pytest.CaptureFixture[str]) -> None:
     flag = f"--{limit.replace('_', '-')}"
     assert main(["inspect", str(good), flag, "1000000"]) == 0
     assert main(["lower", str(good), "-o", str(good), flag, "-1"]) == 2
     assert "more than -1" in capsys.readouterr().err
+
+
+def test_external_data_that_is_not_read(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the file is not there and where the limit forbids to read it: a refusal; the former is a warning too."""
+    model, data = str(saved(good, onto_zeros(external("", [6, 16])))), good.parent / DATA
+    for extra, warned in ((["--json"], True), (["--quiet"], False), ([], True)):
+        assert main(["inspect", model, *extra]) == 0
+        printed = capsys.readouterr()
+        warning = f"poolgrad: warning: main, 'zeros': external data '{DATA}' is not there: No such file or directory\n"
+        assert printed.err == (warning if warned else "")
+        assert "external-data" in printed.out
+    data.write_bytes(bytes(6 * 16 * 4))
+    assert main(["inspect", model, "--max-external-bytes", "10"]) == 0
+    printed = capsys.readouterr()
+    assert "raise the limit max_external_bytes" in printed.out
+    assert printed.err == ""
+    assert main(["lower", model, "-o", model, "--strict"]) == 0
+
+
+def test_warnings_of_a_folder_name_the_model(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = good.parent / "in" / "deep"
+    source.mkdir(parents=True)
+    saved(source / "m.onnx", onto_zeros(external("", [6, 16])))
+    (source / DATA).write_bytes(bytes(10))
+    arguments = ["lower", str(source.parent), "-o", str(good.parent / "out"), "--jobs", "1", "--copy-external"]
+    assert main(arguments) == 0
+    assert "poolgrad: warning: deep/m.onnx: main, 'zeros': external data" in capsys.readouterr().err
 
 
 def test_copy_external(good: Path) -> None:

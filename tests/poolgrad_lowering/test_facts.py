@@ -98,7 +98,7 @@ def test_large_zeros(as_constant: bool) -> None:
         assert facts.shape(value) == (Dim(1 << 20),)
 
 
-def test_external_data_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_external_data_is_not_read_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data.bin").write_bytes(bytes(8))
     tensor = TensorProto(name="z", data_type=TensorProto.FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
@@ -285,7 +285,7 @@ def test_deep_chains_of_integers() -> None:
 
 
 def test_depth_is_measured_per_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts_module, "inferred_types", lambda _: {})
+    monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
     model = chain("Relu", 50)
     facts, value = main_value(model, "a50")
     assert facts.shape(value) == (Dim(2), Dim(3), Dim(5))

@@ -5,16 +5,20 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from external_models import DATA, external
 from onnx import ModelProto, TensorProto, numpy_helper
 from pool_graphs import main_value, parse
 from processes import environment
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.dims import Dim
+from poolgrad_lowering.external_data import ExternalData
+from poolgrad_lowering.gate.external import ModelFolder
 from poolgrad_lowering.index import ModelIndex
 from poolgrad_lowering.inference import inferred_types
 
@@ -169,3 +173,19 @@ def test_sizes_that_would_fill_the_memory() -> None:
     assert inferred_types(ModelIndex(model)) == {}
     assert resource.getrlimit(resource.RLIMIT_AS) == before
     assert inferred_types(ModelIndex(parse("g (float[2] X) => (Y) { A = Relu(X) Y = Neg(A) }")))
+
+
+def test_sizes_in_external_data(tmp_path: Path) -> None:
+    """They are read where shapes may follow from them; without them the sizes stay unknown."""
+    model = parse('g (float[1,1,2,2] X) => (Y) { R = Resize<mode = "nearest">(X, , , sizes) Y = Relu(R) }')
+    model.graph.initializer.append(external("sizes", [4], kind=onnx.TensorProto.INT64))
+    (tmp_path / DATA).write_bytes(np.array([1, 1, 6, 8], np.int64).tobytes())
+
+    def sizes(data: ExternalData | None) -> list[int]:
+        found = inferred_types(ModelIndex(model), data)
+        resized = [kind.tensor_type.shape.dim for value, kind in found.items() if value.name == "R"]
+        return [dim.dim_value for dims in resized for dim in dims]
+
+    assert sizes(ExternalData(ModelFolder(tmp_path))) == [1, 1, 6, 8]
+    (tmp_path / DATA).unlink()
+    assert sizes(ExternalData(ModelFolder(tmp_path))) == sizes(None) != [1, 1, 6, 8]

@@ -228,10 +228,10 @@ def test_a_function_that_redefines_a_standard_operator(op_type: str) -> None:
     assert not lower(model).report.lowered
 
 
-def test_external_data_is_not_needed() -> None:
+def test_external_data_without_its_folder() -> None:
     model = torch_gradient([2, 3, 4, 4], **F1)
     tensor = model.graph.initializer[0]
     tensor.ClearField("float_data")
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value="absent")
-    assert only_anchor(model).code == "base-not-zero"
+    assert only_anchor(model).code == "external-data"

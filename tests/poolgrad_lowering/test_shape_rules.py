@@ -145,7 +145,7 @@ NOTHING = [
 @pytest.fixture(autouse=True)
 def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule does not tell stays unknown."""
-    monkeypatch.setattr(facts_module, "inferred_types", lambda _: {})
+    monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
 
 
 def model_of(nodes: str, shapes: list[tuple[object, ...]], opset: int) -> onnx.ModelProto:

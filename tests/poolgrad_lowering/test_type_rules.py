@@ -36,7 +36,7 @@ NODES = {
 @pytest.fixture(autouse=True)
 def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule does not tell stays unknown."""
-    monkeypatch.setattr(facts_module, "inferred_types", lambda _: {})
+    monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
 
 
 def test_every_operator_has_a_case() -> None:

@@ -1,0 +1,54 @@
+"""Small graphs written out, each of which an optimiser of some release of onnxruntime once took wrongly."""
+
+from __future__ import annotations
+
+import onnx
+
+from releases.cases import Case, drawn_feeds, standard
+
+POOL = "MaxPool<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>"
+BATCHES = {"static": "2", "symbolic batch": "N"}
+BLOCK = """
+<ir_version: 8, opset_import: ["" : {opset}]>
+g (float[{n},3,9,12] a, float[{n},3,5,6] b, float[{n},3,5,6] dz) => (float[{n},3,5,6] z, float[{n},3,9,12] da) {{
+    x = Relu(a)
+    y, i = {pool}(x)
+    r = Relu(y)
+    z = Add(r, b)
+    dx = MaxPoolGrad(dz, i)
+    da = Relu(dx)
+}}"""
+CONV = "Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(a, w)"
+POOLED_VALUE = """
+<ir_version: 8, opset_import: ["" : {opset}]>
+g (float[{n},3,9,12] a, float[3,3,3,3] w, float[{n},3,5,6] dy) => (float[{n},3,5,6] y, float[{n},3,9,12] da) {{
+    x = {first}
+    y, i = {pool}(x)
+    dx = MaxPoolGrad(dy, i)
+    da = Relu(dx)
+}}"""
+
+
+def block(opset: int) -> list[Case]:
+    """A pool between other layers, its gradient after them; static shapes let optimisers compute sizes."""
+    return [
+        from_text(f"block opset {opset}, {sizes}", BLOCK.format(opset=opset, n=n, pool=POOL))
+        for sizes, n in BATCHES.items()
+    ]
+
+
+def pooled_value(opset: int) -> list[Case]:
+    """The pooled value is a graph output, dx is not, and only the pool and its gradient read what was pooled."""
+    return [
+        from_text(
+            f"pooled value of {first.partition('<')[0].partition('(')[0]} opset {opset}, {sizes}",
+            POOLED_VALUE.format(opset=opset, n=n, pool=POOL, first=first),
+        )
+        for first in ("Relu(a)", CONV)
+        for sizes, n in BATCHES.items()
+    ]
+
+
+def from_text(name: str, text: str) -> Case:
+    model = onnx.parser.parse_model(text)
+    return Case(name, model, drawn_feeds(model), original=standard(model))
