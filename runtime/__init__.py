@@ -6,7 +6,7 @@ that needs it. The provider itself is C++ (`src/`) and lies in this package as a
 
 from __future__ import annotations
 
-from poolgrad_lowering.runtime.assignment import AssignedNode, assignment
+from poolgrad_lowering.runtime.assignment import AssignedNode, assignment, crossings
 from poolgrad_lowering.runtime.errors import LibraryMissingError, OnnxRuntimeMissingError, SessionError
 from poolgrad_lowering.runtime.library import get_ep_name, get_ep_names, get_host_library_path, get_library_path
 from poolgrad_lowering.runtime.registration import register
@@ -19,6 +19,7 @@ __all__ = [
     "SessionError",
     "assignment",
     "create_session",
+    "crossings",
     "get_backend",
     "get_ep_name",
     "get_ep_names",

@@ -25,6 +25,7 @@ NOT_RUN = {
     "makes environments of its own",
     "needs an NPU",
     "needs Olive",  # make test-plugs
+    "needs onnxruntime-cann",  # make test-cann-ep
     "needs onnxruntime-training",
 }
 SECONDS = re.compile(r"\d+\.\d{3} s\b")

@@ -21,6 +21,7 @@ from poolgrad_lowering.runtime import (
     SessionError,
     assignment,
     create_session,
+    crossings,
     get_backend,
     get_ep_name,
     get_ep_names,
@@ -77,6 +78,18 @@ def test_assignment_names_every_node(model: onnx.ModelProto) -> None:
         (get_ep_name(), "npu", CASE.op, "pool_grad"),
         ("CPUExecutionProvider", "", "Relu", "relu"),
     ]
+
+
+def test_crossings(model: onnx.ModelProto) -> None:
+    """x → first → pool_grad → last → end: the nodes beside the provider's, once each, in the model's order."""
+    node = model.graph.node[0]
+    node.input[0], node.output[0] = "a", "b"
+    make = onnx.helper.make_node
+    model.graph.node.insert(0, make("Abs", ["x"], ["a"], name="first"))
+    model.graph.node.extend(
+        [make("Neg", ["b"], ["c"], name="last"), make("Abs", ["c"], ["d"], name="end"), make("Add", ["d", "b"], ["y"])]
+    )
+    assert [node.name for node in crossings(create_session(model, backend="host"), model)] == ["first", "last"]
 
 
 def test_assignment_of_a_session_that_did_not_record_it(model: onnx.ModelProto) -> None:
