@@ -24,9 +24,18 @@ from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.errors import InvalidModelError
-from releases.cases import Array, Case, drawn_feeds, gradient_sites, site_feeds, standard, unknown_operators
+from releases.cases import (
+    FIRST_ADDING_SCATTER,
+    Array,
+    Case,
+    drawn_feeds,
+    gradient_sites,
+    site_feeds,
+    standard,
+    unknown_operators,
+)
 from releases.sweep import OPSETS, sweep
-from releases.texts import block, pooled_value
+from releases.texts import block, pooled_value, two_types
 
 TARGETS = ("atlas-a2", "ascend950")
 VARIANTS = {
@@ -61,6 +70,7 @@ def recipes(corpus: Path | None) -> Iterator[Recipe]:
         yield partial(built, entry)
     for opset in OPSETS:
         yield from (partial(block, opset), partial(pooled_value, opset))
+    yield from (partial(two_types, opset) for opset in OPSETS if opset >= FIRST_ADDING_SCATTER)
     yield from sweep()
     here = {path.relative_to(STORED): STORED for path in STORED.rglob("*.onnx")}
     further = {path.relative_to(corpus): corpus for path in corpus.rglob("*.onnx")} if corpus else {}

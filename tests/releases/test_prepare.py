@@ -18,7 +18,7 @@ from releases.cases import Case, drawn_feeds, gradient_sites, site_feeds, standa
 from releases.prepare import VARIANTS, built, write_case
 from releases.runner import LEVELS
 from releases.sweep import OVERLAPPING, SIBLINGS, Graph, PoolWindows, usual
-from releases.texts import block, pooled_value
+from releases.texts import block, pooled_value, two_types
 
 
 @pytest.mark.parametrize("opset", [11, 16, 21])
@@ -89,7 +89,7 @@ def test_models_of_which_nothing_is_lowered_have_no_row(tmp_path: Path) -> None:
 
 def test_lowered_models_run_in_this_onnxruntime(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    cases = [*block(13), *block(17), *pooled_value(17)]
+    cases = [*block(13), *block(17), *pooled_value(17), *two_types(17)]
     rows = [write_case(tmp_path, case) for case in cases]
     assert None not in rows
     (tmp_path / "cases.json").write_text(json.dumps(rows), encoding="utf-8")

@@ -28,6 +28,32 @@ g (float[{n},3,9,12] a, float[3,3,3,3] w, float[{n},3,5,6] dy) => (float[{n},3,5
     da = Relu(dx)
 }}"""
 
+TWO_TYPES = """
+<ir_version: 8, opset_import: ["" : {opset}]>
+g (float[2,3,9,12] a, float[2,3,5,6] dy, float16[2,3,9,12] b, float16[2,3,5,6] dz)
+    => (float[2,3,5,6] y, float[2,3,9,12] da, float16[2,3,5,6] z, float16[2,3,9,12] db) {{
+    flat = Constant<value = int64[1] {{-1}}>()
+    size = Constant<value = int64[1] {{648}}>()
+    shape = Constant<value = int64[4] {{2, 3, 9, 12}}>()
+    zeros = ConstantOfShape(size)
+    ra = Relu(a)
+    y, i = {pool}(ra)
+    flat_i = Reshape(i, flat)
+    flat_dy = Reshape(dy, flat)
+    sums = ScatterElements<axis = 0, reduction = "add">(zeros, flat_i, flat_dy)
+    dra = Reshape(sums, shape)
+    da = Relu(dra)
+    rb = Relu(b)
+    z, j = {pool}(rb)
+    flat_j = Reshape(j, flat)
+    flat_dz = Reshape(dz, flat)
+    wide_dz = Cast<to = 1>(flat_dz)
+    wide_sums = ScatterElements<axis = 0, reduction = "add">(zeros, flat_j, wide_dz)
+    wide_drb = Reshape(wide_sums, shape)
+    drb = Cast<to = 10>(wide_drb)
+    db = Relu(drb)
+}}"""
+
 
 def block(opset: int) -> list[Case]:
     """A pool between other layers, its gradient after them; static shapes let optimisers compute sizes."""
@@ -47,6 +73,11 @@ def pooled_value(opset: int) -> list[Case]:
         for first in ("Relu(a)", CONV)
         for sizes, n in BATCHES.items()
     ]
+
+
+def two_types(opset: int) -> list[Case]:
+    """A float32 and a float16 gradient, which share one function body."""
+    return [from_text(f"two types opset {opset}", TWO_TYPES.format(opset=opset, pool=POOL))]
 
 
 def from_text(name: str, text: str) -> Case:
