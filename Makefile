@@ -314,8 +314,10 @@ $(DOCS)/.ready: pyproject.toml
 # Installed, not editable: what is measured is what a user has. Threads of OpenMP that wait by spinning would take the
 # cores from whatever is measured next.
 BENCH := $(VENV)-bench
-bench: $(BENCH)/.ready $(TRAINING)/.ready ## measure everything beside other packages, and write docs/benchmarks.md (a large download)
-	OMP_WAIT_POLICY=passive POOLGRAD_TRAINING_PYTHON=$(TRAINING)/bin/python $(BENCH)/bin/python benchmarks/run.py
+bench: $(BENCH)/.ready $(TRAINING)/.ready $(CANN_LIBRARIES)/.built ## measure everything beside other packages, and write docs/benchmarks.md (a large download)
+	OMP_WAIT_POLICY=passive POOLGRAD_TRAINING_PYTHON=$(TRAINING)/bin/python \
+	  POOLGRAD_CANN_PYTHON=$(CANN)/bin/python POOLGRAD_CANN_HOME=$(CURDIR)/$(CANN_HOME) \
+	  $(BENCH)/bin/python benchmarks/run.py $(QUESTIONS)
 
 $(BENCH)/.ready: pyproject.toml benchmarks/requirements.txt $(NATIVE) $(PACKAGE)
 	test -e $(BENCH)/bin/pip || { $(PYTHON) -m venv --without-pip $(BENCH) && \

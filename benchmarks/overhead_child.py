@@ -1,4 +1,4 @@
-"""What a node costs, in one process: `overhead_child.py lenient|strict LIBRARY ROUNDS`.
+"""What a node costs, in one process: `overhead_child.py lenient|strict|mixed LIBRARY ROUNDS`.
 
 The mode of the host library is that of the environment (ACLNN_HOST_STRICT); LIBRARY is aclnn_calls.cpp, built. Prints
 one line of JSON: per variant the seconds of one Run, by round. A variant is "calls", how the nodes lie and their count,
@@ -59,26 +59,27 @@ def variants(mode: str, library: str) -> dict[str, tuple[Callable[[], object], i
             call = partial(calls.CallNodes, count, RUNS[count], arrangement == "parallel", mode == "lenient")
             timed[f"calls {arrangement} {count}"] = call, RUNS[count]
         for (kind, op_type), case in product(OPERATORS.items(), CASES):
-            run = _run(op_type, count, *case, on_device=mode == "strict" and kind == "node")
+            run = _run(op_type, count, *case, mode=mode)
             timed[" ".join((kind, *case, str(count)))] = partial(_repeat, run, RUNS[count]), RUNS[count]
     return timed
 
 
-def _run(
-    op_type: str, count: int, elements: str, given: str, arrangement: str, *, on_device: bool
-) -> Callable[[], object]:
-    """A Run of a session of its own; what is bound lies on the device where `on_device` says so."""
+def _run(op_type: str, count: int, elements: str, given: str, arrangement: str, *, mode: str) -> Callable[[], object]:
+    """A Run of a session of its own; what is bound to the provider lies on the device, but in lenient mode."""
     shape = SHAPES[elements]
     model = node_model(op_type, count, shape, parallel=arrangement == "parallel")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     if op_type == GRADIENT:
-        session = create_session(model, backend="host", session_options=options, check_indices="0")
+        mixed = {"backend": "cann", "providers": [("CANNExecutionProvider", {"enable_cann_graph": "0"})]}
+        where = mixed if mode == "mixed" else {"backend": "host"}
+        session = create_session(model, session_options=options, check_indices="0", **where)
     else:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     feeds = node_feeds(op_type, shape)
     if given == "fed":
         return partial(session.run, None, feeds)
+    on_device = mode != "lenient" and op_type == GRADIENT
     binding = session.io_binding()
     for name, array in feeds.items():
         binding.bind_ortvalue_input(name, _tensor(array, on_device))

@@ -18,7 +18,8 @@ takes. Of it, the calls of aclnn are timed by themselves, in a loop in C++ that 
 else; the rest is onnxruntime's and the provider's. Beside it stand the same models of `Relu` on onnxruntime's CPU
 provider, as the cheapest node there is. Tensors have 16 elements, or none: then nothing of aclnn is called. The host
 library is in its lenient mode, with tensors in host memory, or in its strict mode, with device memory, and checks that
-take longer the more is allocated and queued: the loop has its memory arranged as a Run has. Inputs and outputs are fed
+take longer the more is allocated and queued: the loop has its memory arranged as a Run has. Mixed is strict in sessions
+that have onnxruntime-cann's provider too, on whose stream the calls are then. Inputs and outputs are fed
 as numpy arrays, or bound to tensors by IoBinding.
 """
 

@@ -16,8 +16,15 @@ from overhead_child import CASES, COUNTS
 from poolgrad_lowering.runtime import get_host_library_path
 
 ROUNDS = 41
-MODES = {"lenient": {}, "strict": {"ACLNN_HOST_STRICT": "1"}}
+STRICT = {"ACLNN_HOST_STRICT": "1"}
+MODES = {"lenient": {}, "strict": STRICT}
 """Of the host library: tensors in host memory, or in device memory of its own; with the environment of each."""
+
+MIXED = "mixed"
+"""As strict, in sessions that have onnxruntime's CANN provider too, which brings the stream."""
+
+CANN_PYTHON, CANN_HOME = "POOLGRAD_CANN_PYTHON", "POOLGRAD_CANN_HOME"
+"""An environment with onnxruntime-cann, and its ASCEND_HOME_PATH: `make test-cann-ep` makes both."""
 
 FOLDER = Path(__file__).parent
 
@@ -27,8 +34,13 @@ def measure(work: Path) -> dict[str, Any]:
     library = build_calls(work)
     rows = []
     for mode, environment in MODES.items():
-        seconds = _timed(mode, environment, library)
+        seconds = _timed(sys.executable, mode, environment, library)
         rows += [_row(mode, seconds, case) for case in CASES]
+    if CANN_PYTHON in os.environ:
+        home = os.environ[CANN_HOME]
+        environment = STRICT | {"ASCEND_HOME_PATH": home, "LD_LIBRARY_PATH": f"{home}/lib64"}
+        seconds = _timed(os.environ[CANN_PYTHON], MIXED, environment, library)
+        rows += [_row(MIXED, seconds, case) for case in CASES]
     return {"nodes": COUNTS[-1], "rows": rows}
 
 
@@ -38,8 +50,8 @@ def build_calls(work: Path) -> Path:
     return compile_library("aclnn_calls.cpp", work, "-O2", f"-I{include}", str(host), f"-Wl,-rpath,{host.parent}")
 
 
-def _timed(mode: str, environment: dict[str, str], library: Path) -> dict[str, list[float]]:
-    command = [sys.executable, str(FOLDER / "overhead_child.py"), mode, str(library), str(ROUNDS)]
+def _timed(python: str, mode: str, environment: dict[str, str], library: Path) -> dict[str, list[float]]:
+    command = [python, str(FOLDER / "overhead_child.py"), mode, str(library), str(ROUNDS)]
     ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
     seconds: dict[str, list[float]] = json.loads(ran.stdout.splitlines()[-1])
     return seconds
