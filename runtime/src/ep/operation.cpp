@@ -71,6 +71,11 @@ void Operation::RunForward(ort::OrtKernelContext* context) {
   const Tensor y = Output(ort_, context, 0, pooled, x.argument.type);
   const Tensor argmax = Output(ort_, context, 1, pooled, *attributes_.argmax_type);
   if (pooled.IsEmpty()) return;
+  if (placement_->is_on_device()) {
+    RequireAligned("x", x);
+    RequireAligned("y", y);
+    RequireAligned("argmax", argmax);
+  }
   const OperandView x_view(x, route.view_rank);
   const OperandView y_view(y, route.view_rank);
   const OperandView argmax_view(argmax, route.view_rank);
@@ -93,6 +98,12 @@ void Operation::RunBackward(ort::OrtKernelContext* context) {
   const OperandView y_view(y, route.view_rank);
   // aclnn leaves the output as it is when there is nothing to add.
   if (grad.argument.shape.IsEmpty()) return placement_->Clear(y_view.Get(), StreamOf(context));
+  if (placement_->is_on_device()) {
+    RequireAligned("x", x);
+    RequireAligned("grad", grad);
+    RequireAligned("argmax", argmax);
+    RequireAligned("y", y);
+  }
   const aclnn::BackwardCall call{route.entry,       grad_view.Get(), x_view.Get(),
                                  argmax_view.Get(), y_view.Get(),    attributes_.window};
   placement_->Run(call, plans_, trusts_indices_, StreamOf(context));
