@@ -47,7 +47,8 @@ void Operation::CheckArguments(const ort::OrtKernelInfo* info) const {
   Labelled(label_, [&] {
     const std::vector<Argument> inputs = InputsOf(ort_, info, InputCount(op_));
     if (inputs[0].shape.rank == 0) return;  // which operators could run the node is not known before it runs
-    CheckNode(op_, attributes_, placement_->backend(), inputs, OutputsOf(ort_, info, OutputCount(op_)));
+    CheckNode(op_, attributes_, placement_->backend(), placement_->deterministic(), inputs,
+              OutputsOf(ort_, info, OutputCount(op_)));
   });
 }
 
