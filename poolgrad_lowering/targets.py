@@ -99,6 +99,7 @@ TARGETS: dict[str, Target] = {
             tuple(f"Ascend910{suffix}" for suffix in ("B1", "B2", "B2C", "B3", "B4", "B4-1")),
             _A2_OPERATORS,
         ),
+        Target("ascend350", "Ascend350", ("Ascend350_354f", "Ascend350_355e"), {}),
         Target("atlas-200i-500-a2", "Atlas 200I/500 A2 inference", tuple(f"Ascend310B{n}" for n in range(1, 5)), {}),
         Target("atlas-inference", "Atlas inference", tuple(f"Ascend310P{n}" for n in (1, 3, 5, 7)), {}),
         Target(

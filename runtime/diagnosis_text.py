@@ -49,7 +49,8 @@ def _details(backend: Backend) -> Iterator[str]:
 def _operator(operator: Operator) -> str:
     if not operator.functions:
         return f"{operator.name} cannot run on this product"
-    present = [function for function in operator.functions if function not in operator.missing]
+    present = [function for function in operator.functions if function not in {*operator.missing, *operator.refused}]
     parts = [f"runs by {', '.join(present)}"] if present else []
     parts += [f"missing is {', '.join(operator.missing)}"] if operator.missing else []
+    parts += [f"cannot run by {function}: {reason}" for function, reason in operator.refused.items()]
     return f"{operator.name} {'; '.join(parts)}"

@@ -56,11 +56,14 @@ class Function:
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator of the dialect: the aclnn functions that run it on the product, and which of them are missing."""
+    """An operator of the dialect: the aclnn functions that run it on the product, which of them are missing, and which
+    are there but fail on this product, with the reason.
+    """
 
     name: str
     functions: list[str]
     missing: list[str]
+    refused: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,9 @@ def test_near_miss(code: Code, reason: str, model: str | ModelProto) -> None:
 
 
 @pytest.mark.refusal("target")
-@pytest.mark.parametrize("target", ["atlas-inference", "atlas-training", "atlas-200i-500-a2", "Ascend310P3"])
+@pytest.mark.parametrize(
+    "target", ["atlas-inference", "atlas-training", "atlas-200i-500-a2", "ascend350", "Ascend310P3"]
+)
 def test_products_without_the_operator(target: str) -> None:
     model = onnx.parser.parse_model(scatter.gradient())
     [anchor] = lower(model, target=target).report.anchors

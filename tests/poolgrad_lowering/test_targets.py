@@ -24,6 +24,7 @@ from poolgrad_lowering.targets import DEFAULT_TARGET, TARGETS, find_target
         ("Ascend910ProB", "atlas-training"),
         ("Ascend910_9392", "atlas-a3"),
         ("Ascend310B1", "atlas-200i-500-a2"),
+        ("Ascend350_354f", "ascend350"),
         ("Ascend310P3", "atlas-inference"),
         ("ascend950", "ascend950"),
         ("Ascend950PR_9599", "ascend950"),

@@ -85,6 +85,24 @@ def test_order_of_the_operator_libraries(home: Path, tmp_path: Path) -> None:
     assert "there is no library, such as libopapi_nn.so" in described["problem"]
 
 
+def test_relative_paths_are_not_followed(home: Path, tmp_path: Path) -> None:
+    """They would depend on the working directory of the process, which is / here."""
+    link(tmp_path / "custom" / CUSTOM)
+    link(tmp_path / "opp" / "vendors" / "one" / CUSTOM)
+    (tmp_path / "opp" / "vendors" / "config.ini").write_text("load_priority=one\n")
+    here = str(tmp_path).lstrip("/")
+    described = describe(home, ASCEND_CUSTOM_OPP_PATH=f"{here}/custom:nowhere", ASCEND_OPP_PATH=f"{here}/opp")
+    assert library_of(described) == str(home / "lib64" / "libopapi_nn.so")
+    assert passed_over(described) == {
+        f"{here}/custom": "it is a relative path in ASCEND_CUSTOM_OPP_PATH, which is not followed",
+        "nowhere": "it is a relative path in ASCEND_CUSTOM_OPP_PATH, which is not followed",
+        f"{here}/opp": "it is a relative path in ASCEND_OPP_PATH, which is not followed",
+    }
+    described = describe(Path(str(home).lstrip("/")))
+    assert f"ASCEND_HOME_PATH is {here}/cann, a relative path, which is not followed" in described["problem"]
+    assert described["libraries"] == []
+
+
 def test_the_whole_library_is_not_used_beside_split_ones(home: Path) -> None:
     lib64 = home / "lib64"
     whole = link(lib64 / "libopapi.so")

@@ -52,6 +52,9 @@ extern "C" int aclrtGetDeviceInfo(uint32_t device, int attribute, int64_t* value
         ("Ascend950XX_1", "*value = 3510; return 0;", "Ascend 950"),
         ("Ascend910_9999", "*value = 2201; return 0;", "Atlas A2/A3"),
         ("Ascend310Z", "*value = 2002; return 0;", "unsupported"),
+        ("Ascend350_355e", "*value = 3510; return 0;", "unsupported"),  # the architecture of Ascend 950 alone
+        ("Ascend350_999x", "*value = 3510; return 0;", "unsupported"),
+        ("Ascend500X", "*value = 2201; return 0;", "unsupported"),
         ("Ascend950PR_", "return 207000;", "unsupported"),
         ("Ascend910B1x", "return 207000;", "unsupported"),
         ("Ascend910B", "*value = 2201; return 0;", "unsupported"),  # a known name: an Atlas training chip

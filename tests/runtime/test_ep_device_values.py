@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import pytest
-from device_models import ALONE, CHAIN, alone_feeds, expected, image, open_session
+from device_models import ALONE, CHAIN, GRADIENT, POOL, alone_feeds, expected, image, open_session
 from device_process import on_device
 from host_control import HostLibrary
 from oracles import assert_same_bits
@@ -120,10 +120,47 @@ def check_values_outlive_their_session() -> None:
     assert library.live("device_memory") == before
 
 
+def check_misaligned_addresses_are_refused() -> None:
+    """Memory that a caller binds by its address may begin anywhere."""
+    session = open_session(ALONE, check_indices="0")
+    device = ort.OrtDevice.make(*NPU)._get_c_device()
+    feeds = alone_feeds(1, 2, 4, 4)
+    values = {name: device_value(np.concatenate([array.ravel()] * 2)) for name, array in feeds.items()}
+    for misaligned in feeds:
+        binding = session.io_binding()
+        for name, array in feeds.items():
+            address = values[name].data_ptr() + (16 if name == misaligned else 0)
+            binding._iobinding.bind_input(name, device, array.dtype.type, array.shape, address)
+        bind_new_output(binding, "dx")
+        with pytest.raises(Exception, match=f"{misaligned} begins 16 bytes after a multiple of 32 bytes"):
+            session.run_with_iobinding(binding)
+
+
+def check_tensors_of_a_plan_are_aligned() -> None:
+    """From the second Run on onnxruntime puts tensors of known sizes into one buffer."""
+    steps = [(f"y{i}", f"argmax{i}", f"y{i - 1}" if i else "x") for i in range(4)]
+    lines = [f"{y}, {argmax} = {POOL} ({x})" for y, argmax, x in steps]
+    lines += [
+        f"d{i} = {GRADIENT} ({x}, {f'd{i + 1}' if i < 3 else y}, {argmax})" for i, (y, argmax, x) in enumerate(steps)
+    ][::-1]
+    graph = "plan (float[1, 3, 31, 31] x) => (float[1, 3, 31, 31] d0) {\n" + "\n".join(lines) + "\n}"
+    session = open_session(graph)
+    library = HostLibrary()
+    x = image(1, 3, 31, 31)
+    for _ in range(2):
+        calls = library.trace(lambda: session.run(None, {"x": x}))
+    allocated = {call["devPtr"] for call in calls if call.get("call") == "aclrtMalloc"}
+    used = {call["addr"] for call in calls if call.get("call") == "aclSetTensorAddr"}
+    assert len(used) > len(allocated) + 2
+    assert not [address for address in used if address % 32]
+
+
 @pytest.mark.parametrize(
     "check",
     [
         check_copies,
+        check_misaligned_addresses_are_refused,
+        check_tensors_of_a_plan_are_aligned,
         check_bound_on_device,
         check_one_side_bound,
         check_from_session_to_session,

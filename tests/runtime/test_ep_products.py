@@ -47,7 +47,7 @@ def test_atlas_a2_takes_int64_in_one_operator_only(case: str, is_claimed: bool) 
     assert same
 
 
-@pytest.mark.parametrize("soc", ["Ascend310P3", "Ascend910B", "Ascend910A", "Ascend310B4"])
+@pytest.mark.parametrize("soc", ["Ascend310P3", "Ascend910B", "Ascend910A", "Ascend310B4", "Ascend350_354f"])
 def test_products_without_the_operators_run_bodies(soc: str) -> None:
     code = _RUN_CASE.format(case=_POOL_3D, values="float32", indices="int32")
     assert run_python(code, ACLNN_HOST_SOC=soc) == [[], True]

@@ -152,6 +152,7 @@ INVALID_ROWS = [
     row("grad_input format", APIS, tensors("grad_input", format=NCDHW), "gradInput has format NCDHW"),
     row("indices format", (ADAPTIVE_2D, ADAPTIVE_3D), tensors("indices", format=NCHW), "indices has format NCHW"),
     row("private format", APIS, tensors(*ALL, format=NC1HWC0), "private format NC1HWC0"),
+    row("private indices", WINDOWED, tensors("indices", format=NC1HWC0), "indices has the private format NC1HWC0"),
     row("rank 2 of all", APIS, dims(**dict.fromkeys(ALL, (8, 8))), "dimensions"),
     row("rank 6 of all", APIS, dims(**dict.fromkeys(ALL, (1, 1, 1, 1, 8, 8))), "dimensions"),
     row("rank of grad_output", APIS, dims(grad_output=(4, 4)), "gradOutput has shape [4, 4]"),

@@ -70,6 +70,10 @@ def dims(**shapes: tuple[int, ...]) -> Change:
     return change
 
 
+def both(first: Change, second: Change) -> Change:
+    return lambda call: second(first(call))
+
+
 @pytest.fixture
 def aclnn() -> Iterator[Aclnn]:
     with current_device() as library:
@@ -92,7 +96,7 @@ def test_null(aclnn: Aclnn, api: str) -> None:
         assert "is null" in (aclnn.message() or "")
 
 
-@pytest.mark.parametrize("soc", ["Ascend910A", "Ascend910B", "Ascend310P3", "Ascend310B4"])
+@pytest.mark.parametrize("soc", ["Ascend910A", "Ascend910B", "Ascend310P3", "Ascend310B4", "Ascend350_354f"])
 @pytest.mark.parametrize("api", APIS)
 def test_products_without_the_function(api: str, soc: str) -> None:
     with current_device(soc) as aclnn:
@@ -151,7 +155,8 @@ def row(
 
 
 D2, D3 = (ADAPTIVE_FORWARD_2D,), (ADAPTIVE_FORWARD_3D,)
-PLANE = dims(**dict.fromkeys(ALL, (1, 1, 1, 1, 2**31)))
+PLANE = both(dims(**dict.fromkeys(ALL, (1, 1, 1, 1, 2**31))), lists(output_size=[1, 1, 2**31]))
+ONE = (1, 1, 1)
 ROWS = [
     row("out dtype", APIS, tensors("out", dtype=HALF), "out has dtype FLOAT16"),
     row("out format", WINDOWED, tensors("out", format=ND), "out has format ND"),
@@ -159,7 +164,10 @@ ROWS = [
     row("private format", WINDOWED, tensors(*ALL, format=NC1HWC0), "private format NC1HWC0"),
     row("format of 3-D", (FORWARD_3D,), tensors(*ALL, format=NHWC), "self has format NHWC", (A950,)),
     row("ND adaptive 3-D", D3, tensors(*ALL, format=ND), "self has format ND", (A2, A3)),
-    row("ND out of adaptive 3-D", D3, tensors("out", format=ND), "out has format ND", (A2, A3)),
+    row("ND out of adaptive 3-D", D3, tensors("out", format=ND), "out has format ND"),
+    row("NCHW out of adaptive 3-D", D3, tensors("out", format=NCHW), "out has format NCHW"),
+    row("ND and DOUBLE", D2, both(tensors("self_", "out", dtype=DOUBLE), tensors(*ALL, format=ND)),
+        "self has format ND", code=INNER_NULLPTR),
     row("NHWC adaptive 3-D", D3, tensors("self_", format=NHWC), "self has format NHWC"),
     row("rank 2", WINDOWED, dims(self_=(8, 8)), "self has shape [8, 8]"),
     row("rank 6", APIS, dims(out=(1,) * 6, indices=(1,) * 6), "out has shape [1, 1, 1, 1, 1, 1]"),
@@ -176,10 +184,14 @@ ROWS = [
     row("dilation 0", (FORWARD_2D,), lists(dilation=[0]), "dilation is [0]"),
     row("no channel", (FORWARD_2D,), dims(self_=(2, 0, 8, 8)), "no dimension but the batch"),
     row("no row", D2, dims(self_=(2, 3, 0, 8)), "no dimension but the first"),
+    row("no row 3-D", D3, dims(self_=(2, 3, 8, 0, 8)), "no dimension but the first"),
     row("out shape 3-D", (FORWARD_3D,), dims(out=(2, 3, 4, 4, 5)), "out has shape [2, 3, 4, 4, 5]"),
     row("out shape 2-D", (FORWARD_2D,), dims(out=(2, 3, 4, 5)), "pooling self gives [2, 3, 4, 4]"),
     row("indices shape 3-D", (FORWARD_3D,), dims(indices=(2, 3, 4, 4, 5)), "indices has shape [2, 3, 4, 4, 5]"),
     row("indices shape 2-D", (FORWARD_2D,), dims(indices=(2, 3, 4, 5)), "indices has shape [2, 3, 4, 5]"),
+    row("one element, other rank", (FORWARD_2D,), dims(self_=(1, 1, 2, 2), out=ONE, indices=ONE), "out has shape"),
+    row("one index, other rank", (FORWARD_2D,), dims(self_=(1, 1, 2, 2), out=(1, *ONE), indices=ONE),
+        "indices has shape [1, 1"),
     row("channels", (FORWARD_2D,), dims(out=(2, 2, 4, 4)), "out has shape [2, 2, 4, 4]"),
     row("window over plane", WINDOWED, lists(kernel_size=[9]), "do not fit"),
     row("huge window", WINDOWED, lists(kernel_size=[2**62], stride=[2**62]), "do not fit"),
@@ -187,13 +199,17 @@ ROWS = [
     row("plane adaptive 3-D", D3, PLANE, "2147483648 elements"),
     row("indices of adaptive 2-D", D2, dims(indices=(2, 3, 4, 5)), "indices has shape [2, 3, 4, 5]"),
     row("indices of adaptive 3-D", D3, dims(indices=(2, 3, 5, 4, 4)), "indices has shape [2, 3, 5, 4, 4]"),
+    row("last size of adaptive indices", D3, dims(indices=(2, 3, 4, 4, 5)), "indices has shape [2, 3, 4, 4, 5]"),
     row("output_size length", ADAPTIVE, lists(output_size=[4] * 4), "outputSize is [4, 4, 4, 4]"),
     row("one output size", ADAPTIVE, lists(output_size=[4]), "outputSize is [4]", (A2, A3)),
     row("one output size 2-D", D2, lists(output_size=[4]), "outputSize is [4]", (A950,)),
     row("output size 0", D2, lists(output_size=[0, 4]), "outputSize is [0, 4]"),
-    row("output size negative", D3, lists(output_size=[4, 4, -1]), "outputSize is [4, 4, -1]"),
+    row("output size 0 3-D", D3, both(dims(out=(2, 3, 4, 4, 0), indices=(2, 3, 4, 4, 0)), lists(output_size=[4, 4, 0])),
+        "outputSize is [4, 4, 0]"),
     row("out of adaptive 2-D", D2, lists(output_size=[4, 5]), "gives [2, 3, 4, 5]", code=INNER_NULLPTR),
-    row("out of adaptive 3-D", D3, lists(output_size=[5, 4, 4]), "gives [2, 3, 5, 4, 4]", code=INNER_NULLPTR),
+    row("out of adaptive 3-D", D3, lists(output_size=[5, 4, 4]), "gives [2, 3, 5, 4, 4]"),
+    row("channels of adaptive 3-D", D3, dims(self_=(2, 5, 8, 8, 8)), "gives [2, 5, 4, 4, 4]"),
+    row("sizes of adaptive 3-D where self is empty", D3, dims(self_=(0, 3, 8, 8, 8)), "gives [0, 3, 4, 4, 4]"),
 ]  # fmt: skip
 
 
@@ -214,7 +230,22 @@ def test_invalid(apis: tuple[str, ...], change: Change, message: str, socs: tupl
         pytest.param(FORWARD_2D, tensors("indices", format=ND), A2, id="format of 2-D indices"),
         pytest.param(FORWARD_3D, tensors(*ALL, format=NHWC), A2, id="format of 3-D on A2"),
         pytest.param(ADAPTIVE_FORWARD_3D, tensors(*ALL, format=ND), A950, id="ND adaptive 3-D on 950"),
-        pytest.param(ADAPTIVE_FORWARD_3D, dims(indices=(2, 3, 4, 4, 5)), A950, id="last size of adaptive indices"),
+        pytest.param(ADAPTIVE_FORWARD_3D, tensors("indices", format=ND), A2, id="format of adaptive 3-D indices"),
+        pytest.param(
+            ADAPTIVE_FORWARD_3D,
+            both(dims(self_=(1, 1, 2, 2, 2), indices=(1,) * 4, out=(1,) * 5), lists(output_size=[1, 1, 1])),
+            A2,
+            id="one adaptive index, other rank",
+        ),
+        pytest.param(
+            ADAPTIVE_FORWARD_2D,
+            both(
+                tensors("self_", "out", dtype=DOUBLE, format=ND),
+                dims(self_=(3, 8, 8), out=(3, 4, 4), indices=(3, 4, 4)),
+            ),
+            A2,
+            id="DOUBLE and ND of rank 3",
+        ),
         pytest.param(
             FORWARD_3D, dims(self_=(1, 1, 2, 2, 2), out=(1,) * 4, indices=(1,) * 4), A950, id="one element, other rank"
         ),
@@ -242,7 +273,8 @@ ORDERS = [
     order("lengths, values", FORWARD_2D, A950, "stride is", lists(kernel_size=[0], stride=[1] * 4)),
     order("lists, shapes", FORWARD_3D, A2, "dilation is", lists(dilation=[2]), dims(out=(1,) * 5)),
     order("shape, output size", ADAPTIVE_FORWARD_2D, A2, "indices has", dims(out=(1,) * 4), lists(output_size=[0, 0])),
-    order("plane, output size", ADAPTIVE_FORWARD_3D, A2, "2147483648 elements", PLANE, lists(output_size=[])),
+    order("output size, plane", ADAPTIVE_FORWARD_3D, A2, "outputSize is []", PLANE, lists(output_size=[])),
+    order("out shape, empty axis", ADAPTIVE_FORWARD_3D, A2, "gives", dims(self_=(2, 5, 0, 8, 8))),
 ]
 
 

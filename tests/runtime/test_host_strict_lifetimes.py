@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aclnn_ctypes import POOL_2D, POOL_3D, Array, Backward, current_device, library
+from aclnn_ctypes import POOL_2D, POOL_3D, Array, Backward, Tensor, current_device, library
 from strict_device import StrictDevice, strict_device
 
 NULLPTR, INVALID, INNER, FAULT = 161001, 161002, 561000, 507015
@@ -213,8 +213,15 @@ def test_phase_2_needs_the_device(device: StrictDevice) -> None:
 
 def test_operands_in_memory_of_the_host(device: StrictDevice) -> None:
     """Phase 2 does not look; the kernel faults."""
-    x, indices = np.zeros((1, 1, 2, 2), np.float32), np.zeros((1, 1, 1, 1), np.int32)
-    call = Backward.of(np.ones((1, 1, 1, 1), np.float32), x, indices, x, kernel_size=[2])
+    memory = np.zeros(3 * 32 + 31, np.int8)
+    first = memory[-memory.ctypes.data % 32 :]
+    y, indices, x = (
+        np.frombuffer(first, dtype, count, 32 * i).reshape(shape)
+        for i, (dtype, count, shape) in enumerate(
+            [(np.float32, 1, (1, 1, 1, 1)), (np.int32, 1, (1, 1, 1, 1)), (np.float32, 4, (1, 1, 2, 2))]
+        )
+    )
+    call = Backward(*(Tensor(a.shape, a.dtype, address=a.ctypes.data) for a in (y, x, indices, x)), kernel_size=[2])
     stream = device.stream()
     with device.aclnn.arguments(POOL_2D, call) as arguments:
         executor, _ = device.plan(POOL_2D, arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from aclnn_ctypes import POOL_2D, Backward
 from strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice, strict_device
 
-PARAM_INVALID, DRIVER = 107000, 507899
+PARAM_INVALID, DRIVER, FAULT = 107000, 507899, 507015
 
 
 @pytest.fixture
@@ -103,6 +105,22 @@ def test_addresses_beyond_an_allocation(device: StrictDevice, offset: int, count
     assert device.aclnn.violations() == ["bad-address"] * 4
     assert buffer.raw == bytes(128)
     device.free(address)
+
+
+@pytest.mark.parametrize("offset", [4, 16, 32])
+@pytest.mark.parametrize("operand", ["grad_output", "indices", "grad_input"])
+def test_tensors_begin_at_multiples_of_32_bytes(device: StrictDevice, operand: str, offset: int) -> None:
+    y, indices = np.ones((1, 1, 1, 2), np.float32), np.zeros((1, 1, 1, 2), np.int32)
+    x = np.zeros((1, 1, 2, 4), np.float32)
+    call = Backward.of(y, x.copy(), indices, x, kernel_size=[2])
+    memory = device.malloc(128)
+    device.check(device.c.aclrtMemset(memory, 128, 0, 128))
+    moved = dataclasses.replace(getattr(call, operand), address=memory + offset, owner=None)
+    assert device.run(POOL_2D, dataclasses.replace(call, **{operand: moved})) == (0 if offset == 32 else FAULT)
+    if offset != 32:
+        assert "which is not a multiple of 32" in (device.message() or "")
+        assert device.aclnn.violations() == ["misaligned"]
+    device.free(memory)
 
 
 def test_memory_of_the_wrong_side(device: StrictDevice) -> None:

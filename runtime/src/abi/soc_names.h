@@ -7,7 +7,7 @@
 namespace poolgrad {
 
 // Named by CANN's short SoC name: 910B is Atlas A2, 910_93 is Atlas A3.
-enum class SocProduct { kAscend910, kAscend910B, kAscend910_93, kAscend310P, kAscend310B, kAscend950 };
+enum class SocProduct { kAscend910, kAscend910B, kAscend910_93, kAscend310P, kAscend310B, kAscend350, kAscend950 };
 
 struct Soc {
   const char* name;
@@ -28,6 +28,7 @@ constexpr Soc kSocs[] = {
     {"Ascend310P5", SocProduct::kAscend310P},      {"Ascend310P7", SocProduct::kAscend310P},
     {"Ascend310B1", SocProduct::kAscend310B},      {"Ascend310B2", SocProduct::kAscend310B},
     {"Ascend310B3", SocProduct::kAscend310B},      {"Ascend310B4", SocProduct::kAscend310B},
+    {"Ascend350_354f", SocProduct::kAscend350},    {"Ascend350_355e", SocProduct::kAscend350},
     {"Ascend950DT_950x", SocProduct::kAscend950},  {"Ascend950DT_950y", SocProduct::kAscend950},
     {"Ascend950DT_9571", SocProduct::kAscend950},  {"Ascend950DT_9572", SocProduct::kAscend950},
     {"Ascend950DT_9573", SocProduct::kAscend950},  {"Ascend950DT_9574", SocProduct::kAscend950},

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "aclnn/api.h"
+#include "aclnn/probe.h"
 #include "aclnn/product.h"
 
 namespace poolgrad::aclnn {
@@ -31,6 +32,7 @@ class Backend {
   std::uint32_t device_count() const { return device_count_; }
   const std::string& soc_name() const { return soc_name_; }
   Product product() const { return product_; }
+  Probes& probes() const { return probes_; }
 
   // Whether the device works on host memory: the process runs beside it, or it is the host. Else operands have to
   // be in memory from aclrtMalloc.
@@ -44,6 +46,7 @@ class Backend {
   std::uint32_t device_count_;
   std::string soc_name_;
   Product product_;
+  mutable Probes probes_;  // what was learnt of the functions so far
   bool shares_host_memory_;
 };
 

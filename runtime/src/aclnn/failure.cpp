@@ -1,8 +1,5 @@
 #include "aclnn/failure.h"
 
-#include <stdexcept>
-#include <string>
-
 namespace poolgrad::aclnn {
 namespace {
 
@@ -69,7 +66,7 @@ void Check(const Api& api, const char* function, int code) {
   if (code == ACL_SUCCESS) return;
   const std::string name = std::to_string(code) + " (" + AclErrorNameOf(code) + ")";
   const std::string text = Describe(api, function, "failed with " + name);
-  throw std::runtime_error(text + AdviceFor(api, code));
+  throw CallError(code, text + AdviceFor(api, code));
 }
 
 void CheckCreated(const Api& api, const char* function, const void* made) {

@@ -2,12 +2,25 @@
 #ifndef POOLGRAD_ACLNN_FAILURE_H_
 #define POOLGRAD_ACLNN_FAILURE_H_
 
+#include <stdexcept>
+#include <string>
+
 #include "aclnn/api.h"
 
 namespace poolgrad::aclnn {
 
-// Throws std::runtime_error unless code is 0: the function, the code and its name, the text that
-// aclGetRecentErrMsg has for this thread, and advice where the cause is known.
+// A call that failed with a code.
+class CallError : public std::runtime_error {
+ public:
+  CallError(int code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  int code() const { return code_; }
+
+ private:
+  int code_;
+};
+
+// Throws CallError unless code is 0: the function, the code and its name, the text that aclGetRecentErrMsg has for
+// this thread, and advice where the cause is known.
 void Check(const Api& api, const char* function, int code);
 
 // Takes a code that is no failure here. If it is not 0, clears what aclGetRecentErrMsg has for this thread: another
@@ -16,7 +29,7 @@ inline void Tolerate(const Api& api, int code) {
   if (code != ACL_SUCCESS) api.aclGetRecentErrMsg();
 }
 
-// As Check, for a function that returns what it made, or null.
+// As Check, for a function that returns what it made, or null. Throws std::runtime_error.
 void CheckCreated(const Api& api, const char* function, const void* made);
 
 }  // namespace poolgrad::aclnn

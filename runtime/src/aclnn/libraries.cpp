@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kOpp[] = "ASCEND_OPP_PATH";
+constexpr char kCustomOpp[] = "ASCEND_CUSTOM_OPP_PATH";
+
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -106,11 +109,21 @@ class CannSearch {
     if (is_new && IsUsable(path)) paths_.operators.push_back(path);
   }
 
+  // Whether the folder may be searched: a relative one depends on the working directory.
+  bool IsFollowed(const fs::path& folder, const char* variable) {
+    if (folder.is_absolute()) return true;
+    found_.libraries.push_back(
+        {folder, std::string("it is a relative path in ") + variable + ", which is not followed"});
+    return false;
+  }
+
   void AppendCustomOperators() {
     const fs::path library = fs::path("op_api") / "lib" / "libcust_opapi.so";
-    for (const std::string& root : Split(Environment("ASCEND_CUSTOM_OPP_PATH"), ':')) Append(root / library);
-    const std::string opp = Environment("ASCEND_OPP_PATH");
-    if (opp.empty()) return;
+    for (const std::string& root : Split(Environment(kCustomOpp), ':')) {
+      if (IsFollowed(root, kCustomOpp)) Append(root / library);
+    }
+    const std::string opp = Environment(kOpp);
+    if (opp.empty() || !IsFollowed(opp, kOpp)) return;
     const fs::path vendors = fs::path(opp) / "vendors";
     for (const std::string& vendor : VendorsByPriority(vendors)) Append(vendors / vendor / library);
   }
@@ -148,6 +161,10 @@ LibraryPaths CannLibraryPaths(Discovery& found) {
   if (home.empty()) {
     throw std::runtime_error(
         "CANN was not found: ASCEND_HOME_PATH is not set; source the set_env.sh of the CANN toolkit");
+  }
+  if (fs::path(home).is_relative()) {
+    throw std::runtime_error("CANN was not found: ASCEND_HOME_PATH is " + home +
+                             ", a relative path, which is not followed; set it to an absolute one");
   }
   const fs::path folder = fs::path(home) / "lib64";
   std::error_code error;

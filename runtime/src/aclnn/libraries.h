@@ -20,8 +20,8 @@ struct LibraryPaths {
 LibraryPaths HostLibraryPaths();
 
 // The installed CANN toolkit, found by the variables that its set_env.sh exports (ASCEND_HOME_PATH,
-// ASCEND_OPP_PATH, ASCEND_CUSTOM_OPP_PATH). Candidates that must not be opened are noted in `found`. Throws
-// std::runtime_error that says what is missing where.
+// ASCEND_OPP_PATH, ASCEND_CUSTOM_OPP_PATH); relative paths in them are not followed. Candidates that must not be opened
+// are noted in `found`. Throws std::runtime_error that says what is missing where.
 LibraryPaths CannLibraryPaths(Discovery& found);
 
 // Opens a library for the life of the process: CANN's libraries register exit handlers and thread-local

@@ -7,8 +7,9 @@
 namespace poolgrad::aclnn {
 
 struct PlanOptions {
-  // Phase 1 samples the switch ACL_OPT_DETERMINISTIC, which is one for the process. Where this asks for it, it is
-  // turned on before, and left on: turning it off would race with other threads that rely on it.
+  // Phase 1 samples the switch ACL_OPT_DETERMINISTIC, which is one for the process: every phase 1 since CANN 9.0, in
+  // 8.5 only that of the first use of an operator in the process. Where this asks for it, it is turned on before, and
+  // left on: turning it off would race with other threads that rely on it.
   bool deterministic;
   bool repeatable;  // whether to ask for an executor that can run again
 };

@@ -5,8 +5,16 @@
 namespace poolgrad::aclnn {
 namespace {
 
-constexpr std::int64_t kArchitectureOfAtlasA2A3 = 2201;
-constexpr std::int64_t kArchitectureOf950 = 3510;
+struct Family {
+  const char* name;  // how the SoC names of the family begin
+  std::int64_t architecture;
+  Product product;
+};
+
+constexpr Family kFamilies[] = {
+    {"Ascend910", 2201, Product::kAtlasA2A3},
+    {"Ascend950", 3510, Product::kAscend950},
+};
 
 Product ProductOfSoc(SocProduct product) {
   switch (product) {
@@ -35,8 +43,9 @@ const char* NameOf(Product product) {
 
 Product ProductOf(const std::string& soc_name, std::optional<std::int64_t> architecture) {
   if (const Soc* soc = FindSoc(soc_name)) return ProductOfSoc(soc->product);
-  if (architecture == kArchitectureOfAtlasA2A3) return Product::kAtlasA2A3;
-  if (architecture == kArchitectureOf950) return Product::kAscend950;
+  for (const Family& family : kFamilies) {
+    if (soc_name.rfind(family.name, 0) == 0 && architecture == family.architecture) return family.product;
+  }
   return Product::kUnsupported;
 }
 

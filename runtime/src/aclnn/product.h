@@ -13,8 +13,9 @@ enum class Product { kUnsupported, kAtlasA2A3, kAscend950 };
 
 const char* NameOf(Product product);
 
-// The product of what aclrtGetSocName returns, e.g. "Ascend910B3"; of a name that is too new to be known, by the
-// architecture of its cores (ACL_DEV_ATTR_NPU_ARCH), where there is one.
+// The product of what aclrtGetSocName returns, e.g. "Ascend910B3"; of a name that is too new to be known, by its family
+// and the architecture of its cores (ACL_DEV_ATTR_NPU_ARCH), where there is one. The architecture alone does not tell:
+// Ascend350 has that of Ascend950, and no operators of the pools.
 Product ProductOf(const std::string& soc_name, std::optional<std::int64_t> architecture);
 
 }  // namespace poolgrad::aclnn

@@ -1,6 +1,7 @@
 #include "ep/describe.h"
 
 #include <stdexcept>
+#include <utility>
 
 #include "aclnn/packages.h"
 #include "ep/backend_choice.h"
@@ -38,16 +39,25 @@ std::string ToJson(const aclnn::FoundOperator& function) {
   return Object({{"name", String(function.name)}, {"library", StringOrNull(function.library)}});
 }
 
-// A dialect operator: the functions that run it on the backend's product, and those of them that no library has.
+// A dialect operator: the functions that run it on the backend's product, those of them that no library has, and those
+// that the backend refuses, with the reason.
 std::string ToJson(const DialectOp& op, const Backend& backend) {
   std::vector<std::string> names;
   std::vector<std::string> missing;
+  std::vector<std::pair<std::string, std::string>> refused;
   for (const aclnn::Entry entry : EntriesOf(op, backend.product())) {
     const aclnn::Function& function = FunctionOf(backend.api(), op, entry);
     names.push_back(String(function.phase_2));
-    if (!function.found()) missing.push_back(String(function.phase_2));
+    if (!function.found()) {
+      missing.push_back(String(function.phase_2));
+    } else if (const std::string refusal = RefusalOf(backend, op, entry, /*deterministic=*/false); !refusal.empty()) {
+      refused.push_back({function.phase_2, String(refusal)});
+    }
   }
-  return Object({{"name", String(op.name)}, {"functions", Array(names)}, {"missing", Array(missing)}});
+  return Object({{"name", String(op.name)},
+                 {"functions", Array(names)},
+                 {"missing", Array(missing)},
+                 {"refused", Object(refused)}});
 }
 
 constexpr std::size_t kMinRank = 3;  // (N, C, one spatial axis)

@@ -9,6 +9,7 @@
 #include "ep/describe.h"
 #include "ep/factory.h"
 #include "ep/json.h"
+#include "ep/registration.h"
 
 namespace {
 
@@ -73,6 +74,16 @@ const char* PoolgradDescribeRuntime(const char* request) noexcept {
     description = poolgrad::ep::json::Object({{"problem", poolgrad::ep::json::String(error.what())}});
   }
   return description.c_str();
+}
+
+// For another copy of this library in the process: whether this one is registered as an execution provider with the
+// onnxruntime that has this function table.
+bool PoolgradIsRegistered(const ort::OrtApi* api) noexcept {
+  try {
+    return poolgrad::ep::IsRegistered(api);
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 ort::OrtStatus* RegisterCustomOps(ort::OrtSessionOptions* session_options, const ort::OrtApiBase* base) noexcept {

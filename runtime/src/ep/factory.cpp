@@ -19,7 +19,11 @@ void LogChoice(const Logger& logger, const std::string& who, const BackendChoice
 }  // namespace
 
 Factory::Factory(const EpContext& ort, const ort::OrtLogger* logger)
-    : ort::OrtEpFactory{}, ort_(ort), logger_(ort.api, logger), npu_(nullptr, ort.ep_api.ReleaseHardwareDevice) {
+    : ort::OrtEpFactory{},
+      ort_(ort),
+      registration_(ort.api),
+      logger_(ort.api, logger),
+      npu_(nullptr, ort.ep_api.ReleaseHardwareDevice) {
   ort_version_supported = ort.version;
   GetName = GetNameImpl;
   GetVendor = GetVendorImpl;

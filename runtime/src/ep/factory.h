@@ -9,11 +9,13 @@
 #include "ep/memory_domain.h"
 #include "ep/options.h"
 #include "ep/ort_context.h"
+#include "ep/registration.h"
 
 namespace poolgrad::ep {
 
 class Factory : public ort::OrtEpFactory {
  public:
+  // Throws Error if the provider is registered already.
   Factory(const EpContext& ort, const ort::OrtLogger* logger);
 
  private:
@@ -45,6 +47,7 @@ class Factory : public ort::OrtEpFactory {
   const MemoryDomain* ChooseDomain(const aclnn::Backend& backend, Memory memory) const;
 
   EpContext ort_;
+  Registration registration_;
   Logger logger_;
   std::unique_ptr<MemoryDomain> domain_;   // null where the automatic backend shares the host's memory
   OrtHandle<ort::OrtHardwareDevice> npu_;  // made here where onnxruntime's discovery does not list it

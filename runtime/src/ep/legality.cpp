@@ -20,7 +20,7 @@ const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Sha
 }
 
 const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const aclnn::Backend& backend,
-                       const std::vector<Argument>& inputs, const std::vector<Argument>& outputs) {
+                       bool deterministic, const std::vector<Argument>& inputs, const std::vector<Argument>& outputs) {
   const Route& route = op.direction == Direction::kBackward
                            ? CheckBackward(op, attributes, backend.product(), {inputs[0], inputs[1], inputs[2]})
                            : CheckForward(op, attributes, backend.product(), inputs[0]);
@@ -31,6 +31,9 @@ const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const 
   }
   const aclnn::Function& function = FunctionOf(backend.api(), op, route.entry);
   Require(function.found(), [&] { return std::string("no library of this CANN has ") + function.phase_2; });
+  const std::string refusal = RefusalOf(backend, op, route.entry, deterministic);
+  Require(refusal.empty(),
+          [&] { return std::string("this CANN does not run it on ") + NameOf(backend.product()) + ": " + refusal; });
   return route;
 }
 

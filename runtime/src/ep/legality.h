@@ -37,10 +37,11 @@ const Route& CheckBackward(const DialectOp& op, const Attributes& attributes, ac
 // The same of a pool.
 const Route& CheckForward(const DialectOp& op, const Attributes& attributes, aclnn::Product product, const Argument& x);
 
-// The route of a node whose arguments passed the checks of its direction, on a backend that has the operator. Throws
-// InvalidArgument with the reason.
+// The route of a node whose arguments passed the checks of its direction, on a backend that has the function and does
+// not refuse the product there. Throws InvalidArgument with the reason. `deterministic`: whether the node's sums must
+// not depend on scheduling.
 const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const aclnn::Backend& backend,
-                       const std::vector<Argument>& inputs, const std::vector<Argument>& outputs);
+                       bool deterministic, const std::vector<Argument>& inputs, const std::vector<Argument>& outputs);
 
 // The shape of y and argmax, of an x that passed CheckForward with all its sizes known.
 Shape PooledShape(const DialectOp& op, const Attributes& attributes, const Shape& x);

@@ -58,6 +58,14 @@ Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t
   return tensor;
 }
 
+void RequireAligned(const char* name, const Tensor& tensor) {
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(tensor.data) % kTensorAlignment;
+  Require(beyond == 0, [&] {
+    return std::string(name) + " begins " + std::to_string(beyond) + " bytes after a multiple of " +
+           std::to_string(kTensorAlignment) + " bytes, and aclnn takes tensors in device memory from multiples only";
+  });
+}
+
 OperandView::OperandView(const Tensor& tensor, std::size_t rank)
     : tensor_(tensor), rank_(rank), dims_(tensor.argument.shape.AsNcdhw()) {
   if (rank == 4) dims_ = {dims_[0], dims_[1], dims_[3], dims_[4]};

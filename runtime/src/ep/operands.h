@@ -21,6 +21,13 @@ Tensor Input(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t 
 Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t index, const Shape& shape,
               ort::ONNXTensorElementDataType type);
 
+// aclnn takes tensors from addresses that are multiples of this many bytes, and does not look at others.
+constexpr std::size_t kTensorAlignment = 32;
+
+// Throws InvalidArgument, with the tensor's name, if it begins at another address: onnxruntime's buffers are aligned,
+// but a caller may bind memory of its own.
+void RequireAligned(const char* name, const Tensor& tensor);
+
 // A tensor as the entry of a route reads it: NCDHW, or NCHW of a tensor whose D is 1.
 class OperandView {
  public:

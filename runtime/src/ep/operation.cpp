@@ -47,7 +47,8 @@ void Operation::CheckArguments(const ort::OrtKernelInfo* info) const {
   Labelled(label_, [&] {
     const std::vector<Argument> inputs = InputsOf(ort_, info, InputCount(op_));
     if (inputs[0].shape.rank == 0) return;  // which operators could run the node is not known before it runs
-    CheckNode(op_, attributes_, placement_->backend(), inputs, OutputsOf(ort_, info, OutputCount(op_)));
+    CheckNode(op_, attributes_, placement_->backend(), placement_->deterministic(), inputs,
+              OutputsOf(ort_, info, OutputCount(op_)));
   });
 }
 
@@ -71,6 +72,11 @@ void Operation::RunForward(ort::OrtKernelContext* context) {
   const Tensor y = Output(ort_, context, 0, pooled, x.argument.type);
   const Tensor argmax = Output(ort_, context, 1, pooled, *attributes_.argmax_type);
   if (pooled.IsEmpty()) return;
+  if (placement_->is_on_device()) {
+    RequireAligned("x", x);
+    RequireAligned("y", y);
+    RequireAligned("argmax", argmax);
+  }
   const OperandView x_view(x, route.view_rank);
   const OperandView y_view(y, route.view_rank);
   const OperandView argmax_view(argmax, route.view_rank);
@@ -93,6 +99,12 @@ void Operation::RunBackward(ort::OrtKernelContext* context) {
   const OperandView y_view(y, route.view_rank);
   // aclnn leaves the output as it is when there is nothing to add.
   if (grad.argument.shape.IsEmpty()) return placement_->Clear(y_view.Get(), StreamOf(context));
+  if (placement_->is_on_device()) {
+    RequireAligned("x", x);
+    RequireAligned("grad", grad);
+    RequireAligned("argmax", argmax);
+    RequireAligned("y", y);
+  }
   const aclnn::BackwardCall call{route.entry,       grad_view.Get(), x_view.Get(),
                                  argmax_view.Get(), y_view.Get(),    attributes_.window};
   placement_->Run(call, plans_, trusts_indices_, StreamOf(context));

@@ -14,6 +14,7 @@ Provider::Provider(const EpContext& ort, const aclnn::Backend& backend, const Me
       stream_(domain == nullptr ? nullptr : domain->streams->Create(backend)),
       session_logger_(session_logger),
       process_logger_(process_logger),
+      deterministic_(options.deterministic),
       trust_(!options.check_indices),
       registry_(ort_, backend, stream_, options.deterministic, trust_) {
   ort_version_supported = ort.version;
@@ -74,7 +75,7 @@ std::optional<Claim> Provider::Consider(const ort::OrtNode* node, ort::OrtEpGrap
   const Route* route = nullptr;
   try {
     const Attributes attributes = ReadAttributes(*op, NodeAttributes(ort_, node));
-    route = &CheckNode(*op, attributes, backend_, InputsOf(ort_, node, InputCount(*op)),
+    route = &CheckNode(*op, attributes, backend_, deterministic_, InputsOf(ort_, node, InputCount(*op)),
                        OutputsOf(ort_, node, OutputCount(*op)));
   } catch (const Error& reason) {
     session_logger_.Info(Label(ort_, node) + " is left to its function body: " + reason.what());

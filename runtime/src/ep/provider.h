@@ -36,6 +36,7 @@ class Provider : public ort::OrtEp {
   std::shared_ptr<aclnn::Stream> stream_;  // null without a domain
   Logger session_logger_;
   Logger process_logger_;
+  bool deterministic_;
   IndexTrust trust_;
   KernelRegistry registry_;
 };

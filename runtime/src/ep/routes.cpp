@@ -78,4 +78,10 @@ const aclnn::Function& FunctionOf(const aclnn::Api& api, const DialectOp& op, En
   return op.direction == Direction::kForward ? aclnn::ForwardFunction(api, entry) : aclnn::BackwardFunction(api, entry);
 }
 
+std::string RefusalOf(const aclnn::Backend& backend, const DialectOp& op, Entry entry, bool deterministic) {
+  aclnn::Probes& probes = backend.probes();
+  return op.direction == Direction::kForward ? probes.RefusalOf<aclnn::ForwardCall>(backend, entry, deterministic)
+                                             : probes.RefusalOf<aclnn::BackwardCall>(backend, entry, deterministic);
+}
+
 }  // namespace poolgrad::ep

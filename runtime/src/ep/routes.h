@@ -3,10 +3,10 @@
 #define POOLGRAD_EP_ROUTES_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "aclnn/call.h"
-#include "aclnn/product.h"
+#include "aclnn/backend.h"
 #include "ep/dialect.h"
 
 namespace poolgrad::ep {
@@ -34,6 +34,9 @@ std::vector<aclnn::Entry> EntriesOf(const DialectOp& op, aclnn::Product product)
 
 // The function of aclnn that runs a node whose route has this entry.
 const aclnn::Function& FunctionOf(const aclnn::Api& api, const DialectOp& op, aclnn::Entry entry);
+
+// Why the backend refuses that function, or an empty text; see aclnn::Probes.
+std::string RefusalOf(const aclnn::Backend& backend, const DialectOp& op, aclnn::Entry entry, bool deterministic);
 
 }  // namespace poolgrad::ep
 

@@ -14,6 +14,8 @@ const char* ProductName(Product product) {
       return "Ascend310P";
     case Product::kAscend310B:
       return "Ascend310B";
+    case Product::kAscend350:
+      return "Ascend350";
     case Product::kAscend950:
       return "Ascend950";
   }

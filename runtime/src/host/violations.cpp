@@ -35,6 +35,8 @@ const char* RuleName(Rule rule) {
       return "workspace";
     case Rule::kBadAddress:
       return "bad-address";
+    case Rule::kMisaligned:
+      return "misaligned";
     case Rule::kBadFree:
       return "bad-free";
     case Rule::kMemoryInUse:

@@ -18,6 +18,7 @@ enum class Rule {
   kForeignTensor,       // aclSetTensorAddr of a tensor that is none of the executor's
   kWorkspace,           // less workspace than phase 1 said
   kBadAddress,          // memory that is not there, or on the wrong side
+  kMisaligned,          // a tensor whose address is no multiple of 32 bytes
   kBadFree,             // freeing what is no allocation of the kind
   kMemoryInUse,         // freeing what queued work still uses
   kRace,                // memory that unordered work still uses

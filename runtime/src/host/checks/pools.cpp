@@ -16,11 +16,11 @@ NamedTensor Self(const PoolCall& call) { return {"self", call.self}; }
 NamedTensor Out(const PoolCall& call) { return {"out", call.out}; }
 NamedTensor Indices(const PoolCall& call) { return {"indices", call.indices}; }
 
-Status CheckFormatAmong(const PoolCall& call, NamedTensor checked, std::initializer_list<aclFormat> formats) {
+Status CheckFormatAmong(const PoolCall& call, NamedTensor checked, std::initializer_list<aclFormat> formats,
+                        int code = ACLNN_ERR_PARAM_INVALID) {
   const aclFormat format = checked.tensor->format;
   if (std::find(formats.begin(), formats.end(), format) != formats.end()) return {};
-  return Fail(ACLNN_ERR_PARAM_INVALID, checked.name, " has format ", FormatName(format), ", which is not supported ",
-              ProductText(call));
+  return Fail(code, checked.name, " has format ", FormatName(format), ", which is not supported ", ProductText(call));
 }
 
 Status CheckPlane(const PoolCall& call, int code) {
@@ -49,11 +49,16 @@ std::vector<int64_t> PooledSizes(const PoolCall& call, bool channels_last) {
   return sizes;
 }
 
-Status CheckDims(NamedTensor checked, const std::vector<int64_t>& expected, int code) {
-  const bool one_element = ElementCount(checked.tensor->dims) == 1 && ElementCount(expected) == 1;
-  if (checked.tensor->dims == expected || one_element) return {};
+Status CheckExactDims(NamedTensor checked, const std::vector<int64_t>& expected, int code) {
+  if (checked.tensor->dims == expected) return {};
   return Fail(code, checked.name, " has shape ", DimsText(checked.tensor->dims), "; pooling self gives ",
               DimsText(expected));
+}
+
+// One element may have any shape.
+Status CheckDims(NamedTensor checked, const std::vector<int64_t>& expected, int code) {
+  const bool one_element = ElementCount(checked.tensor->dims) == 1 && ElementCount(expected) == 1;
+  return one_element ? Status{} : CheckExactDims(checked, expected, code);
 }
 
 }  // namespace
@@ -86,12 +91,9 @@ Status CheckMaxPool3dFormat(const PoolCall& call) {
   return CheckFormatAmong(call, Self(call), {ACL_FORMAT_NDHWC, ACL_FORMAT_NCDHW, ACL_FORMAT_NCHW, ACL_FORMAT_ND});
 }
 
-Status CheckAdaptive3dFormats(const PoolCall& call) {
-  for (const NamedTensor& named : {Self(call), Out(call), Indices(call)}) {
-    if (call.on_ascend950() && named.tensor->format == ACL_FORMAT_ND) continue;
-    if (Status status = CheckFormatAmong(call, named, {ACL_FORMAT_NCDHW, ACL_FORMAT_NCHW}); !status.ok()) return status;
-  }
-  return {};
+Status CheckAdaptive3dFormat(const PoolCall& call) {
+  if (call.on_ascend950() && call.self->format == ACL_FORMAT_ND) return {};
+  return CheckFormatAmong(call, Self(call), {ACL_FORMAT_NCDHW, ACL_FORMAT_NCHW});
 }
 
 Status CheckPoolRanks(const PoolCall& call) { return CheckRanks(call, {Out(call), Indices(call), Self(call)}); }
@@ -110,8 +112,9 @@ Status CheckPooledShape(const PoolCall& call) {
                 DimsText(sizes));
   }
   const std::vector<int64_t> expected = PooledDims(call, sizes, channels_last);
-  Status status = CheckDims(Out(call), expected, ACLNN_ERR_PARAM_INVALID);
-  return status.ok() ? CheckDims(Indices(call), expected, ACLNN_ERR_PARAM_INVALID) : status;
+  const auto check = call.entry.api == Api::kMaxPool2dWithIndices ? CheckExactDims : CheckDims;
+  Status status = check(Out(call), expected, ACLNN_ERR_PARAM_INVALID);
+  return status.ok() ? check(Indices(call), expected, ACLNN_ERR_PARAM_INVALID) : status;
 }
 
 Status CheckInt32PlaneSize(const PoolCall& call) {
@@ -148,9 +151,20 @@ Status CheckIndicesHaveOutShapeAtFirst(const PoolCall& call) {
 
 Status CheckAdaptiveOutShape(const PoolCall& call) {
   const std::vector<int64_t> pooled = PooledDims(call, AdaptiveSizes(call), /*channels_last=*/false);
+  if (call.entry.api == Api::kAdaptiveMaxPool3d) return CheckDims(Out(call), pooled, ACLNN_ERR_PARAM_INVALID);
   Status status = CheckDims(Out(call), pooled, ACLNN_ERR_INNER_NULLPTR);
   if (!status.ok()) TraceNote("the documents have 161002 for an out of another shape; the code has 561103");
   return status;
+}
+
+Status CheckAdaptiveIndicesShape(const PoolCall& call) {
+  const std::vector<int64_t> pooled = PooledDims(call, AdaptiveSizes(call), /*channels_last=*/false);
+  return CheckDims(Indices(call), pooled, ACLNN_ERR_PARAM_INVALID);
+}
+
+Status CheckDoubleFormat(const PoolCall& call) {
+  if (call.self->dtype != ACL_DOUBLE || call.self->rank() != 4) return {};
+  return CheckFormatAmong(call, Self(call), {ACL_FORMAT_NCHW, ACL_FORMAT_NHWC}, ACLNN_ERR_INNER_NULLPTR);
 }
 
 std::vector<int64_t> AdaptiveSizes(const PoolCall& call) {

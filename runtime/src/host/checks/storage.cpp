@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "host/mode.h"
+#include "host/violations.h"
 #include "host/window.h"
 
 namespace poolgrad::host {
 namespace {
 
 constexpr int kFault = ACL_ERROR_RT_AICORE_EXCEPTION;
+constexpr size_t kAlignment = 32;  // of a tensor's storage, in bytes, as CANN's documents demand
 
 // Whether the addresses from the least to the greatest that the view reaches lie in the storage.
 bool ViewFitsStorage(const aclTensor& tensor) {
@@ -46,6 +49,10 @@ Status CheckReadable(const char* name, const aclTensor& tensor) {
   if (reinterpret_cast<uintptr_t>(tensor.data) % ElementSize(tensor.dtype) != 0) {
     return Fail(kFault, name, " has an address that is not aligned to its ", ElementSize(tensor.dtype),
                 "-byte elements");
+  }
+  if (IsStrict() && reinterpret_cast<uintptr_t>(tensor.data) % kAlignment != 0) {
+    return Violation(Rule::kMisaligned, kFault, name, " has the address ", tensor.data, ", which is not a multiple of ",
+                     kAlignment);
   }
   if (!ViewFitsStorage(tensor)) {
     return Fail(kFault, name, " reaches outside of its storage: a view of ", DimsText(tensor.dims), " with strides ",

@@ -9,7 +9,8 @@
 namespace poolgrad::host {
 
 // ACL_ERROR_RT_AICORE_EXCEPTION, as for a device fault, if a non-empty tensor has no data, data not aligned
-// to its elements, or elements outside of its storage.
+// to its elements, or elements outside of its storage. In strict mode also, as a violation, if its address is not a
+// multiple of 32 bytes: what a device does then is undefined.
 Status CheckReadable(const char* name, const aclTensor& tensor);
 
 // As CheckReadable, and for a view whose elements share memory: what such an output holds would depend on

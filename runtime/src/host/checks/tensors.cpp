@@ -40,6 +40,8 @@ Status CheckGradFormats(const PoolCall& call) {
   return CheckPublicFormat(Self(call));
 }
 
+Status CheckIndicesFormat(const PoolCall& call) { return CheckPublicFormat(Indices(call)); }
+
 Status CheckAllFormats(const PoolCall& call) {
   Status status = CheckSameFormat(Indices(call), Self(call));
   return status.ok() ? CheckGradFormats(call) : status;

@@ -23,6 +23,7 @@ Status CheckGradDtypes(const PoolCall& call);
 // gradOutput and gradInput, or all four tensors, have self's format, and it is none of Ascend's private ones.
 Status CheckGradFormats(const PoolCall& call);
 Status CheckAllFormats(const PoolCall& call);
+Status CheckIndicesFormat(const PoolCall& call);  // none of Ascend's private ones
 
 // Every tensor has as many dimensions as the entry pools axes, and C, with or without N.
 Status CheckRanks(const PoolCall& call);

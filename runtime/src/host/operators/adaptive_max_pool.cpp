@@ -15,20 +15,17 @@ constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool2dChecks = {
 };
 
 constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool3dChecks = {
-    CheckPoolTensorsGiven,
-    CheckOutputSizeGiven,
-    CheckSelfDtype,
-    CheckOutDtype,
-    CheckIndicesDtype,
-    CheckAdaptive3dFormats,
-    CheckPoolRanks,
-    CheckInt32PlaneSize,
-    CheckOutputSizeLength,
-    CheckOutputSizeValues,
-    CheckIndicesHaveOutShapeAtFirst,
+    CheckPoolTensorsGiven, CheckOutputSizeGiven,
+    CheckPoolRanks,        CheckSelfDtype,
+    CheckIndicesDtype,     CheckAdaptive3dFormat,
+    CheckOutFormat,        CheckOutputSizeLength,
+    CheckAdaptiveOutShape, CheckIndicesHaveOutShapeAtFirst,
+    CheckOutDtype,         CheckAxesNotEmpty,
+    CheckInt32PlaneSize,   CheckOutputSizeValues,
 };
 
-constexpr std::initializer_list<PoolCheck> kLateChecks = {CheckAdaptiveOutShape};
+constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool2dLateChecks = {CheckDoubleFormat, CheckAdaptiveOutShape};
+constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool3dLateChecks = {CheckAdaptiveIndicesShape};
 
 PoolCall CallOf(Api api, int64_t axes, const aclTensor* self, const aclIntArray* output_size, const aclTensor* out,
                 const aclTensor* indices) {
@@ -47,7 +44,9 @@ aclnnStatus aclnnAdaptiveMaxPool2dGetWorkspaceSize(const aclTensor* self, const 
                                                    aclTensor* outputOut, aclTensor* indicesOut, uint64_t* workspaceSize,
                                                    aclOpExecutor** executor) {
   const PoolCall call = CallOf(Api::kAdaptiveMaxPool2d, 2, self, outputSize, outputOut, indicesOut);
-  const auto plan = [](aclOpExecutor& planned) { return PlanForward(planned, kAdaptiveMaxPool2dChecks, kLateChecks); };
+  const auto plan = [](aclOpExecutor& planned) {
+    return PlanForward(planned, kAdaptiveMaxPool2dChecks, kAdaptiveMaxPool2dLateChecks);
+  };
   return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
 
@@ -60,7 +59,9 @@ aclnnStatus aclnnAdaptiveMaxPool3dGetWorkspaceSize(const aclTensor* self, const 
                                                    aclTensor* outputOut, aclTensor* indicesOut, uint64_t* workspaceSize,
                                                    aclOpExecutor** executor) {
   const PoolCall call = CallOf(Api::kAdaptiveMaxPool3d, 3, self, outputSize, outputOut, indicesOut);
-  const auto plan = [](aclOpExecutor& planned) { return PlanForward(planned, kAdaptiveMaxPool3dChecks, kLateChecks); };
+  const auto plan = [](aclOpExecutor& planned) {
+    return PlanForward(planned, kAdaptiveMaxPool3dChecks, kAdaptiveMaxPool3dLateChecks);
+  };
   return RunPhase1(__func__, call, plan, workspaceSize, executor);
 }
 

@@ -33,13 +33,6 @@ Status CheckStorages(const PoolCall& call) {
   return CheckWritable("indices", *call.indices);
 }
 
-// Ascend950 finds shapes that do not fit when it infers shapes, the other products when they tile.
-Status CheckSameShape(const PoolCall& call, const MaxPool& work) {
-  if (work.indices.Dims() == work.out.Dims()) return {};
-  return Fail(call.on_ascend950() ? ACLNN_ERR_INNER_INFERSHAPE_ERROR : ACLNN_ERR_INNER_TILING_ERROR,
-              "indices has (N, C, D, H, W) = ", DimsText(work.indices.Dims()), "; out has ", DimsText(work.out.Dims()));
-}
-
 // On Ascend950 CANN does not look at the values of dilation.
 Status CheckDilation(const Launch& launch) {
   for (const WindowAxis& window : launch.windows) {
@@ -63,7 +56,6 @@ Status Prepare(const Launch& launch, Work& work) {
   const PoolCall& call = launch.call;
   const auto planes = [&](const aclTensor& tensor) { return PlanesOf(tensor, call.entry.axes, launch.channels_last); };
   MaxPool pool{planes(*call.self), planes(*call.out), planes(*call.indices), {}};
-  if (Status status = CheckSameShape(call, pool); !status.ok()) return status;
   if (Status status = CheckDilation(launch); !status.ok()) return status;
   pool.axes = SpansOf(pool.self.dims, pool.out.dims, launch.windows);
   if (Status status = CheckWindows(pool); !status.ok()) return status;

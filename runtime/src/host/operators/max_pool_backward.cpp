@@ -10,21 +10,20 @@ namespace {
 
 // In the order of CANN's code. Sizes of gradOutput are left to phase 2.
 constexpr std::initializer_list<PoolCheck> kMaxPool3dChecks = {
-    CheckTensorsGiven, CheckListsGiven,    CheckSelfDtype,      CheckIndicesDtype,   CheckGradDtypes,
-    CheckGradFormats,  CheckRanks,         CheckKernelLength,   CheckKernelValues,   CheckStrideLength,
-    CheckStrideValues, CheckPaddingLength, CheckPaddingValues,  CheckDilationLength, CheckDilationValues,
-    CheckPlaneSize,    CheckIndicesShape,  CheckGradInputShape,
+    CheckTensorsGiven,   CheckListsGiven,    CheckSelfDtype,     CheckIndicesDtype,   CheckGradDtypes,
+    CheckGradFormats,    CheckIndicesFormat, CheckRanks,         CheckKernelLength,   CheckKernelValues,
+    CheckStrideLength,   CheckStrideValues,  CheckPaddingLength, CheckPaddingValues,  CheckDilationLength,
+    CheckDilationValues, CheckPlaneSize,     CheckIndicesShape,  CheckGradInputShape,
 };
 
 // In the order of CANN's code. Of its checks one is missing here because the others imply it (padding is at
 // most half the dilated kernel), and one because CANN ignores what it finds (the shape of indices: phase 2
 // answers).
 constexpr std::initializer_list<PoolCheck> kMaxPool2dChecks = {
-    CheckTensorsGiven,   CheckListsGiven,     CheckSelfDtype,
-    CheckGradDtypes,     CheckIndicesDtype,   CheckGradFormats,
-    CheckRanks,          CheckKernelLength,   CheckStrideLength,
-    CheckPaddingLength,  CheckDilationLength, CheckKernelValues,
-    CheckStrideValues,   CheckPaddingValues,  CheckDilationIsOneOutsideAscend950,
+    CheckTensorsGiven,   CheckListsGiven,     CheckSelfDtype,       CheckGradDtypes,
+    CheckIndicesDtype,   CheckGradFormats,    CheckIndicesFormat,   CheckRanks,
+    CheckKernelLength,   CheckStrideLength,   CheckPaddingLength,   CheckDilationLength,
+    CheckKernelValues,   CheckStrideValues,   CheckPaddingValues,   CheckDilationIsOneOutsideAscend950,
     CheckGradInputShape, CheckOnlyBatchEmpty, CheckGradOutputShape,
 };
 
