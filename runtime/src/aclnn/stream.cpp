@@ -35,8 +35,9 @@ Stream::~Stream() {
 
 void Stream::BeginUse() {
   backend_.AttachThread();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (uses_ == 0 && !error_.empty()) Replace();
+  std::unique_lock<std::mutex> lock(mutex_);
+  unused_.wait(lock, [this] { return error_.empty() || uses_ == 0; });
+  if (!error_.empty()) Replace();
   ++uses_;
 }
 
@@ -45,12 +46,16 @@ void Stream::EndUse() {
     Synchronize();
   } catch (const std::exception&) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    --uses_;
+    RemoveUse();
     throw;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  --uses_;
+  RemoveUse();
   RequireIntact();  // another thread may have been told of the error instead
+}
+
+void Stream::RemoveUse() {
+  if (--uses_ == 0) unused_.notify_all();
 }
 
 void Stream::Synchronize() {
@@ -59,7 +64,7 @@ void Stream::Synchronize() {
     Check(backend_.api(), "aclrtSynchronizeStream", backend_.api().aclrtSynchronizeStream(handle.get()));
   } catch (const std::exception& error) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    error_ = error.what();
+    if (handle == handle_) error_ = error.what();  // else it was replaced meanwhile
     throw;
   }
 }
@@ -132,6 +137,8 @@ void StreamUse::End() {
 
 void Stream::Replace() {
   copiers_.Clear();
+  // A broken stream has dropped its work. If only a wait failed, the work must be done before its memory is reused.
+  Tolerate(backend_.api(), backend_.api().aclrtSynchronizeStream(handle_.get()));
   handle_ = CreateStream(backend_.api());
   error_.clear();
 }

@@ -3,6 +3,7 @@
 #define POOLGRAD_ACLNN_STREAM_H_
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,15 +26,18 @@ StreamHandle CreateStream(const Api& api);
 // parameter `given` works on that stream then, in its order, and on the session's own where `given` is null. Who made
 // a given stream waits for it, and replaces it after an error.
 //
-// A device leaves a stream that met an error unusable, and what was started on it undone, whoever started it. So the
-// stream stays in error until all uses that this may have disturbed are over, and is replaced before the next one.
+// A device leaves a stream that met an error unusable, and what was started on it undone, whoever started it. Every use
+// that began before the error was seen may have lost work: its next call fails. A use that begins later waits until
+// those have ended, and then works on a new stream. So nothing that was computed from lost results reaches that stream,
+// and no memory is used by both.
 class Stream {
  public:
   explicit Stream(const Backend& backend);
   ~Stream();  // waits for the stream
 
   // A use lasts from BeginUse to EndUse, which waits for the stream and throws std::runtime_error if the device met an
-  // error meanwhile. Where BeginUse throws there is no use to end.
+  // error meanwhile. BeginUse waits for the other uses where the stream is in error; so a thread must not begin a use
+  // within another one of the same stream. Where BeginUse throws there is no use to end.
   void BeginUse();
   void EndUse();
 
@@ -88,7 +92,10 @@ class Stream {
 
   Given& GivenOf(aclrtStream stream);
   StreamHandle Intact(aclrtStream given = nullptr);
+
+  // The caller holds the lock.
   void RequireIntact() const;
+  void RemoveUse();
   void Replace();
 
   const Backend& backend_;
@@ -99,6 +106,7 @@ class Stream {
   std::map<aclrtStream, Given> given_;
   std::atomic<bool> works_on_given_streams_{false};
   int uses_ = 0;
+  std::condition_variable unused_;  // uses_ became 0
   std::string error_;  // what the device met; empty if nothing
 };
 
