@@ -26,6 +26,7 @@ SETTINGS: dict[str, tuple[str, dict[str, str]]] = {
 # Whose failure has no effect, and why.
 WITHOUT_EFFECT = {
     "aclrtGetDevice": "the device is then set, as on a thread that has none",
+    "aclGetRecentErrMsg": "the text of a tolerated code is dropped anyway",
 }
 # What ends a session: nobody is left to tell, and everything else is released all the same.
 RELEASES = {

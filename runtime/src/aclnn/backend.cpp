@@ -4,13 +4,11 @@
 #include <optional>
 #include <stdexcept>
 
+#include "aclnn/device_scope.h"
 #include "aclnn/failure.h"
 
 namespace poolgrad::aclnn {
 namespace {
-
-// The first of the devices that ASCEND_RT_VISIBLE_DEVICES leaves visible.
-constexpr std::int32_t kDevice = 0;
 
 void InitialiseAcl(const Api& api) {
   const aclError code = api.aclInit(nullptr);
@@ -36,10 +34,10 @@ bool SharesHostMemory(const Api& api) {
   return mode == ACL_DEVICE;
 }
 
-std::optional<std::int64_t> Architecture(const Api& api) {
+std::optional<std::int64_t> Architecture(const Api& api, std::int32_t device) {
   std::int64_t value = 0;
   if (api.aclrtGetDeviceInfo == nullptr) return std::nullopt;
-  const int code = api.aclrtGetDeviceInfo(kDevice, ACL_DEV_ATTR_NPU_ARCH, &value);
+  const int code = api.aclrtGetDeviceInfo(static_cast<std::uint32_t>(device), ACL_DEV_ATTR_NPU_ARCH, &value);
   Tolerate(api, code);
   return code == ACL_SUCCESS ? std::optional(value) : std::nullopt;
 }
@@ -65,19 +63,10 @@ const Backend& Backend::Open(BackendKind kind) {
 Backend::Backend(BackendKind kind, const Api& api) : kind_(kind), api_(api) {
   InitialiseAcl(api_);
   device_count_ = RequireDevices(api_);
-  AttachThread();  // a device that does not open must be known before a session relies on it
+  const DeviceScope scope(*this);  // a device that does not open must be known before a session relies on it
   soc_name_ = SocName(api_);
-  product_ = ProductOf(soc_name_, Architecture(api_));
+  product_ = ProductOf(soc_name_, Architecture(api_, device()));
   shares_host_memory_ = SharesHostMemory(api_);
-}
-
-void Backend::AttachThread() const {
-  // aclrtSetDevice counts its calls, so it is called only where another device, or none, is current.
-  std::int32_t current = -1;
-  const int code = api_.aclrtGetDevice(&current);
-  if (code == ACL_SUCCESS && current == kDevice) return;
-  Tolerate(api_, code);
-  Check(api_, "aclrtSetDevice", api_.aclrtSetDevice(kDevice));
 }
 
 }  // namespace poolgrad::aclnn

@@ -23,11 +23,9 @@ class Backend {
   // libraries of the process may use it too.
   static const Backend& Open(BackendKind kind);
 
-  // Makes the device current on the calling thread: without it every operator refuses its arguments.
-  void AttachThread() const;
-
   BackendKind kind() const { return kind_; }
   const Api& api() const { return api_; }
+  std::int32_t device() const { return 0; }  // the first of those that ASCEND_RT_VISIBLE_DEVICES leaves visible
   std::uint32_t device_count() const { return device_count_; }
   const std::string& soc_name() const { return soc_name_; }
   Product product() const { return product_; }

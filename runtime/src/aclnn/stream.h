@@ -7,10 +7,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "aclnn/backend.h"
 #include "aclnn/device_buffer.h"
+#include "aclnn/device_scope.h"
 #include "aclnn/idle_pool.h"
 #include "aclnn/pinned_copier.h"
 
@@ -50,7 +52,7 @@ class Stream {
   // Calls start(aclrtStream, DeviceBuffer& workspace), which puts work on the stream and does not wait for it.
   template <typename Start>
   void Submit(aclrtStream given, Start&& start) {
-    backend_.AttachThread();
+    const DeviceScope scope(backend_);
     if (given != nullptr) return GivenOf(given).Submit(start);
     const std::lock_guard<std::mutex> lock(mutex_);
     RequireIntact();
@@ -99,6 +101,7 @@ class Stream {
   void Replace();
 
   const Backend& backend_;
+  std::optional<DeviceScope> closing_;  // from the destructor's call until the members below are gone
   std::mutex mutex_;
   DeviceBuffer workspace_;
   StreamHandle handle_;
@@ -107,7 +110,7 @@ class Stream {
   std::atomic<bool> works_on_given_streams_{false};
   int uses_ = 0;
   std::condition_variable unused_;  // uses_ became 0
-  std::string error_;  // what the device met; empty if nothing
+  std::string error_;               // what the device met; empty if nothing
 };
 
 // A use of a stream, ended also where an exception passes.
