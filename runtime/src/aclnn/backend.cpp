@@ -1,8 +1,11 @@
 #include "aclnn/backend.h"
 
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "aclnn/device_scope.h"
 #include "aclnn/failure.h"
@@ -16,10 +19,15 @@ void InitialiseAcl(const Api& api) {
   Check(api, "aclInit", code);
 }
 
-std::uint32_t RequireDevices(const Api& api) {
+// Returns how many devices there are.
+std::uint32_t RequireDevice(const Api& api, std::int32_t device) {
   std::uint32_t count = 0;
   Check(api, "aclrtGetDeviceCount", api.aclrtGetDeviceCount(&count));
   if (count == 0) throw std::runtime_error("aclrtGetDeviceCount finds no NPU; see npu-smi info");
+  if (device < 0 || static_cast<std::uint32_t>(device) >= count) {
+    throw std::runtime_error("there is no device " + std::to_string(device) + ": aclrtGetDeviceCount finds " +
+                             std::to_string(count) + ", counted from 0");
+  }
   return count;
 }
 
@@ -50,22 +58,23 @@ Api LoadApiOf(BackendKind kind, Discovery& found) {
   return LoadApi(kind == BackendKind::kHost ? HostLibraryPaths() : CannLibraryPaths(found), found);
 }
 
-const Backend& Backend::Open(BackendKind kind) {
+const Backend& Backend::Open(BackendKind kind, std::int32_t device) {
   static std::mutex mutex;
-  static Backend* opened[2] = {};  // leaked: sessions may outlive static destruction
+  // Leaked: sessions may outlive static destruction.
+  static auto* const opened = new std::map<std::pair<BackendKind, std::int32_t>, std::unique_ptr<Backend>>;
   const std::lock_guard<std::mutex> lock(mutex);
-  Backend*& backend = opened[static_cast<int>(kind)];
+  std::unique_ptr<Backend>& backend = (*opened)[{kind, device}];
   Discovery found;
-  if (backend == nullptr) backend = new Backend(kind, LoadApiOf(kind, found));
+  if (backend == nullptr) backend.reset(new Backend(kind, device, LoadApiOf(kind, found)));
   return *backend;
 }
 
-Backend::Backend(BackendKind kind, const Api& api) : kind_(kind), api_(api) {
+Backend::Backend(BackendKind kind, std::int32_t device, const Api& api) : kind_(kind), device_(device), api_(api) {
   InitialiseAcl(api_);
-  device_count_ = RequireDevices(api_);
+  device_count_ = RequireDevice(api_, device);
   const DeviceScope scope(*this);  // a device that does not open must be known before a session relies on it
   soc_name_ = SocName(api_);
-  product_ = ProductOf(soc_name_, Architecture(api_, device()));
+  product_ = ProductOf(soc_name_, Architecture(api_, device));
   shares_host_memory_ = SharesHostMemory(api_);
 }
 

@@ -109,14 +109,16 @@ void SessionMemory::ReleaseIdle() {
 }
 
 void* SharedMemory::Allocate(std::size_t bytes, aclrtStream) {
-  const DeviceScope scope(backend_);
-  return AllocateDeviceMemory(backend_.api(), bytes).release();
+  const Backend& backend = Backend::Open(kind_, device_);
+  const DeviceScope scope(backend);
+  return AllocateDeviceMemory(backend.api(), bytes).release();
 }
 
 void SharedMemory::Free(void* memory) {
   streams_->Synchronize();
-  const DeviceScope scope(backend_);
-  Tolerate(backend_.api(), backend_.api().aclrtFree(memory));
+  const Backend& backend = Backend::Open(kind_, device_);
+  const DeviceScope scope(backend);
+  Tolerate(backend.api(), backend.api().aclrtFree(memory));
 }
 
 }  // namespace poolgrad::aclnn
