@@ -51,7 +51,8 @@ def create_session(
         session_options: options without a provider; the provider is added to them. use_deterministic_compute is
             passed on to it.
         provider_options: further options of the provider. `deterministic="1"`: the bits of a sum do not depend on
-            scheduling. On an NPU it is a switch of the process, which stays on.
+            scheduling. On an NPU it is a switch of the process, which stays on. `device_id="1"`: the second of the
+            devices that the process sees.
 
     Raises:
         OnnxRuntimeMissingError, LibraryMissingError: see `register`.
@@ -160,10 +161,19 @@ def _add_provider(ort: ModuleType, options: onnxruntime.SessionOptions, provider
     if options.has_providers():
         raise SessionError("session_options has providers already; pass options to which none was added")
     options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
+    device = _device(ort, provider_options.get("device_id", "0"))
     try:
-        options.add_provider_for_devices(provider_devices(ort), provider_options)
+        options.add_provider_for_devices([device], provider_options)
     except Exception as error:
         raise SessionError(f"onnxruntime does not accept {get_ep_name()} with {provider_options}: {error}") from error
+
+
+def _device(ort: ModuleType, device_id: str) -> Any:
+    """Return the provider's `OrtEpDevice` of this number. Raises `SessionError` if there is none."""
+    devices = {device.ep_metadata["device_id"]: device for device in provider_devices(ort)}
+    if device_id not in devices:
+        raise SessionError(f"provider option device_id is '{device_id}'; it takes {', '.join(devices)}")
+    return devices[device_id]
 
 
 def _loadable(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> str | bytes:

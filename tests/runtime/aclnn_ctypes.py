@@ -66,6 +66,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "aclrtSetDevice": (c_int, [c_int32]),
     "aclrtResetDevice": (c_int, [c_int32]),
     "aclrtGetDevice": (c_int, [_pointer(c_int32)]),
+    "aclrtGetCurrentContext": (c_int, [_pointer(c_void_p)]),
+    "aclrtSetCurrentContext": (c_int, [c_void_p]),
     "aclrtGetRunMode": (c_int, [_pointer(c_int)]),
     "aclsysGetVersionStr": (c_int, [c_char_p, c_char_p]),
     "aclrtCtxSetSysParamOpt": (c_int, [c_int, c_int64]),

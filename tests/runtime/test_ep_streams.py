@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +18,14 @@ from host_control import HostLibrary
 from oracles import assert_same_bits
 
 THREADS = 6
+MANY_THREADS = 16
 RUNS = 25
+FAULT = 507899  # ACL_ERROR_RT_DRV_INTERNAL_ERROR, which no function gives by itself
 
 
-def in_threads(run: Callable[[int], None]) -> None:
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(run, range(THREADS)))
+def in_threads(run: Callable[[int], None], threads: int = THREADS) -> None:
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run, range(threads)))
 
 
 def check_threads_of_two_sessions() -> None:
@@ -109,6 +113,64 @@ def check_a_device_error_ends_the_runs_it_met() -> None:
     HostLibrary().heal()
 
 
+@dataclasses.dataclass
+class Attempt:
+    """A Run: when it began and ended, and the message of its error."""
+
+    began: float
+    ended: float
+    message: str
+
+
+def attempts_of_many_threads(session: Any, feeds: dict[str, Any], first: dict[str, Any]) -> list[Attempt]:
+    """Run the session in many threads and check each result; the first Run of one thread has feeds of its own."""
+    (wanted,) = expected(ALONE, feeds)
+    attempts: list[Attempt] = []
+    start = threading.Barrier(MANY_THREADS)
+
+    def run(number: int) -> None:
+        start.wait()
+        for turn in range(RUNS):
+            began = time.monotonic()
+            found, message = attempt(session, first if (number, turn) == (0, 0) else feeds)
+            attempts.append(Attempt(began, time.monotonic(), message))
+            if not message:
+                assert_same_bits(found, wanted)
+
+    in_threads(run, MANY_THREADS)
+    return attempts
+
+
+def assert_only_runs_that_had_begun_failed(attempts: list[Attempt], code: int) -> None:
+    failed = [run for run in attempts if run.message]
+    assert failed
+    assert [run.message for run in failed if str(code) not in run.message] == []
+    assert len(failed) <= MANY_THREADS
+    seen = min(run.ended for run in failed)
+    assert [run for run in failed if run.began > seen] == []
+
+
+def check_a_failed_wait_ends_only_runs_that_had_begun() -> None:
+    """One wait for a stream fails: that of the session, or that of the copies, whichever comes then."""
+    library = HostLibrary()
+    session = open_session(ALONE)
+    feeds = alone_feeds(1, 2, 6, 6)
+    for nth in (1, 2, 3, 40, 41, 42, 43):
+        library.fail("aclrtSynchronizeStream", nth, FAULT)
+        assert_only_runs_that_had_begun_failed(attempts_of_many_threads(session, feeds, feeds), FAULT)
+        # The stream goes on with what its users take for lost.
+        library.heal(tolerated="race")
+
+
+def check_a_broken_stream_ends_only_runs_that_had_begun() -> None:
+    session = open_session(ALONE, check_indices="0")
+    feeds = alone_feeds(1, 2, 6, 6)
+    bad = {**feeds, "argmax": feeds["argmax"] + 36}
+    for _ in range(5):
+        assert_only_runs_that_had_begun_failed(attempts_of_many_threads(session, feeds, bad), 507015)
+    HostLibrary().heal()
+
+
 def check_sessions_made_and_dropped_in_threads() -> None:
     library = HostLibrary()
     open_session(CHAIN)
@@ -132,6 +194,8 @@ def check_sessions_made_and_dropped_in_threads() -> None:
         check_threads_of_branches,
         check_values_on_device_in_threads,
         check_a_device_error_ends_the_runs_it_met,
+        check_a_failed_wait_ends_only_runs_that_had_begun,
+        check_a_broken_stream_ends_only_runs_that_had_begun,
         check_sessions_made_and_dropped_in_threads,
     ],
 )

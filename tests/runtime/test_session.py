@@ -109,7 +109,7 @@ def test_unknown_backend(model: onnx.ModelProto) -> None:
 
 
 def test_unknown_option(model: onnx.ModelProto) -> None:
-    known = "backend, check_indices, deterministic, memory"
+    known = "backend, check_indices, deterministic, device_id, memory"
     with pytest.raises(SessionError, match=f"'bakend' is no provider option; there are: {known}"):
         create_session(model, bakend="host")
 

@@ -13,6 +13,7 @@
 
 using aclError = int;
 using aclnnStatus = std::int32_t;
+using aclrtContext = void*;
 using aclrtStream = void*;
 using aclrtEvent = void*;
 

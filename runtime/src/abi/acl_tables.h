@@ -107,6 +107,8 @@
   X(aclError, aclrtSetDevice, (int32_t deviceId))                                                            \
   X(aclError, aclrtResetDevice, (int32_t deviceId))                                                          \
   X(aclError, aclrtGetDevice, (int32_t* deviceId))                                                           \
+  X(aclError, aclrtGetCurrentContext, (aclrtContext * context))                                              \
+  X(aclError, aclrtSetCurrentContext, (aclrtContext context))                                                \
   X(aclError, aclrtGetRunMode, (aclrtRunMode * runMode))                                                     \
   X(aclError, aclsysGetVersionStr, (char* pkgName, char* versionStr))                                        \
   X(aclError, aclrtCtxSetSysParamOpt, (aclSysParamOpt opt, int64_t value))                                   \

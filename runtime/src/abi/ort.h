@@ -129,7 +129,9 @@ struct OrtApi {
   OrtStatus* (*GetSymbolicDimensions)(const OrtTensorTypeAndShapeInfo* info, const char** names, std::size_t count);
   Gap<64, 65> gap_64;
   OrtStatus* (*GetTensorTypeAndShape)(const OrtValue* value, OrtTensorTypeAndShapeInfo** out);
-  Gap<66, 86> gap_66;
+  Gap<66, 72> gap_66;
+  OrtStatus* (*MemoryInfoGetId)(const OrtMemoryInfo* info, int* out);
+  Gap<73, 86> gap_73;
   OrtStatus* (*KernelInfoGetAttribute_int64)(const OrtKernelInfo* info, const char* name, std::int64_t* out);
   OrtStatus* (*KernelInfoGetAttribute_string)(const OrtKernelInfo* info, const char* name, char* out,
                                               std::size_t* size);
@@ -183,7 +185,7 @@ struct OrtApi {
   Gap<291, 295> gap_291;
   void (*CreateKeyValuePairs)(OrtKeyValuePairs** out);
   void (*AddKeyValuePair)(OrtKeyValuePairs* pairs, const char* key, const char* value);
-  Gap<297, 298> gap_297;
+  const char* (*GetKeyValue)(const OrtKeyValuePairs* pairs, const char* key);
   void (*GetKeyValuePairs)(const OrtKeyValuePairs* pairs, const char* const** keys, const char* const** values,
                            std::size_t* count);
   Gap<299, 300> gap_299;
@@ -239,7 +241,8 @@ struct OrtEpApi {
   OrtMemoryInfoDeviceType (*MemoryDevice_GetDeviceType)(const OrtMemoryDevice* device);
   Gap<10, 11> gap_10;
   std::uint32_t (*MemoryDevice_GetVendorId)(const OrtMemoryDevice* device);
-  Gap<12, 16> gap_12;
+  std::uint32_t (*MemoryDevice_GetDeviceId)(const OrtMemoryDevice* device);
+  Gap<13, 16> gap_13;
   OrtStatus* (*CreateHardwareDevice)(OrtHardwareDeviceType type, std::uint32_t vendor_id, std::uint32_t device_id,
                                      const char* vendor_name, const OrtKeyValuePairs* metadata,
                                      OrtHardwareDevice** out);
@@ -373,6 +376,7 @@ struct OrtCustomOp {
   X(OrtApi, GetDimensions, 62)                              \
   X(OrtApi, GetSymbolicDimensions, 63)                      \
   X(OrtApi, GetTensorTypeAndShape, 65)                      \
+  X(OrtApi, MemoryInfoGetId, 72)                            \
   X(OrtApi, KernelInfoGetAttribute_int64, 86)               \
   X(OrtApi, KernelInfoGetAttribute_string, 87)              \
   X(OrtApi, KernelContext_GetInput, 90)                     \
@@ -402,6 +406,7 @@ struct OrtCustomOp {
   X(OrtApi, GetValueInfoTypeInfo, 290)                      \
   X(OrtApi, CreateKeyValuePairs, 295)                       \
   X(OrtApi, AddKeyValuePair, 296)                           \
+  X(OrtApi, GetKeyValue, 297)                               \
   X(OrtApi, GetKeyValuePairs, 298)                          \
   X(OrtApi, ReleaseKeyValuePairs, 300)                      \
   X(OrtApi, HardwareDevice_Type, 307)                       \
@@ -428,6 +433,7 @@ struct OrtCustomOp {
   X(OrtEpApi, Value_GetMemoryDevice, 7)                     \
   X(OrtEpApi, MemoryDevice_GetDeviceType, 9)                \
   X(OrtEpApi, MemoryDevice_GetVendorId, 11)                 \
+  X(OrtEpApi, MemoryDevice_GetDeviceId, 12)                 \
   X(OrtEpApi, CreateHardwareDevice, 16)                     \
   X(OrtEpApi, ReleaseHardwareDevice, 17)                    \
   X(OrtEpApi, CreateKernelRegistry, 18)                     \

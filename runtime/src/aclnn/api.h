@@ -17,6 +17,8 @@ namespace poolgrad::aclnn {
   X(aclrtGetDeviceCount)                \
   X(aclrtSetDevice)                     \
   X(aclrtGetDevice)                     \
+  X(aclrtGetCurrentContext)             \
+  X(aclrtSetCurrentContext)             \
   X(aclrtGetRunMode)                    \
   X(aclrtCtxSetSysParamOpt)             \
   X(aclrtCreateStream)                  \

@@ -1,16 +1,17 @@
 #include "aclnn/backend.h"
 
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
+#include "aclnn/device_scope.h"
 #include "aclnn/failure.h"
 
 namespace poolgrad::aclnn {
 namespace {
-
-// The first of the devices that ASCEND_RT_VISIBLE_DEVICES leaves visible.
-constexpr std::int32_t kDevice = 0;
 
 void InitialiseAcl(const Api& api) {
   const aclError code = api.aclInit(nullptr);
@@ -18,10 +19,15 @@ void InitialiseAcl(const Api& api) {
   Check(api, "aclInit", code);
 }
 
-std::uint32_t RequireDevices(const Api& api) {
+// Returns how many devices there are.
+std::uint32_t RequireDevice(const Api& api, std::int32_t device) {
   std::uint32_t count = 0;
   Check(api, "aclrtGetDeviceCount", api.aclrtGetDeviceCount(&count));
   if (count == 0) throw std::runtime_error("aclrtGetDeviceCount finds no NPU; see npu-smi info");
+  if (device < 0 || static_cast<std::uint32_t>(device) >= count) {
+    throw std::runtime_error("there is no device " + std::to_string(device) + ": aclrtGetDeviceCount finds " +
+                             std::to_string(count) + ", counted from 0");
+  }
   return count;
 }
 
@@ -36,10 +42,10 @@ bool SharesHostMemory(const Api& api) {
   return mode == ACL_DEVICE;
 }
 
-std::optional<std::int64_t> Architecture(const Api& api) {
+std::optional<std::int64_t> Architecture(const Api& api, std::int32_t device) {
   std::int64_t value = 0;
   if (api.aclrtGetDeviceInfo == nullptr) return std::nullopt;
-  const int code = api.aclrtGetDeviceInfo(kDevice, ACL_DEV_ATTR_NPU_ARCH, &value);
+  const int code = api.aclrtGetDeviceInfo(static_cast<std::uint32_t>(device), ACL_DEV_ATTR_NPU_ARCH, &value);
   Tolerate(api, code);
   return code == ACL_SUCCESS ? std::optional(value) : std::nullopt;
 }
@@ -52,32 +58,24 @@ Api LoadApiOf(BackendKind kind, Discovery& found) {
   return LoadApi(kind == BackendKind::kHost ? HostLibraryPaths() : CannLibraryPaths(found), found);
 }
 
-const Backend& Backend::Open(BackendKind kind) {
+const Backend& Backend::Open(BackendKind kind, std::int32_t device) {
   static std::mutex mutex;
-  static Backend* opened[2] = {};  // leaked: sessions may outlive static destruction
+  // Leaked: sessions may outlive static destruction.
+  static auto* const opened = new std::map<std::pair<BackendKind, std::int32_t>, std::unique_ptr<Backend>>;
   const std::lock_guard<std::mutex> lock(mutex);
-  Backend*& backend = opened[static_cast<int>(kind)];
+  std::unique_ptr<Backend>& backend = (*opened)[{kind, device}];
   Discovery found;
-  if (backend == nullptr) backend = new Backend(kind, LoadApiOf(kind, found));
+  if (backend == nullptr) backend.reset(new Backend(kind, device, LoadApiOf(kind, found)));
   return *backend;
 }
 
-Backend::Backend(BackendKind kind, const Api& api) : kind_(kind), api_(api) {
+Backend::Backend(BackendKind kind, std::int32_t device, const Api& api) : kind_(kind), device_(device), api_(api) {
   InitialiseAcl(api_);
-  device_count_ = RequireDevices(api_);
-  AttachThread();  // a device that does not open must be known before a session relies on it
+  device_count_ = RequireDevice(api_, device);
+  const DeviceScope scope(*this);  // a device that does not open must be known before a session relies on it
   soc_name_ = SocName(api_);
-  product_ = ProductOf(soc_name_, Architecture(api_));
+  product_ = ProductOf(soc_name_, Architecture(api_, device));
   shares_host_memory_ = SharesHostMemory(api_);
-}
-
-void Backend::AttachThread() const {
-  // aclrtSetDevice counts its calls, so it is called only where another device, or none, is current.
-  std::int32_t current = -1;
-  const int code = api_.aclrtGetDevice(&current);
-  if (code == ACL_SUCCESS && current == kDevice) return;
-  Tolerate(api_, code);
-  Check(api_, "aclrtSetDevice", api_.aclrtSetDevice(kDevice));
 }
 
 }  // namespace poolgrad::aclnn

@@ -1,4 +1,4 @@
-// A backend: the aclnn API of one implementation, initialised, with the device that answers.
+// A backend: the aclnn API of one implementation, initialised, with one device that answers.
 #ifndef POOLGRAD_ACLNN_BACKEND_H_
 #define POOLGRAD_ACLNN_BACKEND_H_
 
@@ -12,6 +12,9 @@ namespace poolgrad::aclnn {
 
 enum class BackendKind { kHost, kCann };
 
+// Devices are counted among those that ASCEND_RT_VISIBLE_DEVICES leaves visible.
+constexpr std::int32_t kFirstDevice = 0;
+
 const char* NameOf(BackendKind kind);
 
 // Opens the libraries of a backend; see LoadApi.
@@ -19,17 +22,15 @@ Api LoadApiOf(BackendKind kind, Discovery& found);
 
 class Backend {
  public:
-  // The process's backend of this kind, opened at the first call. Throws std::runtime_error with the cause;
-  // a later call tries again. A backend lives as long as the process: acl is never finalised, because other
+  // The process's backend of this kind and device, which is opened at the first call. Throws std::runtime_error with
+  // the cause; a later call tries again. A backend lives as long as the process: acl is never finalised, because other
   // libraries of the process may use it too.
-  static const Backend& Open(BackendKind kind);
-
-  // Makes the device current on the calling thread: without it every operator refuses its arguments.
-  void AttachThread() const;
+  static const Backend& Open(BackendKind kind, std::int32_t device = kFirstDevice);
 
   BackendKind kind() const { return kind_; }
   const Api& api() const { return api_; }
-  std::uint32_t device_count() const { return device_count_; }
+  std::int32_t device() const { return device_; }
+  std::uint32_t device_count() const { return device_count_; }  // of all that the process sees
   const std::string& soc_name() const { return soc_name_; }
   Product product() const { return product_; }
   Probes& probes() const { return probes_; }
@@ -39,9 +40,10 @@ class Backend {
   bool shares_host_memory() const { return shares_host_memory_; }
 
  private:
-  Backend(BackendKind kind, const Api& api);
+  Backend(BackendKind kind, std::int32_t device, const Api& api);
 
   BackendKind kind_;
+  std::int32_t device_;
   Api api_;
   std::uint32_t device_count_;
   std::string soc_name_;

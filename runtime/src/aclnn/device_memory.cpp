@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "aclnn/device_scope.h"
 #include "aclnn/failure.h"
 
 namespace poolgrad::aclnn {
@@ -85,7 +86,7 @@ SessionMemory::Block SessionMemory::AllocateBlock(std::size_t bytes) {
   const std::size_t peak = std::max(peak_bytes_, used_bytes_ + bytes);
   if (used_bytes_ + idle_bytes_ + bytes > 2 * peak) ReleaseIdle();
   const Backend& backend = stream_->backend();
-  backend.AttachThread();
+  const DeviceScope scope(backend);
   try {
     return {bytes, AllocateDeviceMemory(backend.api(), bytes), nullptr};
   } catch (const std::exception&) {
@@ -97,6 +98,7 @@ SessionMemory::Block SessionMemory::AllocateBlock(std::size_t bytes) {
 
 void SessionMemory::ReleaseIdle() {
   if (idle_bytes_ == 0) return;
+  const DeviceScope scope(stream_->backend());
   if (stream_->works_on_given_streams()) {
     stream_->SynchronizeDevice();
   } else {
@@ -107,14 +109,16 @@ void SessionMemory::ReleaseIdle() {
 }
 
 void* SharedMemory::Allocate(std::size_t bytes, aclrtStream) {
-  backend_.AttachThread();
-  return AllocateDeviceMemory(backend_.api(), bytes).release();
+  const Backend& backend = Backend::Open(kind_, device_);
+  const DeviceScope scope(backend);
+  return AllocateDeviceMemory(backend.api(), bytes).release();
 }
 
 void SharedMemory::Free(void* memory) {
   streams_->Synchronize();
-  backend_.AttachThread();
-  Tolerate(backend_.api(), backend_.api().aclrtFree(memory));
+  const Backend& backend = Backend::Open(kind_, device_);
+  const DeviceScope scope(backend);
+  Tolerate(backend.api(), backend.api().aclrtFree(memory));
 }
 
 }  // namespace poolgrad::aclnn

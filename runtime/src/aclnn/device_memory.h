@@ -64,17 +64,19 @@ class SessionMemory : public DeviceMemory {
   std::size_t peak_bytes_ = 0;  // most that was in use
 };
 
-// Memory outside of any session, which every session may use: it is freed once all streams are done with it.
+// Memory outside of any session, which every session may use: it is freed once all streams are done with it. The device
+// is opened when the first is asked for, not when onnxruntime registers the provider with all devices there are.
 class SharedMemory : public DeviceMemory {
  public:
-  SharedMemory(const Backend& backend, std::shared_ptr<StreamSet> streams)
-      : backend_(backend), streams_(std::move(streams)) {}
+  SharedMemory(BackendKind kind, std::int32_t device, std::shared_ptr<StreamSet> streams)
+      : kind_(kind), device_(device), streams_(std::move(streams)) {}
 
   void* Allocate(std::size_t bytes, aclrtStream given) override;
   void Free(void* memory) override;
 
  private:
-  const Backend& backend_;
+  const BackendKind kind_;
+  const std::int32_t device_;
   std::shared_ptr<StreamSet> streams_;
 };
 

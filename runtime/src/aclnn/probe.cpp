@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "aclnn/backend.h"
+#include "aclnn/device_scope.h"
 #include "aclnn/failure.h"
 #include "aclnn/plan.h"
 
@@ -57,7 +58,7 @@ BackwardCall SmallestCall(Entry entry) {
 template <typename Call>
 std::optional<std::string> Probe(const Backend& backend, const Call& call, bool deterministic) {
   try {
-    backend.AttachThread();
+    const DeviceScope scope(backend);
     const Plan plan(backend.api(), call, {deterministic, /*repeatable=*/false});
     return "";
   } catch (const CallError& error) {

@@ -15,12 +15,13 @@ StreamHandle CreateStream(const Api& api) {
 }
 
 Stream::Stream(const Backend& backend) : backend_(backend), workspace_(backend, handle_), copiers_(backend) {
-  backend.AttachThread();
+  const DeviceScope scope(backend);
   handle_ = CreateStream(backend.api());
 }
 
 Stream::~Stream() {
   try {
+    closing_.emplace(backend_);
     Synchronize();
   } catch (const std::exception&) {
     // Nobody uses the results any more, and the stream is not used again.
@@ -34,9 +35,9 @@ Stream::~Stream() {
 }
 
 void Stream::BeginUse() {
-  backend_.AttachThread();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (uses_ == 0 && !error_.empty()) Replace();
+  std::unique_lock<std::mutex> lock(mutex_);
+  unused_.wait(lock, [this] { return error_.empty() || uses_ == 0; });
+  if (!error_.empty()) Replace();
   ++uses_;
 }
 
@@ -45,46 +46,55 @@ void Stream::EndUse() {
     Synchronize();
   } catch (const std::exception&) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    --uses_;
+    RemoveUse();
     throw;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  --uses_;
+  RemoveUse();
   RequireIntact();  // another thread may have been told of the error instead
 }
 
+void Stream::RemoveUse() {
+  if (--uses_ == 0) unused_.notify_all();
+}
+
 void Stream::Synchronize() {
+  const DeviceScope scope(backend_);
   const StreamHandle handle = Intact();
   try {
     Check(backend_.api(), "aclrtSynchronizeStream", backend_.api().aclrtSynchronizeStream(handle.get()));
   } catch (const std::exception& error) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    error_ = error.what();
+    if (handle == handle_) error_ = error.what();  // else it was replaced meanwhile
     throw;
   }
 }
 
 void Stream::SynchronizeDevice() const {
-  backend_.AttachThread();
+  const DeviceScope scope(backend_);
   Check(backend_.api(), "aclrtSynchronizeDevice", backend_.api().aclrtSynchronizeDevice());
 }
 
 void Stream::CopyToDevice(void* to, const void* from, std::size_t bytes, aclrtStream given) {
+  const DeviceScope scope(backend_);
   const StreamHandle handle = Intact(given);
   copiers_.With([&](PinnedCopier& copier) { copier.CopyToDevice(to, from, bytes, handle.get()); });
 }
 
 void Stream::CopyToHost(void* to, const void* from, std::size_t bytes, aclrtStream given) {
+  const DeviceScope scope(backend_);
   const StreamHandle handle = Intact(given);
   copiers_.With([&](PinnedCopier& copier) { copier.CopyToHost(to, from, bytes, handle.get()); });
 }
 
 void Stream::Read(const void* from, std::size_t bytes, aclrtStream given, const PinnedCopier::Consumer& consume) {
+  const DeviceScope scope(backend_);
   const StreamHandle handle = Intact(given);
   copiers_.With([&](PinnedCopier& copier) { copier.Read(from, bytes, handle.get(), consume); });
 }
 
 void Stream::CopyOnDevice(void* to, const void* from, std::size_t bytes, aclrtStream given) {
+  const DeviceScope scope(backend_);
   const StreamHandle handle = Intact(given);
   const Api& api = backend_.api();
   Check(api, "aclrtMemcpyAsync",
@@ -92,6 +102,7 @@ void Stream::CopyOnDevice(void* to, const void* from, std::size_t bytes, aclrtSt
 }
 
 void Stream::Clear(void* memory, std::size_t bytes, aclrtStream given) {
+  const DeviceScope scope(backend_);
   const StreamHandle handle = Intact(given);
   const Api& api = backend_.api();
   Check(api, "aclrtMemsetAsync", api.aclrtMemsetAsync(memory, bytes, 0, bytes, handle.get()));
@@ -104,7 +115,6 @@ Stream::Given& Stream::GivenOf(aclrtStream stream) {
 }
 
 StreamHandle Stream::Intact(aclrtStream given) {
-  backend_.AttachThread();
   if (given != nullptr) {
     ExpectGivenStreams();
     return StreamHandle(StreamHandle(), given);
@@ -131,7 +141,10 @@ void StreamUse::End() {
 }
 
 void Stream::Replace() {
+  const DeviceScope scope(backend_);
   copiers_.Clear();
+  // A broken stream has dropped its work. If only a wait failed, the work must be done before its memory is reused.
+  Tolerate(backend_.api(), backend_.api().aclrtSynchronizeStream(handle_.get()));
   handle_ = CreateStream(backend_.api());
   error_.clear();
 }

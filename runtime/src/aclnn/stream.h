@@ -3,13 +3,16 @@
 #define POOLGRAD_ACLNN_STREAM_H_
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "aclnn/backend.h"
 #include "aclnn/device_buffer.h"
+#include "aclnn/device_scope.h"
 #include "aclnn/idle_pool.h"
 #include "aclnn/pinned_copier.h"
 
@@ -25,15 +28,18 @@ StreamHandle CreateStream(const Api& api);
 // parameter `given` works on that stream then, in its order, and on the session's own where `given` is null. Who made
 // a given stream waits for it, and replaces it after an error.
 //
-// A device leaves a stream that met an error unusable, and what was started on it undone, whoever started it. So the
-// stream stays in error until all uses that this may have disturbed are over, and is replaced before the next one.
+// A device leaves a stream that met an error unusable, and what was started on it undone, whoever started it. Every use
+// that began before the error was seen may have lost work: its next call fails. A use that begins later waits until
+// those have ended, and then works on a new stream. So nothing that was computed from lost results reaches that stream,
+// and no memory is used by both.
 class Stream {
  public:
   explicit Stream(const Backend& backend);
   ~Stream();  // waits for the stream
 
   // A use lasts from BeginUse to EndUse, which waits for the stream and throws std::runtime_error if the device met an
-  // error meanwhile. Where BeginUse throws there is no use to end.
+  // error meanwhile. BeginUse waits for the other uses where the stream is in error; so a thread must not begin a use
+  // within another one of the same stream. Where BeginUse throws there is no use to end.
   void BeginUse();
   void EndUse();
 
@@ -46,7 +52,7 @@ class Stream {
   // Calls start(aclrtStream, DeviceBuffer& workspace), which puts work on the stream and does not wait for it.
   template <typename Start>
   void Submit(aclrtStream given, Start&& start) {
-    backend_.AttachThread();
+    const DeviceScope scope(backend_);
     if (given != nullptr) return GivenOf(given).Submit(start);
     const std::lock_guard<std::mutex> lock(mutex_);
     RequireIntact();
@@ -88,10 +94,14 @@ class Stream {
 
   Given& GivenOf(aclrtStream stream);
   StreamHandle Intact(aclrtStream given = nullptr);
+
+  // The caller holds the lock.
   void RequireIntact() const;
+  void RemoveUse();
   void Replace();
 
   const Backend& backend_;
+  std::optional<DeviceScope> closing_;  // from the destructor's call until the members below are gone
   std::mutex mutex_;
   DeviceBuffer workspace_;
   StreamHandle handle_;
@@ -99,7 +109,8 @@ class Stream {
   std::map<aclrtStream, Given> given_;
   std::atomic<bool> works_on_given_streams_{false};
   int uses_ = 0;
-  std::string error_;  // what the device met; empty if nothing
+  std::condition_variable unused_;  // uses_ became 0
+  std::string error_;               // what the device met; empty if nothing
 };
 
 // A use of a stream, ended also where an exception passes.

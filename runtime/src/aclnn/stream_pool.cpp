@@ -14,7 +14,8 @@ StreamResources::StreamResources(const Backend& backend)
 
 StreamPool::~StreamPool() {
   try {
-    backend_.AttachThread();
+    const DeviceScope scope(backend_);
+    resources_.Clear();
   } catch (const std::exception&) {
     // The device is gone; releasing what it held can at worst fail too, and there is nobody to tell.
   }

@@ -7,6 +7,7 @@
 
 #include "aclnn/backend.h"
 #include "aclnn/device_buffer.h"
+#include "aclnn/device_scope.h"
 #include "aclnn/idle_pool.h"
 #include "aclnn/pinned_copier.h"
 
@@ -33,7 +34,7 @@ class StreamPool {
   // of their stream is unknown.
   template <typename Use>
   void With(Use&& use) {
-    backend_.AttachThread();
+    const DeviceScope scope(backend_);
     resources_.With(use);
   }
 

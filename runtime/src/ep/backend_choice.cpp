@@ -10,24 +10,26 @@ namespace {
 using aclnn::Backend;
 using aclnn::BackendKind;
 
-BackendChoice ChooseAutomatically() {
+// Whatever the device is, which has to exist, by the first one.
+BackendChoice ChooseAutomatically(std::int32_t device) {
   std::string obstacle;
   try {
     const Backend& cann = Backend::Open(BackendKind::kCann);
-    if (cann.product() != aclnn::Product::kUnsupported) return {cann, "an NPU answers"};
-    obstacle = cann.soc_name() + " has no max-pool gradient operators";
+    if (cann.product() == aclnn::Product::kUnsupported)
+      obstacle = cann.soc_name() + " has no max-pool gradient operators";
   } catch (const std::runtime_error& error) {
     obstacle = error.what();
   }
-  return {Backend::Open(BackendKind::kHost), "no NPU is used: " + obstacle};
+  if (obstacle.empty()) return {Backend::Open(BackendKind::kCann, device), "an NPU answers"};
+  return {Backend::Open(BackendKind::kHost, device), "no NPU is used: " + obstacle};
 }
 
 }  // namespace
 
-BackendChoice ChooseBackend(const std::string& request) {
-  if (request == "auto") return ChooseAutomatically();
-  if (request == "cann") return {Backend::Open(BackendKind::kCann), "the session asks for it"};
-  if (request == "host") return {Backend::Open(BackendKind::kHost), "the session asks for it"};
+BackendChoice ChooseBackend(const std::string& request, std::int32_t device) {
+  if (request == "auto") return ChooseAutomatically(device);
+  if (request == "cann") return {Backend::Open(BackendKind::kCann, device), "the session asks for it"};
+  if (request == "host") return {Backend::Open(BackendKind::kHost, device), "the session asks for it"};
   throw InvalidArgument("provider option backend is '" + request + "'; it takes auto, cann or host");
 }
 

@@ -83,7 +83,7 @@ const CustomOpDomain& DomainOn(const OrtContext& ort, const aclnn::Backend& back
 void AddCustomOps(const OrtContext& ort, ort::OrtSessionOptions* session_options) {
   const Options options = ReadOptions(ort, session_options);
   Require(options.memory != Memory::kDevice, "custom operators work on tensors in host memory; leave memory at auto");
-  const BackendChoice choice = ChooseBackend(options.backend);
+  const BackendChoice choice = ChooseBackend(options.backend, options.device_id.value_or(aclnn::kFirstDevice));
   const CustomOpDomain& domain = DomainOn(ort, choice.backend, options.deterministic);
   Check(ort.api, ort.api.AddCustomOpDomain(session_options, domain.get()));
 }

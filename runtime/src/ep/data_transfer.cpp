@@ -6,9 +6,21 @@
 #include "ep/tensor_bytes.h"
 
 namespace poolgrad::ep {
+namespace {
 
-DataTransfer::DataTransfer(const EpContext& ort, const MemoryDomain& domain)
-    : ort::OrtDataTransferImpl{}, ort_(ort), backend_(domain.backend), streams_(domain.streams) {
+void CheckSizes(const TensorBytes& source, const TensorBytes& target) {
+  Require(source.size == target.size, [&] {
+    return "a tensor of " + std::to_string(source.size) + " bytes cannot be copied to one of " +
+           std::to_string(target.size);
+  });
+}
+
+}  // namespace
+
+DataTransfer::DataTransfer(const EpContext& ort, const MemoryDomains& domains) : ort::OrtDataTransferImpl{}, ort_(ort) {
+  for (const std::unique_ptr<MemoryDomain>& domain : domains) {
+    devices_.push_back(std::make_unique<Device>(Device{domain->kind, domain->device, domain->streams, nullptr}));
+  }
   ort_version_supported = ort.version;
   Release = ReleaseImpl;
   CanCopy = CanCopyImpl;
@@ -20,8 +32,10 @@ void DataTransfer::ReleaseImpl(ort::OrtDataTransferImpl* self) noexcept { delete
 bool DataTransfer::CanCopyImpl(const ort::OrtDataTransferImpl* self, const ort::OrtMemoryDevice* from,
                                const ort::OrtMemoryDevice* to) noexcept {
   const DataTransfer& transfer = *static_cast<const DataTransfer*>(self);
-  if (transfer.IsOnDevice(from)) return transfer.IsOnDevice(to) || transfer.IsOnHost(to);
-  return transfer.IsOnHost(from) && transfer.IsOnDevice(to);
+  const bool is_from_device = transfer.DeviceOf(from) != nullptr;
+  const bool is_to_device = transfer.DeviceOf(to) != nullptr;
+  return (is_from_device || is_to_device) && (is_from_device || transfer.IsOnHost(from)) &&
+         (is_to_device || transfer.IsOnHost(to));
 }
 
 ort::OrtStatus* DataTransfer::CopyTensorsImpl(ort::OrtDataTransferImpl* self, const ort::OrtValue** from,
@@ -29,47 +43,91 @@ ort::OrtStatus* DataTransfer::CopyTensorsImpl(ort::OrtDataTransferImpl* self, co
                                               std::size_t count) noexcept {
   DataTransfer& transfer = *static_cast<DataTransfer*>(self);
   return Guard(transfer.ort_.api, [&] {
-    const auto given = [&](std::size_t i) {
-      const bool is_given = streams != nullptr && streams[i] != nullptr;
-      return is_given ? transfer.ort_.api.SyncStream_GetHandle(streams[i]) : nullptr;
-    };
-    bool is_synchronized = false;
-    aclnn::Stream& stream = transfer.OwnStream();
-    aclnn::StreamUse use(stream);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (given(i) == nullptr && !std::exchange(is_synchronized, true)) transfer.streams_->Synchronize();
-      transfer.Copy(stream, from[i], to[i], given(i));
+    for (std::size_t first = 0; first < count;) {
+      Device* const source = transfer.DeviceOf(from[first]);
+      Device* const target = transfer.DeviceOf(to[first]);
+      Require(source != nullptr || target != nullptr, "neither tensor is in device memory");
+      if (source != nullptr && target != nullptr && source != target) {
+        transfer.CopyBetween(*source, *target, from[first], to[first]);
+        ++first;
+        continue;
+      }
+      std::size_t end = first + 1;
+      while (end < count && transfer.DeviceOf(from[end]) == source && transfer.DeviceOf(to[end]) == target) ++end;
+      ort::OrtSyncStream** const given = streams == nullptr ? nullptr : streams + first;
+      transfer.CopyAll(source != nullptr ? *source : *target, from + first, to + first, given, end - first);
+      first = end;
     }
-    use.End();
   });
 }
 
-bool DataTransfer::IsOnDevice(const ort::OrtMemoryDevice* memory) const {
-  return ort_.ep_api.MemoryDevice_GetDeviceType(memory) == ort::OrtMemoryInfoDeviceType_NPU &&
-         ort_.ep_api.MemoryDevice_GetVendorId(memory) == kHuaweiVendorId;
+DataTransfer::Device* DataTransfer::DeviceOf(const ort::OrtMemoryDevice* memory) const {
+  const bool is_npu = ort_.ep_api.MemoryDevice_GetDeviceType(memory) == ort::OrtMemoryInfoDeviceType_NPU &&
+                      ort_.ep_api.MemoryDevice_GetVendorId(memory) == kHuaweiVendorId;
+  const std::size_t id = ort_.ep_api.MemoryDevice_GetDeviceId(memory);
+  return is_npu && id < devices_.size() ? devices_[id].get() : nullptr;
+}
+
+DataTransfer::Device* DataTransfer::DeviceOf(const ort::OrtValue* value) const {
+  return DeviceOf(ort_.ep_api.Value_GetMemoryDevice(value));
 }
 
 bool DataTransfer::IsOnHost(const ort::OrtMemoryDevice* memory) const {
   return ort_.ep_api.MemoryDevice_GetDeviceType(memory) == ort::OrtMemoryInfoDeviceType_CPU;
 }
 
-aclnn::Stream& DataTransfer::OwnStream() {
+aclnn::Stream& DataTransfer::OwnStream(Device& device) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (stream_ == nullptr) stream_ = std::make_unique<aclnn::Stream>(backend_);
-  return *stream_;
+  if (device.own_stream == nullptr) {
+    device.own_stream = std::make_unique<aclnn::Stream>(aclnn::Backend::Open(device.kind, device.id));
+  }
+  return *device.own_stream;
+}
+
+void DataTransfer::CopyAll(Device& device, const ort::OrtValue** from, ort::OrtValue** to, ort::OrtSyncStream** streams,
+                           std::size_t count) {
+  const auto given = [&](std::size_t i) {
+    const bool is_given = streams != nullptr && streams[i] != nullptr;
+    return is_given ? ort_.api.SyncStream_GetHandle(streams[i]) : nullptr;
+  };
+  bool is_synchronized = false;
+  aclnn::Stream& stream = OwnStream(device);
+  aclnn::StreamUse use(stream);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (given(i) == nullptr && !std::exchange(is_synchronized, true)) device.streams->Synchronize();
+    Copy(stream, from[i], to[i], given(i));
+  }
+  use.End();
+}
+
+// Devices have no access to each other's memory unless the process asks for it.
+void DataTransfer::CopyBetween(Device& source, Device& target, const ort::OrtValue* from, ort::OrtValue* to) {
+  const TensorBytes read = BytesOf(ort_, from);
+  const TensorBytes written = BytesOf(ort_, to);
+  CheckSizes(read, written);
+  if (read.size == 0) return;
+  aclnn::Stream& source_stream = OwnStream(source);
+  aclnn::Stream& target_stream = OwnStream(target);
+  // In one order everywhere: the beginning of a use may wait for those of others.
+  aclnn::StreamUse first_use(source.id < target.id ? source_stream : target_stream);
+  aclnn::StreamUse second_use(source.id < target.id ? target_stream : source_stream);
+  source_stream.SynchronizeDevice();
+  target_stream.SynchronizeDevice();
+  source_stream.Read(read.data, read.size, nullptr, [&](const void* part, std::size_t offset, std::size_t bytes) {
+    target_stream.CopyToDevice(static_cast<char*>(written.data) + offset, part, bytes, nullptr);
+  });
+  second_use.End();
+  first_use.End();
 }
 
 void DataTransfer::Copy(aclnn::Stream& stream, const ort::OrtValue* from, ort::OrtValue* to, aclrtStream given) const {
   const TensorBytes source = BytesOf(ort_, from);
   const TensorBytes target = BytesOf(ort_, to);
-  Require(source.size == target.size, [&] {
-    return "a tensor of " + std::to_string(source.size) + " bytes cannot be copied to one of " +
-           std::to_string(target.size);
-  });
+  CheckSizes(source, target);
   if (source.size == 0) return;
-  if (!IsOnDevice(ort_.ep_api.Value_GetMemoryDevice(from))) {
+  if (DeviceOf(from) == nullptr) {
     stream.CopyToDevice(target.data, source.data, source.size, given);
-  } else if (!IsOnDevice(ort_.ep_api.Value_GetMemoryDevice(to))) {
+  } else if (DeviceOf(to) == nullptr) {
     stream.CopyToHost(target.data, source.data, source.size, given);
   } else {
     stream.CopyOnDevice(target.data, source.data, source.size, given);

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "aclnn/stream_set.h"
 #include "ep/memory_domain.h"
@@ -13,11 +14,11 @@ namespace poolgrad::ep {
 
 // A copy for which onnxruntime names a stream is done in the order of that stream; one to the host is finished when
 // CopyTensors returns, one from the host has read its source. Where it names none, it does not say which session a copy
-// belongs to either: the copy waits for the work of all of them before it starts, and is finished when CopyTensors
-// returns.
+// belongs to either: the copy waits for the work of all of them on its device before it starts, and is finished when
+// CopyTensors returns. A copy from one device to another goes through host memory.
 class DataTransfer : public ort::OrtDataTransferImpl {
  public:
-  DataTransfer(const EpContext& ort, const MemoryDomain& domain);
+  DataTransfer(const EpContext& ort, const MemoryDomains& domains);
 
  private:
   static void ReleaseImpl(ort::OrtDataTransferImpl* self) noexcept;
@@ -26,19 +27,32 @@ class DataTransfer : public ort::OrtDataTransferImpl {
   static ort::OrtStatus* CopyTensorsImpl(ort::OrtDataTransferImpl* self, const ort::OrtValue** from, ort::OrtValue** to,
                                          ort::OrtSyncStream** streams, std::size_t count) noexcept;
 
-  bool IsOnDevice(const ort::OrtMemoryDevice* memory) const;
+  // What copies from and to the memory of one device need.
+  struct Device {
+    aclnn::BackendKind kind;
+    std::int32_t id;
+    std::shared_ptr<aclnn::StreamSet> streams;  // of the sessions
+    std::unique_ptr<aclnn::Stream> own_stream;
+  };
+
+  // The device whose memory it is; null for other memory.
+  Device* DeviceOf(const ort::OrtMemoryDevice* memory) const;
+  Device* DeviceOf(const ort::OrtValue* value) const;
   bool IsOnHost(const ort::OrtMemoryDevice* memory) const;
+
+  // Copies of one device alone, and one from this device to another.
+  void CopyAll(Device& device, const ort::OrtValue** from, ort::OrtValue** to, ort::OrtSyncStream** streams,
+               std::size_t count);
+  void CopyBetween(Device& source, Device& target, const ort::OrtValue* from, ort::OrtValue* to);
   void Copy(aclnn::Stream& stream, const ort::OrtValue* from, ort::OrtValue* to, aclrtStream given) const;
 
   // Made when first asked for, not when onnxruntime registers the provider: an error there leaves onnxruntime 1.24.1
   // with devices that are gone. Throws std::runtime_error.
-  aclnn::Stream& OwnStream();
+  aclnn::Stream& OwnStream(Device& device);
 
   EpContext ort_;
-  const aclnn::Backend& backend_;
-  std::shared_ptr<aclnn::StreamSet> streams_;
-  std::mutex mutex_;                       // of the making of the stream
-  std::unique_ptr<aclnn::Stream> stream_;  // where the copies are done
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::mutex mutex_;  // of the making of the streams
 };
 
 }  // namespace poolgrad::ep

@@ -1,6 +1,8 @@
 #include "ep/factory.h"
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "ep/allocator.h"
 #include "ep/data_transfer.h"
@@ -10,6 +12,7 @@ namespace poolgrad::ep {
 namespace {
 
 constexpr char kHuawei[] = "Huawei";
+constexpr char kDeviceId[] = "device_id";  // of the metadata of an OrtEpDevice, and the provider option
 
 void LogChoice(const Logger& logger, const std::string& who, const BackendChoice& choice) {
   logger.Info(who + " backend " + aclnn::NameOf(choice.backend.kind()) + " (" + choice.backend.soc_name() +
@@ -19,11 +22,7 @@ void LogChoice(const Logger& logger, const std::string& who, const BackendChoice
 }  // namespace
 
 Factory::Factory(const EpContext& ort, const ort::OrtLogger* logger)
-    : ort::OrtEpFactory{},
-      ort_(ort),
-      registration_(ort.api),
-      logger_(ort.api, logger),
-      npu_(nullptr, ort.ep_api.ReleaseHardwareDevice) {
+    : ort::OrtEpFactory{}, ort_(ort), registration_(ort.api), logger_(ort.api, logger) {
   ort_version_supported = ort.version;
   GetName = GetNameImpl;
   GetVendor = GetVendorImpl;
@@ -54,52 +53,60 @@ ort::OrtStatus* Factory::GetSupportedDevicesImpl(ort::OrtEpFactory* self, const 
     *ep_device_count = 0;
     const BackendChoice choice = ChooseBackend("auto");
     LogChoice(factory.logger_, "this machine has", choice);
-    const ort::OrtHardwareDevice* hardware = factory.HardwareOf(choice.backend, devices, device_count);
-    if (hardware == nullptr || max_ep_devices == 0) return;
-    if (!choice.backend.shares_host_memory()) {
-      factory.domain_ = std::make_unique<MemoryDomain>(factory.ort_, choice.backend);
+    const std::size_t count = std::min<std::size_t>(choice.backend.device_count(), max_ep_devices);
+    for (std::size_t i = 0; i < count; ++i) {
+      const ort::OrtHardwareDevice* hardware = factory.HardwareOf(choice.backend, devices, device_count, i);
+      if (hardware == nullptr) return;
+      const auto device = static_cast<std::int32_t>(i);
+      if (!choice.backend.shares_host_memory()) {
+        factory.domains_.push_back(std::make_unique<MemoryDomain>(factory.ort_, choice.backend.kind(), device));
+      }
+      ep_devices[i] = factory.CreateDevice(choice.backend, hardware, device);
+      *ep_device_count = i + 1;
     }
-    ep_devices[0] = factory.CreateDevice(choice.backend, hardware);
-    *ep_device_count = 1;
   });
 }
 
 const ort::OrtHardwareDevice* Factory::HardwareOf(const aclnn::Backend& backend,
                                                   const ort::OrtHardwareDevice* const* devices,
-                                                  std::size_t device_count) {
+                                                  std::size_t device_count, std::size_t number) {
   const bool is_npu = backend.kind() == aclnn::BackendKind::kCann;
+  std::size_t found = 0;
   for (std::size_t i = 0; i < device_count; ++i) {
     const ort::OrtHardwareDeviceType type = ort_.api.HardwareDevice_Type(devices[i]);
     if (!is_npu && type == ort::OrtHardwareDeviceType_CPU) return devices[i];
-    if (is_npu && type == ort::OrtHardwareDeviceType_NPU &&
-        ort_.api.HardwareDevice_VendorId(devices[i]) == kHuaweiVendorId) {
-      return devices[i];
-    }
+    const bool is_ours =
+        type == ort::OrtHardwareDeviceType_NPU && ort_.api.HardwareDevice_VendorId(devices[i]) == kHuaweiVendorId;
+    if (is_npu && is_ours && found++ == number) return devices[i];
   }
-  if (is_npu && npu_ == nullptr) {
-    ort::OrtHardwareDevice* npu = nullptr;
-    Check(ort_.api,
-          ort_.ep_api.CreateHardwareDevice(ort::OrtHardwareDeviceType_NPU, kHuaweiVendorId, 0, kHuawei, nullptr, &npu));
-    npu_.reset(npu);
-  }
-  return npu_.get();
+  if (!is_npu) return nullptr;
+  ort::OrtHardwareDevice* npu = nullptr;
+  Check(ort_.api, ort_.ep_api.CreateHardwareDevice(ort::OrtHardwareDeviceType_NPU, kHuaweiVendorId,
+                                                   static_cast<std::uint32_t>(number), kHuawei, nullptr, &npu));
+  npus_.emplace_back(npu, ort_.ep_api.ReleaseHardwareDevice);
+  return npu;
 }
 
-// The device's metadata tell a user of onnxruntime which backend "auto" takes.
-ort::OrtEpDevice* Factory::CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware) {
+// The device's metadata tell a user of onnxruntime which backend "auto" takes, and the devices apart.
+ort::OrtEpDevice* Factory::CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware,
+                                        std::int32_t device_id) {
   ort::OrtKeyValuePairs* created = nullptr;
   ort_.api.CreateKeyValuePairs(&created);
   const OrtHandle<ort::OrtKeyValuePairs> metadata(created, ort_.api.ReleaseKeyValuePairs);
   ort_.api.AddKeyValuePair(metadata.get(), "backend", aclnn::NameOf(backend.kind()));
   ort_.api.AddKeyValuePair(metadata.get(), "soc", backend.soc_name().c_str());
+  ort_.api.AddKeyValuePair(metadata.get(), kDeviceId, std::to_string(device_id).c_str());
   ort::OrtEpDevice* device = nullptr;
   Check(ort_.api, ort_.ep_api.CreateEpDevice(this, hardware, metadata.get(), nullptr, &device));
-  if (domain_ != nullptr) Check(ort_.api, ort_.ep_api.EpDevice_AddAllocatorInfo(device, domain_->info.get()));
+  if (!domains_.empty()) {
+    const MemoryDomain& domain = *domains_[static_cast<std::size_t>(device_id)];
+    Check(ort_.api, ort_.ep_api.EpDevice_AddAllocatorInfo(device, domain.info.get()));
+  }
   return device;
 }
 
 ort::OrtStatus* Factory::CreateEpImpl(ort::OrtEpFactory* self, const ort::OrtHardwareDevice* const*,
-                                      const ort::OrtKeyValuePairs* const*, std::size_t,
+                                      const ort::OrtKeyValuePairs* const* metadata, std::size_t device_count,
                                       const ort::OrtSessionOptions* session_options, const ort::OrtLogger* logger,
                                       ort::OrtEp** out) noexcept {
   const Factory& factory = *static_cast<Factory*>(self);
@@ -107,7 +114,7 @@ ort::OrtStatus* Factory::CreateEpImpl(ort::OrtEpFactory* self, const ort::OrtHar
   return Guard(ort.api, [&] {
     const Logger session_logger(ort.api, logger);
     const Options options = ReadOptions(ort, session_options);
-    const BackendChoice choice = ChooseBackend(options.backend);
+    const BackendChoice choice = ChooseBackend(options.backend, factory.ChooseDevice(options, metadata, device_count));
     LogChoice(session_logger, "the session runs on", choice);
     const MemoryDomain* domain = factory.ChooseDomain(choice.backend, options.memory);
     session_logger.Info(domain == nullptr ? "tensors are in host memory" : "tensors are in device memory");
@@ -117,24 +124,41 @@ ort::OrtStatus* Factory::CreateEpImpl(ort::OrtEpFactory* self, const ort::OrtHar
 
 void Factory::ReleaseEpImpl(ort::OrtEpFactory*, ort::OrtEp* ep) noexcept { delete static_cast<Provider*>(ep); }
 
+std::int32_t Factory::ChooseDevice(const Options& options, const ort::OrtKeyValuePairs* const* metadata,
+                                   std::size_t count) const {
+  const char* given = count == 0 ? nullptr : ort_.api.GetKeyValue(metadata[0], kDeviceId);
+  if (given == nullptr) return options.device_id.value_or(aclnn::kFirstDevice);
+  const std::int32_t device = std::stoi(given);
+  if (!options.device_id) return device;
+  Require(*options.device_id == device, [&] {
+    return "provider option device_id is '" + std::to_string(*options.device_id) +
+           "', and the session was given the OrtEpDevice of device " + given;
+  });
+  return device;
+}
+
 const MemoryDomain* Factory::ChooseDomain(const aclnn::Backend& backend, Memory memory) const {
-  const bool is_available = domain_ != nullptr && &domain_->backend == &backend;
+  const auto device = static_cast<std::size_t>(backend.device());
+  const bool is_available = device < domains_.size() && domains_[device]->kind == backend.kind();
   Require(is_available || memory != Memory::kDevice,
           std::string("provider option memory is 'device', and ") +
               (backend.shares_host_memory() ? "this backend works on host memory"
                                             : "the provider was registered for another backend"));
-  return is_available && memory != Memory::kHost ? domain_.get() : nullptr;
+  return is_available && memory != Memory::kHost ? domains_[device].get() : nullptr;
 }
 
 // The allocator of tensors outside of sessions, and of sessions in host memory, which hardly ask for any.
-ort::OrtStatus* Factory::CreateAllocatorImpl(ort::OrtEpFactory* self, const ort::OrtMemoryInfo*,
+ort::OrtStatus* Factory::CreateAllocatorImpl(ort::OrtEpFactory* self, const ort::OrtMemoryInfo* info,
                                              const ort::OrtKeyValuePairs*, ort::OrtAllocator** out) noexcept {
   Factory& factory = *static_cast<Factory*>(self);
   return Guard(factory.ort_.api, [&] {
-    Require(factory.domain_ != nullptr, "this backend works on host memory");
-    const MemoryDomain& domain = *factory.domain_;
+    int id = 0;
+    Check(factory.ort_.api, factory.ort_.api.MemoryInfoGetId(info, &id));
+    Require(id >= 0 && static_cast<std::size_t>(id) < factory.domains_.size(),
+            [&] { return "device " + std::to_string(id) + " has no memory of its own here"; });
+    const MemoryDomain& domain = *factory.domains_[static_cast<std::size_t>(id)];
     *out = new Allocator(factory.ort_, factory.logger_, domain.info.get(),
-                         std::make_unique<aclnn::SharedMemory>(domain.backend, domain.streams));
+                         std::make_unique<aclnn::SharedMemory>(domain.kind, domain.device, domain.streams));
   });
 }
 
@@ -145,7 +169,7 @@ void Factory::ReleaseAllocatorImpl(ort::OrtEpFactory*, ort::OrtAllocator* alloca
 ort::OrtStatus* Factory::CreateDataTransferImpl(ort::OrtEpFactory* self, ort::OrtDataTransferImpl** out) noexcept {
   Factory& factory = *static_cast<Factory*>(self);
   return Guard(factory.ort_.api,
-               [&] { *out = factory.domain_ == nullptr ? nullptr : new DataTransfer(factory.ort_, *factory.domain_); });
+               [&] { *out = factory.domains_.empty() ? nullptr : new DataTransfer(factory.ort_, factory.domains_); });
 }
 
 // A session does all its work in device memory on one stream of its own, which also orders what concurrent Runs and

@@ -3,6 +3,7 @@
 #define POOLGRAD_EP_FACTORY_H_
 
 #include <memory>
+#include <vector>
 
 #include "ep/backend_choice.h"
 #include "ep/logger.h"
@@ -37,10 +38,17 @@ class Factory : public ort::OrtEpFactory {
   static bool IsStreamAwareImpl(const ort::OrtEpFactory* self) noexcept;
   static void ReleaseEpImpl(ort::OrtEpFactory* self, ort::OrtEp* ep) noexcept;
 
-  // The hardware that the backend runs on, or null if onnxruntime lists none.
+  // The hardware of the backend's device of this number, made here for an NPU that onnxruntime's discovery does not
+  // list; null if it lists no CPU.
   const ort::OrtHardwareDevice* HardwareOf(const aclnn::Backend& backend, const ort::OrtHardwareDevice* const* devices,
-                                           std::size_t device_count);
-  ort::OrtEpDevice* CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware);
+                                           std::size_t device_count, std::size_t number);
+  ort::OrtEpDevice* CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware,
+                                 std::int32_t device);
+
+  // The device of a session: that of the first OrtEpDevice that it was given, because onnxruntime places its tensors
+  // there. Throws InvalidArgument if the options say another one.
+  std::int32_t ChooseDevice(const Options& options, const ort::OrtKeyValuePairs* const* metadata,
+                            std::size_t count) const;
 
   // The memory for the tensors of a session on this backend; null for host memory. Throws InvalidArgument if the
   // session asks for what there is not.
@@ -49,8 +57,8 @@ class Factory : public ort::OrtEpFactory {
   EpContext ort_;
   Registration registration_;
   Logger logger_;
-  std::unique_ptr<MemoryDomain> domain_;   // null where the automatic backend shares the host's memory
-  OrtHandle<ort::OrtHardwareDevice> npu_;  // made here where onnxruntime's discovery does not list it
+  MemoryDomains domains_;                                // of the automatic backend
+  std::vector<OrtHandle<ort::OrtHardwareDevice>> npus_;  // those that are made here
 };
 
 }  // namespace poolgrad::ep

@@ -3,7 +3,9 @@
 #define POOLGRAD_EP_MEMORY_DOMAIN_H_
 
 #include <memory>
+#include <vector>
 
+#include "aclnn/backend.h"
 #include "aclnn/stream_set.h"
 #include "ep/ort_context.h"
 
@@ -11,15 +13,19 @@ namespace poolgrad::ep {
 
 constexpr std::uint32_t kHuaweiVendorId = 0x19e5;  // PCI
 
-// The memory of one backend's device, which is described to onnxruntime when the provider is registered: a session
+// The memory of one device of a backend, which is described to onnxruntime when the provider is registered: a session
 // on another backend keeps its tensors in host memory.
 struct MemoryDomain {
-  MemoryDomain(const EpContext& ort, const aclnn::Backend& backend);
+  MemoryDomain(const EpContext& ort, aclnn::BackendKind kind, std::int32_t device);
 
-  const aclnn::Backend& backend;
+  const aclnn::BackendKind kind;
+  const std::int32_t device;
   std::shared_ptr<aclnn::StreamSet> streams;  // of all sessions in this memory
   OrtHandle<ort::OrtMemoryInfo> info;
 };
+
+// Of the devices of one backend, in their order; none where they share the host's memory.
+using MemoryDomains = std::vector<std::unique_ptr<MemoryDomain>>;
 
 }  // namespace poolgrad::ep
 

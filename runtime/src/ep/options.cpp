@@ -1,6 +1,7 @@
 #include "ep/options.h"
 
 #include <array>
+#include <charconv>
 
 namespace poolgrad::ep {
 namespace {
@@ -12,6 +13,15 @@ bool Switch(const std::string& key, const std::string& value) {
   Require(value == "0" || value == "1",
           [&] { return "provider option " + key + " is '" + value + "'; it takes 0 or 1"; });
   return value == "1";
+}
+
+std::int32_t DeviceIdOf(const std::string& value) {
+  std::int32_t id = -1;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), id);
+  const bool is_number = error == std::errc() && end == value.data() + value.size();
+  Require(is_number && id >= 0,
+          [&] { return "provider option device_id is '" + value + "'; it takes a number from 0"; });
+  return id;
 }
 
 Memory MemoryOf(const std::string& value) {
@@ -32,6 +42,8 @@ constexpr Option kOptions[] = {
                          const std::string& value) { options.check_indices = Switch(key, value); }},
     {"deterministic", [](Options& options, const std::string& key,
                          const std::string& value) { options.deterministic = Switch(key, value); }},
+    {"device_id",
+     [](Options& options, const std::string&, const std::string& value) { options.device_id = DeviceIdOf(value); }},
     {"memory",
      [](Options& options, const std::string&, const std::string& value) { options.memory = MemoryOf(value); }},
 };

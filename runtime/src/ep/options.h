@@ -2,6 +2,8 @@
 #ifndef POOLGRAD_EP_OPTIONS_H_
 #define POOLGRAD_EP_OPTIONS_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "ep/ort_context.h"
@@ -14,8 +16,9 @@ enum class Memory { kAuto, kDevice, kHost };
 struct Options {
   std::string backend = "auto";
   bool deterministic = false;
-  Memory memory = Memory::kAuto;  // auto: in device memory where the backend has its own
-  bool check_indices = true;      // of gradients in device memory
+  std::optional<std::int32_t> device_id;  // none: that of the OrtEpDevice that the session was given, or 0
+  Memory memory = Memory::kAuto;          // auto: in device memory where the backend has its own
+  bool check_indices = true;              // of gradients in device memory
 };
 
 // Reads the session entries "ep.aclnnexecutionprovider.<key>", in which form onnxruntime passes provider

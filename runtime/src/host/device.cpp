@@ -1,9 +1,13 @@
 #include "host/device.h"
 
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <string_view>
+#include <vector>
 
 #include "host/boundary.h"
 #include "host/executor.h"
@@ -16,48 +20,72 @@
 namespace poolgrad::host {
 namespace {
 
-constexpr int32_t kDeviceId = 0;
-constexpr uint32_t kDeviceCount = 1;
-constexpr uint64_t kNoContext = 0;
+constexpr uint32_t kMostDevices = 64;
 constexpr char kVersion[] = "8.5.0.host";  // of the CANN whose ABI this is; of every package
 
 using SysParams = std::map<aclSysParamOpt, int64_t>;
 
-// State of the process. A context lives from the first aclrtSetDevice to the last aclrtResetDevice.
+// Of a device, from its first aclrtSetDevice to its last aclrtResetDevice.
+struct Context {
+  const int32_t device;
+  bool ended = false;
+  SysParams params = {};
+};
+
+struct Device {
+  uint64_t references = 0;     // aclrtSetDevice without its aclrtResetDevice
+  Context* context = nullptr;  // null without references
+};
+
+// State of the process.
 struct Process {
   std::mutex mutex;
   const Soc* soc = nullptr;  // set between aclInit and aclFinalize
-  uint64_t references = 0;   // aclrtSetDevice without its aclrtResetDevice
-  uint64_t context = 1;      // number of the context that lives now or will be next
-  SysParams context_params;
+  std::vector<Device> devices = std::vector<Device>(1);
+  std::deque<Context> contexts;  // also those that ended: threads still have them
   SysParams process_params;
 
-  void EndContext() {
-    TheHardware().EndContext();
-    references = 0;
-    ++context;
-    context_params.clear();
+  void EndContext(int32_t device) {
+    TheHardware().EndContext(device);
+    Device& ending = devices[static_cast<size_t>(device)];
+    if (ending.context != nullptr) ending.context->ended = true;
+    ending = {};
   }
 };
 
 Process& TheProcess() {
-  static Process process;
-  return process;
+  static auto* const process = new Process;  // never destroyed: threads have its contexts until the very end
+  return *process;
 }
 
-// The context that the thread has as its current one; stale once that context ended.
-thread_local uint64_t current_context = kNoContext;
+// The context that the thread has as its current one, which may have ended; null before the first.
+thread_local Context* current_context = nullptr;
 
-bool HasCurrentDevice(const Process& process) { return process.references > 0 && current_context == process.context; }
+bool HasCurrentDevice() { return current_context != nullptr && !current_context->ended; }
 
 Status NoCurrentDevice() {
   return Fail(ACL_ERROR_RT_CONTEXT_NULL,
               "the calling thread has no current device; call aclrtSetDevice on this thread first");
 }
 
-Status CheckDeviceId(int32_t device) {
-  if (device == kDeviceId) return {};
-  return Fail(ACL_ERROR_RT_INVALID_DEVICEID, "device ", device, " does not exist; there is one device, 0");
+Status CheckDeviceId(const Process& process, int32_t device) {
+  if (device >= 0 && static_cast<size_t>(device) < process.devices.size()) return {};
+  return Fail(ACL_ERROR_RT_INVALID_DEVICEID, "device ", device, " does not exist; there are ", process.devices.size(),
+              ", counted from 0");
+}
+
+// The lenient library has one device: in memory of the process nothing tells one device from another.
+Status ChosenDevices(std::vector<Device>& devices) {
+  const char* setting = std::getenv("ACLNN_HOST_DEVICES");
+  const std::string_view text = setting != nullptr ? setting : "";
+  uint32_t count = 1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (!text.empty() && (!is_number || count < 1 || count > kMostDevices)) {
+    return Fail(ACL_ERROR_INVALID_PARAM, "ACLNN_HOST_DEVICES is \"", text, "\"; it takes 1 to ", kMostDevices);
+  }
+  devices.assign(IsStrict() ? count : 1, {});
+  return {};
 }
 
 Status CheckSysParam(aclSysParamOpt option) {
@@ -81,6 +109,7 @@ Status Init() {
   if (process.soc != nullptr) return {ACL_ERROR_REPEAT_INITIALIZE, ""};  // as in CANN, which counts, without a message
   if (Status status = EnvironmentStatus(); !status.ok()) return status;
   if (Status status = ReadMode(); !status.ok()) return status;
+  if (Status status = ChosenDevices(process.devices); !status.ok()) return status;
   return ChosenSoc(process.soc);
 }
 
@@ -88,7 +117,9 @@ Status Finalize() {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
   if (process.soc == nullptr) return Fail(ACL_ERROR_REPEAT_FINALIZE, "acl is not initialized");
-  process.EndContext();
+  for (size_t device = 0; device < process.devices.size(); ++device) {
+    process.EndContext(static_cast<int32_t>(device));
+  }
   RecordLeak(Kind::kTensor, Tensors().RemoveAll().size(), "acl is finalized");
   RecordLeak(Kind::kIntArray, IntArrays().RemoveAll().size(), "acl is finalized");
   RecordLeak(Kind::kExecutor, Executors().RemoveAll().size(), "acl is finalized");
@@ -101,27 +132,56 @@ Status SetDevice(int32_t device) {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
   if (process.soc == nullptr) return Fail(ACL_ERROR_UNINITIALIZE, "call aclInit first");
-  if (Status status = CheckDeviceId(device); !status.ok()) return status;
-  ++process.references;
-  current_context = process.context;
+  if (Status status = CheckDeviceId(process, device); !status.ok()) return status;
+  Device& set = process.devices[static_cast<size_t>(device)];
+  if (set.references++ == 0) set.context = &process.contexts.emplace_back(Context{device});
+  current_context = set.context;
   return {};
 }
 
 Status ResetDevice(int32_t device) {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  if (Status status = CheckDeviceId(device); !status.ok()) return status;
-  if (process.references == 0) {
+  if (Status status = CheckDeviceId(process, device); !status.ok()) return status;
+  Device& reset = process.devices[static_cast<size_t>(device)];
+  if (reset.references == 0) {
     return Fail(ACL_ERROR_RT_CONTEXT_NULL, "device ", device, " is reset more often than it was set");
   }
-  if (--process.references == 0) process.EndContext();
+  if (--reset.references == 0) process.EndContext(device);
   return {};
 }
 
 Status GetDevice(int32_t* device) {
   if (device == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "deviceId is null");
   if (Status status = RequireCurrentDevice(); !status.ok()) return status;
-  *device = kDeviceId;
+  *device = current_context->device;
+  return {};
+}
+
+Status GetCurrentContext(aclrtContext* context) {
+  if (context == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "context is null");
+  if (Status status = RequireCurrentDevice(); !status.ok()) return status;
+  *context = current_context;
+  return {};
+}
+
+Status SetCurrentContext(aclrtContext handle) {
+  if (handle == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "context is null");
+  Process& process = TheProcess();
+  const std::lock_guard lock(process.mutex);
+  for (Context& context : process.contexts) {
+    if (&context != handle || context.ended) continue;
+    current_context = &context;
+    return {};
+  }
+  return Fail(ACL_ERROR_RT_CONTEXT_NULL, handle, " is no context, or one that ended");
+}
+
+Status GetDeviceCount(uint32_t* count) {
+  if (count == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "count is null");
+  Process& process = TheProcess();
+  const std::lock_guard lock(process.mutex);
+  *count = static_cast<uint32_t>(process.devices.size());
   return {};
 }
 
@@ -130,8 +190,8 @@ Status SetContextParam(aclSysParamOpt option, int64_t value) {
   if (Status status = CheckSysParam(option); !status.ok()) return status;
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  if (!HasCurrentDevice(process)) return NoCurrentDevice();
-  process.context_params[option] = value;
+  if (!HasCurrentDevice()) return NoCurrentDevice();
+  current_context->params[option] = value;
   process.process_params[option] = value;
   return {};
 }
@@ -141,9 +201,9 @@ Status GetContextParam(aclSysParamOpt option, int64_t* value) {
   if (Status status = CheckSysParam(option); !status.ok()) return status;
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  if (!HasCurrentDevice(process)) return NoCurrentDevice();
-  const auto found = process.context_params.find(option);
-  if (found == process.context_params.end()) {
+  if (!HasCurrentDevice()) return NoCurrentDevice();
+  const auto found = current_context->params.find(option);
+  if (found == current_context->params.end()) {
     return Fail(ACL_ERROR_RT_SYSPARAMOPT_NOT_SET, "option ", option, " was never set in this context");
   }
   *value = found->second;
@@ -192,15 +252,17 @@ const char* SocName() {
 DeviceState SampleDevice() {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  if (!HasCurrentDevice(process)) return {};
+  if (!HasCurrentDevice()) return {};
   const auto found = process.process_params.find(ACL_OPT_DETERMINISTIC);
   return {process.soc->product, found != process.process_params.end() && found->second != 0};
 }
 
+int32_t CurrentDevice() { return current_context != nullptr ? current_context->device : kNoDevice; }
+
 Status RequireCurrentDevice() {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  return HasCurrentDevice(process) ? Status{} : NoCurrentDevice();
+  return HasCurrentDevice() ? Status{} : NoCurrentDevice();
 }
 
 }  // namespace poolgrad::host
@@ -212,11 +274,7 @@ aclError aclInit(const char* /*configPath*/) { return Boundary(__func__, {}, Ini
 aclError aclFinalize() { return Boundary(__func__, {}, Finalize); }
 
 aclError aclrtGetDeviceCount(uint32_t* count) {
-  return Boundary(__func__, {Out("count", count)}, [&]() -> Status {
-    if (count == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "count is null");
-    *count = kDeviceCount;
-    return {};
-  });
+  return Boundary(__func__, {Out("count", count)}, [&] { return GetDeviceCount(count); });
 }
 
 const char* aclrtGetSocName() {
@@ -238,6 +296,14 @@ aclError aclrtResetDevice(int32_t deviceId) {
 
 aclError aclrtGetDevice(int32_t* deviceId) {
   return Boundary(__func__, {Out("deviceId", deviceId)}, [&] { return GetDevice(deviceId); });
+}
+
+aclError aclrtGetCurrentContext(aclrtContext* context) {
+  return Boundary(__func__, {Out("context", context)}, [&] { return GetCurrentContext(context); });
+}
+
+aclError aclrtSetCurrentContext(aclrtContext context) {
+  return Boundary(__func__, {In("context", context)}, [&] { return SetCurrentContext(context); });
 }
 
 aclError aclrtGetRunMode(aclrtRunMode* runMode) {

@@ -1,5 +1,6 @@
-// The one device of this library, and who has it: process, context and calling thread.
-// What the device is, a product of Ascend, is read from the environment variable ACLNN_HOST_SOC by aclInit.
+// The devices of this library, and who has them: process, context and calling thread.
+// What they are, a product of Ascend, and how many there are is read from the environment variables ACLNN_HOST_SOC and
+// ACLNN_HOST_DEVICES by aclInit.
 #ifndef POOLGRAD_HOST_DEVICE_H_
 #define POOLGRAD_HOST_DEVICE_H_
 
@@ -16,6 +17,11 @@ struct DeviceState {
   bool deterministic = false;
 };
 DeviceState SampleDevice();
+
+constexpr int32_t kNoDevice = -1;
+
+// The device that is current on the calling thread, or kNoDevice where none was yet. Its context may have ended.
+int32_t CurrentDevice();
 
 // ACL_ERROR_RT_CONTEXT_NULL if the calling thread has no current device.
 Status RequireCurrentDevice();

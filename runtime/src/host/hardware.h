@@ -1,5 +1,6 @@
-// The seam between the ABI and what stands in for the device: its memory, its streams and events. There are two
-// implementations, one for each mode. Arguments are not null; a null stream is the default stream of the context.
+// The seam between the ABI and what stands in for the devices: their memory, streams and events. There are two
+// implementations, one for each mode. What is made belongs to the device that is current on the calling thread.
+// Arguments are not null; a null stream is the default stream of the context.
 #ifndef POOLGRAD_HOST_HARDWARE_H_
 #define POOLGRAD_HOST_HARDWARE_H_
 
@@ -7,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 
+#include "host/device.h"
 #include "host/status.h"
 
 namespace poolgrad::host {
@@ -53,7 +55,8 @@ using Addresses = std::array<std::byte*, kMaxUses>;
 struct Work {
   Uses uses;
   std::function<Status(const Addresses&)> run;
-  bool is_kernel = false;  // what is wrong with its addresses shows no earlier than when it runs
+  bool is_kernel = false;      // what is wrong with its addresses shows no earlier than when it runs
+  int32_t device = kNoDevice;  // that runs it; set where it is submitted
 };
 
 class Hardware {
@@ -67,13 +70,13 @@ class Hardware {
   virtual Status Free(Place place, void* memory) = 0;
 
   // Runs in no stream, and without waiting for any.
-  virtual Status RunNow(const Work& work) = 0;
+  virtual Status RunNow(Work work) = 0;
   virtual Status Submit(aclrtStream stream, Work work) = 0;
 
   virtual Status CreateStream(aclrtStream* stream) = 0;
   virtual Status DestroyStream(aclrtStream stream) = 0;
   virtual Status Synchronize(aclrtStream stream) = 0;
-  virtual Status SynchronizeAll() = 0;  // every stream
+  virtual Status SynchronizeAll() = 0;  // every stream of the current device
   virtual Status Query(aclrtStream stream, aclrtStreamStatus* status) = 0;
 
   virtual Status CreateEvent(aclrtEvent* event) = 0;
@@ -83,8 +86,8 @@ class Hardware {
   virtual Status SynchronizeEvent(aclrtEvent event) = 0;
   virtual Status QueryEvent(aclrtEvent event, aclrtEventRecordedStatus* status) = 0;
 
-  // The context ends, and with it all that the device had in it.
-  virtual void EndContext() = 0;
+  // The context of the device ends, and with it all that the device had in it.
+  virtual void EndContext(int32_t device) = 0;
 };
 
 Hardware& LenientHardware();

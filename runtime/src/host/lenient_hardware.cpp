@@ -49,7 +49,7 @@ class Lenient final : public Hardware {
     return {};
   }
 
-  Status RunNow(const Work& work) override { return Run(work); }
+  Status RunNow(Work work) override { return Run(work); }
   Status Submit(aclrtStream /*stream*/, Work work) override { return Run(work); }
 
   Status CreateStream(aclrtStream* stream) override {
@@ -98,7 +98,7 @@ class Lenient final : public Hardware {
     return {};
   }
 
-  void EndContext() override {}
+  void EndContext(int32_t /*device*/) override {}
 };
 
 }  // namespace

@@ -55,10 +55,18 @@ class Registry {
 
   // Destroys all that are alive, in strict mode; their handles, none to be followed.
   std::vector<const void*> RemoveAll() {
+    return RemoveWhere([](const T&) { return true; });
+  }
+
+  // Likewise, those that satisfy the condition.
+  template <typename Condition>
+  std::vector<const void*> RemoveWhere(Condition&& condition) {
     std::vector<const void*> handles;
     {
       const std::lock_guard lock(mutex_);
-      for (const auto& [handle, object] : alive_) handles.push_back(handle);
+      for (const auto& [handle, object] : alive_) {
+        if (condition(*object)) handles.push_back(handle);
+      }
     }
     for (const void* handle : handles) Remove(static_cast<const T*>(handle), ACL_SUCCESS);
     return handles;

@@ -33,6 +33,8 @@ const char* RuleName(Rule rule) {
       return "foreign-tensor";
     case Rule::kWorkspace:
       return "workspace";
+    case Rule::kOtherDevice:
+      return "other-device";
     case Rule::kBadAddress:
       return "bad-address";
     case Rule::kMisaligned:

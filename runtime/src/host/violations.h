@@ -17,6 +17,7 @@ enum class Rule {
   kExecutorShared,      // an executor is in two calls at a time
   kForeignTensor,       // aclSetTensorAddr of a tensor that is none of the executor's
   kWorkspace,           // less workspace than phase 1 said
+  kOtherDevice,         // memory, a stream or an event of one device, used on another
   kBadAddress,          // memory that is not there, or on the wrong side
   kMisaligned,          // a tensor whose address is no multiple of 32 bytes
   kBadFree,             // freeing what is no allocation of the kind

@@ -3,6 +3,7 @@
 #include "host/hardware.h"
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -25,18 +26,22 @@ class Strict final : public Hardware {
 
   Status Allocate(Place place, size_t size, void** memory) override {
     const std::lock_guard lock(mutex_);
-    return memory_.Allocate(place, size, memory);
+    return memory_.Allocate(CurrentDevice(), place, size, memory);
   }
 
   Status Free(Place place, void* memory) override {
     const std::lock_guard lock(mutex_);
+    if (Status status = CheckDevice(memory_.DeviceOf(memory), CurrentDevice(), kNoPeer, "memory"); !status.ok()) {
+      return status;
+    }
     const std::string user = streams_.UserOf({"memory", memory, memory_.SizeAt(memory), place, true});
     if (!user.empty()) Record(Rule::kMemoryInUse, Text(memory, " is still to be used by ", user));
     return Recorded(Rule::kBadFree, memory_.Free(place, memory));
   }
 
-  Status RunNow(const Work& work) override {
+  Status RunNow(Work work) override {
     const std::lock_guard lock(mutex_);
+    work.device = CurrentDevice();
     for (const Use& use : work.uses) {
       const std::string user = streams_.UserOf(use);
       if (user.empty()) continue;
@@ -47,6 +52,7 @@ class Strict final : public Hardware {
 
   Status Submit(aclrtStream handle, Work work) override {
     return OnStream(handle, [&](Stream& stream) {
+      work.device = stream.device;
       if (Status status = CheckAddresses(work); !status.ok()) return status;
       const bool waits = SettlePageable(work);
       Poison(work, true);
@@ -57,7 +63,7 @@ class Strict final : public Hardware {
 
   Status CreateStream(aclrtStream* handle) override {
     const std::lock_guard lock(mutex_);
-    Stream* stream = stream_handles_.Add(std::make_unique<Stream>());
+    Stream* stream = stream_handles_.Add(std::make_unique<Stream>(Stream{CurrentDevice()}));
     streams_.Enter(*stream);
     ended_.erase(stream);
     *handle = stream;
@@ -78,7 +84,7 @@ class Strict final : public Hardware {
 
   Status SynchronizeAll() override {
     const std::lock_guard lock(mutex_);
-    return streams_.SynchronizeAll();
+    return streams_.SynchronizeAll(CurrentDevice());
   }
 
   Status Query(aclrtStream handle, aclrtStreamStatus* status) override {
@@ -90,7 +96,7 @@ class Strict final : public Hardware {
 
   Status CreateEvent(aclrtEvent* handle) override {
     const std::lock_guard lock(mutex_);
-    *handle = event_handles_.Add(std::make_unique<Event>());
+    *handle = event_handles_.Add(std::make_unique<Event>(Event{CurrentDevice()}));
     ended_.erase(*handle);
     return {};
   }
@@ -121,20 +127,22 @@ class Strict final : public Hardware {
     });
   }
 
-  void EndContext() override {
+  void EndContext(int32_t device) override {
     const std::lock_guard lock(mutex_);
-    streams_.LeaveAll();
-    default_stream_.reset();
+    streams_.LeaveAll(device);
+    default_streams_.erase(device);
     constexpr const char* kWhen = "the device's context ends";
-    RecordLeak(Kind::kStream, End(stream_handles_), kWhen);
-    RecordLeak(Kind::kEvent, End(event_handles_), kWhen);
-    RecordLeak(Kind::kDeviceMemory, memory_.Count(Place::kDevice), kWhen);
-    RecordLeak(Kind::kPinnedMemory, memory_.Count(Place::kHost), kWhen);
-    memory_.Clear();
+    RecordLeak(Kind::kStream, End(stream_handles_, device), kWhen);
+    RecordLeak(Kind::kEvent, End(event_handles_, device), kWhen);
+    RecordLeak(Kind::kDeviceMemory, memory_.Count(device, Place::kDevice), kWhen);
+    RecordLeak(Kind::kPinnedMemory, memory_.Count(device, Place::kHost), kWhen);
+    memory_.Clear(device);
   }
 
  private:
   static constexpr int kStale = ACL_ERROR_RT_INVALID_HANDLE;
+  static constexpr int kOtherContext = ACL_ERROR_RT_STREAM_CONTEXT;
+  static constexpr int kNoPeer = ACL_ERROR_RT_PARAM_INVALID;  // devices have no access to each other's memory
 
   static Status Recorded(Rule rule, Status status) {
     if (!status.ok()) Record(rule, status.message);
@@ -143,54 +151,71 @@ class Strict final : public Hardware {
 
   // Returns how many objects it ends.
   template <typename T>
-  size_t End(Registry<T>& registry) {
-    const std::vector<const void*> handles = registry.RemoveAll();
+  size_t End(Registry<T>& registry, int32_t device) {
+    const std::vector<const void*> handles =
+        registry.RemoveWhere([device](const T& object) { return object.device == device; });
     ended_.insert(handles.begin(), handles.end());
     return handles.size();
   }
 
-  template <typename T>
-  Status CheckHandle(const Registry<T>& registry, const void* handle) const {
-    if (ended_.count(handle) == 0) return registry.Check(static_cast<const T*>(handle), kStale);
-    return Fail(ACL_ERROR_RT_STREAM_CONTEXT, handle, " belongs to a context that ended");
+  // A violation, with this code, if something of one device, `what`, is used on another. What belongs to no device, and
+  // a thread without one, are not checked.
+  static Status CheckDevice(int32_t owner, int32_t user, int code, const char* what) {
+    if (owner == user || owner == kNoDevice || user == kNoDevice) return {};
+    return Violation(Rule::kOtherDevice, code, what, " of device ", owner, " is used on device ", user);
   }
 
+  template <typename T>
+  Status CheckHandle(const Registry<T>& registry, const void* handle, const char* what) const {
+    if (ended_.count(handle) != 0) return Fail(kOtherContext, handle, " belongs to a context that ended");
+    const T* object = static_cast<const T*>(handle);
+    Status status = registry.Check(object, kStale);
+    return status.ok() ? CheckDevice(object->device, CurrentDevice(), kOtherContext, what) : status;
+  }
+
+  // Of the current device.
   Stream& DefaultStream() {
-    if (!default_stream_) {
-      default_stream_ = std::make_unique<Stream>();
-      streams_.Enter(*default_stream_);
+    std::unique_ptr<Stream>& stream = default_streams_[CurrentDevice()];
+    if (!stream) {
+      stream = std::make_unique<Stream>(Stream{CurrentDevice()});
+      streams_.Enter(*stream);
     }
-    return *default_stream_;
+    return *stream;
   }
 
   template <typename Body>
   Status OnStream(aclrtStream handle, Body&& body) {
     const std::lock_guard lock(mutex_);
     if (handle == nullptr) return body(DefaultStream());
-    Status status = CheckHandle(stream_handles_, handle);
+    Status status = CheckHandle(stream_handles_, handle, "a stream");
     return status.ok() ? body(*static_cast<Stream*>(handle)) : status;
   }
 
   template <typename Body>
   Status OnEvent(aclrtEvent handle, Body&& body) {
     const std::lock_guard lock(mutex_);
-    Status status = CheckHandle(event_handles_, handle);
+    Status status = CheckHandle(event_handles_, handle, "an event");
     return status.ok() ? body(*static_cast<Event*>(handle)) : status;
   }
 
   template <typename Body>
   Status OnBoth(aclrtEvent event_handle, aclrtStream stream_handle, Body&& body) {
     return OnStream(stream_handle, [&](Stream& stream) {
-      Status status = CheckHandle(event_handles_, event_handle);
+      Status status = CheckHandle(event_handles_, event_handle, "an event");
       return status.ok() ? body(*static_cast<Event*>(event_handle), stream) : status;
     });
+  }
+
+  Status Reach(const Work& work, const Use& use, std::byte** bytes) const {
+    Status status = CheckDevice(memory_.DeviceOf(use.address), work.device, kNoPeer, use.name);
+    return status.ok() ? Recorded(Rule::kBadAddress, memory_.Reach(use, bytes)) : status;
   }
 
   // A kernel finds out only when it runs.
   Status CheckAddresses(const Work& work) const {
     std::byte* bytes = nullptr;
     for (size_t use = 0; use < work.uses.size() && !work.is_kernel; ++use) {
-      Status status = Recorded(Rule::kBadAddress, memory_.Reach(work.uses[use], &bytes));
+      Status status = Reach(work, work.uses[use], &bytes);
       if (!status.ok()) return status;
     }
     return {};
@@ -237,7 +262,7 @@ class Strict final : public Hardware {
   Status Run(const Work& work) const {
     Addresses addresses{};
     for (size_t use = 0; use < work.uses.size(); ++use) {
-      Status status = Recorded(Rule::kBadAddress, memory_.Reach(work.uses[use], &addresses[use]));
+      Status status = Reach(work, work.uses[use], &addresses[use]);
       if (!status.ok())
         return {work.is_kernel ? ACL_ERROR_RT_AICORE_EXCEPTION : status.code, std::move(status.message)};
     }
@@ -248,7 +273,7 @@ class Strict final : public Hardware {
   std::mutex mutex_;
   Memory memory_;
   Streams streams_{[this](const Work& work) { return Run(work); }};
-  std::unique_ptr<Stream> default_stream_;
+  std::map<int32_t, std::unique_ptr<Stream>> default_streams_;  // by device
   Registry<Stream> stream_handles_{Kind::kStream};
   Registry<Event> event_handles_{Kind::kEvent};
   std::set<const void*> ended_;  // handles of streams and events whose context ended

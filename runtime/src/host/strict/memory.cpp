@@ -27,9 +27,9 @@ std::string RangeText(const Use& use) { return Text(use.size, " bytes at ", use.
 
 void Memory::FreeBytes::operator()(std::byte* bytes) const { std::free(bytes); }
 
-Status Memory::Allocate(Place place, size_t size, void** address) {
+Status Memory::Allocate(int32_t device, Place place, size_t size, void** address) {
   try {
-    Allocation made{place, size, Reservation(size), nullptr};
+    Allocation made{device, place, size, Reservation(size), nullptr};
     std::byte* bytes = nullptr;
     if (place == Place::kDevice) {
       made.bytes.reset(NewBytes(size));
@@ -88,6 +88,11 @@ Status Memory::Reach(const Use& use, std::byte** bytes) const {
   return {};
 }
 
+int32_t Memory::DeviceOf(const void* address) const {
+  const Allocation* allocation = Find(address);
+  return allocation != nullptr && allocation->place == Place::kDevice ? allocation->device : kNoDevice;
+}
+
 bool Memory::IsKnown(const void* address) const { return Find(address) != nullptr || WasFreed(address); }
 
 size_t Memory::SizeAt(const void* address) const {
@@ -95,13 +100,17 @@ size_t Memory::SizeAt(const void* address) const {
   return found != live_.end() ? found->second.size : 0;
 }
 
-size_t Memory::Count(Place place) const {
-  return static_cast<size_t>(
-      std::count_if(live_.begin(), live_.end(), [&](const auto& entry) { return entry.second.place == place; }));
+size_t Memory::Count(int32_t device, Place place) const {
+  return static_cast<size_t>(std::count_if(live_.begin(), live_.end(), [&](const auto& entry) {
+    return entry.second.device == device && entry.second.place == place;
+  }));
 }
 
-void Memory::Clear() {
-  while (!live_.empty()) Retire(live_.begin());
+void Memory::Clear(int32_t device) {
+  for (auto entry = live_.begin(); entry != live_.end();) {
+    const auto allocation = entry++;  // retiring removes it
+    if (allocation->second.device == device) Retire(allocation);
+  }
 }
 
 const Memory::Allocation* Memory::Find(const void* address) const {

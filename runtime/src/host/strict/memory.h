@@ -20,7 +20,8 @@ constexpr int kPoison = 0xFF;
 // it is freed. Addresses of freed memory are not given out again for a while. Not for several threads at a time.
 class Memory {
  public:
-  Status Allocate(Place place, size_t size, void** address);
+  // Of the given device, also pinned memory, which ends with its context but is used by all.
+  Status Allocate(int32_t device, Place place, size_t size, void** address);
 
   // ACL_ERROR_RT_DRV_INTERNAL_ERROR if no allocation of this place begins there.
   Status Free(Place place, void* address);
@@ -29,22 +30,26 @@ class Memory {
   // ACL_ERROR_RT_DRV_INTERNAL_ERROR for memory that is freed or reaches out of its allocation.
   Status Reach(const Use& use, std::byte** bytes) const;
 
+  // The device of the live device memory that the address lies in, or kNoDevice.
+  int32_t DeviceOf(const void* address) const;
+
   // Whether it is memory that this device knows of, also if it was freed; else the caller's own.
   bool IsKnown(const void* address) const;
 
   // Bytes of the live allocation that begins at the address; 0 if there is none.
   size_t SizeAt(const void* address) const;
 
-  size_t Count(Place place) const;
+  size_t Count(int32_t device, Place place) const;
 
-  // All memory is freed.
-  void Clear();
+  // All memory of the device is freed.
+  void Clear(int32_t device);
 
  private:
   struct FreeBytes {
     void operator()(std::byte* bytes) const;
   };
   struct Allocation {
+    int32_t device;
     Place place;
     size_t size;
     Reservation reservation;

@@ -50,8 +50,12 @@ void Streams::Leave(Stream& stream) {
   streams_.erase(stream.number);
 }
 
-void Streams::LeaveAll() {
-  while (!streams_.empty()) Leave(*streams_.begin()->second);
+void Streams::LeaveAll(int32_t device) {
+  for (auto entry = streams_.begin(); entry != streams_.end();) {
+    Stream& stream = *entry->second;
+    ++entry;  // leaving removes it
+    if (stream.device == device) Leave(stream);
+  }
 }
 
 Status Streams::Submit(Stream& stream, Task task) {
@@ -66,9 +70,10 @@ Status Streams::Synchronize(Stream& stream) {
   return stream.failure;
 }
 
-Status Streams::SynchronizeAll() {
+Status Streams::SynchronizeAll(int32_t device) {
   Status failure;
   for (const auto& [number, stream] : streams_) {
+    if (stream->device != device) continue;
     if (Status status = Synchronize(*stream); !status.ok()) failure = std::move(status);
   }
   return failure;

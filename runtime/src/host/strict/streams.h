@@ -34,6 +34,7 @@ struct Task {
 };
 
 struct Stream {
+  int32_t device = kNoDevice;
   uint64_t number = 0;  // numbers are not used again
   std::deque<Task> queue = {};
   uint64_t done = 0;  // tasks taken from the queue
@@ -45,6 +46,7 @@ struct Stream {
 };
 
 struct Event {
+  int32_t device = kNoDevice;
   std::optional<Point> point = {};  // none before it is recorded
   Knowledge knowledge = {};
 };
@@ -57,7 +59,7 @@ class Streams {
 
   void Enter(Stream& stream);  // from now on it is known by its number, which this sets
   void Leave(Stream& stream);  // its work is done, or will not be
-  void LeaveAll();
+  void LeaveAll(int32_t device);
 
   // The stream's failure if it is broken. Records a race for each task of another stream that uses the same memory and
   // is not certain to be done.
@@ -66,8 +68,8 @@ class Streams {
   // Does what the stream was given, and what that waits for, up to its last task.
   Status Synchronize(Stream& stream);
 
-  // Does what all streams were given. The failure of a broken one, if there is one.
-  Status SynchronizeAll();
+  // Does what all streams of the device were given. The failure of a broken one, if there is one.
+  Status SynchronizeAll(int32_t device);
 
   Status RecordEvent(Event& event, const Stream& stream);
   Status Wait(Stream& stream, const Event& event);
