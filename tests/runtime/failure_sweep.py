@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -113,17 +113,17 @@ class Life:
             self.go(stage)
 
 
-def sweep(open_session: Open, *, thorough: bool) -> list[dict[str, Any]]:
+def sweep(open_session: Open, *, thorough: bool, without: Collection[str] = ()) -> list[dict[str, Any]]:
     """What became of each call, made to fail once: its stage, function and number there, the message of the error (""
     if there was none), the rules broken, and by how much the numbers of live objects grew.
 
-    Takes only the first and the last call of a function in a stage unless `thorough`. Fails if the session or the next
-    one does not recover, or breaks a rule in doing so.
+    Takes only the first and the last call of a function in a stage unless `thorough`, and no function of `without`.
+    Fails if the session or the next one does not recover, or breaks a rule in doing so.
     """
     library = HostLibrary()
     Life(open_session).recover()
     gc.freeze()  # collections have to see only what sessions leave
-    sites = _sites(library, Life(open_session))
+    sites = [site for site in _sites(library, Life(open_session)) if site[1] not in without]
     if not thorough:
         last = {(stage, function): nth for stage, function, nth in sites}
         sites = [(stage, function, nth) for stage, function, nth in sites if nth in (1, last[stage, function])]

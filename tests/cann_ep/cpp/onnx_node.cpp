@@ -63,6 +63,13 @@ Message AttributeProto(const std::string& name, const OnnxAttribute& value) {
   return message;
 }
 
+Message TensorProto(const std::string& name, const std::vector<int64_t>& values) {
+  Message message;
+  message.Int(1, static_cast<int64_t>(values.size())).Int(2, 7);
+  for (const int64_t value : values) message.Int(7, value);
+  return message.Bytes(8, name);
+}
+
 Message ValueInfoProto(const std::string& name, int element_type) {
   const Message tensor = Message().Int(1, element_type);
   return Message().Bytes(1, name).Nested(2, Message().Nested(1, tensor));
@@ -78,6 +85,11 @@ std::string OneNodeModel(const OnnxNode& node, const std::vector<int>& input_typ
     const std::string name = input_types[index] != 0 ? "x" + std::to_string(index) : "";
     node_proto.Bytes(1, name);
     if (!name.empty()) graph.Nested(11, ValueInfoProto(name, input_types[index]));
+  }
+  for (size_t index = 0; index < node.constants.size(); ++index) {
+    const std::string name = "c" + std::to_string(index);
+    node_proto.Bytes(1, name);
+    graph.Nested(5, TensorProto(name, node.constants[index]));
   }
   for (size_t index = 0; index < output_types.size(); ++index) {
     const std::string name = "y" + std::to_string(index);

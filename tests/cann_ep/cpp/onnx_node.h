@@ -15,6 +15,7 @@ using OnnxAttribute = std::variant<int64_t, float, std::vector<int64_t>, std::st
 struct OnnxNode {
   std::string op;
   std::map<std::string, OnnxAttribute> attributes;
+  std::vector<std::vector<int64_t>> constants = {};  // further inputs, after those of the operator
 };
 
 // Inputs and outputs have these element types and any shapes. An input without a type is left out.

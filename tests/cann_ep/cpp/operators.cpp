@@ -50,6 +50,7 @@ OnnxNode NodeOf(const std::string& op, const aclopAttr& attributes, const Tensor
   const auto same = [&](const char* name) { return op == name; };
   if (std::any_of(std::begin(kSameName), std::end(kSameName), same)) return {op, {}};
   if (op == "BatchMatMul") return {"MatMul", {}};
+  if (op == "BroadcastToD") return {"Expand", {}, {ListOf(attributes, "shape")}};
   if (op == "Cast") return {"Cast", {{"to", int64_t{output.element_type}}}};
   if (op == "TransposeD") return {"Transpose", {{"perm", ListOf(attributes, "perm")}}};
   if (op == "Conv2D" || op == "Conv3D") return Convolution(attributes);

@@ -1,0 +1,92 @@
+"""Training graphs of networks: convolutions, matrix products and the rest on the CANN provider, pools on ours."""
+
+from __future__ import annotations
+
+import catalogue
+import onnx
+import onnxruntime as ort
+import pytest
+from mixed_sessions import (
+    CANN,
+    GOOD_MODES,
+    MODES,
+    ON_DEVICE,
+    ORDERS,
+    TO_DEVICE,
+    TO_HOST,
+    HostLibrary,
+    assert_results,
+    count_copies,
+    is_fetched_by_cann,
+    on_cpu,
+    on_device,
+    open_mixed,
+    quiet_options,
+    without_reshaped_outputs,
+)
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.runtime import assignment, get_ep_name
+
+MODELS = ("torch/lenet", "torch/resnet_stem", "torch/unet_level", "torch/video")
+
+pytestmark = pytest.mark.cann_ep
+
+
+def check_model(name: str, order: str, mode: str, pools: str) -> None:
+    entry = catalogue.entry(name)
+    model = lower(onnx.load(entry.file), target="ascend950", forward=pools == "pools_move").model
+    if is_fetched_by_cann(order, mode):
+        without_reshaped_outputs(model)
+    session = open_mixed(model, order, mode)
+    nodes = assignment(session)
+    assert {node.provider for node in nodes if node.domain == "npu"} == {get_ep_name()}
+    assert any(node.provider == CANN for node in nodes)
+    feeds = entry.feeds()
+    expected = on_cpu(model, feeds)
+    for _ in range(3):
+        assert_results(session, feeds, expected)
+
+
+def check_copies(name: str) -> None:
+    """Where the CANN provider takes all other nodes, only feeds and fetches are copied."""
+    entry = catalogue.entry(name)
+    model = lower(onnx.load(entry.file), target="ascend950").model
+    feeds = entry.feeds()
+    for order in ORDERS:
+        # With the check, indices of a two-dimensional pool are looked at on the host.
+        session = open_mixed(model, order, "subgraphs", ours={"check_indices": "0"})
+        assert {node.provider for node in assignment(session)} == {get_ep_name(), CANN}
+        session.run(None, feeds)
+        copies = count_copies(lambda session=session: session.run(None, feeds))
+        assert copies == {TO_DEVICE: len(feeds), TO_HOST: len(model.graph.output)}
+
+
+def check_reshaped_output_of_cann_alone() -> list[str]:
+    """The rules that the CANN provider breaks without ours, in the model as it was exported."""
+    entry = catalogue.entry("torch/lenet")
+    options = quiet_options()
+    options.add_provider(CANN, MODES["operators"])
+    session = ort.InferenceSession(str(entry.file), options, enable_fallback=0)
+    copies = count_copies(lambda: session.run(None, entry.feeds()))
+    assert copies[ON_DEVICE] == 2
+    rules = [violation["violation"] for violation in HostLibrary().violations()]
+    HostLibrary().reset()
+    return rules
+
+
+@pytest.mark.parametrize("pools", ["pools_move", "pools_stay"])
+@pytest.mark.parametrize("mode", GOOD_MODES)
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", MODELS)
+def test_results(name: str, order: str, mode: str, pools: str) -> None:
+    on_device(check_model, name, order, mode, pools)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_only_feeds_and_fetches_are_copied(name: str) -> None:
+    on_device(check_copies, name)
+
+
+def test_cann_alone_does_not_wait_for_what_it_reshapes() -> None:
+    assert on_device(check_reshaped_output_of_cann_alone) == ["race", "race"]

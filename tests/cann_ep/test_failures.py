@@ -1,0 +1,71 @@
+"""Every call of the runtime that sessions of both providers make, made to fail once: an error, and full recovery.
+
+`failure_sweep` makes the calls fail, and itself fails where results are wrong, in that Run or after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import failure_sweep
+import onnx
+import pytest
+from mixed_sessions import GOOD_MODES, ORDERS, on_device, open_mixed
+
+pytestmark = [
+    pytest.mark.cann_ep,
+    pytest.mark.parametrize("mode", GOOD_MODES),
+    pytest.mark.parametrize("order", ORDERS),
+]
+
+# Whose failure onnxruntime or the CANN provider does not survive, whatever ours does.
+NOT_SURVIVED = {
+    "aclGetRecentErrMsg": "has no failure, and one made here would leave a message",
+    "aclrtDestroyStream": "the CANN provider leaves its message, and its next node takes that for an error",
+    "aclrtFree": "the same",
+    "aclrtGetSocName": "the same",
+    "aclrtSetDevice": "onnxruntime waits for ever for a Run that cannot set the device of its stream",
+    "aclmdlUnload": "the CANN provider's destructor throws",
+}
+# The same, where ours comes first: its allocator is then that of the CANN provider's nodes too.
+NOT_SURVIVED_BY_OURS_FIRST = {
+    "aclrtMalloc": "an allocator can only answer null, and the CANN provider's kernels write to that",
+}
+# Whose failure has no effect, and why.
+WITHOUT_EFFECT = {
+    "aclrtGetDevice": "the device is then set, as on a thread that has none",
+    "aclrtMalloc": "is tried again once memory that waits for reuse is given back",
+}
+# What is not released then.
+RELEASES = {
+    "aclDestroyAclOpExecutor": "executor",
+    "aclDestroyIntArray": "int_array",
+    "aclDestroyTensor": "tensor",
+    "aclrtDestroyEvent": "event",
+    "aclrtDestroyStream": "stream",
+    "aclrtFree": "device_memory",
+    "aclrtFreeHost": "pinned_memory",
+}
+# Made to fail without having waited.
+TOLERATED = {"aclrtSynchronizeStream": {"race"}}
+
+
+def check_every_call(order: str, mode: str) -> list[dict[str, Any]]:
+    model = onnx.load_from_string(failure_sweep.model())
+    without = NOT_SURVIVED | (NOT_SURVIVED_BY_OURS_FIRST if order == "ours_first" else {})
+    return failure_sweep.sweep(lambda: open_mixed(model, order, mode), thorough=True, without=without)
+
+
+def check_outcomes(outcomes: list[dict[str, Any]]) -> None:
+    assert {outcome["stage"] for outcome in outcomes} >= {"first run", "next run", "close"}
+    for outcome in outcomes:
+        function = outcome["function"]
+        released = RELEASES.get(function)
+        assert outcome["leaked"] == ({released: 1} if released else {}), outcome
+        assert set(outcome["violations"]) <= TOLERATED.get(function, set()), outcome
+        if function not in WITHOUT_EFFECT:
+            assert (outcome["message"] != "") == (outcome["stage"] != "close" and not released), outcome
+
+
+def test_every_call(order: str, mode: str) -> None:
+    check_outcomes(on_device(check_every_call, order, mode, ACLNN_HOST_SOC="Ascend910B1"))
