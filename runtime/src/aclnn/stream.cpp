@@ -1,5 +1,6 @@
 #include "aclnn/stream.h"
 
+#include <algorithm>
 #include <exception>
 #include <stdexcept>
 #include <utility>
@@ -36,9 +37,13 @@ Stream::~Stream() {
 
 void Stream::BeginUse() {
   std::unique_lock<std::mutex> lock(mutex_);
-  unused_.wait(lock, [this] { return error_.empty() || uses_ == 0; });
-  if (!error_.empty()) Replace();
-  ++uses_;
+  RemoveUser();
+  unused_.wait_for(lock, kLongestWait, [this] { return error_.empty() || users_.empty(); });
+  if (!error_.empty()) {
+    Replace();
+    users_.clear();
+  }
+  users_.push_back(std::this_thread::get_id());
 }
 
 void Stream::EndUse() {
@@ -46,16 +51,17 @@ void Stream::EndUse() {
     Synchronize();
   } catch (const std::exception&) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    RemoveUse();
+    RemoveUser();
     throw;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  RemoveUse();
+  RemoveUser();
   RequireIntact();  // another thread may have been told of the error instead
 }
 
-void Stream::RemoveUse() {
-  if (--uses_ == 0) unused_.notify_all();
+void Stream::RemoveUser() {
+  users_.erase(std::remove(users_.begin(), users_.end(), std::this_thread::get_id()), users_.end());
+  if (users_.empty()) unused_.notify_all();
 }
 
 void Stream::Synchronize() {

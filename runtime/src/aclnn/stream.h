@@ -3,12 +3,15 @@
 #define POOLGRAD_ACLNN_STREAM_H_
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "aclnn/backend.h"
 #include "aclnn/device_buffer.h"
@@ -31,15 +34,18 @@ StreamHandle CreateStream(const Api& api);
 // A device leaves a stream that met an error unusable, and what was started on it undone, whoever started it. Every use
 // that began before the error was seen may have lost work: its next call fails. A use that begins later waits until
 // those have ended, and then works on a new stream. So nothing that was computed from lost results reaches that stream,
-// and no memory is used by both.
+// and no memory is used by both. onnxruntime does not end every Run that failed: the use of a thread ends at the latest
+// when the thread begins another one, and none is waited for longer than kLongestWait.
 class Stream {
  public:
   explicit Stream(const Backend& backend);
   ~Stream();  // waits for the stream
 
-  // A use lasts from BeginUse to EndUse, which waits for the stream and throws std::runtime_error if the device met an
-  // error meanwhile. BeginUse waits for the other uses where the stream is in error; so a thread must not begin a use
-  // within another one of the same stream. Where BeginUse throws there is no use to end.
+  static constexpr std::chrono::seconds kLongestWait{10};
+
+  // A use lasts from BeginUse to EndUse on the same thread, which waits for the stream and throws std::runtime_error if
+  // the device met an error meanwhile. BeginUse waits for the other uses where the stream is in error. Where it throws
+  // there is no use to end.
   void BeginUse();
   void EndUse();
 
@@ -97,7 +103,7 @@ class Stream {
 
   // The caller holds the lock.
   void RequireIntact() const;
-  void RemoveUse();
+  void RemoveUser();
   void Replace();
 
   const Backend& backend_;
@@ -108,9 +114,9 @@ class Stream {
   IdlePool<PinnedCopier> copiers_;
   std::map<aclrtStream, Given> given_;
   std::atomic<bool> works_on_given_streams_{false};
-  int uses_ = 0;
-  std::condition_variable unused_;  // uses_ became 0
-  std::string error_;               // what the device met; empty if nothing
+  std::vector<std::thread::id> users_;  // the threads in a use
+  std::condition_variable unused_;      // there is none any more
+  std::string error_;                   // what the device met; empty if nothing
 };
 
 // A use of a stream, ended also where an exception passes.
