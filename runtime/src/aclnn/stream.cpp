@@ -37,7 +37,7 @@ Stream::~Stream() {
 
 void Stream::BeginUse() {
   std::unique_lock<std::mutex> lock(mutex_);
-  RemoveUser();
+  if (std::find(users_.begin(), users_.end(), std::this_thread::get_id()) != users_.end()) return;
   unused_.wait_for(lock, kLongestWait, [this] { return error_.empty() || users_.empty(); });
   if (!error_.empty()) {
     Replace();

@@ -34,8 +34,8 @@ StreamHandle CreateStream(const Api& api);
 // A device leaves a stream that met an error unusable, and what was started on it undone, whoever started it. Every use
 // that began before the error was seen may have lost work: its next call fails. A use that begins later waits until
 // those have ended, and then works on a new stream. So nothing that was computed from lost results reaches that stream,
-// and no memory is used by both. onnxruntime does not end every Run that failed: the use of a thread ends at the latest
-// when the thread begins another one, and none is waited for longer than kLongestWait.
+// and no memory is used by both. onnxruntime does not end every Run that failed, so none is waited for longer than
+// kLongestWait.
 class Stream {
  public:
   explicit Stream(const Backend& backend);
@@ -45,7 +45,7 @@ class Stream {
 
   // A use lasts from BeginUse to EndUse on the same thread, which waits for the stream and throws std::runtime_error if
   // the device met an error meanwhile. BeginUse waits for the other uses where the stream is in error. Where it throws
-  // there is no use to end.
+  // there is no use to end. Within a use it does nothing: onnxruntime-cann begins a Run several times and ends it once.
   void BeginUse();
   void EndUse();
 
