@@ -26,7 +26,7 @@ GREATEST_SIZE = 2_000_000
 LIBRARIES = {
     "poolgrad_lowering/runtime/libaclnn_host.so": r"acl\w+",
     "poolgrad_lowering/runtime/libpoolgrad_ep.so": (
-        "CreateEpFactories|ReleaseEpFactory|RegisterCustomOps|PoolgradDescribeRuntime"
+        "CreateEpFactories|ReleaseEpFactory|RegisterCustomOps|PoolgradDescribeRuntime|PoolgradIsRegistered"
     ),
 }
 # The C library in its parts, and the compiler's own library, which every machine with a C++ program has.
