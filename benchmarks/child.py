@@ -25,7 +25,7 @@ def _load_and_save() -> Task:
 
 
 def _lower() -> Task:
-    from poolgrad_lowering.files import lower_file
+    from poolgrad_lowering.entry.files import lower_file
 
     return lower_file
 

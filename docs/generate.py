@@ -22,21 +22,21 @@ from onnx import AttributeProto, TensorProto
 
 from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
-from poolgrad_lowering.aclnn_functions import aclnn_functions
-from poolgrad_lowering.advice import ADVICE
 from poolgrad_lowering.cli import build_parser
 from poolgrad_lowering.cli.exit_codes import MEANINGS
 from poolgrad_lowering.cli.parser import Parser
-from poolgrad_lowering.codes import DESCRIPTIONS
+from poolgrad_lowering.diagnostics.advice import ADVICE
+from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS
+from poolgrad_lowering.diagnostics.faults import FAULTS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
-from poolgrad_lowering.gate.faults import FAULTS
 from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.gradient import Pattern
 from poolgrad_lowering.html_report.parts import MAX_AROUND, MAX_NODES
 from poolgrad_lowering.html_report.record import MAX_DRAWN
 from poolgrad_lowering.html_report.text import MAX_NAME
+from poolgrad_lowering.legality.aclnn_functions import aclnn_functions
+from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS, Support, Target
 from poolgrad_lowering.patterns import own_patterns
-from poolgrad_lowering.targets import DEFAULT_TARGET, TARGETS, Support, Target
 
 DOCS = Path(__file__).parent
 

@@ -14,19 +14,25 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import Dim, Shape
-from poolgrad_lowering.evaluation import static_shape
-from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.first_maximum import RANKS, FirstMaximum, argmax_node
-from poolgrad_lowering.forward import Pooled
+from poolgrad_lowering.analysis.evaluation import static_shape
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.provenance import Numbering
-from poolgrad_lowering.scatter import Scatter, not_by_planes, not_onto_zeros, plane_argmax_of, scattered_gradient
-from poolgrad_lowering.scopes import Node, Value
-from poolgrad_lowering.views import view_sources
-from poolgrad_lowering.window_tables import adaptive_counts, factorisations
-from poolgrad_lowering.written_windows import written_windows
+from poolgrad_lowering.ir.dims import Dim, Shape
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum, argmax_node
+from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.scatter import (
+    Scatter,
+    not_by_planes,
+    not_onto_zeros,
+    plane_argmax_of,
+    scattered_gradient,
+)
+from poolgrad_lowering.matching.views import view_sources
+from poolgrad_lowering.matching.window_tables import adaptive_counts, factorisations
+from poolgrad_lowering.matching.written_windows import written_windows
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:

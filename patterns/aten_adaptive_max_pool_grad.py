@@ -7,13 +7,13 @@ MaxPool, its Indices made plane-local serve as well.
 
 from __future__ import annotations
 
-from poolgrad_lowering.aten import aten_anchors, aten_operator, number_list
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import Dim
-from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.plane_gradient import Backward, Recorder, Windows, plane_gradient
-from poolgrad_lowering.scopes import Node
+from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, number_list
+from poolgrad_lowering.matching.plane_gradient import Backward, Recorder, Windows, plane_gradient
 
 _FORWARD_RANKS = {"adaptive_max_pool2d": 2, "adaptive_max_pool3d": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}

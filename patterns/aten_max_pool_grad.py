@@ -8,12 +8,12 @@ writes the indices of its example into the graph as a constant: that is no gradi
 
 from __future__ import annotations
 
-from poolgrad_lowering.aten import aten_anchors, aten_operator, pool_arguments
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.plane_gradient import Backward, Recorder, plane_gradient
-from poolgrad_lowering.scopes import Node
+from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, pool_arguments
+from poolgrad_lowering.matching.plane_gradient import Backward, Recorder, plane_gradient
 
 _FORWARD_RANKS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolgrad_lowering.aten import aten_anchors, aten_operator, flag
-from poolgrad_lowering.attributes import integer
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import Dim, Shape, Shown
-from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.analysis.shape_rules import static_integers
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.plane_gradient import common_type, constant_indices, other_shape, unchanged_source
-from poolgrad_lowering.provenance import Numbering
-from poolgrad_lowering.scopes import Node, Value
-from poolgrad_lowering.shape_rules import static_integers
+from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.dims import Dim, Shape, Shown
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, flag
+from poolgrad_lowering.matching.plane_gradient import common_type, constant_indices, other_shape, unchanged_source
 
 _OPERATOR = "value_selecting_reduction_backward"
 _FORWARD = ("max.dim", "max")  # the TorchScript exporter drops the overload where it writes the name as op type

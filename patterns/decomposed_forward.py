@@ -13,22 +13,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from poolgrad_lowering.arithmetic_rules import ARITHMETIC_RULES, constant_input
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import Dim, Shape
-from poolgrad_lowering.evaluation import Array, static_shape
-from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.first_maximum import RANKS, FirstMaximum
-from poolgrad_lowering.forward import Pooled
+from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES, constant_input
+from poolgrad_lowering.analysis.evaluation import Array, static_shape
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.analysis.shape_rules import static_integers
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.pool import AxisWindow, PoolAttributes
-from poolgrad_lowering.provenance import Numbering
-from poolgrad_lowering.scatter import Scatter, not_by_planes, not_onto_zeros, plane_argmax_of, scattered_gradient
-from poolgrad_lowering.scopes import Node, Value
-from poolgrad_lowering.shape_rules import static_integers
-from poolgrad_lowering.views import view_sources
-from poolgrad_lowering.window_tables import pool_table, same_windows
-from poolgrad_lowering.written_windows import written_windows
+from poolgrad_lowering.ir.dims import Dim, Shape
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum
+from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.scatter import (
+    Scatter,
+    not_by_planes,
+    not_onto_zeros,
+    plane_argmax_of,
+    scattered_gradient,
+)
+from poolgrad_lowering.matching.views import view_sources
+from poolgrad_lowering.matching.window_tables import pool_table, same_windows
+from poolgrad_lowering.matching.written_windows import written_windows
 
 _ARITHMETIC = tuple(op_type for op_type in ARITHMETIC_RULES if op_type not in ("Expand", "GatherElements"))
 _MAX_STEPS = 64

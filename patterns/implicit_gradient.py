@@ -7,11 +7,11 @@ writes the backward graph out has to come first. Without a MaxPool it is no anch
 
 from __future__ import annotations
 
-from poolgrad_lowering.attributes import text
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern
-from poolgrad_lowering.scopes import Node, Value
+from poolgrad_lowering.ir.attributes import text
+from poolgrad_lowering.ir.scopes import Node, Value
 
 
 def match(facts: Facts, node: Node) -> Refusal | None:

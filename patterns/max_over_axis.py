@@ -9,16 +9,16 @@ spatial one.
 
 from __future__ import annotations
 
-from poolgrad_lowering.attributes import integer
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import Dim, Shape, Shown
-from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.first_maximum import FirstMaximum, argmax_node
-from poolgrad_lowering.forward import Pooled
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.provenance import Numbering
-from poolgrad_lowering.scatter import Argmax, Scatter, not_onto_zeros, scattered_gradient
-from poolgrad_lowering.scopes import Node
+from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.dims import Dim, Shape, Shown
+from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
+from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.scatter import Argmax, Scatter, not_onto_zeros, scattered_gradient
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:

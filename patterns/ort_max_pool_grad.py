@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from poolgrad_lowering.attributes import attribute, has_attribute
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.forward import ForwardPool, forward_pool, other_shape, other_type
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.pool import PoolAttributes
+from poolgrad_lowering.analysis.provenance import Numbering, indices
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.pool import PoolAttributes
-from poolgrad_lowering.provenance import Numbering, indices
-from poolgrad_lowering.scopes import Node
+from poolgrad_lowering.ir.attributes import attribute, has_attribute
+from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.matching.forward import ForwardPool, forward_pool, other_shape, other_type
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:

@@ -10,15 +10,15 @@ zero as +0.0.
 
 from __future__ import annotations
 
-from poolgrad_lowering.attributes import attribute
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.forward import ForwardPool, forward_pool
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.provenance import indices
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.provenance import indices
-from poolgrad_lowering.scatter import Argmax, Scatter, not_by_planes, not_onto_zeros, scattered_gradient
-from poolgrad_lowering.scatter_nd import not_by_rows, within_rows
-from poolgrad_lowering.scopes import Node
+from poolgrad_lowering.ir.attributes import attribute
+from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
+from poolgrad_lowering.matching.scatter import Argmax, Scatter, not_by_planes, not_onto_zeros, scattered_gradient
+from poolgrad_lowering.matching.scatter_nd import not_by_rows, within_rows
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:

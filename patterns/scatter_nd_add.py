@@ -8,13 +8,13 @@ ScatterElements (`torch_scatter_add`).
 
 from __future__ import annotations
 
-from poolgrad_lowering.codes import Refusal
-from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.recorded_scatter import recorded_gradient
-from poolgrad_lowering.scatter import Scatter
-from poolgrad_lowering.scatter_nd import not_by_rows, within_rows
-from poolgrad_lowering.scopes import Node
+from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.matching.recorded_scatter import recorded_gradient
+from poolgrad_lowering.matching.scatter import Scatter
+from poolgrad_lowering.matching.scatter_nd import not_by_rows, within_rows
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal:

@@ -10,12 +10,12 @@ both take the first one. A MaxPool that has no Indices output gets one. onnxrunt
 
 from __future__ import annotations
 
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.layout import Arranged, arranged
-from poolgrad_lowering.scopes import Node, Value
-from poolgrad_lowering.tensorflow import DOMAINS, GradientOperator, gradient_operator, tensorflow_gradient
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.matching.layout import Arranged, arranged
+from poolgrad_lowering.matching.tensorflow import DOMAINS, GradientOperator, gradient_operator, tensorflow_gradient
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:

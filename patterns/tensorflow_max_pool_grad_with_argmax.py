@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from poolgrad_lowering.attributes import attribute
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import Dim, Shape, size
-from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.layout import Arranged, arranged, channels_to_last
-from poolgrad_lowering.scopes import Node, Value
-from poolgrad_lowering.tensorflow import DOMAINS, gradient_operator, tensorflow_gradient
+from poolgrad_lowering.ir.attributes import attribute
+from poolgrad_lowering.ir.dims import Dim, Shape, size
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.matching.layout import Arranged, arranged, channels_to_last
+from poolgrad_lowering.matching.tensorflow import DOMAINS, gradient_operator, tensorflow_gradient
 
 _RANK = 4  # TensorFlow has the operator for two spatial axes and channels last only
 _MAX_DEPTH = 8

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.facts import VIEW_OPS, Facts
+from poolgrad_lowering.analysis.facts import VIEW_OPS, Facts
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern
-from poolgrad_lowering.scopes import Node, Value
+from poolgrad_lowering.ir.scopes import Node, Value
 
 _CODES = {
     "ReduceMax": Code.SPLITS_TIES,

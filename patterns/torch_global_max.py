@@ -9,16 +9,22 @@ another, so a scatter that overwrites is the same, but for the sign of a gradien
 
 from __future__ import annotations
 
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.dims import Dim
-from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.first_maximum import FirstMaximum, argmax_node
-from poolgrad_lowering.forward import Pooled
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.provenance import Numbering
-from poolgrad_lowering.scatter import Scatter, not_by_planes, not_onto_zeros, plane_argmax_of, scattered_gradient
-from poolgrad_lowering.scatter_nd import not_by_rows, within_rows
-from poolgrad_lowering.scopes import Node, Value
+from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
+from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.scatter import (
+    Scatter,
+    not_by_planes,
+    not_onto_zeros,
+    plane_argmax_of,
+    scattered_gradient,
+)
+from poolgrad_lowering.matching.scatter_nd import not_by_rows, within_rows
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:

@@ -10,12 +10,12 @@ is all zero, a row is a plane, index and update of the same element meet, and th
 
 from __future__ import annotations
 
-from poolgrad_lowering.codes import Refusal
-from poolgrad_lowering.facts import Facts
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.recorded_scatter import recorded_gradient
-from poolgrad_lowering.scatter import Scatter, not_by_planes
-from poolgrad_lowering.scopes import Node
+from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.matching.recorded_scatter import recorded_gradient
+from poolgrad_lowering.matching.scatter import Scatter, not_by_planes
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal:

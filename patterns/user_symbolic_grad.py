@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from poolgrad_lowering.aten import torch_windows
-from poolgrad_lowering.attributes import attribute, integer, integers
-from poolgrad_lowering.codes import Code, Refusal, refuse
-from poolgrad_lowering.facts import Facts, type_name
+from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.plane_gradient import Backward, Recorder, Windows, plane_gradient
-from poolgrad_lowering.scopes import Node
+from poolgrad_lowering.ir.attributes import attribute, integer, integers
+from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.matching.aten import torch_windows
+from poolgrad_lowering.matching.plane_gradient import Backward, Recorder, Windows, plane_gradient
 
 _DOMAIN = "npu"
 _FORWARD_RANKS = {(_DOMAIN, "NPUMaxPool2dWithIndices"): 2, (_DOMAIN, "NPUMaxPool3dWithIndices"): 3}

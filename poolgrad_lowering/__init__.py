@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from poolgrad_lowering.version import __version__
+
 if TYPE_CHECKING:
-    from poolgrad_lowering.artifacts import lower_artifacts
-    from poolgrad_lowering.errors import (
+    from poolgrad_lowering.diagnostics.errors import (
         FileError,
         InvalidModelError,
         PlanError,
@@ -21,45 +23,49 @@ if TYPE_CHECKING:
         UnknownTargetError,
         VerificationError,
     )
-    from poolgrad_lowering.files import lower_file
-    from poolgrad_lowering.folders import FileResult, lower_folder
-    from poolgrad_lowering.gate.faults import Fault
+    from poolgrad_lowering.diagnostics.faults import Fault
+    from poolgrad_lowering.entry.artifacts import lower_artifacts
+    from poolgrad_lowering.entry.files import lower_file
+    from poolgrad_lowering.entry.folders import FileResult, lower_folder
     from poolgrad_lowering.gate.limits import Limits
+    from poolgrad_lowering.io.external_files import DataWarning
     from poolgrad_lowering.lowering import LoweringResult, inspect, lower
-    from poolgrad_lowering.lowering_plan import LoweringPlan, SiteChoice
-    from poolgrad_lowering.plan_file import read_plan
-    from poolgrad_lowering.report import AnchorReport, DataWarning, Report
+    from poolgrad_lowering.plans.lowering_plan import LoweringPlan, SiteChoice
+    from poolgrad_lowering.plans.plan_file import read_plan
+    from poolgrad_lowering.report import AnchorReport, Report
     from poolgrad_lowering.verification.files import verify_files
     from poolgrad_lowering.verification.result import Verification
     from poolgrad_lowering.verification.verifier import verify
 
-__version__ = "0.1.0"
-
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # what becomes of the log is up to the program
+
+_FOLDER = Path(__file__).parent
+if not (_FOLDER / "patterns").is_dir():  # a source tree has patterns/ and runtime/ beside this folder
+    __path__.append(str(_FOLDER.parent))
 
 _HOMES = {
     "AnchorReport": "report",
-    "DataWarning": "report",
-    "Fault": "gate.faults",
-    "FileError": "errors",
-    "FileResult": "folders",
-    "InvalidModelError": "errors",
+    "DataWarning": "io.external_files",
+    "Fault": "diagnostics.faults",
+    "FileError": "diagnostics.errors",
+    "FileResult": "entry.folders",
+    "InvalidModelError": "diagnostics.errors",
     "Limits": "gate.limits",
-    "LoweringPlan": "lowering_plan",
+    "LoweringPlan": "plans.lowering_plan",
     "LoweringResult": "lowering",
-    "PlanError": "errors",
-    "PoolgradError": "errors",
+    "PlanError": "diagnostics.errors",
+    "PoolgradError": "diagnostics.errors",
     "Report": "report",
-    "SiteChoice": "lowering_plan",
-    "UnknownTargetError": "errors",
+    "SiteChoice": "plans.lowering_plan",
+    "UnknownTargetError": "diagnostics.errors",
     "Verification": "verification.result",
-    "VerificationError": "errors",
+    "VerificationError": "diagnostics.errors",
     "inspect": "lowering",
     "lower": "lowering",
-    "lower_artifacts": "artifacts",
-    "lower_file": "files",
-    "lower_folder": "folders",
-    "read_plan": "plan_file",
+    "lower_artifacts": "entry.artifacts",
+    "lower_file": "entry.files",
+    "lower_folder": "entry.folders",
+    "read_plan": "plans.plan_file",
     "verify": "verification.verifier",
     "verify_files": "verification.files",
 }

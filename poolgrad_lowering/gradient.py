@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from poolgrad_lowering.codes import Refusal
-from poolgrad_lowering.dims import Shape
-from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.pool import PoolAttributes
-from poolgrad_lowering.provenance import Numbering
-from poolgrad_lowering.scopes import Node, Value
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.pool import PoolAttributes
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.diagnostics.codes import Refusal
+from poolgrad_lowering.ir.dims import Shape
+from poolgrad_lowering.ir.scopes import Node, Value
 
 
 @dataclass(frozen=True)

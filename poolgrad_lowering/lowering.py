@@ -11,31 +11,32 @@ from typing import Any
 
 from onnx import ModelProto
 
-from poolgrad_lowering.alternatives import alternatives
-from poolgrad_lowering.bodies import Bodies
-from poolgrad_lowering.codes import Refusal
-from poolgrad_lowering.collector import collector_paused
-from poolgrad_lowering.external_data import ExternalData
-from poolgrad_lowering.external_files import data_warnings
-from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.forward_lowering import ForwardSite, choose_forwards
-from poolgrad_lowering.gate.external import ModelFolder
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Refusal
+from poolgrad_lowering.driver import judge
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.index import ModelIndex
-from poolgrad_lowering.judge import Declined, Site, judge
-from poolgrad_lowering.legality import Plan
-from poolgrad_lowering.lowering_plan import LoweringPlan
-from poolgrad_lowering.packed_model import PackedModel
+from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.io.external_files import DataWarning, data_warnings
+from poolgrad_lowering.io.placing import PathLike
+from poolgrad_lowering.ir.external import ModelFolder
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.legality.alternatives import alternatives
+from poolgrad_lowering.legality.gradients import Plan
+from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.patterns import broken_plugins
-from poolgrad_lowering.placing import PathLike
-from poolgrad_lowering.planned import chosen_target, follow, require_forwards
-from poolgrad_lowering.recording import record_indices
-from poolgrad_lowering.report import AnchorReport, DataWarning, Report
-from poolgrad_lowering.rewrite import Replacement, names, replacements, rewrite
-from poolgrad_lowering.site_names import site_names
-from poolgrad_lowering.switches import dump, selected
-from poolgrad_lowering.targets import Target
+from poolgrad_lowering.plans.lowering_plan import LoweringPlan
+from poolgrad_lowering.plans.planned import chosen_target, follow, require_forwards
+from poolgrad_lowering.plans.site_names import site_names
+from poolgrad_lowering.process.collector import collector_paused
+from poolgrad_lowering.process.switches import dump, selected
+from poolgrad_lowering.report import AnchorReport, Report
+from poolgrad_lowering.rewriting.bodies import Bodies
+from poolgrad_lowering.rewriting.forward_pools import ForwardSite, choose_forwards
+from poolgrad_lowering.rewriting.recording import record_indices
+from poolgrad_lowering.rewriting.rewrite import Replacement, names, replacements, rewrite
+from poolgrad_lowering.verdicts import Declined, Site
 
 logger = logging.getLogger(__name__)
 

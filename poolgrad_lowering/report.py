@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from poolgrad_lowering.io.external_files import DataWarning
 from poolgrad_lowering.plugins import BrokenPlugin
 
 SCHEMA_VERSION = 1
@@ -40,15 +41,6 @@ class AnchorReport:
     forward_op: str | None = None
     forward_code: str | None = None
     forward_reason: str | None = None
-
-
-@dataclass(frozen=True)
-class DataWarning:
-    """External data that is not there: the file's location in the model, a tensor that lacks data, and why."""
-
-    file: str
-    tensor: str
-    reason: str
 
 
 @dataclass(frozen=True)

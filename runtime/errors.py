@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.errors import PoolgradError
+from poolgrad_lowering.diagnostics.errors import PoolgradError
 
 
 class LibraryMissingError(PoolgradError, FileNotFoundError):

@@ -6,9 +6,9 @@ from onnx import ModelProto
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.legality.targets import find_target
 from poolgrad_lowering.lowering import lower_in_place
-from poolgrad_lowering.packed_model import PackedModel
-from poolgrad_lowering.targets import find_target
 
 
 def assert_same_packed(model: ModelProto, *, target: str, forward: bool = True) -> None:

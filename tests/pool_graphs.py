@@ -11,9 +11,9 @@ import onnx
 from onnx import ModelProto, parser
 from oracles import max_pool
 
-from poolgrad_lowering.facts import Facts
-from poolgrad_lowering.index import ModelIndex
-from poolgrad_lowering.scopes import Value
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Value
 
 Array = npt.NDArray[Any]
 

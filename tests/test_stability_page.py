@@ -45,7 +45,7 @@ def test_the_reference_has_every_public_name() -> None:
 def test_what_forms_are_made_of_is_where_the_page_says(name: str) -> None:
     [sentence] = re.findall(r"^The entry point group.*?\.$", PAGE, re.MULTILINE | re.DOTALL)
     assert f"`{name}`" in sentence
-    home = "gradient" if name in {"Pattern", "PoolGradient"} else "codes"
+    home = "gradient" if name in {"Pattern", "PoolGradient"} else "diagnostics.codes"
     assert hasattr(importlib.import_module(f"poolgrad_lowering.{home}"), name)
 
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from onnx import TensorProto
 from pool_graphs import parse
 
-from poolgrad_lowering.dims import Dim
+from poolgrad_lowering.analysis.pool import PoolAttributes
+from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
-from poolgrad_lowering.index import ModelIndex
-from poolgrad_lowering.pool import PoolAttributes
-from poolgrad_lowering.provenance import Numbering
-from poolgrad_lowering.scopes import Value
+from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Value
 
 _SCOPE = ModelIndex(parse("g (float[1] x) => (y) { y = Relu(x) }")).scopes[0]
 

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-import poolgrad_lowering
 from poolgrad_lowering.cli import (
     completion,
     doctor,
@@ -28,7 +27,8 @@ from poolgrad_lowering.cli.arguments import add_output_options
 from poolgrad_lowering.cli.console import complain
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.parser import Parser
-from poolgrad_lowering.errors import PoolgradError, VerificationError
+from poolgrad_lowering.diagnostics.errors import PoolgradError, VerificationError
+from poolgrad_lowering.version import __version__
 
 _COMMANDS = (lower, lower_artifacts, inspect, verify, patterns, targets, doctor, self_test, completion)
 
@@ -69,7 +69,7 @@ def build_parser() -> Parser:
             ("poolgrad verify training.onnx lowered.onnx", "show that both compute the same"),
         ),
     )
-    parser.add_argument("--version", action="version", version=f"poolgrad {poolgrad_lowering.__version__}")
+    parser.add_argument("--version", action="version", version=f"poolgrad {__version__}")
     add_output_options(parser, default=True)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     for command in _COMMANDS:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.errors import UsageError
+from poolgrad_lowering.diagnostics.errors import UsageError
 
 SHELLS = ("bash", "zsh", "fish")
 

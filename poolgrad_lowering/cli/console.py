@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from poolgrad_lowering.printable import printable
+from poolgrad_lowering.diagnostics.printable import printable
 
 _STYLES = {
     "lowered": "32",

@@ -36,7 +36,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from poolgrad_lowering.cli.report_text import print_report, print_warnings  # noqa: PLC0415 - `--help` must not load onnx
-    from poolgrad_lowering.files import inspect_file  # noqa: PLC0415 - as above
+    from poolgrad_lowering.entry.files import inspect_file  # noqa: PLC0415 - as above
 
     report = inspect_file(
         options.model,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 
-from poolgrad_lowering.errors import UsageError
+from poolgrad_lowering.diagnostics.errors import UsageError
 
 VARIABLE = "POOLGRAD_LOG"
 _ROOT = "poolgrad_lowering"

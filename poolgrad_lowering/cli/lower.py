@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, limits, positive
 from poolgrad_lowering.cli.console import complain, print_json, say, say_result
 from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.errors import UsageError
+from poolgrad_lowering.diagnostics.errors import UsageError
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.folders import FileResult
+    from poolgrad_lowering.entry.folders import FileResult
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -74,8 +74,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _lower_file(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
     from poolgrad_lowering.cli.report_text import print_outcome  # noqa: PLC0415 - `--help` must not load onnx
-    from poolgrad_lowering.files import lower_file  # noqa: PLC0415 - as above
-    from poolgrad_lowering.plan_file import read_plan  # noqa: PLC0415 - as above
+    from poolgrad_lowering.entry.files import lower_file  # noqa: PLC0415 - as above
+    from poolgrad_lowering.plans.plan_file import read_plan  # noqa: PLC0415 - as above
 
     plan = None if options.plan is None else read_plan(options.plan)
     report = lower_file(
@@ -85,8 +85,8 @@ def _lower_file(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
 
 
 def _lower_folder(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
-    from poolgrad_lowering.folders import lower_folder  # noqa: PLC0415 - as above
-    from poolgrad_lowering.progress import ProgressBar  # noqa: PLC0415 - as above
+    from poolgrad_lowering.cli.progress import ProgressBar  # noqa: PLC0415 - as above
+    from poolgrad_lowering.entry.folders import lower_folder  # noqa: PLC0415 - as above
 
     for option, value in (("--plan", options.plan), ("--html", options.html)):
         if value is not None:

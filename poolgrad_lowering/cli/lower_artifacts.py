@@ -36,8 +36,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.artifacts import lower_artifacts  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.cli.report_text import print_outcome  # noqa: PLC0415 - as above
+    from poolgrad_lowering.entry.artifacts import lower_artifacts  # noqa: PLC0415 - `--help` must not load onnx
 
     report = lower_artifacts(
         options.source,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from poolgrad_lowering.suggestions import did_you_mean
+from poolgrad_lowering.diagnostics.suggestions import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):

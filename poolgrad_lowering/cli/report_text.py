@@ -6,7 +6,7 @@ import argparse
 
 from poolgrad_lowering.cli.console import complain, print_table, say
 from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.printable import printable
+from poolgrad_lowering.diagnostics.printable import printable
 from poolgrad_lowering.report import AnchorReport, Report
 
 

@@ -23,7 +23,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.targets import DEFAULT_TARGET, TARGETS  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS  # noqa: PLC0415 - `--help` must not load onnx
 
     if options.json:
         products = [

@@ -40,7 +40,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.progress import ProgressBar  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.cli.progress import ProgressBar  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.verification.files import verify_files  # noqa: PLC0415 - as above
 
     found = verify_files(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from onnx import TensorProto, TypeProto
 from onnx.shape_inference import InferenceError
 
+from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.dialect.attributes import value_of
 from poolgrad_lowering.dialect.op import ASCEND_TYPES, DOMAIN, TYPES, Op
-from poolgrad_lowering.errors import PoolgradError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable
 
 from onnx import FunctionProto, NodeProto, TensorProto, parser
 
+from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.dialect.adaptive_pool import OLDEST_ADAPTIVE_OPSET, adaptive_pool_text
 from poolgrad_lowering.dialect.attributes import default_proto
 from poolgrad_lowering.dialect.gradient import OLDEST_GRADIENT_OPSET, gradient_text
 from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VALUE, Kind, Op
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.dialect.pool import OLDEST_POOL_OPSET, pool_text
-from poolgrad_lowering.errors import PoolgradError
 
 
 class NoFunctionBodyError(PoolgradError):

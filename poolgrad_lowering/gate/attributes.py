@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from onnx import AttributeProto
 
-from poolgrad_lowering.gate.faults import Fault, Flaw, shown
+from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
 from poolgrad_lowering.gate.names import not_text
 
 _FIELDS = {

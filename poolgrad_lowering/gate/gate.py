@@ -9,21 +9,22 @@ import onnx
 from google.protobuf.message import EncodeError
 from onnx import AttributeProto
 
-from poolgrad_lowering.errors import InvalidModelError
-from poolgrad_lowering.gate import names, tensors
+from poolgrad_lowering.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown, shown_path
+from poolgrad_lowering.gate import names
 from poolgrad_lowering.gate.attributes import POOLS, attribute_flaw, given_twice, window_flaw
 from poolgrad_lowering.gate.calls import calls_flaw
-from poolgrad_lowering.gate.external import ExternalFile, ModelFolder, link_flaw
-from poolgrad_lowering.gate.faults import Fault, Flaw, shown, shown_path
 from poolgrad_lowering.gate.imports import imports_flaw
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.gate.model import model_flaw
 from poolgrad_lowering.gate.operators import operator_flaw
 from poolgrad_lowering.gate.order import cycle_flaw
-from poolgrad_lowering.index import ModelIndex, Visitor, held_graphs
-from poolgrad_lowering.node_columns import Form
-from poolgrad_lowering.packed_model import PackedGraph, PackedModel
-from poolgrad_lowering.scopes import Scope
+from poolgrad_lowering.ir import tensors
+from poolgrad_lowering.ir.external import ExternalFile, ModelFolder, link_flaw
+from poolgrad_lowering.ir.index import ModelIndex, Visitor, held_graphs
+from poolgrad_lowering.ir.node_columns import Form
+from poolgrad_lowering.ir.packed_model import PackedGraph, PackedModel
+from poolgrad_lowering.ir.scopes import Scope
 
 _MODEL = "the model"
 _LONG_FORM = 256

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import onnx
 
-from poolgrad_lowering.gate.faults import Fault, Flaw, shown
+from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
 from poolgrad_lowering.gate.names import not_text
-from poolgrad_lowering.scopes import canonical_domain
+from poolgrad_lowering.ir.scopes import canonical_domain
 
 
 def ir_version_flaw(version: int) -> Flaw | None:

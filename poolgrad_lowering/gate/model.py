@@ -6,11 +6,11 @@ from collections import Counter
 
 import onnx
 
-from poolgrad_lowering.gate.faults import Fault, Flaw, shown
+from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
 from poolgrad_lowering.gate.imports import imports_flaw, ir_version_flaw
 from poolgrad_lowering.gate.names import not_text
-from poolgrad_lowering.packed_model import PackedModel
-from poolgrad_lowering.scopes import canonical_domain
+from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.ir.scopes import canonical_domain
 
 
 def model_flaw(model: onnx.ModelProto | PackedModel) -> Flaw | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
 
-from poolgrad_lowering.gate.faults import Fault, Flaw, shown
-from poolgrad_lowering.scopes import Scope
+from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
+from poolgrad_lowering.ir.scopes import Scope
 
 
 def twice(names: Sequence[str]) -> Flaw | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.gate.faults import Fault, Flaw, shown
-from poolgrad_lowering.scopes import LOCAL, Scope
+from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
+from poolgrad_lowering.ir.scopes import LOCAL, Scope
 
 
 def operator_flaw(scope: Scope) -> tuple[int, Flaw] | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
 
-from poolgrad_lowering.gate.faults import Fault, Flaw, shown
-from poolgrad_lowering.scopes import Scope, Use
+from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
+from poolgrad_lowering.ir.scopes import Scope, Use
 
 
 def cycle_flaw(scope: Scope) -> Flaw | None:

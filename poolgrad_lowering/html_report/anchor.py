@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from poolgrad_lowering.advice import ADVICE
-from poolgrad_lowering.codes import DESCRIPTIONS, Code
+from poolgrad_lowering.diagnostics.advice import ADVICE
+from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
 from poolgrad_lowering.html_report.arithmetic import HOLDS, AxisArithmetic, Step
 from poolgrad_lowering.html_report.drawing import in_words, svg
 from poolgrad_lowering.html_report.graph import Graph

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from poolgrad_lowering.dims import Dim
+from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.html_report.text import shown
-from poolgrad_lowering.legality import Plan
-from poolgrad_lowering.pool import AxisWindow, PoolAttributes
-from poolgrad_lowering.windows import AclnnWindow, widened
+from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.legality.gradients import Plan
+from poolgrad_lowering.legality.windows import AclnnWindow, widened
 
 _SYMBOL = re.compile(r"\b[a-zA-Z]\b[′″]?")
 

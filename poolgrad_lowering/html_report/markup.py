@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from poolgrad_lowering.printable import printable
+from poolgrad_lowering.diagnostics.printable import printable
 
 
 class Markup(str):

@@ -7,14 +7,14 @@ import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 
-from poolgrad_lowering import __version__
 from poolgrad_lowering.html_report.anchor import anchor_section
 from poolgrad_lowering.html_report.markup import Child, Markup, element, joined
 from poolgrad_lowering.html_report.record import MAX_DRAWN, Recorder
 from poolgrad_lowering.html_report.summary import summary_section
 from poolgrad_lowering.html_report.text import shown
+from poolgrad_lowering.legality.targets import TARGETS
 from poolgrad_lowering.report import Report
-from poolgrad_lowering.targets import TARGETS
+from poolgrad_lowering.version import __version__
 
 
 def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:

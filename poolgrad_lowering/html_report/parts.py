@@ -9,13 +9,13 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, NodeProto, TensorProto
 
+from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.dims import Shown
-from poolgrad_lowering.facts import Facts, type_name
 from poolgrad_lowering.html_report.graph import Graph, Kind, Operation, draw
-from poolgrad_lowering.judge import Site
-from poolgrad_lowering.rewrite import Replacement
-from poolgrad_lowering.scopes import Node, Scope, Value
+from poolgrad_lowering.ir.dims import Shown
+from poolgrad_lowering.ir.scopes import Node, Scope, Value
+from poolgrad_lowering.rewriting.rewrite import Replacement
+from poolgrad_lowering.verdicts import Site
 
 MAX_NODES = 40
 """Nodes of one drawing: those nearest to the result."""

@@ -6,21 +6,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from poolgrad_lowering.aclnn_functions import aclnn_function
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.dims import Shape, Shown
-from poolgrad_lowering.facts import Facts
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.html_report.arithmetic import AxisArithmetic, forward_arithmetic, gradient_arithmetic
 from poolgrad_lowering.html_report.graph import Graph
 from poolgrad_lowering.html_report.parts import Parts, element_name
 from poolgrad_lowering.html_report.text import shown
-from poolgrad_lowering.judge import Declined, Site
-from poolgrad_lowering.legality import Plan
+from poolgrad_lowering.ir.dims import Shape, Shown
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.legality.aclnn_functions import aclnn_function
+from poolgrad_lowering.legality.gradients import Plan
 from poolgrad_lowering.lowering import Verdict
-from poolgrad_lowering.pool import PoolAttributes
-from poolgrad_lowering.rewrite import Replacement
-from poolgrad_lowering.scopes import Node, Value
+from poolgrad_lowering.rewriting.rewrite import Replacement
+from poolgrad_lowering.verdicts import Declined, Site
 
 MAX_DRAWN = 200
 """Anchors whose graphs are drawn; of the others everything else is told."""

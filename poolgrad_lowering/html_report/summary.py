@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from poolgrad_lowering.advice import ADVICE
-from poolgrad_lowering.codes import DESCRIPTIONS, Code
+from poolgrad_lowering.diagnostics.advice import ADVICE
+from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
 from poolgrad_lowering.html_report.markup import Child, Markup, element
 from poolgrad_lowering.html_report.record import Recorder
 from poolgrad_lowering.html_report.tables import code, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from poolgrad_lowering.printable import printable
+from poolgrad_lowering.diagnostics.printable import printable
 
 MAX_NAME = 300
 """Characters of a name that are shown; of longer ones the length is told."""

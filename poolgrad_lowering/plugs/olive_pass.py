@@ -15,8 +15,8 @@ from olive.package_config import OlivePackageConfig
 from olive.passes import Pass
 from olive.passes.pass_config import BasePassConfig, PassConfigParam
 
-from poolgrad_lowering.files import lower_file
-from poolgrad_lowering.targets import DEFAULT_TARGET
+from poolgrad_lowering.entry.files import lower_file
+from poolgrad_lowering.legality.targets import DEFAULT_TARGET
 
 
 class PoolGradLowering(Pass):  # type: ignore[misc]  # Olive has no types

@@ -11,7 +11,7 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
-from poolgrad_lowering.errors import PoolgradError
+from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.verification.operators import OPERATORS
 from poolgrad_lowering.verification.result import UnprovenError
 

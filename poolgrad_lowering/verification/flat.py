@@ -12,8 +12,8 @@ from functools import cached_property
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
-from poolgrad_lowering.errors import InvalidModelError
-from poolgrad_lowering.gate.faults import Fault
+from poolgrad_lowering.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.diagnostics.faults import Fault
 
 MAIN = "main"
 

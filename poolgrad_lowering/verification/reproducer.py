@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from onnx import ModelProto
 
-from poolgrad_lowering.errors import explained
+from poolgrad_lowering.diagnostics.errors import explained
 from poolgrad_lowering.verification.site import Failure
 
 

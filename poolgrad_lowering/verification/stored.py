@@ -11,8 +11,8 @@ from typing import NamedTuple
 from onnx import ModelProto, TensorProto
 from onnx.external_data_helper import load_external_data_for_tensor
 
-from poolgrad_lowering.external_data import ExternalData, UnreadableError
-from poolgrad_lowering.gate.tensors import external_reference, external_tensors
+from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
+from poolgrad_lowering.ir.tensors import external_reference, external_tensors
 from poolgrad_lowering.verification.cut import Cut
 from poolgrad_lowering.verification.result import UnprovenError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.printable import printable
+from poolgrad_lowering.diagnostics.printable import printable
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, Verification, WholeModel
 
 

@@ -10,9 +10,9 @@ from packed_lowering import assert_same_packed
 
 from poolgrad_lowering import InvalidModelError, PoolgradError, inspect, lower, lower_file
 from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.model_file import parse_model
+from poolgrad_lowering.io.model_file import parse_model
+from poolgrad_lowering.legality.targets import TARGETS
 from poolgrad_lowering.report import Report
-from poolgrad_lowering.targets import TARGETS
 from poolgrad_lowering.verification.text import failure_text
 from poolgrad_lowering.verification.verifier import verify
 

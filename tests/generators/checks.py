@@ -21,7 +21,7 @@ from generators.plans import Plan
 from generators.protos import Choices
 from generators.transforms import Transform, reorder
 from poolgrad_lowering import LoweringResult, lower
-from poolgrad_lowering.errors import InvalidModelError
+from poolgrad_lowering.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.report import AnchorReport
 
 Array = npt.NDArray[Any]

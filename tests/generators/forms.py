@@ -13,7 +13,7 @@ from generators.recorded import Written
 from generators.sites import Pooling
 from generators.windows import AdaptiveWindows, AxisWindow, PoolWindows, Windows, adaptive_windows, pool_windows
 from generators.writer import Writer
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 FLOAT, HALF, BFLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE
 

@@ -12,7 +12,7 @@ from generators.decoys import DECOYS
 from generators.forms import BFLOAT, FLOAT, FORMS, HALF, Form, refusal
 from generators.sites import SPELLINGS, Pooling
 from generators.windows import Windows
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 TARGETS = ("atlas-a2", "atlas-a3", "ascend950")
 NEWEST = onnx.defs.onnx_opset_version()

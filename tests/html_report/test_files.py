@@ -15,7 +15,7 @@ from processes import environment
 
 from poolgrad_lowering import FileError, lower, lower_file
 from poolgrad_lowering.cli import main
-from poolgrad_lowering.files import inspect_file
+from poolgrad_lowering.entry.files import inspect_file
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")

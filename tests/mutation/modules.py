@@ -12,22 +12,23 @@ TESTS = (
 )
 _HOME = Path(__file__).parents[2]
 _MODULES = (
-    "argmax",
-    "first_maximum",
-    "forward_legality",
-    "legality",
-    "plane_gradient",
-    "provenance",
-    "recorded_scatter",
-    "scatter",
-    "scatter_nd",
-    "views",
-    "windows",
+    "analysis.provenance",
+    "legality.gradients",
+    "legality.pools",
+    "legality.windows",
+    "matching.first_maximum",
+    "matching.plane_gradient",
+    "matching.recorded_scatter",
+    "matching.scatter",
+    "matching.scatter_nd",
+    "matching.views",
+    "rewriting.argmax",
 )
 
 
 def modules() -> dict[str, Path]:
     """The files by the names of their modules, all patterns among them."""
-    own = {f"poolgrad_lowering.{name}": _HOME / "poolgrad_lowering" / f"{name}.py" for name in _MODULES}
+    folder = _HOME / "poolgrad_lowering"
+    own = {f"poolgrad_lowering.{name}": folder / f"{name.replace('.', '/')}.py" for name in _MODULES}
     patterns = sorted((_HOME / "patterns").glob("[!_]*.py"))
     return own | {f"poolgrad_lowering.patterns.{file.stem}": file for file in patterns}

@@ -14,7 +14,7 @@ from oracles import assert_same_bits, run_ort, run_reference
 from packed_lowering import assert_same_packed
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.dialect import registered_schemas
 
 Array = npt.NDArray[Any]

@@ -13,7 +13,7 @@ from oracles import assert_same_bits, run_ort
 from written_out import adaptive, adaptive_windows
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 RUNNERS = [run_ort]
 """onnx's reference evaluator takes no negative axis in GatherElements."""

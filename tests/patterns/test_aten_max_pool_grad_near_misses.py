@@ -6,7 +6,7 @@ import pytest
 from aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
 from lowering_checks import NearMisses, check_refused, near_misses
 
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 SYMBOLIC_KERNEL = {
     "constants": WHOLE_PLANE,

@@ -10,7 +10,7 @@ from lowering_checks import NearMisses, backward, check_lowered, check_refused, 
 from oracles import assert_same_bits, run_reference
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 FORWARD = 'y, i = org.pytorch.aten.ATen <operator="max", overload_name="dim"> (x, dim, keep)'
 ARG_MAX = "y = Relu (dy)\ni = ArgMax <axis=2, keepdims=0> (x)"

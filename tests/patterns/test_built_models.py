@@ -14,8 +14,8 @@ from oracles import assert_same_bits, run_ort, run_reference
 from packed_lowering import assert_same_packed
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
-from poolgrad_lowering.targets import TARGETS as PRODUCTS
+from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.legality.targets import TARGETS as PRODUCTS
 
 ALL = [pytest.param(entry, id=entry.name) for entry in catalogue.entries()]
 TORCH = [pytest.param(entry, id=entry.name) for entry in catalogue.entries("torch") if entry.sites]

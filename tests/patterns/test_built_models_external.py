@@ -14,7 +14,7 @@ from lowering_checks import TARGETS
 from oracles import assert_same_bits
 
 from poolgrad_lowering import Report, inspect, lower, lower_file, lower_folder, verify_files
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 ENTRIES = catalogue.external()
 ALL = [pytest.param(entry, id=entry.name) for entry in ENTRIES]

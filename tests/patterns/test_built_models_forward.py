@@ -13,9 +13,9 @@ from onnx import ModelProto, NodeProto
 from oracles import run_ort
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.targets import find_target
+from poolgrad_lowering.legality.targets import find_target
 
 ENTRIES = [pytest.param(entry, id=entry.name) for entry in catalogue.entries()]
 TORCH = [pytest.param(entry, id=entry.name) for entry in catalogue.entries("torch") if entry.sites]

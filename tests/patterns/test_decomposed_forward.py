@@ -13,7 +13,7 @@ from oracles import assert_same_bits, run_ort
 from written_out import pool
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 FORWARD = """
     c = Pad (x, pads, minus_infinity)

@@ -7,7 +7,7 @@ import pytest
 from lowering_checks import check_refused
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 
 def training(layer: str, y: str = 'y="loss"') -> str:

@@ -7,7 +7,7 @@ from lookalikes import LOOKALIKES
 from lowering_checks import TARGETS, check_same_results
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 REFUSALS: dict[str, Code] = {
     "N01_overwrite_overlap": Code.OVERLAPPING_OVERWRITE,

@@ -11,7 +11,7 @@ from oracles import assert_same_bits, run_ort, run_reference
 from reductions import axis_max
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 FORWARD = """y = ReduceMax <keepdims=0> (x, axes)
     a = ArgMax <axis=3, keepdims=0, select_last_index=0> (x)

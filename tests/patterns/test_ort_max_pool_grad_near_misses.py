@@ -8,7 +8,7 @@ from lookalikes.maxpoolgrad import gradient
 from lowering_checks import NearMisses, check_refused, near_misses
 from onnx import ModelProto
 
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 
 def one_input() -> ModelProto:

@@ -19,7 +19,7 @@ from oracles import max_pool_indices, pool_gradient, run_reference
 from test_scatter_nd_add import FIRST, repeated
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 TILES = {
     "inputs": "float[2,3,9,12] x, float[2,3,3,4] dy",

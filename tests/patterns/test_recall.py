@@ -13,7 +13,7 @@ from lowering_checks import TARGETS
 from oracles import assert_same_bits, run_ort
 
 from poolgrad_lowering import inspect, lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 FORMS = {
     "adaptive_window_tables": "F16",

@@ -15,7 +15,7 @@ from oracles import run_reference
 from pool_graphs import parse, random_feeds
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 Array = npt.NDArray[Any]
 

@@ -9,7 +9,7 @@ from lowering_checks import NearMisses, check_refused, near_misses
 from onnx import ModelProto, helper
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 
 def pooled(attributes: str, x: str, y: str, *, element_type: str = "float") -> str:

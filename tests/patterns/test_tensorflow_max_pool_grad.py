@@ -7,7 +7,7 @@ import pytest
 from lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 POOL = "<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>"
 SAME = 'ksize=[1,3,3,1], strides=[1,2,2,1], padding="SAME"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 _STEPS = {
     "before": "t = Transpose <perm=[0,3,1,2]> (x)",

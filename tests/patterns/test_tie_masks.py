@@ -8,7 +8,7 @@ from lowering_checks import NearMisses, check_refused, near_misses
 from onnx.parser import parse_model
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 
 def shared_among_ties(

@@ -10,7 +10,7 @@ from oracles import assert_same_bits, run_ort
 from reductions import global_max
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 WINDOW = "ksize=[1,4,5], strides=[1,4,5], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
 FORWARD = "y = ReduceMax <keepdims=1> (x, axes)"

@@ -24,7 +24,7 @@ from networkx.algorithms.isomorphism import DiGraphMatcher
 from onnx import GraphProto, NodeProto
 
 from poolgrad_lowering import inspect
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 CONTRACTED = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 SYMBOLIC = (Code.AUTO_PAD_SYMBOLIC.value, Code.SYMBOLIC_CANVAS.value, Code.SYMBOLIC_CEIL.value)

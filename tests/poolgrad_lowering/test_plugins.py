@@ -12,16 +12,16 @@ import pytest
 from pool_graphs import parse
 
 from poolgrad_lowering import cli, lower, patterns
-from poolgrad_lowering.codes import Code
+from poolgrad_lowering.diagnostics.codes import Code
 
 Register = Callable[..., None]
 """Installs a distribution with these entry points, name=value."""
 
 ACME = """
-from poolgrad_lowering.codes import Code, refuse
-from poolgrad_lowering.forward import forward_pool
+from poolgrad_lowering.diagnostics.codes import Code, refuse
+from poolgrad_lowering.matching.forward import forward_pool
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.provenance import indices
+from poolgrad_lowering.analysis.provenance import indices
 
 
 def match(facts, node):

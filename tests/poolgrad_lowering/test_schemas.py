@@ -15,8 +15,8 @@ import pytest
 from pool_graphs import torch_gradient
 
 from poolgrad_lowering import LoweringPlan, inspect, lower, verify
-from poolgrad_lowering.alternatives import GRADIENT_OPERATORS
 from poolgrad_lowering.dialect import OPS
+from poolgrad_lowering.legality.alternatives import GRADIENT_OPERATORS
 
 BUILT = Path(__file__).parents[2] / "models" / "built"
 MODELS = ("torch/lenet", "torch/dilated", "ort/lenet", "torch/float64")

@@ -23,7 +23,7 @@ from catalogue import Entry
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.errors import InvalidModelError
+from poolgrad_lowering.diagnostics.errors import InvalidModelError
 from releases.cases import (
     FIRST_ADDING_SCATTER,
     Array,

@@ -9,7 +9,7 @@ import pytest
 from ep_process import run_python
 from fake_cann import build_over_host, install
 
-from poolgrad_lowering.targets import TARGETS
+from poolgrad_lowering.legality.targets import TARGETS
 
 TABLE = Path(__file__).parents[2] / "runtime" / "src" / "abi" / "soc_names.h"
 

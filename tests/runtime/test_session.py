@@ -15,7 +15,7 @@ from ep_models import Case, make_feeds, make_model, window
 from ep_process import run_python
 from oracles import assert_same_bits
 
-from poolgrad_lowering.errors import PoolgradError
+from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.runtime import (
     OnnxRuntimeMissingError,
     SessionError,

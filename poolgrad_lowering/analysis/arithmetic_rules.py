@@ -1,0 +1,104 @@
+"""Index arithmetic computed in numpy as ONNX defines it: what a graph makes of an index before it uses it.
+
+All rules go element by element: what is computed from a tensor, and has as many elements, has them in its order.
+Producers divide integers in float32 and round down; numpy's float32 is IEEE's, as the runtimes' is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx import TensorProto
+
+from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, broadcast_shape
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.shape_rules import static_integers
+from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.scopes import Node
+
+_CASTS: dict[int | None, type[np.generic]] = {
+    TensorProto.FLOAT: np.float32,
+    TensorProto.INT32: np.int32,
+    TensorProto.INT64: np.int64,
+}
+
+
+def constant_input(facts: Facts, node: Node, position: int) -> Array | None:
+    """The value at a node's input where it follows from constants alone, or None."""
+    return Evaluation(facts, ARITHMETIC_RULES, {}).input(node, position)
+
+
+def _of_two(compute: Callable[[Array, Array], Array | None]) -> Rule:
+    """The rule of an operator on two tensors of one type, broadcast."""
+
+    def rule(known: Evaluation, node: Node) -> Array | None:
+        left, right = known.input(node, 0), known.input(node, 1)
+        if left is None or right is None or left.dtype != right.dtype or left.dtype.kind not in "if":
+            return None
+        return None if broadcast_shape(left.shape, right.shape) is None else compute(left, right)
+
+    return rule
+
+
+def _divide(left: Array, right: Array) -> Array | None:
+    """ONNX's Div: of floats as they are, of integers towards zero, here only where both are not negative."""
+    if not (right > 0).all() or (left.dtype.kind == "i" and (left < 0).any()):
+        return None
+    return left // right if left.dtype.kind == "i" else left / right
+
+
+def _remainder(left: Array, right: Array) -> Array | None:
+    """ONNX's Mod of integers (fmod=0, and the same with fmod=1 where nothing is negative)."""
+    if left.dtype.kind != "i" or (left < 0).any() or not (right > 0).all():
+        return None
+    return left % right
+
+
+def _floor(known: Evaluation, node: Node) -> Array | None:
+    data = known.input(node, 0)
+    return np.floor(data) if data is not None and data.dtype.kind == "f" else None
+
+
+def _cast(known: Evaluation, node: Node) -> Array | None:
+    """Between the types that numbers of this size fit, so that nothing is cut short."""
+    data, target = known.input(node, 0), _CASTS.get(integer(node, "to"))
+    if data is None or target is None or data.dtype.kind not in "if":
+        return None
+    cast = data.astype(target)
+    return cast if (cast == data).all() else None
+
+
+def _gather_elements(known: Evaluation, node: Node) -> Array | None:
+    """Only from a constant: picking from what is computed could change the order."""
+    data, positions, axis = constant_input(known.facts, node, 0), known.input(node, 1), integer(node, "axis")
+    if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
+        return None
+    if positions.ndim != data.ndim or ((positions < 0) | (positions >= data.shape[axis])).any():
+        return None
+    aligned = all(
+        extent == size or other == axis % data.ndim
+        for other, (extent, size) in enumerate(zip(positions.shape, data.shape, strict=True))
+    )
+    return np.take_along_axis(data, positions, axis) if aligned else None
+
+
+def _expand(known: Evaluation, node: Node) -> Array | None:
+    data, target = known.input(node, 0), static_integers(known.facts, node, 1)
+    if data is None or target is None or min(target, default=0) < 0:
+        return None
+    shape = broadcast_shape(data.shape, tuple(target))
+    return None if shape is None else np.broadcast_to(data, shape)
+
+
+ARITHMETIC_RULES: dict[str, Rule] = {
+    "Add": _of_two(np.add),
+    "Cast": _cast,
+    "Div": _of_two(_divide),
+    "Expand": _expand,
+    "Floor": _floor,
+    "GatherElements": _gather_elements,
+    "Mod": _of_two(_remainder),
+    "Mul": _of_two(np.multiply),
+    "Sub": _of_two(np.subtract),
+}

@@ -1,0 +1,92 @@
+"""Small values computed in numpy from what the graph says, operator by operator, for proofs by looking.
+
+An evaluation starts from values that are given; everything else must follow from them and from constants through the
+operators it has rules for. It knows no pools.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.ir.scopes import Node, Value
+
+Array = np.ndarray[Any, Any]
+Rule = Callable[["Evaluation", Node], Array | None]
+
+MAX_ELEMENTS = 1 << 23
+"""Of any value that is computed: what a proof may cost."""
+
+_MAX_DEPTH = 64
+
+
+class Evaluation:
+    """The values that follow from given ones; each is computed once."""
+
+    def __init__(self, facts: Facts, rules: Mapping[str, Rule], given: Mapping[Value, Array]) -> None:
+        self.facts = facts
+        self._rules = rules
+        self._known: dict[Value, Array | None] = dict(given)
+        self._depth = 0
+
+    def value(self, value: Value | None) -> Array | None:
+        """The value, or None where it is no small constant and nothing given leads to it."""
+        if value is None or value in self._known:
+            return None if value is None else self._known[value]
+        if self._depth >= _MAX_DEPTH:
+            return None
+        self._depth += 1
+        try:
+            found = self._compute(value)
+        finally:
+            self._depth -= 1
+        self._known[value] = found
+        return found
+
+    def input(self, node: Node, position: int) -> Array | None:
+        """The value at a node's input, or None."""
+        return self.value(node.input(position))
+
+    def _compute(self, value: Value) -> Array | None:
+        constant = self.facts.table(value)
+        node = value.producer
+        if constant is not None or node is None:
+            return constant
+        if node.is_a("Identity"):  # a view whose shape need not be known
+            return self.input(node, 0)
+        if self.facts.is_view(node):
+            return self._viewed(node, value)
+        rule = self._rules.get(node.op[1]) if node.is_a(node.op[1]) else None
+        return None if rule is None else rule(self, node)
+
+    def _viewed(self, node: Node, value: Value) -> Array | None:
+        """The source in the shape that the facts give the view."""
+        source, shape = self.input(node, 0), static_shape(self.facts, value)
+        if source is None or shape is None or math.prod(shape) != source.size:
+            return None
+        return source.reshape(shape)
+
+
+def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shape that tensors of these shapes have together; None where they do not fit or the result is too large."""
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
+    return shape if is_affordable(shape) else None
+
+
+def is_affordable(shape: Iterable[int]) -> bool:
+    """Whether a value of this shape may be computed."""
+    return math.prod(shape) <= MAX_ELEMENTS
+
+
+def static_shape(facts: Facts, value: Value) -> tuple[int, ...] | None:
+    """The value's shape where every size is a number."""
+    sizes = [dim.static for dim in facts.shape(value) or ()]
+    known = tuple(extent for extent in sizes if extent is not None)
+    return known if facts.shape(value) is not None and len(known) == len(sizes) else None

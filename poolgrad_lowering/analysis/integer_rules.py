@@ -1,0 +1,151 @@
+"""How the elements of an integer tensor follow from the operator that makes it: the arithmetic of shapes.
+
+All rules keep to scalars and vectors, flattened: nothing of higher rank is ever a shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from onnx import TensorProto
+
+from poolgrad_lowering.analysis.shape_rules import (
+    Known,
+    dims_taken,
+    input_integers,
+    input_shape,
+    slice_bounds,
+    static_integers,
+)
+from poolgrad_lowering.ir.attributes import attribute, integer, integers
+from poolgrad_lowering.ir.dims import Shape, size
+from poolgrad_lowering.ir.scopes import Node, Value
+
+_INTEGER_LIMITS: dict[int, int] = {TensorProto.INT32: 2**31, TensorProto.INT64: 2**63}
+
+
+def _int_pass(known: Known, node: Node) -> Shape | None:
+    return input_integers(known, node, 0)
+
+
+def _int_reshape(known: Known, node: Node) -> Shape | None:
+    target = input_integers(known, node, 1)
+    return input_integers(known, node, 0) if target is not None and len(target) <= 1 else None
+
+
+def _int_unsqueeze(known: Known, node: Node) -> Shape | None:
+    return input_integers(known, node, 0) if input_shape(known, node, 0) == () else None
+
+
+def _int_cast(known: Known, node: Node) -> Shape | None:
+    limit = _INTEGER_LIMITS.get(integer(node, "to") or TensorProto.UNDEFINED)
+    data = input_integers(known, node, 0)
+    if limit is None or data is None or any(not -limit <= dim.coefficient < limit for dim in data):
+        return None
+    return data
+
+
+def _int_shape(known: Known, node: Node) -> Shape | None:
+    return dims_taken(known, node)
+
+
+def _int_gather(known: Known, node: Node) -> Shape | None:
+    data, positions = input_integers(known, node, 0), static_integers(known, node, 1)
+    if (
+        integer(node, "axis") != 0
+        or data is None
+        or positions is None
+        or any(not -len(data) <= position < len(data) for position in positions)
+    ):
+        return None
+    return tuple(data[position] for position in positions)
+
+
+def _int_slice(known: Known, node: Node) -> Shape | None:
+    data, bounds = input_integers(known, node, 0), slice_bounds(known, node, 1)
+    if data is None or bounds is None or len(bounds) != 1:
+        return None
+    start, end = bounds[0]
+    return data[start:end]
+
+
+def _int_split(value: Value, known: Known, node: Node) -> Shape | None:
+    """The part of a vector that a Split gives as one of its outputs: equal parts, unless told otherwise."""
+    data, outputs = input_integers(known, node, 0), list(node.proto.output)
+    if data is None or integer(node, "axis") != 0:
+        return None
+    given = node.input(1) is not None or attribute(node, "split") is not None
+    parts = (integers(node, "split") or static_integers(known, node, 1)) if given else _equal_parts(data, outputs)
+    if parts is None or len(parts) != len(outputs) or sum(parts) != len(data):
+        return None
+    position = outputs.index(value.name)
+    start = sum(parts[:position])
+    return data[start : start + parts[position]]
+
+
+def _equal_parts(data: Shape, outputs: list[str]) -> list[int]:
+    return [len(data) // len(outputs)] * len(outputs)
+
+
+def _int_concat(known: Known, node: Node) -> Shape | None:
+    if integer(node, "axis") != 0:
+        return None
+    parts = [input_integers(known, node, position) for position in range(len(node.inputs))]
+    if any(part is None for part in parts):
+        return None
+    return tuple(dim for part in parts if part is not None for dim in part)
+
+
+def _int_multiply(known: Known, node: Node) -> Shape | None:
+    left, right = input_integers(known, node, 0), input_integers(known, node, 1)
+    if left is None or right is None:
+        return None
+    if len(left) == 1:
+        left *= len(right)
+    elif len(right) == 1:
+        right *= len(left)
+    return tuple(map(size, zip(left, right, strict=True))) if len(left) == len(right) else None
+
+
+def _int_product(known: Known, node: Node) -> Shape | None:
+    data = input_integers(known, node, 0)
+    kept = integer(node, "noop_with_empty_axes") and attribute(node, "axes") is None
+    whole = len(node.inputs) == 1 and attribute(node, "axes") in (None, [0]) and not kept
+    return (size(data),) if data is not None and whole else None
+
+
+def _int_size(known: Known, node: Node) -> Shape | None:
+    shape = input_shape(known, node, 0)
+    return None if shape is None else (size(shape),)
+
+
+INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
+    **dict.fromkeys(("Identity", "Squeeze"), _int_pass),
+    "Cast": _int_cast,
+    "Concat": _int_concat,
+    "Gather": _int_gather,
+    "Mul": _int_multiply,
+    "ReduceProd": _int_product,
+    "Reshape": _int_reshape,
+    "Shape": _int_shape,
+    "Size": _int_size,
+    "Slice": _int_slice,
+    "Unsqueeze": _int_unsqueeze,
+}
+
+_CONCAT_TRAINING = ("com.microsoft", "ConcatTraining")
+"""onnxruntime training's Concat, which also gives the length of each input."""
+
+
+def integer_rule(value: Value) -> Callable[[Known, Node], Shape | None] | None:
+    """The rule for a value's maker, or None where there is none."""
+    node = value.producer
+    if node is None:
+        return None
+    if node.op == _CONCAT_TRAINING:
+        return _int_concat if value == node.output(0) else None
+    if node.is_a("Split"):
+        return partial(_int_split, value)
+    _, op_type = node.op
+    return INTEGER_RULES.get(op_type) if node.is_a(op_type) else None

@@ -1,0 +1,86 @@
+"""Where the elements of a tensor come from: operators that move elements, computed on positions instead of values.
+
+Every element of the start is its own number (≥ 0); `NOWHERE` stands for −inf, which fills what lies outside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolgrad_lowering.analysis.arithmetic_rules import constant_input
+from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, is_affordable
+from poolgrad_lowering.analysis.shape_rules import static_integers
+from poolgrad_lowering.ir.attributes import integer, integers, text
+from poolgrad_lowering.ir.scopes import Node
+
+NOWHERE = -1
+
+
+def _transpose(known: Evaluation, node: Node) -> Array | None:
+    data, order = known.input(node, 0), integers(node, "perm")
+    if data is None or order is None or sorted(order) != list(range(data.ndim)):
+        return None
+    return np.transpose(data, order)
+
+
+def _pad(known: Evaluation, node: Node) -> Array | None:
+    """Only with −inf all around, by pads that are an input (opset 11 and later)."""
+    data, pads = known.input(node, 0), static_integers(known.facts, node, 1)
+    if data is None or pads is None or node.input(3) is not None or text(node, "mode") != "constant":
+        return None
+    if len(pads) != 2 * data.ndim or min(pads, default=0) < 0 or not _is_minus_infinity(known, node, 2):
+        return None
+    margins = list(zip(pads[: data.ndim], pads[data.ndim :], strict=True))
+    affordable = is_affordable(sum(margin, size) for margin, size in zip(margins, data.shape, strict=True))
+    return np.pad(data, margins, constant_values=NOWHERE) if affordable else None
+
+
+def _gather(known: Evaluation, node: Node) -> Array | None:
+    data, positions, axis = known.input(node, 0), constant_input(known.facts, node, 1), integer(node, "axis")
+    if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
+        return None
+    affordable = is_affordable((data.size // max(data.shape[axis], 1), positions.size))
+    return np.take(data, positions, axis) if affordable and _within(positions, data.shape[axis]) else None
+
+
+def _gather_nd(known: Evaluation, node: Node) -> Array | None:
+    data, positions = known.input(node, 0), constant_input(known.facts, node, 1)
+    if data is None or positions is None or not positions.ndim or integer(node, "batch_dims"):
+        return None
+    coordinates = [positions[..., axis] for axis in range(positions.shape[-1])]
+    if not 0 < len(coordinates) <= data.ndim or not is_affordable(
+        coordinates[0].shape + data.shape[len(coordinates) :]
+    ):
+        return None
+    inside = all(_within(part, extent) for part, extent in zip(coordinates, data.shape, strict=False))
+    return data[tuple(coordinates)] if inside else None
+
+
+def _where(known: Evaluation, node: Node) -> Array | None:
+    """Only of elements where a constant mask is set, −inf elsewhere."""
+    mask, data = constant_input(known.facts, node, 0), known.input(node, 1)
+    if mask is None or data is None or mask.dtype != np.bool_ or not _is_minus_infinity(known, node, 2):
+        return None
+    fits = mask.ndim <= data.ndim and all(
+        extent in (1, size) for extent, size in zip(mask.shape[::-1], data.shape[::-1], strict=False)
+    )
+    return np.where(mask, data, NOWHERE) if fits else None
+
+
+def _is_minus_infinity(known: Evaluation, node: Node, position: int) -> bool:
+    fill = constant_input(known.facts, node, position)
+    return fill is not None and fill.size == 1 and fill.dtype.kind == "f" and bool(np.isneginf(fill).all())
+
+
+def _within(positions: Array, extent: int) -> bool:
+    """Whether positions are integers inside an axis (none counted from the end)."""
+    return positions.dtype.kind in "iu" and bool(((positions >= 0) & (positions < extent)).all())
+
+
+MOVEMENT_RULES: dict[str, Rule] = {
+    "Gather": _gather,
+    "GatherND": _gather_nd,
+    "Pad": _pad,
+    "Transpose": _transpose,
+    "Where": _where,
+}

@@ -1,0 +1,199 @@
+"""Where a tensor of indices comes from: which MaxPool recorded it, and in which numbering it counts.
+
+ONNX's MaxPool numbers its Indices over the whole tensor, row-major. Producers that need the position inside one
+(n, c) plane subtract each plane's first index or take the remainder by the plane's size; both are proven here
+from the graph. Only operators that keep values and row-major order may stand in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+from onnx import TensorProto
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.shape_rules import slice_bounds
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.dims import Dim, size
+from poolgrad_lowering.ir.scopes import Node, Value
+
+_MAX_CHAIN = 64
+
+
+class Numbering(Enum):
+    """What an index counts."""
+
+    TENSOR = "tensor"  # flat position in the whole (N, C, spatial…) tensor
+    PLANE = "plane"  # flat position in one (n, c) plane
+    AXIS = "axis"  # position along one spatial axis, the window's other coordinates being its own
+
+
+@dataclass(frozen=True)
+class Indices:
+    """Indices recorded by a MaxPool, as some tensor holds them.
+
+    `numbering` is what that tensor counts. `argmax` is the last tensor on the way to it that still has the pooled
+    shape, and `argmax_numbering` what that one counts.
+    """
+
+    pool: Node
+    numbering: Numbering
+    argmax: Value
+    argmax_numbering: Numbering
+
+
+def indices(facts: Facts, value: Value) -> Indices | Refusal:
+    """Trace a tensor of indices back to the MaxPool that recorded it.
+
+    The elements of `value` are then those of the pool's Indices in the same row-major order; its shape may be
+    another.
+    """
+    return _trace(facts, value, _MAX_CHAIN)
+
+
+def _trace(facts: Facts, value: Value, steps: int) -> Indices | Refusal:
+    node = value.producer
+    if node is None or steps == 0:
+        return _no_source(value)
+    if node.is_a("MaxPool"):
+        recorded = value == node.output(1)
+        return Indices(node, Numbering.TENSOR, value, Numbering.TENSOR) if recorded else _no_source(value)
+    source, operand = _source_and_operand(facts, node)
+    if source is None:
+        return _no_source(value)
+    found = _trace(facts, source, steps - 1)
+    if isinstance(found, Refusal):
+        return found
+    if facts.is_view(node):
+        return _reached(facts, found, value)
+    if node.is_a("Add"):
+        return _to_tensor(facts, node, found, source, operand)
+    if node.is_a("Cast"):
+        return _through_cast(facts, node, found, value)
+    if node.is_a("Sub", "Mod"):
+        return _to_plane(facts, node, found, value)
+    return refuse(
+        Code.INDICES_ALTERED,
+        "{} '{}' changes the Indices of MaxPool '{}'",
+        node.proto.op_type,
+        node.label,
+        found.pool.label,
+    )
+
+
+def _source_and_operand(facts: Facts, node: Node) -> tuple[Value | None, Value | None]:
+    """The input that could be indices, and the other one: an Add may have them in either order."""
+    first, second = node.input(0), node.input(1)
+    swapped = node.is_a("Add") and first is not None and facts.table(first) is not None
+    return (second, first) if swapped else (first, second)
+
+
+def _no_source(value: Value) -> Refusal:
+    return refuse(Code.INDICES_SOURCE, "indices come from '{}', which is not the Indices of a MaxPool", value.name)
+
+
+def _reached(facts: Facts, found: Indices, value: Value) -> Indices:
+    """The indices at `value`, which is the better argmax where it still has the pooled shape.
+
+    Plane-local ones are what the lowered node takes: no later ones in whole-tensor numbering are better.
+    """
+    shape, renumbered = facts.shape(value), (found.argmax_numbering, found.numbering)
+    if shape is not None and shape == facts.shape(found.argmax) and renumbered != (Numbering.PLANE, Numbering.TENSOR):
+        return replace(found, argmax=value, argmax_numbering=found.numbering)
+    return found
+
+
+def _through_cast(facts: Facts, node: Node, found: Indices, value: Value) -> Indices | Refusal:
+    target = integer(node, "to")
+    narrowed = target == TensorProto.INT32 and found.numbering is Numbering.PLANE
+    if target == TensorProto.INT64 or narrowed:
+        return _reached(facts, found, value)
+    return refuse(
+        Code.INDICES_ALTERED, "Cast '{}' may cut the Indices of MaxPool '{}' short", node.label, found.pool.label
+    )
+
+
+def _to_plane(facts: Facts, node: Node, found: Indices, value: Value) -> Indices | Refusal:
+    """`Indices − first index of the plane`, or `Indices mod plane size`."""
+    operand = node.input(1)
+    proof = _is_plane_base if node.is_a("Sub") else _is_plane_size
+    if found.numbering is Numbering.TENSOR and operand is not None and proof(facts, operand, found, node):
+        return _reached(facts, replace(found, numbering=Numbering.PLANE), value)
+    return refuse(
+        Code.PLANE_BASE,
+        "{} '{}' is not proven to make the Indices of MaxPool '{}' plane-local",
+        node.proto.op_type,
+        node.label,
+        found.pool.label,
+    )
+
+
+def _to_tensor(facts: Facts, node: Node, found: Indices, source: Value, table: Value | None) -> Indices | Refusal:
+    """`plane-local index + first index of the plane`, by a constant table that is checked value by value."""
+    if found.numbering is Numbering.PLANE and table is not None and _is_base_table(facts, table, found, source):
+        return replace(found, numbering=Numbering.TENSOR)
+    return refuse(
+        Code.PLANE_BASE,
+        "Add '{}' is not proven to give the Indices of MaxPool '{}' their plane's first index",
+        node.label,
+        found.pool.label,
+    )
+
+
+def _is_base_table(facts: Facts, table: Value, found: Indices, source: Value) -> bool:
+    """Whether a constant adds `(n·C + c)·plane` to each index of plane (n, c).
+
+    The table has the indices' leading sizes, then ones to broadcast over, and a whole number of entries a plane.
+    """
+    x, entries, shape = found.pool.input(0), facts.table(table), facts.shape(source)
+    x_shape = facts.shape(x) if x is not None else None
+    if entries is None or shape is None or x_shape is None or entries.ndim != len(shape):
+        return False
+    planes, plane = size(x_shape[:2]).static, size(x_shape[2:]).static
+    own = max((axis + 1 for axis, extent in enumerate(entries.shape) if extent != 1), default=0)
+    leading = tuple(Dim(extent) for extent in entries.shape[:own])
+    if entries.dtype != np.int64 or not planes or plane is None or leading != shape[:own] or entries.size % planes:
+        return False
+    expected = np.repeat(np.arange(planes) * plane, entries.size // planes)
+    return np.array_equal(entries.reshape(-1), expected)
+
+
+def _is_plane_base(facts: Facts, base: Value, found: Indices, node: Node) -> bool:
+    """Whether `base` is `(n·C + c)·plane`, shaped (N, C, 1, …): the sliced Indices of a 1×1 pool of x's shape.
+
+    The 1×1 pool with stride 1 numbers every element of its input; element [n, c, 0, …] is the plane's first.
+    """
+    x = found.pool.input(0)
+    slice_node = base.origin.producer
+    minuend = node.input(0)
+    if x is None or minuend is None or slice_node is None or not slice_node.is_a("Slice"):
+        return False
+    sliced = slice_node.input(0)
+    every = sliced.origin if sliced is not None else None
+    companion = every.producer if every is not None else None
+    if companion is None or not companion.is_a("MaxPool") or every != companion.output(1):
+        return False
+    x_shape, companion_input = facts.shape(x), companion.input(0)
+    if x_shape is None or companion_input is None or facts.shape(companion_input) != x_shape:
+        return False
+    rank = len(x_shape)
+    bounds = slice_bounds(facts, slice_node, rank)
+    unflattened = facts.shape(minuend) == facts.shape(found.argmax)
+    return unflattened and _counts_every_element(facts, companion) and bounds == dict.fromkeys(range(2, rank), (0, 1))
+
+
+def _counts_every_element(facts: Facts, node: Node) -> bool:
+    pool = facts.pool(node)
+    if pool is None or pool.storage_order:
+        return False
+    padding = pool.begins + pool.ends if pool.auto_pad == "NOTSET" else ()
+    return set(pool.kernel) == {1} and set(pool.strides) == {1} and not any(padding)
+
+
+def _is_plane_size(facts: Facts, divisor: Value, found: Indices, _: Node) -> bool:
+    x = found.pool.input(0)
+    x_shape, sizes = facts.shape(x) if x is not None else None, facts.integers(divisor)
+    return x_shape is not None and sizes is not None and len(sizes) == 1 and sizes[0] == size(x_shape[2:])

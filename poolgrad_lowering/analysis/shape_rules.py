@@ -1,0 +1,294 @@
+"""How the shape of a value follows from the operator that makes it: one rule per operator that moves data.
+
+Rules ask their questions through `Known`; they know nothing of memory or order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from poolgrad_lowering.analysis.pool import PoolAttributes, pooled_sizes
+from poolgrad_lowering.ir.attributes import attribute, integer, integers
+from poolgrad_lowering.ir.dims import Dim, Shape, is_static, size
+from poolgrad_lowering.ir.scopes import Node, Value
+
+
+class Known(Protocol):
+    """The facts that rules may ask for."""
+
+    def shape(self, value: Value) -> Shape | None:
+        """The value's shape, or None where its rank is not known."""
+
+    def declared_shape(self, value: Value) -> Shape | None:
+        """The shape that the model itself states for the value, or None."""
+
+    def integers(self, value: Value) -> Shape | None:
+        """The elements of an integer scalar or vector, or None."""
+
+    def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
+        """The value of a small constant, or None."""
+
+    def pool(self, node: Node) -> PoolAttributes | None:
+        """The attributes of a MaxPool node, or None where they are malformed."""
+
+
+def input_shape(known: Known, node: Node, position: int) -> Shape | None:
+    """The shape of a node's input, or None."""
+    source = node.input(position)
+    return None if source is None else known.shape(source)
+
+
+def input_integers(known: Known, node: Node, position: int) -> Shape | None:
+    """The elements of a node's integer input, or None."""
+    source = node.input(position)
+    return None if source is None else known.integers(source)
+
+
+def static_integers(known: Known, node: Node, position: int) -> list[int] | None:
+    """The elements of a node's integer input where all of them are numbers, or None."""
+    dims = input_integers(known, node, position)
+    if dims is None:
+        return None
+    numbers = [dim.static for dim in dims]
+    return None if None in numbers else [number for number in numbers if number is not None]
+
+
+def opaque(value: Value, axis: int) -> Dim:
+    """The symbol of a size that nothing names: equal only to itself."""
+    return Dim(1, (f"?{value.scope.path}:{value.name}[{axis}]",))
+
+
+def is_opaque(dim: Dim) -> bool:
+    """Whether a symbol in it is not one of the model's own."""
+    return bool(dim.symbols) and any(symbol.startswith("?") for symbol in dim.symbols)
+
+
+def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
+    """The `axes` of a Squeeze or Unsqueeze, from attribute or input, made non-negative."""
+    axes = integers(node, "axes") or static_integers(known, node, 1)
+    if axes is None or any(not -rank <= axis < rank for axis in axes):
+        return None
+    return [axis % rank for axis in axes]
+
+
+def _same(known: Known, node: Node, _: Value) -> Shape | None:
+    return input_shape(known, node, 0)
+
+
+def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
+    source, target = input_shape(known, node, 0), input_integers(known, node, 1)
+    if target is None:
+        return None
+    dims = list(target)
+    if not integer(node, "allowzero"):
+        for axis, dim in enumerate(dims):
+            if dim.static == 0:
+                dims[axis] = source[axis] if source is not None and axis < len(source) else opaque(value, axis)
+    free = [axis for axis, dim in enumerate(dims) if dim.static is not None and dim.static < 0]
+    if len(free) > 1:
+        return None
+    for axis in free:
+        others = size(dim for other, dim in enumerate(dims) if other != axis)
+        quotient = size(source).divided_by(others) if source is not None else None
+        dims[axis] = quotient if quotient is not None else opaque(value, axis)
+    return tuple(dims)
+
+
+def _flatten(known: Known, node: Node, _: Value) -> Shape | None:
+    source, axis = input_shape(known, node, 0), integer(node, "axis")
+    if source is None or axis is None:
+        return None
+    axis = axis + len(source) if axis < 0 else axis
+    return (size(source[:axis]), size(source[axis:]))
+
+
+def _squeeze(known: Known, node: Node, _: Value) -> Shape | None:
+    source = input_shape(known, node, 0)
+    if source is None:
+        return None
+    if len(node.inputs) < 2 and not integers(node, "axes"):
+        return tuple(dim for dim in source if dim.static != 1) if is_static(source) else None
+    axes = _axes(known, node, len(source))
+    return None if axes is None else tuple(dim for axis, dim in enumerate(source) if axis not in axes)
+
+
+def _unsqueeze(known: Known, node: Node, _: Value) -> Shape | None:
+    source = input_shape(known, node, 0)
+    given = integers(node, "axes") or static_integers(known, node, 1)
+    if source is None or given is None:
+        return None
+    axes = _axes(known, node, len(source) + len(given))
+    if axes is None or len(set(axes)) != len(axes):
+        return None
+    dims = iter(source)
+    return tuple(Dim(1) if axis in axes else next(dims) for axis in range(len(source) + len(axes)))
+
+
+def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
+    source = input_shape(known, node, 0)
+    pool = known.pool(node)
+    if source is None or pool is None or len(source) != len(pool.kernel) + 2:
+        return None
+    pooled = node.output(0) or value
+    sizes = enumerate(pooled_sizes(pool, source[2:]), start=2)
+    computed = source[:2] + tuple(opaque(pooled, axis) if dim is None else dim for axis, dim in sizes)
+    # The Indices have the pooled output's shape, which is often the only one that is declared.
+    declared = known.declared_shape(pooled)
+    if declared is None or len(declared) != len(source):
+        return computed
+    return tuple(other if is_opaque(dim) else dim for dim, other in zip(declared, computed, strict=True))
+
+
+def _slice(known: Known, node: Node, value: Value) -> Shape | None:
+    source = input_shape(known, node, 0)
+    bounds = slice_bounds(known, node, len(source)) if source is not None else None
+    if source is None or bounds is None:
+        return None
+    dims = list(source)
+    for axis, (start, end) in bounds.items():
+        extent = source[axis].static
+        if start == 0 and end == 1:
+            dims[axis] = Dim(1)
+        elif extent is not None:
+            dims[axis] = Dim(len(range(extent)[start:end]))
+        else:
+            dims[axis] = opaque(value, axis)
+    return tuple(dims)
+
+
+def _broadcast(known: Known, node: Node, _: Value) -> Shape | None:
+    shapes = [input_shape(known, node, position) for position in range(len(node.proto.input))]
+    return functools.reduce(_common_shape, shapes) if shapes else None
+
+
+def _common_shape(left: Shape | None, right: Shape | None) -> Shape | None:
+    """What two shapes broadcast to, where that is certain."""
+    if left is None or right is None:
+        return None
+    rank = max(len(left), len(right))
+    ones = (Dim(1),)
+    pairs = zip(ones * (rank - len(left)) + left, ones * (rank - len(right)) + right, strict=True)
+    dims = [b if a == Dim(1) else a for a, b in pairs if a in (b, Dim(1)) or b == Dim(1)]
+    return tuple(dims) if len(dims) == rank else None
+
+
+def _expand(known: Known, node: Node, _: Value) -> Shape | None:
+    return _common_shape(input_shape(known, node, 0), input_integers(known, node, 1))
+
+
+def _constant_of_shape(known: Known, node: Node, _: Value) -> Shape | None:
+    return input_integers(known, node, 0)
+
+
+def _constant_shape(known: Known, _: Node, value: Value) -> Shape | None:
+    constant = known.constant(value)
+    return None if constant is None else tuple(Dim(extent) for extent in constant.shape)
+
+
+def dims_taken(known: Known, node: Node) -> Shape | None:
+    """The sizes that a Shape node takes from its input: all of them, or those from `start` to `end`."""
+    shape = input_shape(known, node, 0)
+    if shape is None:
+        return None
+    return shape[integer(node, "start") or 0 : integer(node, "end")]
+
+
+def _shape_shape(known: Known, node: Node, _: Value) -> Shape | None:
+    dims = dims_taken(known, node)
+    return None if dims is None else (Dim(len(dims)),)
+
+
+def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
+    source, axis, kept = input_shape(known, node, 0), integer(node, "axis"), integer(node, "keepdims")
+    if source is None or axis is None or kept is None or not -len(source) <= axis < len(source):
+        return None
+    axis %= len(source)
+    return (*source[:axis], *((Dim(1),) if kept else ()), *source[axis + 1 :])
+
+
+def _gather(known: Known, node: Node, _: Value) -> Shape | None:
+    data, positions, axis = input_shape(known, node, 0), input_shape(known, node, 1), integer(node, "axis")
+    if data is None or positions is None or axis is None or not -len(data) <= axis < len(data):
+        return None
+    axis %= len(data)
+    return data[:axis] + positions + data[axis + 1 :]
+
+
+def _gather_elements(known: Known, node: Node, _: Value) -> Shape | None:
+    return input_shape(known, node, 1)
+
+
+def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
+    source = input_shape(known, node, 0)
+    if source is None:
+        return None
+    reverse = list(range(len(source)))[::-1]
+    permutation = reverse if attribute(node, "perm") is None else integers(node, "perm")
+    if permutation is None or sorted(permutation) != sorted(reverse):
+        return None
+    return tuple(source[axis] for axis in permutation)
+
+
+def _concat(known: Known, node: Node, value: Value) -> Shape | None:
+    shapes = [input_shape(known, node, position) for position in range(len(node.proto.input))]
+    parts = [shape for shape in shapes if shape is not None]
+    axis = integer(node, "axis")
+    if not parts or len(parts) != len(shapes) or axis is None or not -len(parts[0]) <= axis < len(parts[0]):
+        return None
+    first, axis = parts[0], axis % len(parts[0])
+    if any(len(part) != len(first) for part in parts):
+        return None
+    extents = [part[axis].static for part in parts]
+    joined = opaque(value, axis) if None in extents else Dim(sum(extent for extent in extents if extent is not None))
+    return (*first[:axis], joined, *first[axis + 1 :])
+
+
+ELEMENTWISE = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
+"""Operators that leave every element where it is. Chains of them are long: sizes that are declared end the search."""
+
+SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
+    **dict.fromkeys(("Cast", "CastLike", "Identity", "Neg", "Relu", "ScatterElements", "ScatterND"), _same),
+    **dict.fromkeys(("Add", "Mod", "Mul", "Sub", "Where"), _broadcast),
+    "ArgMax": _arg_max,
+    "Concat": _concat,
+    "Constant": _constant_shape,
+    "ConstantOfShape": _constant_of_shape,
+    "Expand": _expand,
+    "Flatten": _flatten,
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "MaxPool": _max_pool,
+    "Reshape": _reshape,
+    "Shape": _shape_shape,
+    "Slice": _slice,
+    "Squeeze": _squeeze,
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+}
+
+
+def slice_bounds(known: Known, node: Node, rank: int) -> dict[int, tuple[int, int]] | None:
+    """A Slice's constant bounds per axis, `axis → (start, end)`; None where they are not known or steps are not 1.
+
+    Bounds are as Python's slices read them (negative from the end).
+    """
+    if node.scope.opset < 10:
+        starts, ends = integers(node, "starts"), integers(node, "ends")
+        axes = integers(node, "axes")
+    else:
+        starts, ends = static_integers(known, node, 1), static_integers(known, node, 2)
+        axes = static_integers(known, node, 3) if node.input(3) is not None else None
+        if node.input(4) is not None and any(step != 1 for step in static_integers(known, node, 4) or [0]):
+            return None
+        if axes is None and node.input(3) is not None:
+            return None
+    if starts is None or ends is None or len(starts) != len(ends):
+        return None
+    axes = list(range(len(starts))) if axes is None else axes
+    if len(axes) != len(starts) or any(not -rank <= axis < rank for axis in axes):
+        return None
+    return {axis % rank: bounds for axis, bounds in zip(axes, zip(starts, ends, strict=True), strict=True)}

@@ -1,0 +1,53 @@
+"""The tensors that a model stores: which one a value always is, and its value, from external data where it is there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, numpy_helper
+
+from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.ir.attributes import attribute
+from poolgrad_lowering.ir.scopes import Value
+
+_MAX_CONSTANT = 1 << 16
+
+
+def stored_tensor(value: Value) -> TensorProto | None:
+    """The tensor that a value always is: of an initializer that no caller can override, or of a Constant node."""
+    if value.name in value.scope.inputs:
+        return None
+    node = value.producer
+    if node is None:
+        return value.scope.initializer(value.name)
+    tensor = attribute(node, "value") if node.is_a("Constant") else None
+    return tensor if isinstance(tensor, TensorProto) else None
+
+
+def small_array(tensor: TensorProto, external: ExternalData, limit: int = _MAX_CONSTANT) -> np.ndarray[Any, Any] | None:
+    """A tensor's value; None where it has more elements than `limit` or is malformed. Raises `UnreadableError`."""
+    if math.prod(tensor.dims) > limit:
+        return None
+    if tensor.data_location == TensorProto.EXTERNAL:
+        tensor = external.inlined(tensor)
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def all_bits_clear(tensor: TensorProto, external: ExternalData) -> bool:
+    """Whether the tensor's stored bytes are all zero, read in place or block by block. Raises `UnreadableError`."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return external.is_zero(tensor)
+    if tensor.raw_data:
+        return tensor.raw_data.count(0) == len(tensor.raw_data)
+    array = small_array(tensor, external)
+    return array is not None and bits_clear(array)
+
+
+def bits_clear(array: np.ndarray[Any, Any]) -> bool:
+    """Whether every element is +0.0, or an integer zero."""
+    return not array.dtype.hasobject and not np.any(np.atleast_1d(array).view(np.uint8))

@@ -1,0 +1,32 @@
+"""Where the element type of a value follows from the operator that makes it."""
+
+from __future__ import annotations
+
+from onnx import TensorProto
+
+from poolgrad_lowering.ir.attributes import attribute, integer
+from poolgrad_lowering.ir.scopes import Node, Value
+
+KEEPS_TYPE = (
+    *("Add", "Expand", "MaxPool", "Mod", "Mul", "Neg", "Pad", "Relu"),
+    *("ScatterElements", "ScatterND", "Slice", "Sub", "Sum", "Transpose"),
+)
+"""Operators whose output has the element type of the first input (MaxPool: the first output)."""
+
+
+def stated_type(node: Node, value: Value) -> int | None:
+    """The element type that an operator gives one of its outputs whatever its inputs are; None where it depends."""
+    if node.is_a("Cast"):
+        return integer(node, "to")
+    if node.is_a("Shape", "Size", "ArgMax") or (node.is_a("MaxPool") and value == node.output(1)):
+        return int(TensorProto.INT64)
+    if node.is_a("Constant", "ConstantOfShape"):
+        return _stored_type(node)
+    return None
+
+
+def _stored_type(node: Node) -> int | None:
+    stored = attribute(node, "value")
+    if isinstance(stored, TensorProto):
+        return stored.data_type
+    return int(TensorProto.FLOAT) if stored is None and node.is_a("ConstantOfShape") else None

@@ -1,0 +1,1 @@
+"""From files to files: one model, a folder of models, training artifacts."""

@@ -1,0 +1,69 @@
+"""What is written about a lowering beside its model: the report as JSON and as a page, and the plan. All or nothing."""
+
+from __future__ import annotations
+
+import os
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from poolgrad_lowering.diagnostics.errors import FileError
+from poolgrad_lowering.io.placing import PathLike
+from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
+from poolgrad_lowering.report import Report
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.html_report import Recorder
+
+
+class Descriptions:
+    """The files that are wanted of a lowering. `recorder` observes it where a page is, else there is none."""
+
+    def __init__(
+        self,
+        *models: Path,
+        report: PathLike | None = None,
+        page: PathLike | None = None,
+        plan: PathLike | None = None,
+    ) -> None:
+        """Each needs a file of its own, none of the models'. Raises `FileError`."""
+        wanted = {"JSON report": report, "page": page, "plan": plan}
+        self._paths = {what: Path(path) for what, path in wanted.items() if path is not None}
+        self.recorder: Recorder | None = None
+        for what, path in self._paths.items():
+            require_other_file(path, what, *models)
+        for first, second in combinations(self._paths, 2):
+            require_other_file(self._paths[second], second, self._paths[first], other=f"the {first}")
+        if page is not None:
+            from poolgrad_lowering.html_report import Recorder  # noqa: PLC0415 - only who wants a page loads it
+
+            self.recorder = Recorder()
+
+    @property
+    def paths(self) -> list[Path]:
+        """Where they are written."""
+        return list(self._paths.values())
+
+    def contents(self, report: Report, model: Path, data: bytes) -> dict[Path, bytes]:
+        """What is written, once the lowering of a model, which was read from these bytes, is done."""
+        return {path: self._content(what, report, model, data) for what, path in self._paths.items()}
+
+    def _content(self, what: str, report: Report, model: Path, data: bytes) -> bytes:
+        if what == "plan":
+            return LoweringPlan.of(report, model_sha256(data)).to_json().encode()
+        if self.recorder is None or what == "JSON report":
+            return report.to_json().encode()
+        from poolgrad_lowering.html_report import html_report  # noqa: PLC0415 - as above
+
+        return html_report(report, self.recorder, model.name)
+
+
+def require_other_file(path: Path, what: str, *others: Path, other: str = "the model") -> None:
+    """Raise `FileError` where a path that is written, a report say, is one of the others."""
+    for existing in others:
+        if os.path.realpath(path) == os.path.realpath(existing) or _is_one_file(path, existing):
+            raise FileError(f"cannot write the {what} to '{path}': that is {other}; give it a file of its own")
+
+
+def _is_one_file(first: Path, second: Path) -> bool:
+    return first.exists() and second.exists() and first.samefile(second)

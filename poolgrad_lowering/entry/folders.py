@@ -1,0 +1,135 @@
+"""Many models at once: all below a folder, each lowered into its place below another one, in several processes.
+
+What is wrong with one model stops none of the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from poolgrad_lowering.diagnostics.errors import FileError, PoolgradError
+from poolgrad_lowering.entry.files import lower_file
+from poolgrad_lowering.entry.worker_processes import in_processes
+from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.io.placing import PathLike, make_folder
+from poolgrad_lowering.plans.planned import chosen_target
+from poolgrad_lowering.report import Report
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """What became of one model: its path below the folder, the report or the error. `written` is false after both."""
+
+    path: str
+    report: Report | None = None
+    error: str | None = None
+    written: bool = False
+
+
+def lower_folder(
+    source: PathLike,
+    destination: PathLike,
+    *,
+    jobs: int | None = None,
+    target: str | None = None,
+    forward: bool = True,
+    strict: bool = False,
+    verify: bool = False,
+    report_folder: PathLike | None = None,
+    copy_external: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    on_result: Callable[[FileResult, int, int], None] | None = None,
+) -> list[FileResult]:
+    """Lower every `*.onnx` below `source` into the same place below `destination`; a result each, in order of paths.
+
+    `jobs` processes work at the same time, one per CPU where it is None; a program that asks for more than one has to
+    be importable, as `multiprocessing` wants it. Reports go to `report_folder`, `a/b.onnx.json` for `a/b.onnx`.
+    `on_result` is called with each result as it comes in, how many there are by then, and how many there will be.
+    Links to folders are not followed. All else is as with `lower_file`. Raises `UnknownTargetError`, and `FileError`
+    where the source is no folder or holds no model, or a folder to write to lies in it, around it, or is none.
+    """
+    source, destination = Path(source), Path(destination)
+    reports = None if report_folder is None else Path(report_folder)
+    chosen_target(target, None)
+    paths = _models(source)
+    for folder in (destination, *([reports] if reports else [])):
+        _require_apart(source, folder)
+    options = {
+        "target": target,
+        "forward": forward,
+        "strict": strict,
+        "verify": verify,
+        "copy_external": copy_external,
+        "limits": limits,
+    }
+    results: list[FileResult] = []
+    work = partial(_lower_one, source, destination, reports, options)
+    for result in in_processes(work, paths, min(jobs or _cpus(), len(paths)), _died):
+        results.append(result)
+        if on_result is not None:
+            on_result(result, len(results), len(paths))
+    return results
+
+
+def _models(folder: Path) -> list[str]:
+    """The models below a folder, as paths relative to it, sorted."""
+    if not folder.is_dir():
+        raise FileError(f"cannot read '{folder}': it is no folder")
+    found = [
+        (Path(parent) / name).relative_to(folder).as_posix()
+        for parent, _, names in os.walk(folder, onerror=_unreadable)
+        for name in names
+        if name.endswith(".onnx")
+    ]
+    if not found:
+        raise FileError(f"'{folder}' holds no model: there is no *.onnx in it or below it")
+    return sorted(found)
+
+
+def _unreadable(error: OSError) -> None:
+    raise FileError(f"cannot read '{error.filename}': {error.strerror or error}") from error
+
+
+def _require_apart(source: Path, destination: Path) -> None:
+    inner, outer = Path(os.path.realpath(source)), Path(os.path.realpath(destination))
+    if inner.is_relative_to(outer) or outer.is_relative_to(inner):
+        raise FileError(
+            f"cannot write below '{destination}': one of it and '{source}' lies in the other; keep them apart"
+        )
+    if outer.exists() and not outer.is_dir():
+        raise FileError(f"cannot write below '{destination}': it is no folder")
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _lower_one(
+    source: Path, destination: Path, report_folder: Path | None, options: dict[str, Any], path: str
+) -> FileResult:
+    """One model. Whatever goes wrong with it is its result."""
+    report_path = None if report_folder is None else report_folder / f"{path}.json"
+    try:
+        for file in (destination / path, *([] if report_path is None else [report_path])):
+            make_folder(file.parent)
+        report = lower_file(source / path, destination / path, report_path=report_path, **options)
+    except PoolgradError as error:
+        return FileResult(path, error=str(error))
+    except Exception as error:
+        logger.exception("unexpected error in %s", path)
+        return FileResult(path, error=f"unexpected {type(error).__name__}: {error}")
+    if options["strict"] and report.refused:
+        return FileResult(path, report, f"{len(report.refused)} anchors refused, no model written")
+    return FileResult(path, report, written=True)
+
+
+def _died(path: str) -> FileResult:
+    return FileResult(path, error="the process that worked on it died: out of memory, or a fault in a library")

@@ -1,0 +1,186 @@
+"""The bytes of external tensors, read where a proof needs them: from regular files in the model's folder, in blocks.
+
+Every file is opened folder by folder without following links, so that a file that is exchanged after its path was
+resolved is not read either. What cannot be read raises `UnreadableError`, which never stops a lowering: a fact stays
+unknown, and the site that needed it is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+from onnx import TensorProto
+
+from poolgrad_lowering.diagnostics.faults import shown
+from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.io.placing import require_regular
+from poolgrad_lowering.ir.external import ModelFolder, Reference
+from poolgrad_lowering.ir.tensors import external_reference, tensor_flaw
+
+_BLOCK = 1 << 19
+"""Bytes that are in memory at a time while zeros are looked for: few enough to stay in the processor's cache."""
+_MOST_KEPT = 1 << 30
+"""Bytes of constants and tables that are kept."""
+_ZEROS = bytes(_BLOCK)
+
+
+class UnreadableError(Exception):
+    """External data cannot be read. The message says which file, why, and what to do."""
+
+
+class ExternalData:
+    """The external data of one model, in its folder; None where that is not known.
+
+    At most `limits.max_external_bytes` are read. Of each tensor that was read, the bytes are kept, or that they are all
+    zero; of a large tensor that is not, only that. So no byte is read twice but the zeros in front of a large table.
+    """
+
+    def __init__(self, folder: ModelFolder | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._folder = folder
+        self._limit = self._left = limits.max_external_bytes
+        self._kept = 0
+        self._data: dict[Reference, bytes] = {}
+        self._zeros: dict[Reference, bool] = {}
+
+    def inlined(self, tensor: TensorProto) -> TensorProto:
+        """An external tensor with its data in `raw_data`. Raises `UnreadableError`."""
+        data = self._read(_reference(tensor))
+        return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)
+
+    def is_zero(self, tensor: TensorProto) -> bool:
+        """Whether every byte of an external tensor is zero. Reads up to the first that is not, in constant memory.
+
+        Raises `UnreadableError`.
+        """
+        reference = _reference(tensor)
+        if reference not in self._zeros:
+            if reference.length <= _BLOCK or reference in self._data:
+                self._zeros[reference] = _is_zero(self._read(reference))
+            else:
+                with contextlib.closing(self._blocks(reference)) as blocks:
+                    self._zeros[reference] = all(map(_is_zero, blocks))
+            if self._zeros[reference] and self._data.pop(reference, None) is not None:
+                self._kept -= reference.length
+        return self._zeros[reference]
+
+    def is_at(self, tensor: TensorProto) -> tuple[Path, int]:
+        """The file in which an external tensor is, without links, and its offset. Raises `UnreadableError`."""
+        reference = _reference(tensor)
+        if self._folder is None:
+            raise _without_folder(reference)
+        return self._folder.resolve(reference.location), reference.offset
+
+    def blocks(self, tensor: TensorProto) -> Iterator[bytearray]:
+        """The bytes of an external tensor in blocks, each overwritten by the next one. Raises `UnreadableError`."""
+        return self._blocks(_reference(tensor))
+
+    def _read(self, reference: Reference) -> bytes:
+        """The bytes of a reference, which are kept unless they are zeros."""
+        if self._zeros.get(reference):
+            return bytes(reference.length)
+        if reference not in self._data:
+            if self._kept + reference.length > _MOST_KEPT:
+                raise UnreadableError(
+                    f"{_named(reference)} is not read: {_MOST_KEPT} bytes of tables are in memory already"
+                )
+            self._data[reference] = b"".join(map(bytes, self._blocks(reference)))
+            self._kept += reference.length
+        return self._data[reference]
+
+    def _blocks(self, reference: Reference) -> Generator[bytearray, None, None]:
+        """The bytes of a reference in blocks. Each block is overwritten by the next one."""
+        buffer, position = bytearray(min(_BLOCK, reference.length)), reference.offset
+        if reference.length > self._left:
+            raise UnreadableError(
+                f"reading {_named(reference)} would exceed the {self._limit} bytes of external data that may be read: "
+                "raise the limit max_external_bytes"
+            )
+        with self._opened(reference) as handle:
+            while position < reference.end:
+                if len(buffer) > reference.end - position:
+                    buffer = bytearray(reference.end - position)
+                count = os.preadv(handle, [buffer], position)
+                if count < len(buffer):
+                    raise _too_short(reference, os.fstat(handle).st_size)
+                position += count
+                self._left -= count
+                yield buffer
+
+    @contextlib.contextmanager
+    def _opened(self, reference: Reference) -> Iterator[int]:
+        """A file descriptor of the file, which is regular and long enough."""
+        if self._folder is None:
+            raise _without_folder(reference)
+        try:
+            handle = _open_in(self._folder, reference.location)
+        except OSError as error:
+            raise UnreadableError(
+                f"{_named(reference)} cannot be read from '{self._folder.path}': {error.strerror or error}; "
+                "put the file beside the model"
+            ) from error
+        try:
+            if (size := os.fstat(handle).st_size) < reference.end:
+                raise _too_short(reference, size)
+            yield handle
+        except OSError as error:
+            raise UnreadableError(f"{_named(reference)} cannot be read: {error.strerror or error}") from error
+        finally:
+            os.close(handle)
+
+
+def _is_zero(block: bytes | bytearray) -> bool:
+    return block == _ZEROS if len(block) == _BLOCK else block.count(0) == len(block)
+
+
+def _reference(tensor: TensorProto) -> Reference:
+    """Where the data of an external tensor is."""
+    if (flaw := tensor_flaw(tensor)) is not None:
+        raise UnreadableError(flaw.what)
+    return external_reference(tensor)
+
+
+def _named(reference: Reference) -> str:
+    return f"external data {shown(reference.location)}"
+
+
+def _without_folder(reference: Reference) -> UnreadableError:
+    return UnreadableError(
+        f"{_named(reference)} cannot be read, as the model's folder is not known: pass the folder to lower as "
+        "base_dir, or lower the file itself (lower_file)"
+    )
+
+
+def _too_short(reference: Reference, size: int) -> UnreadableError:
+    return UnreadableError(
+        f"{_named(reference)} has {size} bytes, and the tensor takes bytes {reference.offset} to {reference.end}: "
+        "put the complete file beside the model"
+    )
+
+
+def _open_in(folder: ModelFolder, location: str) -> int:
+    """Open a regular file whose path, with all links resolved, lies in the folder. Raises `OSError`."""
+    path = folder.resolve(location)
+    if (home := folder.home(path)) is None:
+        raise OSError(errno.EXDEV, "links lead out of the folder")
+    with contextlib.ExitStack() as stack:
+        parent = _open_folder(stack, home)
+        *folders, name = path.relative_to(home).parts or (".",)
+        for part in folders:
+            parent = _open_folder(stack, Path(part), parent)
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        require_regular(os.fstat(handle).st_mode)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _open_folder(stack: contextlib.ExitStack, folder: Path, parent: int | None = None) -> int:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    stack.callback(os.close, handle)
+    return handle

@@ -1,0 +1,175 @@
+"""A model's external data as files: whether they are there, and how they follow a model into another folder."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from poolgrad_lowering.diagnostics.errors import FileError, explained
+from poolgrad_lowering.diagnostics.faults import shown
+from poolgrad_lowering.io.placing import Content, Part, Parts, require_regular
+from poolgrad_lowering.ir.external import ExternalFile, ModelFolder, Reference
+
+_LARGEST_ALIGNMENT = 1 << 16
+"""Bytes: the largest page of a system that runtimes map files on, and the step at which Windows maps them."""
+
+
+@dataclass(frozen=True)
+class DataWarning:
+    """External data that is not there: the file's location in the model, a tensor that lacks data, and why."""
+
+    file: str
+    tensor: str
+    reason: str
+
+
+def data_warnings(files: Mapping[str, ExternalFile], folder: ModelFolder | None) -> tuple[DataWarning, ...]:
+    """The external files of a model that are not there, are no regular files, or end before a tensor does.
+
+    Looks at the files' sizes alone. Without a folder nothing is known of them.
+    """
+    if folder is None:
+        return ()
+    found = ((location, file, _complaint(folder, location, file)) for location, file in files.items())
+    return tuple(
+        DataWarning(location, place, reason)
+        for location, file, complaint in found
+        if complaint is not None
+        for place, reason in [complaint]
+    )
+
+
+def _complaint(folder: ModelFolder, location: str, file: ExternalFile) -> tuple[str, str] | None:
+    """The place of a tensor whose data is not there, and why; None where all data of the file is there."""
+    try:
+        found = folder.resolve(location).lstat()
+        require_regular(found.st_mode)
+    except OSError as error:
+        return file.first, f"external data {shown(location)} is not there: {error.strerror or error}"
+    if found.st_size < file.end:
+        return file.last, f"external data {shown(location)} has {found.st_size} bytes, and a tensor ends at {file.end}"
+    return None
+
+
+def require_apart(locations: Iterable[str], model: Path, written: Iterable[Path]) -> None:
+    """No file that is written may be one that the model keeps its tensors in. Raises `FileError`."""
+    kept = {os.path.realpath(model.parent / location) for location in locations}
+    for path in written:
+        if os.path.realpath(path) in kept:
+            raise FileError(f"cannot write '{path}': the model keeps tensors in it; choose another name")
+
+
+class Copies(NamedTuple):
+    """The files to write where a model goes, and the references that it then has instead of others."""
+
+    contents: dict[Path, Content]
+    moved: dict[Reference, Reference]
+
+
+def copies(
+    files: Mapping[str, ExternalFile], left: Mapping[str, set[Reference]], source: Path, destination: Path
+) -> Copies:
+    """The external data that is missing where a model is written. Raises `FileError`.
+
+    `files` are those of the source, `left` the references of the model that is written, by location. A file with which
+    nothing happened is copied as it is. Of one that lost a reference, the copy holds what is left, and begins with the
+    name of the model that is written: it is no other model's.
+    """
+    folder = Path(os.path.realpath(destination.parent))
+    found = Copies({}, {})
+    for location in sorted(left):
+        original = source.parent / location
+        if not original.is_file():
+            raise FileError(f"cannot copy '{original}', in which the model keeps tensors: there is no such file")
+        if left[location] == files[location].references:
+            _add(found.contents, original, folder / location, destination)
+            continue
+        offsets, parts = _compacted(left[location])
+        written = _own_location(location, source, destination)
+        _require_complete(original, parts)
+        _add(found.contents, Parts(original, parts), folder / written, destination)
+        found.moved.update({old: Reference(written, offset, old.length) for old, offset in offsets.items()})
+    return found
+
+
+def _own_location(location: str, source: Path, destination: Path) -> str:
+    """The location of a file that only the model at `destination` uses: `a.onnx.data` becomes `b.onnx.data`."""
+    path = PurePosixPath(location)
+    suffix = path.name.removeprefix(source.name) if path.name.startswith(source.name) else f".{path.name}"
+    return str(path.with_name(destination.name + suffix))
+
+
+def _compacted(references: Iterable[Reference]) -> tuple[dict[Reference, int], tuple[Part, ...]]:
+    """The offset of each reference in a file that holds nothing but them, and the parts of such a file.
+
+    References that share bytes go on sharing them. An offset stays a multiple of the power of two, up to 64 KiB, of
+    which it was one: runtimes map large tensors into memory page by page.
+    """
+    offsets: dict[Reference, int] = {}
+    parts: list[Part] = []
+    end = 0
+    for run in _runs(references):
+        start, stop = run[0].offset, max(reference.end for reference in run)
+        alignment = max(_alignment(reference.offset) for reference in run)
+        moved = (start - end) // alignment * alignment
+        offsets.update({reference: reference.offset - moved for reference in run})
+        parts.append(Part(start - moved - end, start, stop - start))
+        end = stop - moved
+    return offsets, tuple(parts)
+
+
+def _runs(references: Iterable[Reference]) -> Iterator[list[Reference]]:
+    """References that overlap or follow each other without a gap, together; in the order of their offsets."""
+    run: list[Reference] = []
+    end = 0
+    for reference in sorted(references, key=lambda reference: (reference.offset, reference.end)):
+        if run and reference.offset > end:
+            yield run
+            run, end = [], 0
+        run.append(reference)
+        end = max(end, reference.end)
+    if run:
+        yield run
+
+
+def _alignment(offset: int) -> int:
+    return min(offset & -offset or _LARGEST_ALIGNMENT, _LARGEST_ALIGNMENT)
+
+
+def _require_complete(file: Path, parts: Sequence[Part]) -> None:
+    size, end = file.stat().st_size, max(part.offset + part.length for part in parts)
+    if size < end:
+        raise FileError(
+            f"cannot copy '{file}', in which the model keeps tensors: it has {size} bytes, and a tensor ends at {end}; "
+            "give the complete file"
+        )
+
+
+def _add(contents: dict[Path, Content], content: Path | Parts, copy: Path, destination: Path) -> None:
+    """Add a file to write beside the model at `destination`, unless it is there already."""
+    folder = Path(os.path.realpath(destination.parent))
+    if os.path.realpath(copy) == os.path.realpath(destination):
+        raise FileError(f"cannot write '{destination}': the model keeps tensors in a file of this name; choose another")
+    if not Path(os.path.realpath(copy)).is_relative_to(folder):
+        raise FileError(f"cannot write '{copy}': links lead out of '{folder}'; remove them or choose another folder")
+    original = content if isinstance(content, Path) else content.file
+    with explained(f"cannot copy '{original}' to '{copy}'"):
+        if copy in contents or (copy.exists() and not _holds(copy, content)):
+            raise FileError(f"'{copy}' is there with other content: remove it, or write the model elsewhere")
+        if not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            contents[copy] = content
+
+
+def _holds(file: Path, content: Path | Parts) -> bool:
+    """Whether a file holds some content."""
+    if not file.is_file():
+        return False
+    if isinstance(content, Path):
+        return filecmp.cmp(content, file, shallow=False)
+    with file.open("rb") as existing:
+        return all(existing.read(len(block)) == block for block in content.blocks()) and not existing.read(1)

@@ -1,0 +1,59 @@
+"""A model's file read: bytes within their limit, the model in them, and the file named in what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from poolgrad_lowering.diagnostics.errors import InvalidModelError, explained
+from poolgrad_lowering.diagnostics.faults import Fault
+from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.io.placing import open_regular
+from poolgrad_lowering.ir.packed_model import PackedModel
+
+T = TypeVar("T")
+
+
+def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """The file's bytes. Raises `FileError` and, where there are too many of them, `InvalidModelError`."""
+    with explained(f"cannot read '{path}'"), open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read() if size <= limits.max_bytes else b""
+    if max(size, len(data)) > limits.max_bytes:
+        what = f"it has {max(size, len(data))} bytes, more than {limits.max_bytes}"
+        raise InvalidModelError(Fault.TOO_LARGE, f"'{path}'", what)
+    return data
+
+
+def parse_model(data: bytes, path: Path) -> ModelProto:
+    """The model in some bytes read from `path`. Raises `InvalidModelError`."""
+    return _parsed(ModelProto.FromString, data, path)
+
+
+def packed_model(data: bytes, path: Path) -> PackedModel:
+    """As `parse_model`; the gate finds what is wrong in what is packed."""
+    return _parsed(PackedModel, data, path)
+
+
+def _parsed(parse: Callable[[bytes], T], data: bytes, path: Path) -> T:
+    if not data:
+        raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it is empty")
+    with naming(path):
+        return parse(data)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in what the gate says of its model, and in what protobuf says of bytes that are none."""
+    try:
+        yield
+    except DecodeError as error:
+        raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it does not parse as an ONNX model") from error
+    except InvalidModelError as error:
+        raise error.within(f"'{path}'") from error.__cause__

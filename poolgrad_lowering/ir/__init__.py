@@ -1,0 +1,1 @@
+"""A model while it is worked on: its scopes, nodes, values and uses, over the bytes or messages that it consists of."""

@@ -1,0 +1,117 @@
+"""Stored tensors: whether what is stored is what dims and element type say. Knows nothing of where a tensor is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from google.protobuf.message import Message
+from onnx import TensorProto
+
+from poolgrad_lowering.diagnostics.faults import Fault, Flaw
+from poolgrad_lowering.ir.external import Reference, external_flaw, reference_to
+
+
+class _Storage(NamedTuple):
+    """How one element type is stored: bits in `raw_data`, else a field with `entries` of it for `elements`."""
+
+    bits: int
+    field: str
+    entries: int = 1
+    elements: int = 1
+
+
+# The comments of onnx.proto at `raw_data` and at each typed field.
+_STORAGES = {
+    "FLOAT": _Storage(32, "float_data"),
+    "COMPLEX64": _Storage(64, "float_data", entries=2),
+    "DOUBLE": _Storage(64, "double_data"),
+    "COMPLEX128": _Storage(128, "double_data", entries=2),
+    "INT64": _Storage(64, "int64_data"),
+    "UINT64": _Storage(64, "uint64_data"),
+    "UINT32": _Storage(32, "uint64_data"),
+    "STRING": _Storage(0, "string_data"),
+    "INT32": _Storage(32, "int32_data"),
+    **dict.fromkeys(("FLOAT16", "BFLOAT16", "INT16", "UINT16"), _Storage(16, "int32_data")),
+    **dict.fromkeys(("INT8", "UINT8", "BOOL"), _Storage(8, "int32_data")),
+    **dict.fromkeys(
+        ("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0"), _Storage(8, "int32_data")
+    ),
+    **dict.fromkeys(("FLOAT6E2M3", "FLOAT6E3M2"), _Storage(6, "int32_data")),
+    **dict.fromkeys(("INT4", "UINT4", "FLOAT4E2M1"), _Storage(4, "int32_data", elements=2)),
+    **dict.fromkeys(("INT2", "UINT2"), _Storage(2, "int32_data", elements=4)),
+}
+_BY_NUMBER = {number: _STORAGES[name] for name, number in TensorProto.DataType.items() if name in _STORAGES}
+_TYPED_FIELDS = sorted({storage.field for storage in _STORAGES.values()})
+_MOST_ELEMENTS = 2**63 - 1
+
+
+def tensor_flaw(tensor: TensorProto) -> Flaw | None:
+    """What is wrong with a stored tensor. Copies its raw data once, to measure it; opens no external data."""
+    if (storage := _BY_NUMBER.get(tensor.data_type)) is None:
+        return Flaw(Fault.TENSOR_TYPE, f"its element type is {tensor.data_type}, which is none")
+    dims = tensor.dims[:]
+    if (flaw := dims_flaw(dims)) is not None:
+        return flaw
+    elements = math.prod(dims)
+    filled = [name for name in _TYPED_FIELDS if len(getattr(tensor, name))]
+    raw = len(tensor.raw_data) if tensor.HasField("raw_data") else None
+    if tensor.data_location == TensorProto.EXTERNAL:
+        if filled or raw or not storage.bits:
+            return Flaw(Fault.TENSOR_DATA, "its data is said to be external, and it has data of its own or text")
+        return external_flaw(tensor.external_data, _bytes(storage, elements))
+    if raw is not None and (raw or not filled):
+        if filled:
+            return Flaw(Fault.TENSOR_DATA, f"it has data in raw_data and in {filled[0]}")
+        return _raw_flaw(storage, elements, raw)
+    return _typed_flaw(tensor, storage, elements, filled)
+
+
+def external_reference(tensor: TensorProto) -> Reference:
+    """Where the data of an external tensor is; `tensor_flaw` must have found nothing wrong with it."""
+    return reference_to(tensor.external_data, _bytes(_BY_NUMBER[tensor.data_type], math.prod(tensor.dims)))
+
+
+def external_tensors(message: Message) -> Iterator[TensorProto]:
+    """The external tensors in a message of ONNX, at any depth: initializers, attributes, sparse tensors."""
+    if isinstance(message, TensorProto):
+        if message.data_location == TensorProto.EXTERNAL:
+            yield message
+        return
+    for field, held in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inner in (held,) if isinstance(held, Message) else held:
+                yield from external_tensors(inner)
+
+
+def dims_flaw(dims: Sequence[int]) -> Flaw | None:
+    """What is wrong with the sizes of a stored tensor."""
+    if min(dims, default=0) < 0:
+        return Flaw(Fault.TENSOR_DIMS, f"its size {min(dims)} is negative")
+    if math.prod([size or 1 for size in dims]) > _MOST_ELEMENTS:
+        return Flaw(Fault.TENSOR_DIMS, "its sizes multiply to more than 2^63 − 1 elements")
+    return None
+
+
+def _bytes(storage: _Storage, elements: int) -> int:
+    return -(-elements * storage.bits // 8)
+
+
+def _raw_flaw(storage: _Storage, elements: int, raw: int) -> Flaw | None:
+    if not storage.bits and raw:
+        return Flaw(Fault.TENSOR_DATA, "it is text, and text is not stored in raw_data")
+    if raw != _bytes(storage, elements) or (elements and not raw):
+        return Flaw(
+            Fault.TENSOR_DATA, f"it has {raw} bytes of data, and {elements} elements take {_bytes(storage, elements)}"
+        )
+    return None
+
+
+def _typed_flaw(tensor: TensorProto, storage: _Storage, elements: int, filled: Sequence[str]) -> Flaw | None:
+    if other := [name for name in filled if name != storage.field]:
+        return Flaw(Fault.TENSOR_DATA, f"it has data in {other[0]}, and its element type is stored in {storage.field}")
+    wanted = -(-elements * storage.entries // storage.elements)
+    if (stored := len(getattr(tensor, storage.field))) != wanted:
+        return Flaw(Fault.TENSOR_DATA, f"it has {stored} entries of data, and {elements} elements take {wanted}")
+    return None

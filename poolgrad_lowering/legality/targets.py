@@ -1,0 +1,132 @@
+"""Ascend products and what their operators take: one table that legality, the command line and the docs read.
+
+Source: the operator pages of CANN's ops-nn documentation (MaxPool3DGradWithArgmax, MaxPoolGradWithArgmaxV3,
+AdaptiveMaxPool3DGrad) and the product list of its SoC names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from poolgrad_lowering.diagnostics.errors import UnknownTargetError
+from poolgrad_lowering.diagnostics.suggestions import did_you_mean
+
+MAX_POOL_3D_GRAD = "MaxPool3DGradWithArgmax"
+MAX_POOL_2D_GRAD = "MaxPoolGradWithArgmaxV3"
+ADAPTIVE_GRAD = "AdaptiveMaxPool3DGrad"
+MAX_POOL_3D = "MaxPool3DWithArgmaxV2"
+MAX_POOL_2D = "MaxPoolWithArgmaxV3"
+ADAPTIVE = "AdaptiveMaxPool3d"
+
+INT32_PLANE = 2**31 - 1
+"""Argmax is int32: the largest plane that any operator can number."""
+
+FLOAT32_EXACT_PLANE = 2**24
+"""A2 and A3 compare the argmax of AdaptiveMaxPool3DGrad in float32, which is exact up to here."""
+
+_FLOATS = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16))
+
+
+@dataclass(frozen=True)
+class Support:
+    """What a product's operator takes: element types, and how many elements a plane may have."""
+
+    element_types: frozenset[int] = _FLOATS
+    max_plane: int = INT32_PLANE
+
+
+@dataclass(frozen=True)
+class Target:
+    """A product: its name here, what people call it, its SoC names and its operators.
+
+    `has_2d` says that two spatial axes have operators of their own, `forward_dilation` that the forward operators take
+    a dilation other than 1.
+    """
+
+    name: str
+    title: str
+    socs: tuple[str, ...]
+    operators: dict[str, Support]
+    has_2d: bool = False
+    forward_dilation: bool = False
+
+    @property
+    def max_pool_2d_grad(self) -> str | None:
+        """The operator of a gradient over two spatial axes, if there is one."""
+        if not self.operators:
+            return None
+        return MAX_POOL_2D_GRAD if self.has_2d else MAX_POOL_3D_GRAD
+
+
+_A2_OPERATORS = {
+    MAX_POOL_3D_GRAD: Support(),
+    ADAPTIVE_GRAD: Support(max_plane=FLOAT32_EXACT_PLANE),
+    MAX_POOL_3D: Support(),
+    ADAPTIVE: Support(max_plane=FLOAT32_EXACT_PLANE),
+}
+_950_OPERATORS = dict.fromkeys(
+    (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE), Support()
+)
+
+_950_PR = ("950z", "9579", "957b", "957bx", "957c", "957d", "9589", "958b", "9599")
+_950_DT = (
+    *("950x", "950y", *(str(number) for number in range(9571, 9579)), "9581", "9581x", "9582", "9582x"),
+    *(*(str(number) for number in range(9583, 9589)), "9591", "9592", "9595", "9596", "95A1", "95A2"),
+)
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for target in (
+        Target(
+            "ascend950",
+            "Ascend 950PR / 950DT",
+            (*(f"Ascend950PR_{suffix}" for suffix in _950_PR), *(f"Ascend950DT_{suffix}" for suffix in _950_DT)),
+            _950_OPERATORS,
+            has_2d=True,
+            forward_dilation=True,
+        ),
+        Target(
+            "atlas-a3",
+            "Atlas A3 training and inference",
+            tuple(f"Ascend910_{suffix}" for suffix in (9362, 9363, 9372, 9381, 9382, 9391, 9392)),
+            _A2_OPERATORS,
+        ),
+        Target(
+            "atlas-a2",
+            "Atlas A2 training and inference",
+            tuple(f"Ascend910{suffix}" for suffix in ("B1", "B2", "B2C", "B3", "B4", "B4-1")),
+            _A2_OPERATORS,
+        ),
+        Target("ascend350", "Ascend350", ("Ascend350_354f", "Ascend350_355e"), {}),
+        Target("atlas-200i-500-a2", "Atlas 200I/500 A2 inference", tuple(f"Ascend310B{n}" for n in range(1, 5)), {}),
+        Target("atlas-inference", "Atlas inference", tuple(f"Ascend310P{n}" for n in (1, 3, 5, 7)), {}),
+        Target(
+            "atlas-training",
+            "Atlas training",
+            # The exact name Ascend910B is one of the first generation, not an A2.
+            ("Ascend910A", "Ascend910ProA", "Ascend910ProB", "Ascend910PremiumA", "Ascend910B"),
+            {},
+        ),
+    )
+}
+
+DEFAULT_TARGET = "atlas-a2"
+
+_BY_SOC = {soc.lower(): target for target in TARGETS.values() for soc in target.socs}
+
+
+def find_target(name: str) -> Target:
+    """The target of a product name or of an exact SoC name (letter case does not matter).
+
+    Raises `UnknownTargetError`, which lists what there is.
+    """
+    target = TARGETS.get(name.lower()) or _BY_SOC.get(name.lower())
+    if target is not None:
+        return target
+    hint = did_you_mean(name, [*TARGETS, *(soc for target in TARGETS.values() for soc in target.socs)])
+    raise UnknownTargetError(
+        f"unknown target '{name}'{hint}: give one of {', '.join(TARGETS)}, or a SoC name such as Ascend910B3 "
+        "(`poolgrad targets` lists all)."
+    )

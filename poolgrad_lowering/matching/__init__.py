@@ -1,0 +1,1 @@
+"""What the forms share: the questions that they ask of a graph around an anchor."""

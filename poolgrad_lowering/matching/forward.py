@@ -1,0 +1,79 @@
+"""The forward pool that a gradient belongs to, with everything a proof needs of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.pool import PoolAttributes
+from poolgrad_lowering.analysis.shape_rules import opaque
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.ir.dims import Shape, Shown, differ
+from poolgrad_lowering.ir.scopes import Node, Value
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """What is pooled and to what, by whichever operators: `x` of shape (N, C, spatial…), its type, the pooled shape.
+
+    Sizes that nothing tells are symbols equal only to themselves.
+    """
+
+    x: Value
+    element_type: int
+    x_shape: Shape
+    pooled_shape: Shape
+
+
+@dataclass(frozen=True)
+class ForwardPool(Pooled):
+    """A pooling by a MaxPool node."""
+
+    node: Node
+    attributes: PoolAttributes
+
+
+def forward_pool(facts: Facts, node: Node) -> ForwardPool | Refusal:
+    """What is known of a MaxPool node, or why no gradient of it can be lowered."""
+    attributes, x, pooled = facts.pool(node), node.input(0), node.output(1) or node.output(0)
+    if attributes is None or x is None or pooled is None:
+        return refuse(Code.POOL_ATTRIBUTES, "MaxPool '{}' has missing or malformed attributes", node.label)
+    if attributes.storage_order:
+        return refuse(Code.STORAGE_ORDER, "MaxPool '{}' has storage_order=1", node.label)
+    if attributes.has_ambiguous_pads:
+        return refuse(
+            Code.POOL_ATTRIBUTES,
+            "MaxPool '{}' has auto_pad={} with dilations or gaps, which runtimes pad differently",
+            node.label,
+            attributes.auto_pad,
+        )
+    element_type = facts.element_type(x)
+    if not element_type:
+        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
+    rank = len(attributes.kernel) + 2
+    x_shape, pooled_shape = (
+        shape if shape is not None else tuple(opaque(value, axis) for axis in range(rank))
+        for value, shape in ((x, facts.shape(x)), (pooled, facts.shape(pooled)))
+    )
+    if len(x_shape) != rank or len(pooled_shape) != rank:
+        return refuse(
+            Code.POOL_ATTRIBUTES, "MaxPool '{}' has {} spatial axes, '{}' has others", node.label, rank - 2, x.name
+        )
+    return ForwardPool(x, element_type, x_shape, pooled_shape, node, attributes)
+
+
+def other_type(facts: Facts, grad: Value, forward: ForwardPool) -> Refusal | None:
+    """Why a gradient operator, which takes any types, is none on x's: the lowered node takes one element type."""
+    element_type = facts.element_type(grad)
+    if element_type is None or element_type == forward.element_type:
+        return None
+    names = [type_name(number) for number in (element_type, forward.element_type)]
+    return refuse(Code.DTYPE_MIX, "'{}' is {}, the pooled input '{}' {}", grad.name, names[0], forward.x.name, names[1])
+
+
+def other_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> Refusal | None:
+    """Why an operand of a gradient operator does not fit the pool: only a shape that is known to be another counts."""
+    shape = facts.shape(value)
+    if shape is None or not differ(shape, expected):
+        return None
+    return refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))

@@ -1,0 +1,64 @@
+"""One tensor under several orders of its axes: what lies behind Transposes, and how channels move.
+
+Converters of channels-last frameworks put Transposes around ONNX's channels-first operators, and optimisers take
+pairs of them out again. Values are compared by what is behind them, however many are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from poolgrad_lowering.ir.attributes import attribute, integers
+from poolgrad_lowering.ir.scopes import Node, Value
+
+_MAX_CHAIN = 64
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A value seen as another one with its axes in another order: axis `i` is axis `axes[i]` of `value`."""
+
+    value: Value
+    axes: tuple[int, ...]
+
+    def transposed(self, permutation: Sequence[int]) -> Arranged:
+        """What a Transpose with this permutation makes of it."""
+        return Arranged(self.value, tuple(self.axes[axis] for axis in permutation))
+
+
+def channels_to_second(rank: int) -> list[int]:
+    """The permutation from (N, spatial…, C) to (N, C, spatial…)."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
+def channels_to_last(rank: int) -> list[int]:
+    """The permutation from (N, C, spatial…) to (N, spatial…, C)."""
+    return [0, *range(2, rank), 1]
+
+
+def arranged(value: Value, rank: int) -> Arranged:
+    """The value of that rank behind every Transpose and Identity in front of `value`."""
+    axes = tuple(range(rank))
+    for _ in range(_MAX_CHAIN):
+        node = value.producer
+        source = node.input(0) if node is not None else None
+        if node is None or source is None:
+            break
+        permutation = _permutation(node, rank)
+        if permutation is None:
+            break
+        axes = tuple(permutation[axis] for axis in axes)
+        value = source
+    return Arranged(value, axes)
+
+
+def _permutation(node: Node, rank: int) -> list[int] | None:
+    """How a node orders the axes of its input anew; None where it does anything else."""
+    if node.is_a("Identity"):
+        return list(range(rank))
+    if not node.is_a("Transpose"):
+        return None
+    reverse = list(reversed(range(rank)))
+    permutation = reverse if attribute(node, "perm") is None else integers(node, "perm")
+    return permutation if permutation is not None and sorted(permutation) == list(range(rank)) else None

@@ -1,0 +1,237 @@
+"""Backward operators that are given the pooled input and its plane-local indices: what must be proven of all of them.
+
+They differ in how an operator and its arguments are spelt, which their forms know. The gradient follows from the
+indices alone, so the forward pool that recorded them decides: a node of the form's own, or a MaxPool whose Indices
+were made plane-local. The operators themselves require the incoming gradient and the indices in the pooled shape and
+the gradients in x's element type; here only what is known to be otherwise is held against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from onnx import TensorProto
+
+from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.pool import PoolAttributes, pooled_sizes
+from poolgrad_lowering.analysis.provenance import Numbering, indices
+from poolgrad_lowering.analysis.shape_rules import opaque
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.dims import Shape, Shown, differ
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.matching.forward import forward_pool
+
+_MAX_CHAIN = 64
+
+
+class Windows(NamedTuple):
+    """The windows that a node states, with the output sizes where it states those too."""
+
+    attributes: PoolAttributes | AdaptiveWindows
+    sizes: Shape = ()
+
+
+@dataclass(frozen=True)
+class Backward:
+    """A node `dx = backward(grad, x, indices)` over `rank` spatial axes, and the windows that it states, if any."""
+
+    node: Node
+    grad: Value
+    x: Value
+    indices: Value
+    dx: Value
+    rank: int
+    windows: Windows | None
+
+    @classmethod
+    def read(
+        cls, node: Node, positions: tuple[int, int, int], rank: int, windows: Windows | None
+    ) -> Backward | Refusal:
+        """The operands at the input positions of grad, x and indices."""
+        grad, x, recorded = (node.input(position) for position in positions)
+        dx = node.output(0)
+        if grad is None or x is None or recorded is None or dx is None:
+            return refuse(Code.ARITY, "{} '{}' lacks an operand", node.proto.op_type, node.label)
+        return cls(node, grad, x, recorded, dx, rank, windows)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A forward pool that recorded indices: its input and its windows."""
+
+    node: Node
+    x: Value
+    windows: Windows
+
+
+ReadForward = Callable[[Facts, Node], Recorder | Refusal | None]
+"""A form's own forward node, whose second output are plane-local indices; None where the node is none."""
+
+
+def plane_gradient(facts: Facts, backward: Backward, read_forward: ReadForward) -> PoolGradient | Refusal:
+    """The gradient that the node computes, or why it is not one that can be lowered."""
+    found = _recorded(facts, backward, read_forward)
+    if isinstance(found, Refusal):
+        return found
+    recorder, argmax, numbering = found
+    x_shape = facts.shape(backward.x)
+    if x_shape is None:
+        return refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", backward.x.name)
+    mismatch = (
+        _other_rank(backward, x_shape) or _other_windows(backward, recorder) or _other_x(facts, backward, recorder)
+    )
+    if mismatch is not None:
+        return mismatch
+    element_type = common_type(facts, backward.x, backward.grad, backward.dx)
+    if isinstance(element_type, Refusal):
+        return element_type
+    pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, recorder, x_shape[2:])
+    return (
+        other_shape(facts, Code.GRAD_SHAPE, backward.grad, pooled_shape)
+        or other_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
+        or other_shape(facts, Code.DX_SHAPE, backward.dx, x_shape)
+        or PoolGradient(
+            x=backward.x,
+            grad=backward.grad,
+            argmax=argmax,
+            dx=backward.dx,
+            numbering=numbering,
+            element_type=element_type,
+            windows=recorder.windows.attributes,
+            x_shape=x_shape,
+            pooled_shape=pooled_shape,
+            pool=recorder.node,
+        )
+    )
+
+
+def common_type(facts: Facts, *values: Value) -> int | Refusal:
+    """The one element type of values that their operator wants to be of one type, from those whose type is known."""
+    known: dict[int, Value] = {}
+    for value in values:
+        if element_type := facts.element_type(value):
+            known.setdefault(element_type, value)
+    if not known:
+        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", values[0].name)
+    if len(known) > 1:
+        (one, other), (first, second) = list(known)[:2], list(known.values())[:2]
+        return refuse(Code.DTYPE_MIX, "'{}' is {}, '{}' {}", first.name, type_name(one), second.name, type_name(other))
+    return next(iter(known))
+
+
+def other_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> Refusal | None:
+    """A refusal where the value is known to have another shape."""
+    shape = facts.shape(value)
+    if shape is None or not differ(shape, expected):
+        return None
+    return refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))
+
+
+def constant_indices(value: Value) -> Refusal | None:
+    """A refusal where indices are stored in the model."""
+    maker = value.producer
+    stored = value.name in value.scope.initializers and value.name not in value.scope.inputs
+    if not (stored if maker is None else maker.is_a("Constant")):
+        return None
+    return refuse(Code.CONSTANT_INDICES, "the indices '{}' are a constant", value.name)
+
+
+def unchanged_source(value: Value, *, casts: bool = False) -> Value:
+    """What the value is a copy of; with `casts` also one in int32 or int64: plane positions fit in both."""
+    for _ in range(_MAX_CHAIN):
+        node = value.producer
+        source = node.input(0) if node is not None and _copies(node, casts=casts) else None
+        if source is None:
+            break
+        value = source
+    return value
+
+
+def _copies(node: Node, *, casts: bool) -> bool:
+    integers = (TensorProto.INT32, TensorProto.INT64)
+    return node.is_a("Identity") or (casts and node.is_a("Cast") and integer(node, "to") in integers)
+
+
+def _recorded(
+    facts: Facts, backward: Backward, read_forward: ReadForward
+) -> tuple[Recorder, Value, Numbering] | Refusal:
+    """The forward pool behind the indices, and the indices in the pooled shape with their numbering."""
+    source = unchanged_source(backward.indices, casts=True)
+    if (constant := constant_indices(source)) is not None:
+        return constant
+    maker = source.producer
+    recorder = read_forward(facts, maker) if maker is not None and source == maker.output(1) else None
+    if isinstance(recorder, Refusal):
+        return recorder
+    if recorder is not None:
+        return recorder, backward.indices, Numbering.PLANE
+    found = indices(facts, backward.indices)
+    if isinstance(found, Refusal):
+        return found
+    if found.numbering is not Numbering.PLANE:
+        return refuse(
+            Code.INDICES_NUMBERING,
+            "'{}' counts over the whole tensor, '{}' inside planes",
+            backward.indices.name,
+            backward.node.label,
+        )
+    forward = forward_pool(facts, found.pool)
+    if isinstance(forward, Refusal):
+        return forward
+    return Recorder(forward.node, forward.x, Windows(forward.attributes)), found.argmax, found.argmax_numbering
+
+
+def _other_rank(backward: Backward, x_shape: Shape) -> Refusal | None:
+    rank = backward.rank + 2
+    if len(x_shape) == rank:
+        return None
+    if len(x_shape) == rank - 1:
+        return refuse(Code.UNBATCHED, "'{}' has shape {}, no batch axis", backward.x.name, Shown(x_shape))
+    return refuse(
+        Code.SPATIAL_RANK, "'{}' has shape {}, the pool {} spatial axes", backward.x.name, Shown(x_shape), backward.rank
+    )
+
+
+def _other_windows(backward: Backward, recorder: Recorder) -> Refusal | None:
+    if backward.windows is None or backward.windows == recorder.windows:
+        return None
+    return refuse(
+        Code.ATTRIBUTE_MISMATCH,
+        "'{}' has other windows than the forward pool '{}'",
+        backward.node.label,
+        recorder.node.label,
+    )
+
+
+def _other_x(facts: Facts, backward: Backward, recorder: Recorder) -> Refusal | None:
+    """The indices are good for every tensor of the pooled input's shape."""
+    x, pooled = backward.x, recorder.x
+    shape = facts.shape(pooled)
+    if unchanged_source(x) == unchanged_source(pooled) or (shape is not None and shape == facts.shape(x)):
+        return None
+    return refuse(
+        Code.DX_SHAPE,
+        "'{}' is not proven to have the shape of '{}', which '{}' pooled",
+        x.name,
+        pooled.name,
+        recorder.node.label,
+    )
+
+
+def _pooled_sizes(facts: Facts, backward: Backward, recorder: Recorder, spatial: Shape) -> Shape:
+    """The pooled spatial sizes: those that the forward states or that follow from its windows, else declared ones."""
+    attributes, stated = recorder.windows
+    rank = len(spatial)
+    pooled = (recorder.node.output(0), backward.indices, backward.grad)
+    shapes = [facts.shape(value) for value in pooled if value is not None]
+    declared = next((shape[2:] for shape in shapes if shape is not None and len(shape) == rank + 2), None)
+    if declared is None:
+        declared = tuple(opaque(backward.indices, axis) for axis in range(2, rank + 2))
+    if isinstance(attributes, AdaptiveWindows):
+        return stated or declared
+    computed = pooled_sizes(attributes, spatial)
+    return tuple(other if size is None else size for size, other in zip(computed, declared, strict=True))

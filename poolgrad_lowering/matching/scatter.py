@@ -1,0 +1,163 @@
+"""What every gradient written as a scatter onto zeros has to prove, wherever its indices come from.
+
+Knows ScatterElements, ScatterND and what is pooled; not which operator recorded the indices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.pool import PoolAttributes
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.ir.attributes import attribute, integer
+from poolgrad_lowering.ir.dims import Shape, Shown, differ, size
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.matching.forward import ForwardPool, Pooled
+from poolgrad_lowering.matching.views import find_result, find_source, view_sources
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A scatter with its operands: `updates` go onto `base` at the positions in `recorded`."""
+
+    node: Node
+    base: Value
+    recorded: Value
+    updates: Value
+    scattered: Value
+
+    @classmethod
+    def read(cls, node: Node) -> Scatter | Refusal:
+        """The operands of a ScatterElements or ScatterND node."""
+        base, recorded, updates, scattered = node.input(0), node.input(1), node.input(2), node.output(0)
+        if base is None or recorded is None or updates is None or scattered is None:
+            return refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
+        return cls(node, base, recorded, updates, scattered)
+
+
+@dataclass(frozen=True)
+class Argmax:
+    """Recorded indices as a value that the lowered node can start from.
+
+    `is_flat` where the value has not the pooled shape; `axis` is the spatial axis along which AXIS counts.
+    """
+
+    value: Value
+    numbering: Numbering
+    is_flat: bool = False
+    axis: int = 0
+
+
+def plane_argmax_of(facts: Facts, recorded: Value, pooled: Pooled) -> Argmax:
+    """Plane-local indices before the views that a scatter wants: in the pooled shape, else as they were made."""
+    sources = list(view_sources(facts, recorded))
+    shaped = next((source for source in sources if facts.shape(source) == pooled.pooled_shape), None)
+    return Argmax(shaped or sources[-1], Numbering.PLANE, is_flat=shaped is None)
+
+
+def not_onto_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] = ("add",)) -> Refusal | None:
+    """Why the scatter does not add onto zeros; `reductions` are those that the form takes for adding."""
+    reduction = attribute(scatter.node, "reduction")
+    # Below opset 16 the attribute does not exist, and scatters overwrite.
+    if reduction not in reductions and not (reduction is None and "none" in reductions):
+        return refuse(
+            Code.REDUCTION,
+            "{} '{}' has reduction={}, not {}",
+            scatter.node.proto.op_type,
+            scatter.node.label,
+            reduction,
+            " or ".join(reductions),
+        )
+    if not facts.is_zero(scatter.base):
+        return refuse(Code.BASE_NOT_ZERO, "'{}' is not proven to be all zero", scatter.base.name)
+    return None
+
+
+def not_by_planes(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> Refusal | None:
+    """Why element (row, i) of the scatter would not be position i of its own plane (or of the whole tensor)."""
+    node, base, recorded = scatter.node, facts.shape(scatter.base), facts.shape(scatter.recorded)
+    if base is None or recorded is None:
+        return refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterElements '{}' are not known", node.label)
+    rank, axis = len(base), integer(node, "axis")
+    if rank == 0 or len(recorded) != rank or axis not in (-1, rank - 1):
+        return refuse(Code.ROWS, "ScatterElements '{}' does not scatter along the last axis", node.label)
+    return not_rows_of_planes(node, base, recorded, pooled, numbering)
+
+
+def not_rows_of_planes(
+    node: Node, base: Shape, recorded: Shape, pooled: Pooled, numbering: Numbering
+) -> Refusal | None:
+    """Why rows of positions, `recorded`, onto rows of elements, `base`, are not the planes (or the whole tensor)."""
+    planes, plane = size(pooled.x_shape[:2]), size(pooled.x_shape[2:])
+    one_plane = planes.static == 1
+    if numbering is Numbering.TENSOR and not one_plane:
+        return _misnumbered(node, base, pooled)
+    if recorded[-1] != size(pooled.pooled_shape[2:]) or recorded[:-1] != base[:-1] or size(base[:-1]) != planes:
+        return refuse(
+            Code.ROWS,
+            "rows of {} onto {} are not proven to be the planes of {}",
+            Shown(recorded),
+            Shown(base),
+            Shown(pooled.x_shape),
+        )
+    if base[-1] != plane:
+        return refuse(
+            Code.CANVAS, "rows have {} elements, a plane of {} has {}", base[-1], Shown(pooled.x_shape), plane
+        )
+    return None
+
+
+def _misnumbered(node: Node, base: Shape, pooled: Pooled) -> Refusal | None:
+    """Whole-tensor indices need one row that is the whole tensor."""
+    if size(base[:-1]).static == 1 and base[-1] == size(pooled.x_shape):
+        return None
+    return refuse(
+        Code.INDICES_NUMBERING,
+        "{} '{}' uses whole-tensor Indices on rows of {}",
+        node.proto.op_type,
+        node.label,
+        Shown(base),
+    )
+
+
+def scattered_gradient(
+    facts: Facts,
+    scatter: Scatter,
+    pooled: Pooled,
+    windows: PoolAttributes | AdaptiveWindows,
+    argmax: Argmax,
+) -> PoolGradient | Refusal:
+    """The gradient of a scatter that is proven to be one: what is left is to find its operand and its result."""
+    grad = find_source(facts, scatter.updates, pooled)
+    if isinstance(grad, Refusal):
+        return grad
+    if grad.shape is not None and differ((size(grad.shape),), (size(pooled.pooled_shape),)):
+        return refuse(
+            Code.GRAD_SHAPE,
+            "'{}' has shape {}, the pool {}",
+            grad.value.name,
+            Shown(grad.shape),
+            Shown(pooled.pooled_shape),
+        )
+    result = find_result(facts, scatter.scattered, pooled)
+    if isinstance(result, Refusal):
+        return result
+    return PoolGradient(
+        x=pooled.x,
+        grad=grad.value,
+        argmax=argmax.value,
+        dx=result.value,
+        numbering=argmax.numbering,
+        element_type=pooled.element_type,
+        windows=windows,
+        x_shape=pooled.x_shape,
+        pooled_shape=pooled.pooled_shape,
+        grad_is_flat=grad.shape != pooled.pooled_shape,
+        dx_shape=None if result.shape == pooled.x_shape else result.shape,
+        pool=pooled.node if isinstance(pooled, ForwardPool) else None,
+        argmax_is_flat=argmax.is_flat,
+        axis=argmax.axis,
+    )

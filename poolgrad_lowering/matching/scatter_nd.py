@@ -1,0 +1,75 @@
+"""ScatterND as what it is in a pool gradient: a scatter within rows, along the base's last axis.
+
+Its indices name a whole element: the row's numbers first, the position in the row last. The row's numbers are a
+constant table, which has to say of every entry that it stays in its own row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.dims import Shape, Shown, size
+from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.scatter import Scatter, not_rows_of_planes
+
+
+def within_rows(scatter: Scatter) -> Scatter:
+    """A ScatterND whose `recorded` are the positions in their rows: what the table is joined to, if there is one."""
+    node = scatter.recorded.origin.producer
+    if node is None or not node.is_a("Concat"):
+        return scatter
+    position = node.input(len(node.inputs) - 1)
+    return scatter if position is None else replace(scatter, recorded=position)
+
+
+def not_by_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> Refusal | None:
+    """Why element (row, i) of a ScatterND would not be position i of its own plane (or of the whole tensor)."""
+    node, indices = scatter.node, scatter.node.input(1)
+    base, entries = facts.shape(scatter.base), facts.shape(indices) if indices is not None else None
+    if base is None or indices is None or not entries:
+        return refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterND '{}' are not known", node.label)
+    rows, depth = entries[:-1], entries[-1].static
+    if depth != len(base):
+        return refuse(Code.ROWS, "ScatterND '{}' writes slices of {}, not single elements", node.label, Shown(base))
+    if depth == 1:
+        return not_rows_of_planes(node, base, (size(rows),), pooled, numbering)
+    if not _names_own_rows(facts, indices, rows, depth):
+        return refuse(
+            Code.ROWS, "'{}' is not proven to keep each entry of ScatterND '{}' in its row", indices.name, node.label
+        )
+    return not_rows_of_planes(node, base, rows, pooled, numbering)
+
+
+def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bool:
+    """Whether entry [a, b, …, i] is (a, b, …, position), by constants in front of the position."""
+    node = indices.origin.producer
+    sizes = tuple([extent.static for extent in rows])
+    if node is None or not node.is_a("Concat") or len(rows) != depth or None in sizes:
+        return False
+    if integer(node, "axis") not in (-1, depth):
+        return False
+    tables = [facts.table(operand) if operand is not None else None for operand in node.inputs[:-1]]
+    known = [table for table in tables if table is not None and table.ndim and table.shape[:-1] == sizes]
+    if not known or len(known) != len(tables):
+        return False
+    joined = np.concatenate(known, axis=-1)
+    return joined.shape[-1] == depth - 1 and _counts_rows(joined)
+
+
+def _counts_rows(table: npt.NDArray[Any]) -> bool:
+    """Whether `table[a, b, …, i]` is (a, b, …)."""
+    *sizes, columns = table.shape
+    numbers = np.indices(sizes[:columns], sparse=True)
+    return all(
+        np.array_equal(table[..., column], np.broadcast_to(numbers[column][..., None], sizes))
+        for column in range(columns)
+    )

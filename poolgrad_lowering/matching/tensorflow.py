@@ -1,0 +1,152 @@
+"""TensorFlow's max-pool gradient operators: their attributes, and the ONNX MaxPool that is their forward.
+
+They carry the pool's windows themselves and compute the maxima again from x. Lowered, they take the Indices of the
+MaxPool that the converter wrote for the same pool, so that must be found, over the same tensor and with the same
+windows. Sources: TensorFlow's operator definitions of MaxPoolGrad, MaxPool3DGrad and MaxPoolGradWithArgmax, and the
+notes on padding of `tf.nn`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.pool import PoolAttributes
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.ir.attributes import attribute, integers, text
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.matching.forward import ForwardPool, forward_pool, other_shape, other_type
+from poolgrad_lowering.matching.layout import arranged, channels_to_last, channels_to_second
+
+DOMAINS = ("", "ai.onnx.converters.tensorflow")
+"""Where tf2onnx leaves operators that it cannot convert: by default, and with its custom operator handlers."""
+
+_CHANNELS_LAST = {"NHWC": True, "NDHWC": True, "NCHW": False, "NCDHW": False}
+_AUTO_PADS = {"SAME": "SAME_UPPER", "VALID": "VALID", "EXPLICIT": "NOTSET"}
+_FIRST_WITH_INDICES = 8
+"""The opset from which ONNX's MaxPool has its second output."""
+
+
+@dataclass(frozen=True)
+class GradientOperator:
+    """A node of TensorFlow's: its layout, and its windows as the attributes of an ONNX MaxPool."""
+
+    node: Node
+    channels_last: bool
+    windows: PoolAttributes
+
+    @property
+    def to_second(self) -> list[int]:
+        """The permutation from the operator's layout to ONNX's."""
+        rank = len(self.windows.kernel) + 2
+        return channels_to_second(rank) if self.channels_last else list(range(rank))
+
+    @property
+    def from_second(self) -> list[int]:
+        """The permutation from ONNX's layout to the operator's."""
+        rank = len(self.windows.kernel) + 2
+        return channels_to_last(rank) if self.channels_last else list(range(rank))
+
+
+def gradient_operator(node: Node) -> GradientOperator | Refusal:
+    """The operator that a node is, or why its attributes are none of TensorFlow's."""
+    malformed = refuse(
+        Code.POOL_ATTRIBUTES, "{} '{}' has missing or malformed attributes", node.proto.op_type, node.label
+    )
+    data_format = "NHWC" if attribute(node, "data_format") is None else text(node, "data_format")
+    channels_last = _CHANNELS_LAST.get(data_format or "")
+    ksize, all_strides = integers(node, "ksize"), integers(node, "strides")
+    auto_pad = _AUTO_PADS.get(text(node, "padding") or "")
+    if channels_last is None or ksize is None or all_strides is None or auto_pad is None:
+        return malformed
+    pads = integers(node, "explicit_paddings") if auto_pad == "NOTSET" else [0] * 2 * len(ksize)
+    if len(ksize) < 3 or len(all_strides) != len(ksize) or pads is None or len(pads) != 2 * len(ksize):
+        return malformed
+    kernel, strides = (_spatial(entries, channels_last, 1) for entries in (ksize, all_strides))
+    begins, ends = (_spatial(entries, channels_last, 0) for entries in (pads[0::2], pads[1::2]))
+    if kernel is None or strides is None or begins is None or ends is None:
+        return malformed
+    if min(*kernel, *strides) < 1 or min(*begins, *ends) < 0:
+        return malformed
+    dilations = (1,) * len(kernel)
+    return GradientOperator(
+        node, channels_last, PoolAttributes(kernel, strides, begins, ends, dilations, False, auto_pad, 0)
+    )
+
+
+def _spatial(entries: Sequence[int], channels_last: bool, neutral: int) -> tuple[int, ...] | None:
+    """The entries of the spatial axes; None where batch or channels have one that is not neutral."""
+    channel = len(entries) - 1 if channels_last else 1
+    if entries[0] != neutral or entries[channel] != neutral:
+        return None
+    return tuple(entry for axis, entry in enumerate(entries) if axis not in (0, channel))
+
+
+def tensorflow_gradient(
+    facts: Facts, operator: GradientOperator, pool: Node, x: Value, grad: Value
+) -> PoolGradient | Refusal:
+    """The gradient of a MaxPool that an operator computes from x and the incoming gradient, in its own layout."""
+    node, dx = operator.node, operator.node.output(0)
+    if dx is None:
+        return refuse(Code.ARITY, "{} '{}' has no output", node.proto.op_type, node.label)
+    if pool.scope.opset < _FIRST_WITH_INDICES:
+        return refuse(Code.OPSET, "MaxPool '{}' has no Indices below opset {}", pool.label, _FIRST_WITH_INDICES)
+    forward = forward_pool(facts, pool)
+    if isinstance(forward, Refusal):
+        return forward
+    return (
+        _other_windows(operator, forward)
+        or _other_input(operator, x, forward)
+        or other_type(facts, grad, forward)
+        or other_shape(facts, Code.DX_SHAPE, dx, tuple(forward.x_shape[axis] for axis in operator.from_second))
+        or other_shape(facts, Code.GRAD_SHAPE, grad, tuple(forward.pooled_shape[axis] for axis in operator.from_second))
+        or PoolGradient(
+            x=forward.x,
+            grad=grad,
+            argmax=pool.output(1) or Value(pool.scope, ""),
+            dx=dx,
+            numbering=Numbering.TENSOR,
+            element_type=forward.element_type,
+            windows=forward.attributes,
+            x_shape=forward.x_shape,
+            pooled_shape=forward.pooled_shape,
+            pool=pool,
+            channels_last=operator.channels_last,
+        )
+    )
+
+
+def _other_windows(operator: GradientOperator, forward: ForwardPool) -> Refusal | None:
+    """The MaxPool has the operator's windows, whether its pads are written out or left to `auto_pad`."""
+    mine, its = operator.windows, forward.attributes
+    if mine == its:
+        return None
+    if len(mine.kernel) == len(its.kernel) and not its.ceil:
+        axes = enumerate(forward.x_shape[2:])
+        windows = [(mine.axis(number, extent), its.axis(number, extent)) for number, extent in axes]
+        if all(own is not None and own == other for own, other in windows):
+            return None
+    return refuse(
+        Code.ATTRIBUTE_MISMATCH,
+        "the windows of {} '{}' are not proven to be those of MaxPool '{}'",
+        operator.node.proto.op_type,
+        operator.node.label,
+        forward.node.label,
+    )
+
+
+def _other_input(operator: GradientOperator, x: Value, forward: ForwardPool) -> Refusal | None:
+    """The MaxPool is over the operator's x, through Transposes."""
+    rank = len(forward.x_shape)
+    if arranged(forward.x, rank) == arranged(x, rank).transposed(operator.to_second):
+        return None
+    return refuse(
+        Code.NO_FORWARD_POOL,
+        "MaxPool '{}' is not over '{}' in {}",
+        forward.node.label,
+        x.name,
+        "channels-last order" if operator.channels_last else "the same order",
+    )

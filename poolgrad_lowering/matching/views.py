@@ -1,0 +1,183 @@
+"""Views around a gradient: the same elements in row-major order under other shapes, and the casts of half types.
+
+A producer computes the scatter on rows and, for half types, in float32. The lowered node takes the incoming gradient
+before those views and casts, and gives the result after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.dims import Shape, Shown
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.matching.forward import Pooled
+
+_MAX_CHAIN = 64
+
+
+@dataclass(frozen=True)
+class View:
+    """A value and the shape it is proven to have."""
+
+    value: Value
+    shape: Shape | None
+
+
+def view_sources(facts: Facts, value: Value) -> Iterator[Value]:
+    """The value itself, and those that it is a view of, nearest first."""
+    for _ in range(_MAX_CHAIN):
+        yield value
+        node = value.producer
+        source = node.input(0) if node is not None and facts.is_view(node) else None
+        if source is None:
+            return
+        value = source
+
+
+def find_source(facts: Facts, updates: Value, pooled: Pooled) -> View | Refusal:
+    """The incoming gradient behind the updates of a scatter: in x's element type, in the pooled shape if there is one.
+
+    Where no view has the pooled shape, the one nearest to the scatter that has x's element type is taken.
+    """
+    nearest: View | None = None
+    value: Value | None = updates
+    for _ in range(_MAX_CHAIN):
+        if value is None:
+            break
+        shape = facts.shape(value)
+        if facts.element_type(value) == pooled.element_type:
+            nearest = nearest or View(value, shape)
+            if shape == pooled.pooled_shape:
+                return View(value, shape)
+        node = value.producer
+        if node is None or not (facts.is_view(node) or _widens(facts, node, pooled)):
+            break
+        value = node.input(0)
+    return nearest or refuse(
+        Code.DTYPE_MIX,
+        "'{}' is {}, the pooled input '{}' {}",
+        updates.name,
+        type_name(facts.element_type(updates)),
+        pooled.x.name,
+        type_name(pooled.element_type),
+    )
+
+
+def _widens(facts: Facts, node: Node, pooled: Pooled) -> bool:
+    """Whether it is the cast from x's half type to float32: exact, so the gradient may be taken before it."""
+    source = node.input(0)
+    return (
+        node.is_a("Cast")
+        and source is not None
+        and facts.element_type(source) == pooled.element_type
+        and pooled.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+        and integer(node, "to") == TensorProto.FLOAT
+    )
+
+
+def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View | Refusal:
+    """The value downstream of a scatter that the lowered node takes over.
+
+    It is the first one in x's element type and shape (or the shape of what x itself is a view of), reached through
+    views, an addition of zeros and the cast back, each the only reader of the one before. Where the scatter's rows are
+    read as they are by something that is no view, the rows themselves are the result.
+    """
+    shapes = _shapes_of_x(facts, pooled)
+    value = scattered
+    for _ in range(_MAX_CHAIN):
+        shape, element_type = facts.shape(value), facts.element_type(value)
+        if element_type == pooled.element_type and shape in shapes:
+            return View(value, shape)
+        reader = _only_reader(value)
+        if reader is None or not _passes(facts, reader, value, pooled):
+            break
+        following = reader.output(0)
+        if following is None:
+            break
+        value = following
+    return _rows(facts, scattered, value, pooled)
+
+
+def _rows(facts: Facts, scattered: Value, last: Value, pooled: Pooled) -> View | Refusal:
+    """The scatter's rows as the result, where somebody reads them as they are or several views share them."""
+    if facts.element_type(scattered) != pooled.element_type:
+        return refuse(
+            Code.OTHER_CONSUMER if len(last.uses) > 1 or last.is_output else Code.DTYPE_MIX,
+            "'{}' is not brought back to {} {} by one chain of views and a Cast",
+            last.name,
+            type_name(pooled.element_type),
+            Shown(pooled.x_shape),
+        )
+    shape, shapes = facts.shape(scattered), _shapes_of_x(facts, pooled)
+    readers = [use.scope.node(use.position) for use in scattered.uses if use.position >= 0]
+    served = any(not facts.is_view(reader) or _output_shape(facts, reader) in shapes for reader in readers)
+    if shape is None or not _can_be_told(shape) or scattered.is_output or not served:
+        return refuse(
+            Code.DX_SHAPE,
+            "'{}' has shape {}, the pooled input {}",
+            last.name,
+            Shown(facts.shape(last)),
+            Shown(pooled.x_shape),
+        )
+    return View(scattered, shape)
+
+
+def _output_shape(facts: Facts, node: Node) -> Shape | None:
+    output = node.output(0)
+    return None if output is None else facts.shape(output)
+
+
+def _shapes_of_x(facts: Facts, pooled: Pooled) -> set[Shape]:
+    """x's shape, and those of the values that x is a view of.
+
+    Those are shapes that a Reshape can be told: with one symbolic size at most. A 1-D or unbatched pool is written on
+    an Unsqueeze, and optimisers merge the last Reshape with the one that takes
+    the gradient back through a Reshape in front of the pool.
+    """
+    known = (facts.shape(source) for source in view_sources(facts, pooled.x))
+    return {pooled.x_shape} | {shape for shape in known if shape is not None and _can_be_told(shape)}
+
+
+def _can_be_told(shape: Shape) -> bool:
+    return sum(dim.static is None for dim in shape) <= 1
+
+
+def _passes(facts: Facts, reader: Node, value: Value, pooled: Pooled) -> bool:
+    """Whether a reader gives the same elements on, but for their element type."""
+    return facts.is_view(reader) or _narrows(facts, reader, pooled) or _adds_zeros(facts, reader, value)
+
+
+def _adds_zeros(facts: Facts, node: Node, value: Value) -> bool:
+    """Whether it adds zeros to sums onto zeros, which are never −0.0 and so stay as they are."""
+    others = [other for position in (0, 1) if (other := node.input(position)) is not None and other != value]
+    return (
+        node.is_a("Add")
+        and len(others) == 1
+        and facts.is_zero(others[0])
+        and facts.shape(others[0]) is not None
+        and facts.shape(others[0]) == facts.shape(value)
+    )
+
+
+def _narrows(facts: Facts, node: Node, pooled: Pooled) -> bool:
+    """Whether it is the cast of the float32 sums back to x's half type."""
+    source = node.input(0)
+    return (
+        node.is_a("Cast")
+        and source is not None
+        and facts.element_type(source) == TensorProto.FLOAT
+        and integer(node, "to") == pooled.element_type
+    )
+
+
+def _only_reader(value: Value) -> Node | None:
+    uses = value.uses
+    if value.is_output or len(uses) != 1 or uses[0].scope is not value.scope or uses[0].position < 0:
+        return None
+    return value.scope.node(uses[0].position)

@@ -1,0 +1,89 @@
+"""The windows of a pool as a table: for each window of a plane, the plane positions that it reads, in order.
+
+A table has one row a window, row-major over the outputs; `NOWHERE` stands for what lies outside the plane. Two tables
+mean the same windows where each row has the same positions in the same order, wherever the fill stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from poolgrad_lowering.analysis.evaluation import Array
+from poolgrad_lowering.analysis.movement_rules import NOWHERE
+from poolgrad_lowering.analysis.pool import AxisWindow
+
+
+def pool_table(windows: Sequence[AxisWindow], sizes: Sequence[int], counts: Sequence[int]) -> Array:
+    """The table of a max pool with these windows, one per spatial axis."""
+    return _product([_taps(*axis) for axis in zip(windows, sizes, counts, strict=True)], sizes)
+
+
+def adaptive_table(sizes: Sequence[int], counts: Sequence[int]) -> Array:
+    """The table of PyTorch's adaptive pooling: window o of an axis is ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1."""
+    return _product([_span(*axis) for axis in zip(sizes, counts, strict=True)], sizes)
+
+
+def same_windows(left: Array, right: Array) -> bool:
+    """Whether two tables mean the same windows."""
+    return np.array_equal(_compact(left), _compact(right))
+
+
+def adaptive_counts(table: Array, sizes: Sequence[int]) -> tuple[int, ...] | None:
+    """The output sizes with which adaptive pooling over these sizes has the table's windows; None where none do."""
+    first = table[0][table[0] != NOWHERE]
+    for counts in factorisations(len(table), len(sizes)):
+        if np.array_equal(first, _first_window(sizes, counts)) and same_windows(table, adaptive_table(sizes, counts)):
+            return counts
+    return None
+
+
+def factorisations(number: int, rank: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write a positive number as an ordered product of `rank` factors."""
+    if rank == 1:
+        yield (number,)
+        return
+    for factor in range(1, number + 1):
+        if number % factor == 0:
+            yield from ((factor, *rest) for rest in factorisations(number // factor, rank - 1))
+
+
+def _taps(window: AxisWindow, size: int, count: int) -> Array:
+    starts = np.arange(count, dtype=np.int64)[:, None] * window.stride - window.begin
+    taps = starts + np.arange(window.kernel, dtype=np.int64) * window.dilation
+    return np.where((taps >= 0) & (taps < size), taps, NOWHERE)
+
+
+def _span(size: int, count: int) -> Array:
+    numbers = np.arange(count, dtype=np.int64)
+    starts, ends = numbers * size // count, -(-(numbers + 1) * size // count)
+    taps = starts[:, None] + np.arange((ends - starts).max(), dtype=np.int64)
+    return np.where(taps < ends[:, None], taps, NOWHERE)
+
+
+def _first_window(sizes: Sequence[int], counts: Sequence[int]) -> Array:
+    """What the first window of adaptive pooling reads: enough to tell most sizes apart at little cost."""
+    extents = [-(-size // count) for size, count in zip(sizes, counts, strict=True)]
+    return np.asarray(_product([np.arange(extent, dtype=np.int64)[None] for extent in extents], sizes)[0])
+
+
+def _product(axes: Sequence[Array], sizes: Sequence[int]) -> Array:
+    """The table of a plane from those of its axes."""
+    rank = len(axes)
+    plane, inside = np.zeros((1,) * 2 * rank, np.int64), np.ones((1,) * 2 * rank, np.bool_)
+    for axis, (table, size) in enumerate(zip(axes, sizes, strict=True)):
+        place = [1] * 2 * rank
+        place[axis], place[rank + axis] = table.shape
+        spread = table.reshape(place)
+        plane, inside = plane * size + spread, inside & (spread != NOWHERE)
+    windows = math.prod(len(table) for table in axes)
+    return np.where(inside, plane, NOWHERE).reshape(windows, -1)
+
+
+def _compact(table: Array) -> Array:
+    """Each row's positions in their order, the fill behind them, no column of fill alone."""
+    order = np.argsort(table == NOWHERE, axis=1, kind="stable")
+    moved = np.take_along_axis(table, order, axis=1)
+    return moved[:, (moved != NOWHERE).any(axis=0)]

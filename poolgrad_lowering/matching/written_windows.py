@@ -1,0 +1,82 @@
+"""A pool that a producer wrote out: windows gathered from x, ArgMax over each, an index computed from its answer.
+
+Both halves are finite, so both are proven by computing them: the first on positions instead of values, the second once
+for every answer that ArgMax can give. Where they agree, the result is the table of the pool's windows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES
+from poolgrad_lowering.analysis.evaluation import MAX_ELEMENTS, Array, Evaluation, is_affordable, static_shape
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.movement_rules import MOVEMENT_RULES, NOWHERE
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.matching.first_maximum import FirstMaximum
+
+
+def written_windows(facts: Facts, maximum: FirstMaximum, recorded: Value, x: Value, rows: int) -> Array | Refusal:
+    """The table of the windows of x, alike for all its `rows` planes, whose recorded indices `recorded` holds.
+
+    Proven: window [plane, o] reads plane `plane` of x alone, by the same positions for all planes; and where ArgMax
+    answers k, `recorded` holds the position of the k-th element read, at [plane, o] in row-major order.
+    """
+    read = _read(facts, maximum, x, rows)
+    if isinstance(read, Refusal):
+        return read
+    reported = _reported(facts, maximum, recorded, read.shape[1], rows)
+    if reported is None:
+        return refuse(Code.WINDOW_TABLES, "'{}' does not follow from ArgMax '{}'", recorded.name, maximum.node.label)
+    if (reported[read != NOWHERE] != read[read != NOWHERE]).any():
+        return refuse(
+            Code.WINDOW_TABLES,
+            "'{}' holds other positions than those where ArgMax '{}' looks",
+            recorded.name,
+            maximum.node.label,
+        )
+    return read
+
+
+def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array | Refusal:
+    """The plane positions that each window reads."""
+    shape, windows = static_shape(facts, x), static_shape(facts, maximum.data)
+    if shape is None or windows is None or not is_affordable(windows) or not is_affordable(shape):
+        return refuse(
+            Code.WINDOW_TABLES,
+            "the windows of '{}' are not known to be {} elements at most",
+            maximum.data.name,
+            MAX_ELEMENTS,
+        )
+    numbers = np.arange(np.prod(shape, dtype=np.int64)).reshape(shape)
+    found = Evaluation(facts, MOVEMENT_RULES, {x: numbers}).value(maximum.data)
+    unread = refuse(Code.WINDOW_TABLES, "'{}' is not proven to be windows of '{}'", maximum.data.name, x.name)
+    if found is None or found.shape != windows or not found.size or numbers.size % rows:
+        return unread
+    plane = numbers.size // rows
+    by_row = found.reshape(rows, -1, found.shape[-1]) if found.size % (rows * found.shape[-1]) == 0 else None
+    if by_row is None:
+        return unread
+    local = np.where(by_row == NOWHERE, NOWHERE, by_row - np.arange(rows)[:, None, None] * plane)
+    alike = (local == local[0]).all() and ((local == NOWHERE) | ((local >= 0) & (local < plane))).all()
+    return np.asarray(local[0]) if alike else unread
+
+
+def _reported(facts: Facts, maximum: FirstMaximum, recorded: Value, width: int, rows: int) -> Array | None:
+    """What the indices are for each answer of ArgMax, as columns; None where they do not follow from it alone."""
+    answer = maximum.node.output(0)
+    shape = static_shape(facts, answer) if answer is not None else None
+    if answer is None or shape is None:
+        return None
+    columns = []
+    for number in range(width):
+        given = {answer: np.full(shape, number, np.int64)}
+        found = Evaluation(facts, ARITHMETIC_RULES, given).value(recorded)
+        if found is None or found.dtype.kind != "i" or found.size != given[answer].size or found.size % rows:
+            return None
+        by_row = found.reshape(rows, -1)
+        if (by_row != by_row[0]).any():
+            return None
+        columns.append(by_row[0])
+    return np.stack(columns, axis=1)

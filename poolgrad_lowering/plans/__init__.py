@@ -1,0 +1,1 @@
+"""A plan that a user edits: written, read, checked, carried out."""

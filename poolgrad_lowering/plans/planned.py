@@ -1,0 +1,100 @@
+"""A plan carried out: it decides what becomes of each site, exactly, or does not fit and is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.errors import PlanError
+from poolgrad_lowering.diagnostics.suggestions import did_you_mean
+from poolgrad_lowering.legality.alternatives import plan_by
+from poolgrad_lowering.legality.gradients import Plan
+from poolgrad_lowering.legality.targets import DEFAULT_TARGET, Target, find_target
+from poolgrad_lowering.plans.lowering_plan import LoweringPlan, SiteChoice
+from poolgrad_lowering.rewriting.bodies import Bodies
+from poolgrad_lowering.verdicts import Declined, Site
+
+
+def chosen_target(name: str | None, plan: LoweringPlan | None) -> Target:
+    """The target of this name; without a name that of the plan, without both the default.
+
+    Raises `UnknownTargetError`, and `PlanError` where the plan is for another product.
+    """
+    if plan is None:
+        return find_target(DEFAULT_TARGET if name is None else name)
+    target = find_target(plan.target)
+    if name is not None and find_target(name) != target:
+        raise PlanError(plan.where.get("target", ""), f"the plan is for {plan.target}, not for {name}")
+    return target
+
+
+def require_same_file(plan: LoweringPlan, sha256: str) -> None:
+    """Raise `PlanError` unless the plan is of the file with this SHA-256."""
+    if plan.model_sha256 != sha256:
+        raise PlanError(
+            plan.where.get("model_sha256", ""),
+            f"the plan is of another model file, its SHA-256 is not {sha256}: write the plan anew",
+        )
+
+
+def follow(
+    plan: LoweringPlan, verdicts: Sequence[Site | Declined], names: Sequence[str], target: Target, bodies: Bodies
+) -> list[Site | Declined]:
+    """The verdicts as the plan wants them. Raises `PlanError` where it does not name every site, or cannot be done.
+
+    `names` are the anchors' identifiers, `bodies` those that no site has required yet.
+    """
+    by_name = dict(zip(names, verdicts, strict=True))
+    choices = {choice.site: choice for choice in plan.sites}
+    for choice in plan.sites:
+        _require_site(choice, by_name)
+    for name, verdict in by_name.items():
+        if isinstance(verdict, Site) and name not in choices:
+            raise PlanError(plan.where.get("sites", ""), f"site '{name}' is missing: a plan names every site")
+    return [
+        _chosen(verdict, choices[name], target, bodies) if isinstance(verdict, Site) else verdict
+        for name, verdict in by_name.items()
+    ]
+
+
+def require_forwards(plan: LoweringPlan, sites: Mapping[str, Site]) -> None:
+    """Raise `PlanError` unless every forward pool became what the plan says. `sites` are those that are lowered."""
+    for choice in plan.sites:
+        if choice.forward is None:
+            continue
+        became = sites[choice.site].forward
+        if isinstance(became, Plan) and became.op == choice.forward:
+            continue
+        if isinstance(became, Plan):
+            what = f"on {plan.target} it can only become {became.op}"
+        else:
+            what = "nobody asked for forward pools" if became is None else f"{became.reason} ({became.code.value})"
+        raise PlanError(choice.where, f"the forward pool of '{choice.site}' cannot become {choice.forward}: {what}")
+
+
+def _require_site(choice: SiteChoice, by_name: Mapping[str, Site | Declined]) -> None:
+    verdict = by_name.get(choice.site)
+    if verdict is None:
+        raise PlanError(choice.where, f"the model has no site '{choice.site}'{did_you_mean(choice.site, by_name)}")
+    if isinstance(verdict, Declined):
+        raise PlanError(choice.where, f"'{choice.site}' cannot be lowered: {_because(verdict.refusal)}")
+
+
+def _chosen(site: Site, choice: SiteChoice, target: Target, bodies: Bodies) -> Site | Declined:
+    if choice.operator is None:
+        skipped = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves '{}' as it is", site.anchor.label)
+        return Declined(site.anchor, site.pattern, skipped)
+    planned = site.plan if choice.operator == site.plan.op else plan_by(choice.operator, site.gradient, target)
+    if isinstance(planned, Plan):
+        planned = bodies.require(planned.op, site.gradient.element_type, site.anchor.scope) or planned
+    if isinstance(planned, Refusal):
+        raise PlanError(choice.where, f"'{choice.site}' cannot become {choice.operator}: {_because(planned)}")
+    left = None
+    if choice.forward is None:
+        left = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves the forward pool of '{}' as it is", site.anchor.label)
+    return replace(site, plan=planned, forward=left)
+
+
+def _because(refusal: Refusal) -> str:
+    return f"{refusal.reason} ({refusal.code.value})"

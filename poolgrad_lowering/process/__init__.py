@@ -1,0 +1,1 @@
+"""What a lowering takes from its process: environment variables, and the collector of garbage."""

@@ -1,0 +1,58 @@
+"""Every rewrite as text, before and after, in the folder that POOLGRAD_DUMP names: to look at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import onnx
+from onnx import GraphProto, NodeProto
+
+from poolgrad_lowering.io.placing import make_folder, write_bytes
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.rewriting.region import Region
+from poolgrad_lowering.rewriting.rewrite import Replacement
+
+_SHOWN = 64
+"""Constants of more bytes than this are named, not shown."""
+
+
+def write_replacements(folder: Path, replaced: Sequence[Replacement]) -> None:
+    """Write what dies and what stands in its place into a folder, made where it is missing: a pair of files for each,
+    numbered in their order. Raises `FileError`.
+    """
+    make_folder(folder)
+    for number, one in enumerate(replaced, 1):
+        stem = f"{number:03}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', one.root.label)[-80:]}"
+        for moment, graph in (("before", _before(one.root, one.region)), ("after", _after(one.root, one.nodes))):
+            write_bytes(folder / f"{stem}.{moment}.txt", onnx.printer.to_text(graph).encode() + b"\n")
+
+
+def _before(root: Node, region: Region) -> GraphProto:
+    graph = _graph(root, region.frontier, [node.proto for node in region.nodes])
+    for value in sorted(region.initializers, key=lambda value: value.name):
+        tensor = value.scope.initializer(value.name)
+        if tensor is not None and tensor.ByteSize() <= _SHOWN:
+            graph.initializer.append(tensor)
+        else:
+            graph.input.append(_declaration(value))
+    return graph
+
+
+def _after(root: Node, written: Sequence[NodeProto]) -> GraphProto:
+    made = {name for node in written for name in node.output}
+    read = dict.fromkeys(name for node in written for name in node.input if name and name not in made)
+    inputs = (root.scope.resolve(name) or Value(root.scope, name) for name in read)
+    return _graph(root, inputs, written)
+
+
+def _graph(root: Node, inputs: Iterable[Value], nodes: Iterable[NodeProto]) -> GraphProto:
+    graph = GraphProto(name=root.scope.path, node=nodes)
+    graph.input.extend(_declaration(value) for value in sorted(inputs, key=lambda value: value.name))
+    graph.output.extend(_declaration(value) for value in root.outputs if value is not None)
+    return graph
+
+
+def _declaration(value: Value) -> onnx.ValueInfoProto:
+    return value.scope.declared(value.name) or onnx.ValueInfoProto(name=value.name)

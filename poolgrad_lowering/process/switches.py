@@ -1,0 +1,43 @@
+"""Environment variables that narrow a lowering down while a fault is being looked for.
+
+They reach the compiler wherever it is called from. `docs/command-line.md` describes them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from poolgrad_lowering.diagnostics.codes import Code, refuse
+from poolgrad_lowering.process.dump import write_replacements
+from poolgrad_lowering.rewriting.rewrite import Replacement
+from poolgrad_lowering.verdicts import Declined, Site
+
+ONLY = "POOLGRAD_ONLY"
+DUMP = "POOLGRAD_DUMP"
+
+
+def selected(verdicts: Sequence[Site | Declined], names: Sequence[str]) -> list[Site | Declined]:
+    """The verdicts, those sites refused that POOLGRAD_ONLY does not name, by a glob of identifier or form."""
+    globs = [glob.strip() for glob in os.environ.get(ONLY, "").split(",") if glob.strip()]
+    return [
+        verdict if isinstance(verdict, Declined) or _named(globs, name, verdict.pattern) else _not_selected(verdict)
+        for verdict, name in zip(verdicts, names, strict=True)
+    ]
+
+
+def dump(replaced: Sequence[Replacement]) -> None:
+    """Write each rewrite as text into the folder that POOLGRAD_DUMP names, if it is set. Raises `FileError`."""
+    if replaced and (folder := os.environ.get(DUMP)):
+        write_replacements(Path(folder), replaced)
+
+
+def _named(globs: Sequence[str], name: str, pattern: str) -> bool:
+    return not globs or any(fnmatchcase(name, glob) or fnmatchcase(pattern, glob) for glob in globs)
+
+
+def _not_selected(site: Site) -> Declined:
+    refusal = refuse(Code.NOT_SELECTED, "{}={} does not name '{}'", ONLY, os.environ.get(ONLY), site.anchor.label)
+    return Declined(site.anchor, site.pattern, refusal)

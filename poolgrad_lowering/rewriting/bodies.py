@@ -1,0 +1,90 @@
+"""The function bodies and opset imports that a lowered model has to carry, and what stands in their way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import onnx
+from onnx import FunctionProto, TensorProto
+
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, NoFunctionBodyError, function_body
+from poolgrad_lowering.dialect.op import VALUE
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.ir.scopes import Scope
+
+
+class Bodies:
+    """The bodies that a model can have: those it brings, and those made for its sites."""
+
+    def __init__(self, index: ModelIndex) -> None:
+        self._index = index
+        self._present = {f.name: f for f in index.model.functions if f.domain == DOMAIN}
+        # An import that nothing uses says nothing: onnxruntime-training imports every domain that its process knows.
+        self._domain_is_used = bool(self._present) or any(
+            domain == DOMAIN for scope in index.scopes for domain, _ in scope.by_op
+        )
+        self._element_types: dict[str, frozenset[int]] = {}
+        self._made: dict[tuple[str, frozenset[int]], FunctionProto] = {}
+
+    def require(self, op: str, element_type: int, scope: Scope) -> Refusal | None:
+        """Make sure that there is a body for a node of a scope, beside those required before, or say why there is none.
+
+        `element_type` is that of the node's x.
+        """
+        for place in (scope, self._index.scopes[0]):
+            version = place.opsets.get(DOMAIN, VERSION)
+            if version != VERSION and self._domain_is_used:
+                return refuse(
+                    Code.DIALECT_CONFLICT, "the model imports domain {} in version {}, not {}", DOMAIN, version, VERSION
+                )
+        before = self._element_types.get(op, frozenset())
+        both = before | {element_type}
+        try:
+            alone = self._body(op, frozenset({element_type}))
+        except NoFunctionBodyError as error:
+            return refuse(Code.OPSET, "{}", error)
+        if op in self._present:
+            if self._present[op] not in (alone, self._body_of_all_types(op)):
+                return refuse(Code.DIALECT_CONFLICT, "the model has a function {}.{} of its own", DOMAIN, op)
+            return None
+        try:
+            self._body(op, both)
+        except NoFunctionBodyError:
+            return refuse(
+                Code.FUNCTION_DTYPE,
+                "the body of {} at opset {} is made for {}, which an earlier gradient has",
+                op,
+                self._index.opset,
+                " and ".join(TensorProto.DataType.Name(other).lower() for other in sorted(before)),
+            )
+        self._element_types[op] = both
+        return None
+
+    def missing(self, element_types: Mapping[str, Collection[int]]) -> list[FunctionProto]:
+        """The bodies that the model does not bring itself, for operators and the element types of their nodes.
+
+        Each operator was required with each of its types.
+        """
+        return [self._body(op, frozenset(types)) for op, types in element_types.items() if op not in self._present]
+
+    def _body(self, op: str, element_types: frozenset[int]) -> FunctionProto:
+        """The body for this model, made once. Raises `NoFunctionBodyError`."""
+        key = op, element_types
+        if key not in self._made:
+            self._made[key] = function_body(op, self._index.opset, element_types)
+        return self._made[key]
+
+    def _body_of_all_types(self, op: str) -> FunctionProto | None:
+        try:
+            return self._body(op, frozenset(TYPES[VALUE]))
+        except NoFunctionBodyError:
+            return None
+
+
+def import_dialect(scope: onnx.ModelProto | PackedModel | FunctionProto) -> None:
+    """Have the scope import the dialect, in its version."""
+    present = [entry for entry in scope.opset_import if entry.domain == DOMAIN]
+    for entry in present or [scope.opset_import.add(domain=DOMAIN)]:
+        entry.version = VERSION

@@ -1,0 +1,120 @@
+"""The nodes that take a gradient's place: one of the dialect, with what brings its operands into their form.
+
+Only operators of the scope's own opset are written. Knows nothing of what is removed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from onnx import NodeProto
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.legality.gradients import Plan
+from poolgrad_lowering.rewriting.argmax import canvas_extents, plane_argmax
+from poolgrad_lowering.rewriting.forward_pools import ForwardSite
+from poolgrad_lowering.rewriting.node_writer import NodeWriter
+
+PATTERN_KEY = "poolgrad.pattern"
+REPLACED_KEY = "poolgrad.replaced"
+
+
+def emit(facts: Facts, gradient: PoolGradient, plan: Plan, pattern: str, taken: set[str]) -> list[NodeProto]:
+    """The nodes that compute `gradient.dx`, in order; the dialect's node is among them exactly once.
+
+    Provenance in `metadata_props`: the pattern's name; what was replaced is added by `record_replaced`.
+    """
+    writer = NodeWriter(gradient.dx.name, taken, gradient.dx.scope.opset)
+    argmax = plane_argmax(facts, writer, gradient, plan)
+    grad = _grad(writer, gradient)
+    x = writer.reshape(gradient.x.name, gradient.x_shape, "x") if gradient.x_is_flat else gradient.x.name
+    if plan.canvas:
+        x = _onto_canvas(writer, x, plan)
+    views = [
+        view
+        for view, needed in (
+            (_off_canvas, bool(plan.canvas)),
+            (_channels_last, gradient.channels_last),
+            (_reshaped, gradient.dx_shape is not None),
+        )
+        if needed
+    ]
+    outputs = [None] * len(views) + [gradient.dx.name]  # the last of them writes dx
+    result = writer.write(plan.op, [x, grad, argmax], plan.op, domain=DOMAIN, output=outputs[0], **plan.attributes)
+    writer.nodes[-1].metadata_props.add(key=PATTERN_KEY, value=pattern)
+    for view, output in zip(views, outputs[1:], strict=True):
+        result = view(writer, result, gradient, plan, output)
+    return writer.nodes
+
+
+def emit_forward(forward: ForwardSite, taken: set[str]) -> NodeProto:
+    """The dialect's node that takes a forward pool's place; provenance as with `emit`."""
+    writer = NodeWriter(forward.y.name, taken, forward.pool.scope.opset)
+    writer.write(
+        forward.plan.op,
+        [forward.x.name],
+        forward.plan.op,
+        domain=DOMAIN,
+        output=forward.y.name,
+        **forward.plan.attributes,
+    )
+    [node] = writer.nodes
+    node.output.append(forward.argmax.name)
+    node.metadata_props.add(key=PATTERN_KEY, value="forward")
+    return node
+
+
+def record_replaced(nodes: Sequence[NodeProto], replaced: Sequence[str]) -> None:
+    """Write the names of the replaced nodes onto the dialect's node, as a JSON list."""
+    for node in nodes:
+        if node.domain == DOMAIN:
+            node.metadata_props.add(key=REPLACED_KEY, value=json.dumps(list(replaced)))
+
+
+def _grad(writer: NodeWriter, gradient: PoolGradient) -> str:
+    """The incoming gradient in the pooled shape, channels second."""
+    grad = gradient.grad.name
+    if gradient.channels_last:
+        rank = len(gradient.x_shape)
+        return writer.transpose(grad, [0, rank - 1, *range(1, rank - 1)], "grad")
+    if not gradient.grad_is_flat:
+        return grad
+    if sum(dim.static is None for dim in gradient.pooled_shape) <= 1:
+        return writer.reshape(grad, gradient.pooled_shape, "grad")
+    shape = writer.write("Shape", [gradient.argmax.name], "pooled_shape")
+    return writer.write("Reshape", [grad, shape], "grad")
+
+
+def _onto_canvas(writer: NodeWriter, x: str, plan: Plan) -> str:
+    """x padded to the canvas; its values are never read, only its shape and type."""
+    before = [0, 0, *(margin for margin, _ in plan.canvas)]
+    after = [0, 0, *(margin for _, margin in plan.canvas)]
+    if writer.opset < 11:
+        return writer.write("Pad", [x], "canvas", pads=before + after)
+    return writer.write("Pad", [x, writer.constant(before + after, "margins")], "canvas")
+
+
+# -- views of the dialect's result
+
+
+def _off_canvas(writer: NodeWriter, result: str, gradient: PoolGradient, plan: Plan, output: str | None) -> str:
+    sizes, _ = canvas_extents(gradient, plan)
+    starts = [before for before, _ in plan.canvas]
+    ends = [before + size for before, size in zip(starts, sizes, strict=True)]
+    axes = list(range(2, 2 + len(sizes)))
+    if writer.opset < 10:
+        return writer.write("Slice", [result], "plane_of_canvas", output=output, starts=starts, ends=ends, axes=axes)
+    bounds = [writer.constant(starts, "starts"), writer.constant(ends, "ends"), writer.constant(axes, "axes")]
+    return writer.write("Slice", [result, *bounds], "plane_of_canvas", output=output)
+
+
+def _channels_last(writer: NodeWriter, result: str, gradient: PoolGradient, _: Plan, output: str | None) -> str:
+    rank = len(gradient.x_shape)
+    return writer.transpose(result, [0, *range(2, rank), 1], "channels_last", output=output)
+
+
+def _reshaped(writer: NodeWriter, result: str, gradient: PoolGradient, _: Plan, output: str | None) -> str:
+    return writer.reshape(result, gradient.dx_shape or gradient.x_shape, "view", output=output)

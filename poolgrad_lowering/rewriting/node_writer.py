@@ -1,0 +1,80 @@
+"""Nodes of standard ONNX, written one after the other with names that are new in their model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from onnx import AttributeProto, NodeProto, TensorProto, numpy_helper
+
+from poolgrad_lowering.ir.dims import Shape
+
+Attribute = int | str | Sequence[int] | TensorProto
+
+
+class NodeWriter:
+    """Writes nodes one after the other, with names that no other value or node of the model has."""
+
+    def __init__(self, prefix: str, taken: set[str], opset: int) -> None:
+        self.nodes: list[NodeProto] = []
+        self.opset = opset
+        self._prefix = prefix
+        self._taken = taken
+
+    def write(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        hint: str,
+        *,
+        output: str | None = None,
+        domain: str = "",
+        **attributes: Attribute,
+    ) -> str:
+        """Append a node and return the name of its one output, which is `output` or made from `hint`."""
+        name = self._fresh(hint)
+        result = name if output is None else output
+        node = NodeProto(op_type=op_type, input=inputs, output=[result], name=name, domain=domain)
+        for key, value in sorted(attributes.items()):
+            _add_attribute(node, key, value)
+        self.nodes.append(node)
+        return result
+
+    def constant(self, values: npt.ArrayLike, hint: str) -> str:
+        """An int64 tensor."""
+        return self.write("Constant", [], hint, value=numpy_helper.from_array(np.asarray(values, np.int64)))
+
+    def transpose(self, source: str, permutation: Sequence[int], hint: str, *, output: str | None = None) -> str:
+        """The axes of `source` in another order."""
+        return self.write("Transpose", [source], hint, output=output, perm=list(permutation))
+
+    def reshape(self, source: str, shape: Shape, hint: str, *, output: str | None = None) -> str:
+        """`source` under another shape, of which at most one size is symbolic."""
+        target = self.constant([-1 if dim.static is None else dim.static for dim in shape], f"{hint}_shape")
+        return self.write("Reshape", [source, target], hint, output=output)
+
+    def _fresh(self, hint: str) -> str:
+        return new_name(f"{self._prefix}/{hint}", self._taken)
+
+
+def _add_attribute(node: NodeProto, name: str, value: Attribute) -> None:
+    """What `onnx.helper.make_attribute` makes of these types, made in its place and not copied there."""
+    if isinstance(value, int):
+        node.attribute.add(name=name, type=AttributeProto.INT, i=value)
+    elif isinstance(value, str):
+        node.attribute.add(name=name, type=AttributeProto.STRING, s=value.encode())
+    elif isinstance(value, TensorProto):
+        node.attribute.add(name=name, type=AttributeProto.TENSOR, t=value)
+    else:
+        node.attribute.add(name=name, type=AttributeProto.INTS, ints=value)
+
+
+def new_name(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or with a number where that is taken; it is taken from then on."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    taken.add(name)
+    return name

@@ -1,0 +1,51 @@
+"""Element types that follow from operators, held against onnx's own inference."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from pool_graphs import main_value, parse
+
+import poolgrad_lowering.analysis.facts as facts_module
+from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE
+
+STATED = [
+    "Y = Cast<to = 10>(X)",
+    "Y = Shape(X)",
+    "Y = Size(X)",
+    "Y = ArgMax(X)",
+    "y, Y = MaxPool<kernel_shape = [2]>(X)",
+    "Y = Constant<value = int32[1] {1}>()",
+    "s = Shape(X) Y = ConstantOfShape(s)",
+    "s = Shape(X) Y = ConstantOfShape<value = int64[1] {1}>(s)",
+]
+NODES = {
+    "Expand": "s = Shape(X) Y = Expand(X, s)",
+    "MaxPool": "Y, i = MaxPool<kernel_shape = [2]>(X)",
+    "Pad": "p = Constant<value_ints = [0,0,0,0,0,1]>() Y = Pad(X, p)",
+    "ScatterElements": "i = ArgMax<keepdims = 1>(X) u = ReduceMax(X) Y = ScatterElements(X, i, u)",
+    "ScatterND": "i = Constant<value = int64[1,3] {0,0,0}>() u = Constant<value_floats = [1.0]>() "
+    "Y = ScatterND(X, i, u)",
+    "Slice": "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() Y = Slice(X, s, e)",
+    **{name: f"Y = {name}(X)" for name in ("Neg", "Relu", "Sum", "Transpose")},
+    **{name: f"Y = {name}(X, X)" for name in ("Add", "Mul", "Sub")},
+    "Mod": "Y = Mod<fmod = 1>(X, X)",
+}
+
+
+@pytest.fixture(autouse=True)
+def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a rule does not tell stays unknown."""
+    monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
+
+
+def test_every_operator_has_a_case() -> None:
+    assert set(NODES) == set(KEEPS_TYPE)
+
+
+@pytest.mark.parametrize("nodes", [*STATED, *NODES.values()])
+def test_same_as_onnx_infers(nodes: str) -> None:
+    model = parse(f"g (float[2,3,4] X) => (Y) {{ {nodes} }}")
+    [inferred] = [v for v in onnx.shape_inference.infer_shapes(model).graph.output if v.name == "Y"]
+    facts, value = main_value(model, "Y")
+    assert facts.element_type(value) == inferred.type.tensor_type.elem_type != 0

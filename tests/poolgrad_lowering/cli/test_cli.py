@@ -1,0 +1,300 @@
+"""The command line, called as a function and, where the process matters, as one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from external_models import DATA, external, onto_zeros
+from onnx import ModelProto
+from pool_graphs import parse, torch_gradient
+from processes import environment
+
+import poolgrad_lowering
+from poolgrad_lowering import Limits, lower
+from poolgrad_lowering.cli import main
+from poolgrad_lowering.legality.targets import TARGETS
+from poolgrad_lowering.patterns import all_patterns
+
+GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    return saved(tmp_path / "good.onnx", GRADIENT)
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Path:
+    return saved(tmp_path / "refused.onnx", REFUSED)
+
+
+def saved(path: Path, model: ModelProto) -> Path:
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def process(*arguments: object, **options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "poolgrad_lowering.cli", *map(str, arguments)],
+        env=environment() | options,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_lower(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = good.with_name("out.onnx")
+    assert main(["lower", str(good), "-o", str(out)]) == 0
+    assert out.read_bytes() == lower(GRADIENT).model.SerializeToString()
+    printed = capsys.readouterr().out
+    assert "MaxPool3DGradWithArgmax ksize=1,2,2 strides=1,2,2 pads=0,0,0 dilation=1,1,1 ceil_mode=0" in printed
+    assert "target atlas-a2: 1 anchors, 1 lowered, 0 refused" in printed
+    assert f"wrote {out}" in printed
+
+
+@pytest.mark.parametrize("name", ["ascend950", "Ascend950PR_9599"])
+def test_lower_for_a_target(good: Path, name: str) -> None:
+    out = good.with_name("out.onnx")
+    assert main(["lower", str(good), "-o", str(out), "--target", name]) == 0
+    assert out.read_bytes() == lower(GRADIENT, target="ascend950").model.SerializeToString()
+
+
+def test_no_forward(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = good.with_name("out.onnx")
+    assert main(["inspect", str(good)]) == 0
+    assert "; pool: MaxPool3DWithArgmaxV2" in capsys.readouterr().out
+    assert main(["lower", str(good), "-o", str(out), "--no-forward"]) == 0
+    assert out.read_bytes() == lower(GRADIENT, forward=False).model.SerializeToString()
+    assert main(["inspect", str(good), "--no-forward"]) == 0
+    assert "; pool" not in capsys.readouterr().out
+
+
+def test_a_pool_that_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dilated = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], dilations=[2, 2])
+    assert main(["inspect", str(saved(tmp_path / "m.onnx", dilated))]) == 0
+    reason = "Atlas A2 training and inference takes no dilation in a forward pool"
+    assert f"ceil_mode=0 data_format=NCDHW; pool stays: {reason}\n" in capsys.readouterr().out
+
+
+def test_report(good: Path) -> None:
+    out, report = good.with_name("out.onnx"), good.with_name("report.json")
+    assert main(["lower", str(good), "-o", str(out), "--report", str(report)]) == 0
+    found, expected = json.loads(report.read_text()), lower(GRADIENT).report.to_dict()
+    del found["summary"]["seconds"], expected["summary"]["seconds"]
+    assert found == expected
+
+
+@pytest.mark.parametrize("same", ["in", "out", "link"])
+def test_a_report_over_a_model(good: Path, same: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = good.with_name("out.onnx")
+    good.with_name("link.onnx").hardlink_to(good)
+    report = {"in": good, "out": out, "link": good.with_name("link.onnx")}[same]
+    assert main(["lower", str(good), "-o", str(out), "--report", str(report)]) == 2
+    assert "that is the model; give it a file of its own" in capsys.readouterr().err
+    assert good.read_bytes() == GRADIENT.SerializeToString()
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("limit", [field.name for field in fields(Limits) if field.name != "max_external_bytes"])
+def test_limits(good: Path, limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    flag = f"--{limit.replace('_', '-')}"
+    assert main(["inspect", str(good), flag, "1000000"]) == 0
+    assert main(["lower", str(good), "-o", str(good), flag, "-1"]) == 2
+    assert "more than -1" in capsys.readouterr().err
+
+
+def test_external_data_that_is_not_read(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the file is not there and where the limit forbids to read it: a refusal; the former is a warning too."""
+    model, data = str(saved(good, onto_zeros(external("", [6, 16])))), good.parent / DATA
+    for extra, warned in ((["--json"], True), (["--quiet"], False), ([], True)):
+        assert main(["inspect", model, *extra]) == 0
+        printed = capsys.readouterr()
+        warning = f"poolgrad: warning: main, 'zeros': external data '{DATA}' is not there: No such file or directory\n"
+        assert printed.err == (warning if warned else "")
+        assert "external-data" in printed.out
+    data.write_bytes(bytes(6 * 16 * 4))
+    assert main(["inspect", model, "--max-external-bytes", "10"]) == 0
+    printed = capsys.readouterr()
+    assert "raise the limit max_external_bytes" in printed.out
+    assert printed.err == ""
+    assert main(["lower", model, "-o", model, "--strict"]) == 0
+
+
+def test_warnings_of_a_folder_name_the_model(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = good.parent / "in" / "deep"
+    source.mkdir(parents=True)
+    saved(source / "m.onnx", onto_zeros(external("", [6, 16])))
+    (source / DATA).write_bytes(bytes(10))
+    arguments = ["lower", str(source.parent), "-o", str(good.parent / "out"), "--jobs", "1", "--copy-external"]
+    assert main(arguments) == 0
+    assert "poolgrad: warning: deep/m.onnx: main, 'zeros': external data" in capsys.readouterr().err
+
+
+def test_copy_external(good: Path) -> None:
+    (good.parent / "out").mkdir()
+    (good.parent / "w.bin").write_bytes(bytes(4))
+    model = ModelProto.FromString(GRADIENT.SerializeToString())
+    tensor = model.graph.initializer.add(name="W", data_type=1, dims=[1], data_location=1)
+    tensor.external_data.add(key="location", value="w.bin")
+    arguments = ["lower", str(saved(good, model)), "-o", str(good.parent / "out" / "m.onnx")]
+    assert main(arguments) == 2
+    assert main([*arguments, "--copy-external"]) == 0
+    assert (good.parent / "out" / "w.bin").read_bytes() == bytes(4)
+
+
+def test_strict(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, report = good.with_name("out.onnx"), good.with_name("report.json")
+    assert main(["lower", str(refused), "-o", str(out), "--strict", "--report", str(report)]) == 1
+    assert not out.exists()
+    assert json.loads(report.read_text())["summary"]["refused_by_code"] == {"indices-source": 1}
+    captured = capsys.readouterr()
+    assert "1 anchors refused, no model written" in captured.err
+    assert "wrote" not in captured.out
+    assert main(["lower", str(refused), "-o", str(out)]) == 0
+    assert out.read_bytes() == REFUSED.SerializeToString()
+    assert main(["lower", str(good), "-o", str(out), "--strict"]) == 0
+
+
+def test_inspect(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.read_bytes() for path in good.parent.iterdir()}
+    assert main(["inspect", str(refused)]) == 0
+    assert "indices-source: indices come from 'I', which is not the Indices of a MaxPool" in capsys.readouterr().out
+    assert main(["inspect", str(good), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["summary"]["lowered"] == 1
+    assert main(["inspect", str(good), "--target", "Ascend910B"]) == 0
+    assert "refused  target: Atlas training has no" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in good.parent.iterdir()} == before
+
+
+def test_patterns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["patterns"]) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split() == ["pattern", "anchor", "form"]
+    assert [row.split()[0] for row in rows] == [pattern.name for pattern in all_patterns()]
+
+
+def test_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets"]) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split()[0] == "target"
+    assert [row.split()[0] for row in rows] == list(TARGETS)
+    assert ["atlas-a2 (default)" in row for row in rows].count(True) == 1
+    assert all(soc in row for row, target in zip(rows, TARGETS.values(), strict=True) for soc in target.socs)
+
+
+def test_scopes_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = parse(
+        """g (float[2] dY, int64[2] I, bool c) => (Y) {
+            Y = If(c) <then_branch = yes () => (T) { T = MaxPoolGrad(dY, I) },
+                       else_branch = no () => (E) { E = Relu(dY) }>
+        }"""
+    )
+    main(["inspect", str(saved(tmp_path / "m.onnx", model))])
+    assert "T (main/Y.then_branch)  refused  indices-source" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lower", "absent.onnx", "-o", "out.onnx"], "cannot read 'absent.onnx': No such file or directory"),
+        (["inspect", "absent.onnx"], "cannot read 'absent.onnx': No such file or directory"),
+        (["inspect", "."], "cannot read '.': Is a directory"),
+        (["inspect", "empty.onnx"], "'empty.onnx': it is empty (not-onnx)"),
+        (["inspect", "garbage.onnx"], "'garbage.onnx': it does not parse as an ONNX model (not-onnx)"),
+        (["lower", "good.onnx", "-o", "absent/out.onnx"], "cannot write 'absent/out.onnx': No such file or directory"),
+        (["lower", "good.onnx", "-o", "."], "cannot write"),
+        (["lower", "good.onnx", "-o", "out.onnx", "--target", "Ascend910B33"], "did you mean Ascend910B3?"),
+        (["inspect", "good.onnx", "--target", ""], "unknown target ''"),
+    ],
+)
+def test_bad_input(
+    good: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(good.parent)
+    Path("empty.onnx").touch()
+    Path("garbage.onnx").write_bytes(b"garbage" * 9)
+    before = sorted(path.name for path in good.parent.iterdir())
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("poolgrad: error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert sorted(path.name for path in good.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["lower"], ["lower", "a.onnx"], ["raise"], ["inspect", "a", "b"], ["--what"]]
+)
+def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: poolgrad" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"poolgrad {poolgrad_lowering.__version__}\n"
+
+
+# -- as a process
+
+
+def test_exit_codes(good: Path, refused: Path) -> None:
+    out = good.with_name("out.onnx")
+    codes = [
+        process("lower", good, "-o", out).returncode,
+        process("lower", refused, "-o", out, "--strict").returncode,
+        process("inspect", good.with_name("absent.onnx")).returncode,
+    ]
+    assert codes == [0, 1, 2]
+
+
+def test_verbose_logs_to_standard_error(good: Path) -> None:
+    assert "lowered 1 of 1 anchors for atlas-a2" in process("-v", "inspect", good).stderr
+    assert process("inspect", good).stderr == ""
+
+
+def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
+    model = ModelProto.FromString(GRADIENT.SerializeToString())
+    model.graph.node[-2].name = "größe"
+    path = saved(tmp_path / "m.onnx", model)
+    done = process("inspect", path, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gr\\xf6\\xdfe" in done.stdout
+
+
+def test_names_that_would_command_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = ModelProto.FromString(GRADIENT.SerializeToString())
+    model.graph.node[-2].name = "\x1b[2Jsums\r\n"
+    main(["inspect", str(saved(tmp_path / "m.onnx", model))])
+    printed = capsys.readouterr().out
+    assert r"\x1b[2Jsums\r\n" in printed
+    assert printed.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("command", ["patterns", "targets"])
+def test_a_closed_pipe_is_no_error(command: str) -> None:
+    """As in `poolgrad targets | head -0`; what fits the buffer is only written at the end."""
+    arguments = [sys.executable, "-m", "poolgrad_lowering.cli", command]
+    buffered = environment() | {"PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(arguments, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        errors = running.stderr.read()
+    assert (running.returncode, errors) == (0, b"")

@@ -1,0 +1,50 @@
+"""Work in several processes: in order, with its logs, whoever dies."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+
+import pytest
+
+from poolgrad_lowering.entry.worker_processes import in_processes
+
+
+def work(task: str) -> str:
+    """As a model that a library does not survive, where the task is called bad."""
+    if task == "bad":
+        os.kill(os.getpid(), signal.SIGKILL)
+    logging.getLogger("poolgrad_lowering.some.module").info("working on %s", task)
+    return f"done {task}"
+
+
+@pytest.fixture(autouse=True)
+def _forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new interpreter would not find this module."""
+    fork = multiprocessing.get_context("fork")
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: fork)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_results_are_in_order(jobs: int) -> None:
+    tasks = [str(number) for number in range(20)]
+    assert list(in_processes(work, tasks, jobs, str.upper)) == [f"done {task}" for task in tasks]
+
+
+def test_a_process_that_dies_takes_nobody_with_it() -> None:
+    results = list(in_processes(work, ["a", "bad", "b", "bad", "c"], 2, lambda task: f"lost {task}"))
+    assert results == ["done a", "lost bad", "done b", "lost bad", "done c"]
+
+
+@pytest.mark.parametrize(("level", "count"), [(logging.INFO, 3), (logging.WARNING, 0)])
+def test_logs_come_home(caplog: pytest.LogCaptureFixture, level: int, count: int) -> None:
+    with caplog.at_level(level, "poolgrad_lowering"):
+        list(in_processes(work, ["a", "b", "c"], 2, str.upper))
+    assert caplog.messages == [f"working on {task}" for task in "abc"[:count]]
+
+
+def test_an_error_of_the_work_is_its_error() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        list(in_processes(int, ["1", "x", "3"], 2, int))

@@ -1,0 +1,133 @@
+"""What is turned away: every fault, its place in the message, and that others turn it away too."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import onnx
+import pytest
+from bad_models import BAD, Bad, calls, nested, replaced
+from onnx import AttributeProto, ModelProto
+from pool_graphs import parse, torch_gradient
+
+from poolgrad_lowering import Fault, InvalidModelError, Limits, inspect, lower, lower_file
+from poolgrad_lowering.diagnostics.faults import FAULTS
+
+CASES = [pytest.param(bad, id=name, marks=pytest.mark.fault(bad.fault.value)) for name, bad in BAD.items()]
+
+
+@pytest.mark.parametrize("bad", CASES)
+def test_turned_away(bad: Bad) -> None:
+    with pytest.raises(InvalidModelError) as caught:
+        lower(bad.model)
+    error = caught.value
+    assert (error.fault, error.where[: len(bad.where)]) == (bad.fault, bad.where)
+    assert str(error) == f"{error.where}: {error.what} ({bad.fault.value}). {FAULTS[bad.fault].advice}"
+    assert str(error).isprintable()
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@pytest.mark.parametrize(
+    "bad", [pytest.param(bad, id=name) for name, bad in BAD.items() if bad.fault is not Fault.NESTING]
+)
+def test_turned_away_as_a_file(bad: Bad, tmp_path: Path) -> None:
+    source, destination = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    source.write_bytes(bad.model.SerializeToString())
+    with pytest.raises(InvalidModelError) as caught:
+        lower_file(source, destination)
+    with pytest.raises(InvalidModelError) as in_memory:
+        lower(bad.model)
+    assert caught.value.fault == bad.fault
+    assert str(caught.value) == f"'{source}': {in_memory.value}"
+    assert not destination.exists()
+
+
+@pytest.mark.parametrize("bad", [pytest.param(bad, id=name) for name, bad in BAD.items() if not bad.only_here])
+def test_others_mind_too(bad: Bad, tmp_path: Path) -> None:
+    """onnx.checker or onnxruntime: what both take is turned away for a reason that stands beside the case."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(bad.model.SerializeToString())
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+
+    def load() -> None:
+        onnx.checker.check_model(str(path))
+        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - onnxruntime's errors have no base
+        load()
+    home = type(caught.value).__module__.split(".")[0]
+    assert home in ("onnx", "onnxruntime", "google") or isinstance(caught.value, UnicodeDecodeError)
+
+
+LIMITED = {
+    Fault.TOO_LARGE: (torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2]), {"max_bytes": 500}),
+    Fault.TOO_MANY_NODES: (torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2]), {"max_nodes": 8}),
+    Fault.NESTING: (nested(3), {"max_nesting": 2}),
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "model", "limits"),
+    [pytest.param(f, *case, marks=pytest.mark.fault(f.value), id=f.value) for f, case in LIMITED.items()],
+)
+def test_limits(fault: Fault, model: ModelProto, limits: dict[str, int], tmp_path: Path) -> None:
+    [(name, limit)] = limits.items()
+    with pytest.raises(InvalidModelError, match=str(limit)) as caught:
+        lower(model, limits=Limits(**limits))
+    assert caught.value.fault == fault
+    source = tmp_path / "m.onnx"
+    source.write_bytes(model.SerializeToString())
+    with pytest.raises(InvalidModelError) as caught:
+        lower_file(source, source, limits=Limits(**limits))
+    assert caught.value.fault == fault
+    size = {
+        Fault.TOO_LARGE: lower(model).model.ByteSize(),
+        Fault.TOO_MANY_NODES: len(model.graph.node),
+        Fault.NESTING: 3,
+    }[fault]
+    lower(model, limits=Limits(**{name: size}))
+
+
+def test_calls_count_with_all_that_they_call() -> None:
+    model = calls(3, each=2)  # 1 call, then 2 · (1 + …) down to a single Neg
+    nodes = 1
+    for _ in range(3):
+        nodes = 2 * (1 + nodes) + 1
+    inspect(model, limits=Limits(max_nodes=nodes + 1))
+    with pytest.raises(InvalidModelError, match=f"main has {nodes + 1} nodes, more than {nodes}"):
+        inspect(model, limits=Limits(max_nodes=nodes))
+
+
+def test_depth_counts_subgraphs_and_calls() -> None:
+    model = nested(2)
+    inner = model.graph.node[1].attribute[1].g.node[0].attribute[1].g.node[0]
+    inner.op_type, inner.domain = "f0", "l"
+    called = calls(2)
+    model.functions.extend(called.functions)
+    model.opset_import.append(called.opset_import[1])
+    inspect(model, limits=Limits(max_nesting=5))
+    with pytest.raises(InvalidModelError, match="5 levels"):
+        inspect(model, limits=Limits(max_nesting=4))
+
+
+def test_the_first_flaw_of_a_node_may_come_before_that_of_its_operators_name() -> None:
+    model = parse("g (float[2] X) => (float[2] Y) { Y = LeakyRelu <alpha = 0.1> (X) }")
+    model.graph.node[0].attribute[0].type = AttributeProto.UNDEFINED
+    with pytest.raises(InvalidModelError, match=r"node 0 'Y' \(b'\\xffeakyRelu'\): attribute 'alpha' has no type"):
+        lower(replaced(model, b"LeakyRelu", b"\xffeakyRelu"))
+
+
+def test_a_name_in_a_message_is_on_one_line_and_not_endless() -> None:
+    name = "\x1b[2J\n" + "x" * 10_000
+    body = "Y = If(c) <else_branch = no () => (Z) { Z = Relu(nobody) }>"
+    model = parse(f"g (bool c, float[2] X) => (float[2] Y) {{ {body} }}")
+    inner = model.graph.node[0].attribute[0].g.node[0]
+    model.graph.node[0].name = inner.op_type = inner.input[0] = name
+    inner.domain = model.opset_import.add(domain="others", version=1).domain
+    with pytest.raises(InvalidModelError) as caught:
+        lower(model)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500

@@ -1,0 +1,114 @@
+"""What passes the gate: whatever onnxruntime loads and exporters write, also where onnx.checker minds."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from bad_models import changed, external, f, function, in_branch, nested, tensor, training
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+from pool_graphs import ort_gradient, parse
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.diagnostics.faults import Fault
+from poolgrad_lowering.ir.tensors import tensor_flaw
+
+GOOD: dict[str, ModelProto] = {
+    "unsorted nodes": parse("g (float[2] X) => (float[2] Y) { Y = Relu(A) A = Neg(X) }"),
+    "a capture that is made later": parse(
+        """g (float[2] X, bool c) => (float[2] Z) {
+            Y = If(c) <then_branch = yes () => (float[2] T) { T = Relu(A) },
+                       else_branch = no () => (float[2] E) { E = Relu(X) }>
+            A = Neg(X)
+            Z = Relu(Y)
+        }"""
+    ),
+    "an initializer as an input's default": changed(
+        lambda m: m.graph.input.append(helper.make_tensor_value_info("W", TensorProto.FLOAT, [2]))
+    ),
+    "an output twice": parse("g (float[2] X) => (float[2] Y, float[2] Y) { Y = Relu(X) }"),
+    "an input as output": parse("g (float[2] X) => (float[2] X) { }"),
+    "one version twice": changed(lambda m: m.opset_import.add(domain="", version=16)),
+    "branches of the same names": in_branch("yes () => (float[2] E) { E = Neg(A) }"),
+    "a branch's value of its node's name": in_branch("yes () => (float[2] Y) { Y = Neg(A) }"),
+    "an initializer that hides a value": in_branch("yes () => (float[2] T) <float[2] A = {1.0, 2.0}> { T = Relu(A) }"),
+    "an attribute without its default": changed(lambda m: m.graph.node[0].attribute[0].ClearField("f")),
+    "a function": function(f("Q = Neg(P)")),
+    "a scalar": parse("g (float X) => (float Y) <float W = {1.0}> { Y = Add(X, W) }"),
+}
+
+
+@pytest.mark.parametrize("model", GOOD.values(), ids=GOOD)
+def test_passes(model: ModelProto, tmp_path: Path) -> None:
+    """Byte for byte, as nothing is lowered; and onnxruntime loads it."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    assert lower(model).model.SerializeToString() == model.SerializeToString()
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+UNLOADED: dict[str, ModelProto] = {
+    "external data that is not there": external(("location", "w.bin"), ("offset", "4096"), ("length", "8")),
+    "external data in a folder": external(("location", "data/w.bin"), ("checksum", "x")),
+    "a name with dots": external(("location", "..w.bin..")),
+    "as deep as protobuf reads": nested(32),
+    "a training step": training("W1 = Add(W, A)"),
+    "unsorted nodes in a branch": in_branch("yes () => (float[2] T) { T = Relu(B) B = Neg(A) }"),
+    "unsorted nodes in a function": function(f("Q = Neg(R) R = Neg(P)")),
+    "operators that nobody knows": parse("g (float[2] X) => (Y) { Y = Unheard<of = 3>(X) }"),
+}
+
+
+@pytest.mark.parametrize("model", UNLOADED.values(), ids=UNLOADED)
+def test_passes_here(model: ModelProto) -> None:
+    assert lower(model).model.SerializeToString() == model.SerializeToString()
+
+
+def test_a_training_graph_that_the_checker_refuses() -> None:
+    model = ort_gradient([2, 3, 8, 8], kernel_shape=[2, 2], strides=[2, 2])
+    with pytest.raises(onnx.checker.ValidationError, match="MaxPoolGrad"):
+        onnx.checker.check_model(model)
+    assert len(lower(model).report.lowered) == 1
+
+
+# -- stored tensors, as onnx itself writes them
+
+_TYPES = sorted(number for name, number in TensorProto.DataType.items() if name not in ("UNDEFINED", "STRING"))
+
+
+@pytest.mark.parametrize("dims", [[], [0], [1], [5], [2, 3], [3, 0, 2]], ids=str)
+@pytest.mark.parametrize("raw", [True, False], ids=["raw", "typed"])
+@pytest.mark.parametrize("kind", _TYPES, ids=[TensorProto.DataType.Name(kind) for kind in _TYPES])
+def test_tensors_of_every_type(kind: int, raw: bool, dims: list[int]) -> None:
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    values = np.ones(dims, np.float32).astype(dtype)
+    stored = numpy_helper.from_array(values) if raw else helper.make_tensor("t", kind, dims, values.flatten().tolist())
+    assert stored.data_type == kind
+    assert tensor_flaw(stored) is None
+    if not math.prod(dims):
+        return
+    if raw:
+        stored.raw_data += b"\0"
+    else:
+        field = getattr(stored, helper.tensor_dtype_to_field(kind))
+        field.append(field[0])
+    flaw = tensor_flaw(stored)
+    assert flaw is not None
+    assert flaw.fault == Fault.TENSOR_DATA
+
+
+def test_text() -> None:
+    stored = helper.make_tensor("t", TensorProto.STRING, [2], ["a", "b"])
+    assert tensor_flaw(stored) is None
+    stored.dims[0] = 3
+    assert tensor_flaw(stored) is not None
+
+
+def test_four_bits_in_external_data() -> None:
+    model = external(("location", "w"), ("length", "2"), data_type=TensorProto.INT4, dims=[3])
+    assert tensor_flaw(model.graph.initializer[0]) is None
+    assert tensor_flaw(tensor(dims=[0]).graph.initializer[0]) is None

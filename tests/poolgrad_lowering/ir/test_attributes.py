@@ -1,0 +1,78 @@
+"""Attributes: ONNX's defaults, and nothing taken for what it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import pytest
+from onnx import AttributeProto, ModelProto
+from pool_graphs import parse
+
+from poolgrad_lowering.ir.attributes import UNREADABLE, attribute, has_attribute, integer, integers, text
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Node
+
+
+def only_node(graph: str, **options: Any) -> Node:
+    return first_node(parse(f"g (float[1,1,4] X) => (Y) {{ {graph} }}", **options))
+
+
+def first_node(model: ModelProto, scope: int = 0) -> Node:
+    return ModelIndex(model).scopes[scope].node(0)
+
+
+def test_stored() -> None:
+    node = only_node('Y = MaxPool<kernel_shape = [2], ceil_mode = 1, auto_pad = "VALID">(X)')
+    assert integers(node, "kernel_shape") == [2]
+    assert integer(node, "ceil_mode") == 1
+    assert text(node, "auto_pad") == "VALID"
+    assert has_attribute(node, "ceil_mode")
+
+
+def test_defaults_of_the_opset() -> None:
+    new, old = (only_node("Y = MaxPool<kernel_shape = [2]>(X)", opset=opset) for opset in (16, 9))
+    assert not has_attribute(new, "ceil_mode")
+    assert (integer(new, "ceil_mode"), text(new, "auto_pad")) == (0, "NOTSET")
+    assert (attribute(old, "ceil_mode"), text(old, "auto_pad")) == (None, "NOTSET")
+    assert attribute(new, "strides") is None
+    assert attribute(new, "no_such") is None
+
+
+@pytest.mark.parametrize("version", [-3, 0, 2**31 - 1, 2**40])
+def test_odd_opset_versions(version: int) -> None:
+    model = parse("g (float[1,1,4] X) => (Y) { Y = MaxPool<kernel_shape = [2]>(X) }")
+    model.opset_import[0].version = version
+    node = first_node(model)
+    assert integers(node, "kernel_shape") == [2]
+    assert text(node, "auto_pad") == ("NOTSET" if version > 0 else None)
+
+
+def test_operator_of_another_domain_has_no_defaults() -> None:
+    node = only_node("Y = other.MaxPool<kernel_shape = [2]>(X)", imports='"other": 1')
+    assert attribute(node, "auto_pad") is None
+
+
+@pytest.mark.parametrize("kind", sorted(AttributeProto.AttributeType.values()))
+def test_every_type_is_read_or_unreadable(kind: int) -> None:
+    model = parse("g (float[1,1,4] X) => (Y) { Y = MaxPool<strides = [2]>(X) }")
+    model.graph.node[0].attribute[0].type = kind
+    node = first_node(model)
+    stored = attribute(node, "strides")
+    assert stored is UNREADABLE or isinstance(stored, (int, float, str, list, onnx.TensorProto))
+    assert integer(node, "strides") == (0 if kind == AttributeProto.INT else None)
+    assert text(node, "strides") == ("" if kind == AttributeProto.STRING else None)
+    expected = {AttributeProto.INTS: [2], AttributeProto.FLOATS: []}
+    assert integers(node, "strides") == expected.get(kind)
+
+
+def test_callers_attribute_is_unreadable() -> None:
+    model = parse(
+        "g (float[1,1,4] X) => (Y) { Y = l.f<s = [2]>(X) }",
+        imports='"l": 1',
+        functions='<domain: "l", opset_import: ["": 16]> f <s>(X) => (Y) { Y = MaxPool<strides: ints = @s>(X) }',
+    )
+    node = first_node(model, scope=1)
+    assert attribute(node, "strides") is UNREADABLE
+    assert integers(node, "strides") is None
+    assert not node.is_a("MaxPool")

@@ -1,0 +1,145 @@
+"""What dies with a site: everything that only it used, and nothing else."""
+
+from __future__ import annotations
+
+import networkx as nx
+from onnx import ModelProto
+from pool_graphs import parse
+
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.rewriting.region import Readers, Region, dying_region
+
+
+def maker(index: ModelIndex, name: str) -> Node:
+    node = next(node for scope in index.scopes if (node := Value(scope, name).producer) is not None)
+    return node
+
+
+def taken(model: ModelProto, *roots: str, added: tuple[str, ...] = ()) -> list[Region]:
+    """The regions of roots that die one after the other, while added nodes read some values of the main graph."""
+    index = ModelIndex(model)
+    readers = Readers(Value(index.scopes[0], name) for name in added)
+    return [dying_region(maker(index, root), readers) for root in roots]
+
+
+def labels(region: Region) -> list[str]:
+    return [node.label for node in region.nodes]
+
+
+DIAMOND = "A = Relu(X) B = Neg(A) C = Exp(A) D = Mul(B, C)"
+
+
+def test_what_only_the_root_used() -> None:
+    [region] = taken(parse(f"g (float[2] X) => (float[2] Y) {{ {DIAMOND} Y = Relu(X) }}"), "D")
+    assert labels(region) == ["A", "B", "C", "D"]
+    assert [value.name for value in region.frontier] == ["X"]
+    assert not region.initializers
+
+
+def test_what_others_read_is_the_frontier() -> None:
+    [region] = taken(parse(f"g (float[2] X) => (float[2] Y) {{ {DIAMOND} Y = Relu(B) }}"), "D")
+    assert labels(region) == ["C", "D"]
+    assert {value.name for value in region.frontier} == {"A", "B"}
+
+
+def test_outputs_are_readers() -> None:
+    [region] = taken(parse(f"g (float[2] X) => (float[2] C) {{ {DIAMOND} }}"), "D")
+    assert labels(region) == ["B", "D"]
+
+
+def test_added_nodes_are_readers() -> None:
+    [region] = taken(parse(f"g (float[2] X) => (float[2] Y) {{ {DIAMOND} Y = Relu(X) }}"), "D", added=("B",))
+    assert labels(region) == ["C", "D"]
+
+
+def test_a_value_that_is_read_twice_by_one_node() -> None:
+    [region] = taken(parse("g (float[2] X) => (float[2] Y) { A = Relu(X) D = Mul(A, A) Y = Neg(X) }"), "D")
+    assert labels(region) == ["A", "D"]
+
+
+def test_a_node_with_another_output_in_use_lives() -> None:
+    [region] = taken(
+        parse("g (float[1,1,4] X) => (Y) { Y, I = MaxPool<kernel_shape = [2]>(X) D = Cast<to = 1>(I) }"), "D"
+    )
+    assert labels(region) == ["D"]
+    assert [value.name for value in region.frontier] == ["I"]
+
+
+def test_a_node_whose_outputs_die_one_after_the_other() -> None:
+    model = parse(
+        "g (float[1,1,4] X) => (Z) { Y, I = MaxPool<kernel_shape = [2]>(X) D = Cast<to = 1>(I) E = Relu(Y) Z = Neg(X) }"
+    )
+    first, second = taken(model, "D", "E")
+    assert (labels(first), labels(second)) == (["D"], ["Y", "E"])
+
+
+def test_initializers_die_with_their_last_reader() -> None:
+    model = parse("g (float[2] X) => (Z) <float[2] W = {1, 2}> { D = Mul(X, W) E = Add(X, W) Z = Neg(X) }")
+    first, second = taken(model, "D", "E")
+    assert first.initializers == set()
+    assert {value.name for value in first.frontier} == {"X", "W"}
+    assert {value.name for value in second.initializers} == {"W"}
+    assert {value.name for value in second.frontier} == {"X"}
+
+
+def test_an_initializer_that_is_an_input_lives() -> None:
+    model = parse("g (float[2] X, float[2] W) => (Z) <float[2] W = {1, 2}> { D = Mul(X, W) Z = Neg(X) }")
+    [region] = taken(model, "D")
+    assert not region.initializers
+
+
+def test_effects_and_unknown_operators_live() -> None:
+    """Dead random numbers still advance their generator; what a custom operator does is not known."""
+    model = parse(
+        """g (float[2] X, bool c) => (Z) {
+            A = RandomNormalLike(X) B, M = Dropout(A) C = other.Relu(X)
+            E = If(c) <then_branch = yes () => (T) { T = Relu(X) }, else_branch = no () => (F) { F = Neg(X) }>
+            D = Sum(A, B, C, E)  Z = Neg(X)
+        }""",
+        imports='"other": 1',
+    )
+    [region] = taken(model, "D")
+    assert labels(region) == ["D"]
+    assert {value.name for value in region.frontier} == {"A", "B", "C", "E"}
+
+
+def test_captured_values_die_with_their_reader() -> None:
+    model = parse(
+        """g (float[2] X, bool c) => (Z) {
+            A = Relu(X) B = Neg(X)
+            Z = If(c) <then_branch = yes () => (T) { D = Mul(A, B) T = Relu(B) },
+                       else_branch = no () => (E) { E = Relu(X) }>
+        }"""
+    )
+    [region] = taken(model, "D")
+    assert labels(region) == ["A", "D"]
+    assert {(node.scope.path, node.label) for node in region.nodes} == {("main", "A"), ("main/Z.then_branch", "D")}
+
+
+def test_a_root_that_another_site_took_is_taken_once() -> None:
+    """The second root is read by the first alone; what stands before both is then read by nobody, not by minus one."""
+    model = parse("g (float[2] X) => (Z) { A = Relu(X) B = Neg(A) D = Exp(B) Z = Neg(X) }")
+    first, second = taken(model, "D", "B", added=("A",))
+    assert labels(first) == ["B", "D"]
+    assert labels(second) == []
+    assert [value.name for value in first.frontier] == ["A"]
+
+
+def test_the_region_is_convex() -> None:
+    """No path leaves it and comes back: networkx finds none over the whole graph."""
+    model = parse(
+        f"g (float[2] X) => (float[2] Y, float[2] H) {{ {DIAMOND} G = Relu(B) H = Neg(G) F = Add(D, C) Y = Relu(X) }}"
+    )
+    index = ModelIndex(model)
+    whole = nx.DiGraph()
+    for value in (Value(index.scopes[0], name) for name in index.scopes[0].producers):
+        assert value.producer is not None
+        whole.add_edges_from((value.producer, use.scope.node(use.position)) for use in value.uses)
+    region = dying_region(maker(index, "F"), Readers(()))
+    inside = set(region.graph.nodes)
+    assert labels(region) == ["C", "D", "F"]
+    for outside in set(whole.nodes) - inside:
+        before = bool(nx.ancestors(whole, outside) & inside)
+        after = bool(nx.descendants(whole, outside) & inside)
+        assert not (before and after)

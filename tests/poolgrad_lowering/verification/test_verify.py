@@ -1,0 +1,306 @@
+"""Lowered models are proven, wherever their gradients are; what cannot be run is not; what is not drawn is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import catalogue
+import numpy as np
+import onnx
+import pytest
+from catalogue import Entry
+from onnx import ModelProto, TensorProto
+from pool_graphs import ort_gradient, parse, torch_gradient
+from test_scopes import FORMS, PLACES
+
+import poolgrad_lowering
+from poolgrad_lowering import InvalidModelError, lower, verify
+from poolgrad_lowering.verification.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
+from poolgrad_lowering.verification.result import Mismatch, Verification
+from poolgrad_lowering.verification.roles import is_dialect_gradient
+from poolgrad_lowering.verification.structure import lay_side_by_side
+
+EVERY_FORM = (  # a built model for each recognised form, and for what is special about sizes and types
+    "ort/dilated",
+    "ort/lenet_opset12",
+    "ort/stem_dynamic_shape",
+    "ort/unequal_pads",
+    "ort_module/pyramid",
+    "ort_module/whole_row",
+    "torch/global",
+    "torch/lenet_dynamic_batch",
+    "torch/lenet_float16",
+    "torch/maximum_over_axis",
+    "torch/spatial_pyramid",
+    "torch/tiling_overwritten",
+    "torch/video_ceil",
+    "torch_legacy/adaptive",
+    "torch_legacy/axis_maximum",
+    "torch_legacy/user_symbolic",
+)
+SAMPLE = [entry for entry in catalogue.entries() if entry.name in EVERY_FORM] + catalogue.spellings()
+POOL = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
+
+
+def check(model: ModelProto, *, target: str = "atlas-a2", forward: bool = True) -> Verification:
+    """Lower and verify: everything proven, and every lowered anchor a gradient of some site."""
+    result = lower(model, target=target, forward=forward)
+    found = verify(model, result.model, whole_model=False)
+    assert found.proven, (found.differences, found.first_failure)
+    assert sum(len(site.gradients) for site in found.sites) == len(result.report.lowered)
+    return found
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in SAMPLE])
+def test_built_models(entry: Entry) -> None:
+    check(onnx.load(entry.file))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+@pytest.mark.parametrize("entry", [pytest.param(e, id=e.name) for e in [*catalogue.entries(), *catalogue.spellings()]])
+def test_every_built_model(entry: Entry, target: str, forward: bool) -> None:
+    check(onnx.load(entry.file), target=target, forward=forward)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_everywhere(form: str, place: str) -> None:
+    build, scope = PLACES[place]
+    found = check(build(form))
+    [site] = found.sites
+    assert site.scope == ("main" if scope.startswith("main") else scope)
+
+
+def test_an_unchanged_model_has_no_sites() -> None:
+    found = verify(POOL, POOL)
+    assert (found.proven, found.sites, found.differences) == (True, (), ())
+
+
+def test_a_lowered_model_is_a_good_original() -> None:
+    lowered = lower(POOL).model
+    assert verify(lowered, lowered).proven
+
+
+def test_the_same_seed_gives_the_same_result() -> None:
+    model = onnx.load(catalogue.entry("torch/lenet").file)
+    lowered = lower(model, forward=False).model
+    next(node for node in lowered.graph.node if node.domain == "npu").input[2] = "getitem_3"
+    first, second = (verify(model, lowered, seed=5, whole_model=False) for _ in range(2))
+    assert first.sites == second.sites
+
+
+@pytest.mark.parametrize(
+    ("entry", "reasons"),
+    [
+        ("torch/lenet", ()),
+        ("ort/lenet", ()),
+        ("torch/tiling_overwritten", (NO_NEGATIVE_ZERO,)),
+        ("torch_legacy/axis_maximum", (NO_NEGATIVE_ZERO,)),
+        ("ort_module/pyramid", (NO_NAN_POOLED,)),
+    ],
+)
+def test_what_is_not_drawn(entry: str, reasons: tuple[str, ...]) -> None:
+    for site in check(onnx.load(catalogue.entry(entry).file)).sites:
+        assert site.not_drawn == reasons
+
+
+def test_sums_in_half_precision() -> None:
+    model = onnx.parser.parse_model(
+        onnx.printer.to_text(POOL).replace("float[", "float16[").replace("float ", "float16 ")
+    )
+    [site] = check(model).sites
+    assert site.not_drawn == (ONLY_WHOLE,)
+
+
+def test_maxima_among_padding() -> None:
+    [one] = [entry for entry in catalogue.spellings() if entry.name.endswith("decomposed_dilated")]
+    for site in check(onnx.load(one.file)).sites:
+        assert site.not_drawn == (NO_INFINITE_POOLED,)
+
+
+def test_operators_that_nobody_knows() -> None:
+    """Outside of a site they only have to be the same; in one, it cannot be run."""
+    text = """g (float[2,3,6,6] x, float[2,3,3,3] dy) => (float[2,3,6,6] dx, float[2,3,3,3] y) {{
+            y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            z = com.acme.Unheard (y)
+            dx = MaxPoolGrad ({grad}, i)
+        }}"""
+    outside = parse(text.format(grad="dy"), imports='"com.acme": 1')
+    assert verify(outside, lower(outside).model).proven
+    lowered = lower(outside, forward=False).model
+    next(node for node in lowered.graph.node if node.domain == "npu").input[0] = "z"
+    [site] = verify(outside, lowered).sites
+    assert site.status == "unproven"
+    assert site.reason is not None
+    assert "'z' is not known" in site.reason
+
+
+def test_a_pooled_tensor_of_unknown_type() -> None:
+    model = ort_gradient([2, 3, 6, 6], kernel_shape=[2, 2])
+    lowered = lower(model).model
+    for each in (model, lowered):
+        each.graph.input[0].ClearField("type")
+        each.graph.output[0].ClearField("type")
+    found = verify(model, lowered)
+    [site] = found.sites
+    assert (site.status, found.proven) == ("unproven", False)
+    assert site.reason == "the type of 'X' is not known"
+
+
+def test_one_run_finds_sizes_that_fit() -> None:
+    """A kernel of seven does not fit the smallest sizes that symbols stand for."""
+    model = parse(
+        """g (float[n,2,h,w] x, float[n,2,p,q] dy) => (float[n,2,h,w] dx) {
+            y, i = MaxPool <kernel_shape=[7,7], strides=[3,3]> (x)
+            dx = MaxPoolGrad (dy, i)
+        }"""
+    )
+    [site] = check(model).sites
+    assert site.runs == 9
+
+
+def test_constants_in_external_files(tmp_path: Path) -> None:
+    model = ModelProto()
+    model.CopyFrom(POOL)
+    zeros = np.zeros((6, 36), np.float32)
+    (tmp_path / "zeros.bin").write_bytes(zeros.tobytes())
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(held for held in POOL.graph.initializer if held.name not in ("zero", "canvas"))
+    tensor = TensorProto(
+        name="zeros", data_type=TensorProto.FLOAT, dims=zeros.shape, data_location=TensorProto.EXTERNAL
+    )
+    tensor.external_data.add(key="location", value="zeros.bin")
+    stored = onnx.numpy_helper.from_array(zeros, "zeros")
+    expand = next(node for node in model.graph.node if node.op_type == "Expand")
+    model.graph.node.remove(expand)
+    lowered = ModelProto()
+    model.graph.initializer.append(stored)
+    lowered.CopyFrom(lower(model).model)
+    model.graph.initializer[-1].CopyFrom(tensor)
+    assert verify(model, lowered, folder=tmp_path, whole_model=False).proven
+    [site] = verify(model, lowered, whole_model=False).sites
+    assert site.reason == "'zeros' lies in an external file, and no folder is given to look in"
+    (tmp_path / "zeros.bin").unlink()
+    [site] = verify(model, lowered, folder=tmp_path, whole_model=False).sites
+    assert site.reason is not None
+    assert site.reason.startswith("'zeros' cannot be read from its external file")
+
+
+def test_sites_are_cut_at_values_that_both_models_make() -> None:
+    """Nested pools: one region each, though the pooled tensor of one is the input of the next."""
+    model = onnx.load(catalogue.entry("torch/nested").file)
+    differences, cases = lay_side_by_side((model, lower(model).model))
+    assert not differences
+    assert [case.region.name for case in cases] == ["view_8", "scatter_add_1", "scatter_add"]
+    for case in cases:
+        assert sum(map(is_dialect_gradient, case.region.added)) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"runs": 0}, "one run or more"), ({"backend": "gpu"}, "no backend is called 'gpu'")]
+)
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        verify(POOL, POOL, **options)  # type: ignore[arg-type]
+
+
+def test_the_provider_runs_lowered_sites() -> None:
+    pytest.importorskip("onnxruntime")
+    lowered = lower(POOL).model
+    found = verify(POOL, lowered, backend="host")
+    assert (found.proven, found.backend) == (True, "host")
+    assert found.sites[0].not_drawn == (NO_NAN_POOLED, NO_INFINITE_POOLED)
+    node = next(node for node in lowered.graph.node if "Grad" in node.op_type)
+    next(attribute for attribute in node.attribute if attribute.name == "strides").ints[2] = 3
+    [site] = verify(POOL, lowered, backend="host").sites
+    assert site.status != "proven"
+
+
+def test_plain_data() -> None:
+    found = verify(POOL, lower(POOL).model)
+    data = json.loads(found.to_json())
+    assert data["proven"] is True
+    assert data["schema_version"] == 1
+    assert data["sites"][0]["gradients"] == ["dX"]
+    assert isinstance(found, poolgrad_lowering.Verification)
+
+
+def test_indices_whose_shape_is_read_too() -> None:
+    """They are recorded by the pool in the cut as well, and no free numbers."""
+    model = parse(
+        """g (float[2,3,6,6] x, float[2,3,3,3] dy) => (float[2,3,6,6] dx, int64[2,3,3,3] p) {
+            y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            plane = Constant <value = int64 {36}> ()
+            p = Mod (i, plane)
+            sizes = Shape <end=2> (p)
+            rest = Constant <value_ints=[-1]> ()
+            rows = Concat <axis=0> (sizes, rest)
+            r = Reshape (p, rows)
+            u = Reshape (dy, rows)
+            canvas = Constant <value_ints=[2,3,36]> ()
+            zeros = ConstantOfShape (canvas)
+            s = ScatterElements <axis=2, reduction="add"> (zeros, r, u)
+            whole = Shape (x)
+            dx = Reshape (s, whole)
+        }"""
+    )
+    check(model)
+    check(model, forward=False)
+
+
+def test_nodes_in_a_circle() -> None:
+    lowered = lower(POOL).model
+    node = next(node for node in lowered.graph.node if "Grad" in node.op_type)
+    for reads, makes in (("p", "q"), ("q", "p")):
+        lowered.graph.node.append(onnx.helper.make_node("Identity", [reads], [makes]))
+    node.input[1] = "p"
+    found = verify(POOL, lowered, whole_model=False)
+    assert "'p', which nothing before it makes" in found.differences[0].what
+    assert found.sites[0].status != "proven"
+
+
+def test_types_that_no_data_is_drawn_for() -> None:
+    model = parse(
+        """g (float[2,3,6,6] x, float[2,3,3,3] dy, float8e5m2[2] t) => (float[2,3,6,6] dx) {
+            y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            dx = MaxPoolGrad (dy, i)
+        }""",
+        opset=19,
+        ir=9,
+    )
+    lowered = lower(model, forward=False).model
+    next(node for node in lowered.graph.node if "Grad" in node.op_type).input[0] = "t"
+    [site] = verify(model, lowered).sites
+    assert site.reason == "'t' has an element type of which no data is drawn"
+
+
+def test_names_that_are_no_text() -> None:
+    broken = ModelProto.FromString(POOL.SerializeToString().replace(b"dY", b"\xff\xfe"))
+    with pytest.raises(InvalidModelError, match="name-not-utf8"):
+        verify(broken, POOL)
+
+
+def test_the_check_does_not_know_the_compiler() -> None:
+    """Of this package it may use what stands below the analysis of graphs, the dialect and the runtime."""
+    folder = Path(poolgrad_lowering.__file__).parent / "verification"
+    allowed = ("diagnostics", "dialect", "gate", "io", "runtime", "verification")
+    tensors = ("ir.external", "ir.tensors")
+    for path in folder.rglob("*.py"):
+        used = re.findall(r"poolgrad_lowering(?:\.([\w.]+)| import (\w+))", path.read_text(encoding="utf-8"))
+        names = {one or other for one, other in used} - set(tensors)
+        assert {name.split(".")[0] for name in names} <= set(allowed), path
+
+
+def test_page_names_every_field() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "verify.md").read_text(encoding="utf-8")
+    model = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
+    data = verify(model, lower(model).model).to_dict()
+    for name in (*data, *data["sites"][0], *(field.name for field in dataclasses.fields(Mismatch))):
+        assert f"`{name}`" in page, name
+    for reason in (NO_NAN_POOLED, NO_INFINITE_POOLED, ONLY_WHOLE):
+        assert reason in page
