@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import poolgrad_lowering.runtime
@@ -9,11 +10,18 @@ from poolgrad_lowering.runtime.errors import LibraryMissingError
 
 _EP_NAME = "AclnnExecutionProvider"
 
+_ON_LINUX = (
+    "`pip install --force-reinstall --no-deps poolgrad-lowering` takes the wheel with the libraries where glibc is 2.34 "
+    "or newer, on x86-64 and 64-bit Arm; elsewhere add `--no-binary poolgrad-lowering`, which builds them and needs a "
+    "C++ compiler and make"
+)
+_ELSEWHERE = "they run on Linux only; lower models here and run them there"
+
 
 def get_library_path() -> str:
     """Return the path of the execution provider's library, for `register_execution_provider_library`.
 
-    Raises `LibraryMissingError` if the package was not built.
+    Raises `LibraryMissingError` if this installation has no native libraries.
     """
     return _find("libpoolgrad_ep.so")
 
@@ -21,7 +29,7 @@ def get_library_path() -> str:
 def get_host_library_path() -> str:
     """Return the path of the CPU implementation of the aclnn C ABI, which the provider opens by itself.
 
-    Raises `LibraryMissingError` if the package was not built.
+    Raises `LibraryMissingError` if this installation has no native libraries.
     """
     return _find("libaclnn_host.so")
 
@@ -43,4 +51,7 @@ def _find(name: str) -> str:
         if (folder / name).is_file():
             return str(folder / name)
     places = ", ".join(map(str, folders))
-    raise LibraryMissingError(f"{name} is not in {places}; install poolgrad-lowering again with pip, which builds it")
+    advice = _ON_LINUX if sys.platform == "linux" else _ELSEWHERE
+    raise LibraryMissingError(
+        f"{name} is not in {places}: this installation has the compiler without the native libraries; {advice}"
+    )

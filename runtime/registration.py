@@ -21,18 +21,19 @@ def register() -> None:
     The registration lasts as long as the process.
 
     Raises:
+        LibraryMissingError: this installation has no native libraries.
         OnnxRuntimeMissingError: onnxruntime is not installed, or older than 1.24.1.
-        LibraryMissingError: the provider's library is not installed.
         SessionError: onnxruntime refuses the library.
     """
+    library = get_library_path()
     onnxruntime = import_onnxruntime()
     with _lock:
         if provider_devices(onnxruntime):
             return
         try:
-            onnxruntime.register_execution_provider_library(get_ep_name(), get_library_path())
+            onnxruntime.register_execution_provider_library(get_ep_name(), library)
         except Exception as error:
-            raise SessionError(f"onnxruntime cannot register {get_library_path()}: {error}") from error
+            raise SessionError(f"onnxruntime cannot register {library}: {error}") from error
 
 
 def provider_devices(onnxruntime: ModuleType) -> list[Any]:

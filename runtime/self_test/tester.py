@@ -55,6 +55,8 @@ def _problem(machine: Diagnosis, backend: str | None) -> str | None:
     """Why nothing can be tested, if so."""
     if machine.onnxruntime.problem:
         return f"onnxruntime {machine.onnxruntime.problem}"
+    if machine.provider.problem:
+        return machine.provider.problem
     if backend is None:
         return machine.auto.reason
     [described] = [row for row in machine.backends if row.backend == backend]

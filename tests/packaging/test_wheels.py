@@ -40,6 +40,12 @@ def wheel(request: pytest.FixtureRequest) -> Path:
     return found
 
 
+@pytest.fixture
+def any_wheel() -> Path:
+    [found] = DIST.glob("*-py3-none-any.whl")
+    return found
+
+
 def package_files() -> set[str]:
     """The files of Python, schemas, style and script in the source tree, by their names in a wheel."""
     files = set()
@@ -51,16 +57,27 @@ def package_files() -> set[str]:
 
 
 def test_nothing_else_is_built() -> None:
-    assert len(list(DIST.iterdir())) == len(MACHINES) + 1
+    assert len(list(DIST.iterdir())) == len(MACHINES) + 2
 
 
-def test_a_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+def check_contents(wheel: Path, files: set[str]) -> None:
+    """A wheel holds these files, and its own metadata with the licence as it stands in the source tree."""
     assert wheel.stat().st_size < GREATEST_SIZE
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
-    metadata = {name for name in names if re.match(r"[^/]+\.dist-info/", name)}
-    assert names - metadata == package_files() | set(LIBRARIES)
-    assert {Path(name).name for name in metadata} == {"METADATA", "RECORD", "WHEEL", "entry_points.txt"}
+        metadata = {Path(name).name: name for name in names if re.match(r"[^/]+\.dist-info/", name)}
+        assert archive.read(metadata["LICENSE"]) == (ROOT / "LICENSE").read_bytes()
+        assert b"\nLicense-Expression: Apache-2.0\n" in archive.read(metadata["METADATA"])
+    assert names - set(metadata.values()) == files
+    assert set(metadata) == {"LICENSE", "METADATA", "RECORD", "WHEEL", "entry_points.txt"}
+
+
+def test_a_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    check_contents(wheel, package_files() | set(LIBRARIES))
+
+
+def test_the_wheel_for_any_system_holds_the_same_without_libraries(any_wheel: Path) -> None:
+    check_contents(any_wheel, package_files())
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -99,6 +116,7 @@ def test_the_sdist_builds_without_ninja(tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = archive.getnames()
     assert not [name for name in names if re.match(r"[^/]+/(build|dist|\.venv|\.git/)", name)]
+    assert f"{sdist.name.removesuffix('.tar.gz')}/LICENSE" in names
     commands = commands_without("ninja", tmp_path / "commands")
     assert shutil.which("ninja", path=str(commands)) is None
     venv.create(tmp_path / "venv")
