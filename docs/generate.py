@@ -17,6 +17,7 @@ from pathlib import Path
 from string import Template
 
 import onnx
+import rooms
 from api_reference import reference
 from onnx import AttributeProto, TensorProto
 
@@ -72,6 +73,11 @@ def operators() -> str:
     """What each product's operators take."""
     rows = (_operator(target, op, support) for target in TARGETS.values() for op, support in target.operators.items())
     return _table(("target", "operator", "run by", "element types", "elements of a plane, at most"), rows)
+
+
+def room_table() -> str:
+    """Every room and what it is for, from the top of the picture to the bottom."""
+    return _table(("room", "what it is for"), ((f"`{name}`", text) for name, text in rooms.descriptions().items()))
 
 
 def forms() -> str:
@@ -156,6 +162,7 @@ def acl_codes() -> str:
 
 PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "api": lambda: {"reference": reference()},
+    "architecture": lambda: {"rooms": room_table()},
     "command-line": lambda: {"everywhere": everywhere(), "commands": commands(), "exit_codes": exit_codes()},
     "forms": lambda: {"examples": examples()},
     "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
@@ -176,7 +183,8 @@ def page(name: str) -> str:
 
 
 def main() -> None:
-    """Write all pages."""
+    """Write all pages, and the picture."""
+    (DOCS / "images" / "rooms.svg").write_text(rooms.picture(), encoding="utf-8")
     for name in PAGES:
         (DOCS / f"{name}.md").write_text(page(name), encoding="utf-8")
 

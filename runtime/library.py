@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import poolgrad_lowering.runtime
 from poolgrad_lowering.runtime.errors import LibraryMissingError
 
 _EP_NAME = "AclnnExecutionProvider"
@@ -46,7 +45,7 @@ def get_ep_names() -> list[str]:
 
 def _find(name: str) -> str:
     # An editable install keeps the sources in one folder of the package and the built libraries in another.
-    folders = [Path(folder) for folder in poolgrad_lowering.runtime.__path__]
+    folders = [Path(folder) for folder in sys.modules[__name__.rpartition(".")[0]].__path__]
     for folder in folders:
         if (folder / name).is_file():
             return str(folder / name)

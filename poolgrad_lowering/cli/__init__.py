@@ -75,5 +75,5 @@ def build_parser() -> Parser:
     for command in _COMMANDS:
         added = command.add(commands)
         add_output_options(added, default=False)
-        added.set_defaults(run=command.run)
+        added.set_defaults(run=command.run, parser=parser)
     return parser

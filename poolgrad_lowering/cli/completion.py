@@ -30,15 +30,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.cli import build_parser  # noqa: PLC0415 - which has this command
-
     try:
         import shtab  # noqa: PLC0415 - optional
     except ImportError as error:
         raise UsageError(
             "completion scripts are written by shtab: pip install poolgrad-lowering[completion]"
         ) from error
-    parser = build_parser()
+    parser = options.parser
     for command in parser.commands.values():
         for argument in command.arguments:
             if argument.type is Path:

@@ -34,9 +34,7 @@ def pip(python: Path | str, *arguments: str) -> None:
 
 def run(scripts: Path, *command: str, code: int = 0) -> str:
     """Return what a command of the environment prints, of both streams."""
-    done = subprocess.run(
-        [scripts / command[0], *command[1:]], cwd="/", capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([scripts / command[0], *command[1:]], cwd="/", capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

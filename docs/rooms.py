@@ -1,0 +1,146 @@
+"""The rooms of the compiler and the imports between them: read from the sources, drawn for `docs/architecture.md`.
+
+A room is a folder of `poolgrad_lowering`, or a module in its root.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import networkx as nx
+
+from poolgrad_lowering.html_report.layered import place
+
+_PACKAGE = "poolgrad_lowering"
+_TREE = Path(__file__).parents[1]
+_FOLDERS = {
+    _PACKAGE: _TREE / _PACKAGE,
+    f"{_PACKAGE}.patterns": _TREE / "patterns",
+    f"{_PACKAGE}.runtime": _TREE / "runtime",
+}
+
+ORDER = (
+    ("version", "diagnostics"),
+    ("ir", "dialect"),
+    ("gate", "runtime"),
+    ("io",),
+    ("analysis", "verification"),
+    ("gradient",),
+    ("plugins", "matching", "legality"),
+    ("patterns", "verdicts", "report"),
+    ("driver", "rewriting"),
+    ("plans", "process"),
+    ("lowering",),
+    ("html_report",),
+    ("entry",),
+    ("plugs", "cli"),
+)
+"""The rooms from the ground up: a room imports rooms of lower floors only."""
+
+_COLUMN, _HEIGHT, _MARGIN = 8.4, 28.0, 8.0
+"""Pixels: of a character of a name, of a box, around the drawing."""
+
+
+@lru_cache
+def modules() -> dict[str, Path]:
+    """The file of every module of the package, by the module's name."""
+    return {
+        ".".join((prefix, *path.relative_to(folder).with_suffix("").parts)).removesuffix(".__init__"): path
+        for prefix, folder in _FOLDERS.items()
+        for path in sorted(folder.rglob("*.py"))
+    }
+
+
+def room(module: str) -> str:
+    """The room in which a module lies; empty for the package itself."""
+    return module.partition(".")[2].partition(".")[0]
+
+
+@lru_cache
+def imports(*, typing: bool) -> nx.DiGraph:
+    """Every module with an edge to each module that it imports, wherever in the file; with `typing`, also those that
+    are imported for type checkers only.
+    """
+    files = modules()
+    graph = nx.DiGraph()
+    graph.add_nodes_from(files)
+    for module, path in files.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        graph.add_edges_from((module, imported) for imported in _imported(tree, files, typing=typing))
+    return graph
+
+
+def rooms() -> nx.DiGraph:
+    """Every room with an edge to each room that it imports. The package itself, which imports all, is none."""
+    graph = nx.DiGraph()
+    for module, imported in imports(typing=True).edges:
+        ends = room(module), room(imported)
+        if all(ends) and ends[0] != ends[1]:
+            graph.add_edge(*ends)
+    return graph
+
+
+def picture() -> str:
+    """An SVG: a box for each room, an arrow to each that it imports, but for arrows that follow from others."""
+    reduced = nx.transitive_reduction(rooms())
+    names = sorted(reduced.nodes)
+    number = {name: position for position, name in enumerate(names)}
+    edges = sorted((number[above], number[below]) for above, below in reduced.edges)
+    widths = [len(name) * _COLUMN + 20 for name in names]
+    placed = place([(width, _HEIGHT) for width in widths], edges)
+    drawn = [
+        *(
+            f'<path d="M {" L ".join(f"{x:.1f} {y:.1f}" for x, y in path)}" marker-end="url(#head)"/>'
+            for path in placed.paths
+        ),
+        *(
+            f'<rect x="{x - width / 2:.1f}" y="{y - _HEIGHT / 2:.1f}" width="{width:.1f}" height="{_HEIGHT}" rx="4"/>'
+            f'<text x="{x:.1f}" y="{y + 5:.1f}">{name}</text>'
+            for name, width, (x, y) in zip(names, widths, placed.centres, strict=True)
+        ),
+    ]
+    size = placed.width + 2 * _MARGIN, placed.height + 2 * _MARGIN
+    return "\n".join(
+        (_HEAD.format(margin=-_MARGIN, width=f"{size[0]:.1f}", height=f"{size[1]:.1f}"), *drawn, "</svg>\n")
+    )
+
+
+_HEAD = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="{margin} {margin} {width} {height}" width="{width}" height="{height}">
+<title>The rooms of the compiler; an arrow leads to a room that is imported.</title>
+<style>
+rect {{ fill: #eef3fa; stroke: #3b5b8c; }} path {{ fill: none; stroke: #77889e; stroke-width: 1.2; }}
+text {{ font: 13px ui-monospace, Consolas, monospace; fill: #16202e; text-anchor: middle; }}
+</style>
+<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">\
+<path d="M 0 0 L 8 4 L 0 8 z" style="fill: #77889e; stroke: none"/></marker></defs>
+<rect x="{margin}" y="{margin}" width="{width}" height="{height}" style="fill: #ffffff; stroke: none"/>"""
+
+
+def descriptions() -> Mapping[str, str]:
+    """The first sentence of each room's docstring, from the top floor to the ground."""
+    files = modules()
+    found = {}
+    for name in (name for floor in reversed(ORDER) for name in floor):
+        text = ast.get_docstring(ast.parse(files[f"{_PACKAGE}.{name}"].read_text(encoding="utf-8"))) or ""
+        found[name] = " ".join(text.split("\n\n", 1)[0].split())
+    return found
+
+
+def _imported(tree: ast.Module, files: Mapping[str, Path], *, typing: bool) -> Iterator[str]:
+    skipped = set() if typing else {node for block in tree.body if _is_for_types(block) for node in ast.walk(block)}
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in files)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "") in files:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            yield from sorted(names & files.keys()) or [str(node.module)]
+
+
+def _is_for_types(block: ast.stmt) -> bool:
+    return isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
