@@ -25,8 +25,8 @@ from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum, argmax
 from poolgrad_lowering.matching.forward import Pooled
 from poolgrad_lowering.matching.scatter import (
     Scatter,
-    not_by_planes,
-    not_onto_zeros,
+    check_adds_to_zeros,
+    check_rows_are_planes,
     plane_argmax_of,
     scattered_gradient,
 )
@@ -47,7 +47,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
     pooled = _pooled(facts, maximum, scatter.recorded)
     if isinstance(pooled, Refusal):
         return pooled
-    elsewhere = not_onto_zeros(facts, scatter) or not_by_planes(facts, scatter, pooled, Numbering.PLANE)
+    elsewhere = check_adds_to_zeros(facts, scatter) or check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
     found = elsewhere or scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
     if isinstance(found, Refusal):

@@ -13,7 +13,7 @@ from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, number_list
-from poolgrad_lowering.matching.plane_gradient import Backward, Recorder, Windows, plane_gradient
+from poolgrad_lowering.matching.backward_ops import BackwardOp, ForwardOp, Windows, match_backward_op
 
 _FORWARD_RANKS = {"adaptive_max_pool2d": 2, "adaptive_max_pool3d": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
@@ -25,20 +25,20 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
     rank = _RANKS.get(aten_operator(facts, node) or "")
     if rank is None:
         return None
-    backward = Backward.read(node, _OPERANDS, rank, None)
-    return backward if isinstance(backward, Refusal) else plane_gradient(facts, backward, _forward)
+    backward = BackwardOp.read(node, _OPERANDS, rank, None)
+    return backward if isinstance(backward, Refusal) else match_backward_op(facts, backward, _forward)
 
 
-def _forward(facts: Facts, node: Node) -> Recorder | Refusal | None:
+def _forward(facts: Facts, node: Node) -> ForwardOp | Refusal | None:
     rank, x, given = _FORWARD_RANKS.get(aten_operator(facts, node) or ""), node.input(0), node.input(1)
     if rank is None or x is None or given is None:
         return None
     sizes = number_list(facts, node, 1)
     if sizes is None:
-        return Recorder(node, x, Windows(AdaptiveWindows()))
+        return ForwardOp(node, x, Windows(AdaptiveWindows()))
     if len(sizes) != rank or min(sizes) < 1:
         return refuse(Code.POOL_ATTRIBUTES, "'{}' has output_size {}", node.label, sizes)
-    return Recorder(node, x, Windows(AdaptiveWindows(), tuple(Dim(size) for size in sizes)))
+    return ForwardOp(node, x, Windows(AdaptiveWindows(), tuple(Dim(size) for size in sizes)))
 
 
 PATTERN = Pattern(

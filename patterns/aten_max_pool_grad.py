@@ -13,7 +13,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, pool_arguments
-from poolgrad_lowering.matching.plane_gradient import Backward, Recorder, plane_gradient
+from poolgrad_lowering.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
 
 _FORWARD_RANKS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
@@ -27,20 +27,20 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
     if rank is None:
         return None
     windows = pool_arguments(facts, node, node.input(_X), _ARGUMENTS, rank)
-    backward = Backward.read(node, (_GRAD, _X, _INDICES), rank, windows)
+    backward = BackwardOp.read(node, (_GRAD, _X, _INDICES), rank, windows)
     if isinstance(backward, Refusal):
         return backward
     if backward.windows is None:
         return _malformed(node)
-    return plane_gradient(facts, backward, _forward)
+    return match_backward_op(facts, backward, _forward)
 
 
-def _forward(facts: Facts, node: Node) -> Recorder | Refusal | None:
+def _forward(facts: Facts, node: Node) -> ForwardOp | Refusal | None:
     rank, x = _FORWARD_RANKS.get(aten_operator(facts, node) or ""), node.input(0)
     if rank is None or x is None:
         return None
     windows = pool_arguments(facts, node, x, _FORWARD_ARGUMENTS, rank)
-    return _malformed(node) if windows is None else Recorder(node, x, windows)
+    return _malformed(node) if windows is None else ForwardOp(node, x, windows)
 
 
 def _malformed(node: Node) -> Refusal:

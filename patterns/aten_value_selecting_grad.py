@@ -19,7 +19,7 @@ from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Dim, Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, flag
-from poolgrad_lowering.matching.plane_gradient import common_type, constant_indices, other_shape, unchanged_source
+from poolgrad_lowering.matching.backward_ops import common_type, constant_indices, other_shape, unchanged_source
 
 _OPERATOR = "value_selecting_reduction_backward"
 _FORWARD = ("max.dim", "max")  # the TorchScript exporter drops the overload where it writes the name as op type

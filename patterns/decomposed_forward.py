@@ -27,8 +27,8 @@ from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum
 from poolgrad_lowering.matching.forward import Pooled
 from poolgrad_lowering.matching.scatter import (
     Scatter,
-    not_by_planes,
-    not_onto_zeros,
+    check_adds_to_zeros,
+    check_rows_are_planes,
     plane_argmax_of,
     scattered_gradient,
 )
@@ -76,7 +76,7 @@ def _gradient(facts: Facts, scatter: Scatter, maximum: FirstMaximum, gather: Nod
     pooled = _pooled(facts, maximum, scatter.recorded, gathered, windows)
     if isinstance(pooled, Refusal):
         return pooled
-    elsewhere = not_onto_zeros(facts, scatter) or not_by_planes(facts, scatter, pooled, Numbering.PLANE)
+    elsewhere = check_adds_to_zeros(facts, scatter) or check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
     return elsewhere or scattered_gradient(facts, scatter, pooled, _attributes(windows), argmax)
 

@@ -18,7 +18,7 @@ from poolgrad_lowering.ir.dims import Dim, Shape, Shown
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.matching.forward import Pooled
-from poolgrad_lowering.matching.scatter import Argmax, Scatter, not_onto_zeros, scattered_gradient
+from poolgrad_lowering.matching.scatter import Argmax, Scatter, check_adds_to_zeros, scattered_gradient
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
@@ -42,7 +42,7 @@ def _gradient(facts: Facts, scatter: Scatter, maximum: FirstMaximum) -> PoolGrad
     pooled = _one_line(facts, maximum)
     if isinstance(pooled, Refusal):
         return pooled
-    elsewhere = not_onto_zeros(facts, scatter, ("add", "none")) or _not_along(facts, scatter, maximum, pooled)
+    elsewhere = check_adds_to_zeros(facts, scatter, ("add", "none")) or _not_along(facts, scatter, maximum, pooled)
     argmax = Argmax(scatter.recorded, Numbering.AXIS, axis=maximum.axis - 2)
     return elsewhere or scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
 

@@ -16,7 +16,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, has_attribute
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.matching.forward import ForwardPool, forward_pool, other_shape, other_type
+from poolgrad_lowering.matching.forward import ForwardPool, check_dtype, forward_pool, other_shape
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
@@ -41,7 +41,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
         return forward
     return (
         _other_attributes(node, forward)
-        or other_type(facts, grad, forward)
+        or check_dtype(facts, grad, forward)
         or other_shape(facts, Code.DX_SHAPE, dx, forward.x_shape)
         or other_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
         or other_shape(facts, Code.GRAD_SHAPE, grad, forward.pooled_shape)

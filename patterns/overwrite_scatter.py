@@ -17,7 +17,13 @@ from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.matching.scatter import Argmax, Scatter, not_by_planes, not_onto_zeros, scattered_gradient
+from poolgrad_lowering.matching.scatter import (
+    Argmax,
+    Scatter,
+    check_adds_to_zeros,
+    check_rows_are_planes,
+    scattered_gradient,
+)
 from poolgrad_lowering.matching.scatter_nd import not_by_rows, within_rows
 
 
@@ -38,9 +44,9 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
         return forward
     if (overlapping := _overlapping(node, forward)) is not None:
         return overlapping
-    if (elsewhere := not_onto_zeros(facts, scatter, ("none",))) is not None:
+    if (elsewhere := check_adds_to_zeros(facts, scatter, ("none",))) is not None:
         return elsewhere
-    misplaced = (not_by_rows if by_rows else not_by_planes)(facts, scatter, forward, found.numbering)
+    misplaced = (not_by_rows if by_rows else check_rows_are_planes)(facts, scatter, forward, found.numbering)
     if misplaced is not None:
         return misplaced
     argmax = Argmax(found.argmax, found.argmax_numbering)

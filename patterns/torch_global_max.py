@@ -19,8 +19,8 @@ from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.matching.forward import Pooled
 from poolgrad_lowering.matching.scatter import (
     Scatter,
-    not_by_planes,
-    not_onto_zeros,
+    check_adds_to_zeros,
+    check_rows_are_planes,
     plane_argmax_of,
     scattered_gradient,
 )
@@ -47,8 +47,10 @@ def _gradient(facts: Facts, scatter: Scatter, x: Value) -> PoolGradient | Refusa
     pooled = _one_window(facts, x)
     if isinstance(pooled, Refusal):
         return pooled
-    misplaced = not_by_rows if scatter.node.is_a("ScatterND") else not_by_planes
-    elsewhere = not_onto_zeros(facts, scatter, ("add", "none")) or misplaced(facts, scatter, pooled, Numbering.PLANE)
+    misplaced = not_by_rows if scatter.node.is_a("ScatterND") else check_rows_are_planes
+    elsewhere = check_adds_to_zeros(facts, scatter, ("add", "none")) or misplaced(
+        facts, scatter, pooled, Numbering.PLANE
+    )
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
     return elsewhere or scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
 

@@ -14,14 +14,14 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.matching.recorded_scatter import recorded_gradient
-from poolgrad_lowering.matching.scatter import Scatter, not_by_planes
+from poolgrad_lowering.matching.maxpool_scatter import maxpool_scatter
+from poolgrad_lowering.matching.scatter import Scatter, check_rows_are_planes
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal:
     """The gradient that a ScatterElements node computes, or why it is not one that can be lowered."""
     scatter = Scatter.read(node)
-    return scatter if isinstance(scatter, Refusal) else recorded_gradient(facts, scatter, not_by_planes)
+    return scatter if isinstance(scatter, Refusal) else maxpool_scatter(facts, scatter, check_rows_are_planes)
 
 
 PATTERN = Pattern(

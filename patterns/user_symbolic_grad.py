@@ -16,7 +16,7 @@ from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, integer, integers
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.aten import torch_windows
-from poolgrad_lowering.matching.plane_gradient import Backward, Recorder, Windows, plane_gradient
+from poolgrad_lowering.matching.backward_ops import BackwardOp, ForwardOp, Windows, match_backward_op
 
 _DOMAIN = "npu"
 _FORWARD_RANKS = {(_DOMAIN, "NPUMaxPool2dWithIndices"): 2, (_DOMAIN, "NPUMaxPool3dWithIndices"): 3}
@@ -30,15 +30,15 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
     rank = _RANKS.get(node.op)
     if rank is None or facts.is_function(node):
         return None
-    backward = Backward.read(node, _OPERANDS, rank, _windows(node, rank))
+    backward = BackwardOp.read(node, _OPERANDS, rank, _windows(node, rank))
     if isinstance(backward, Refusal):
         return backward
     if backward.windows is None:
         return _malformed(node)
-    return plane_gradient(facts, backward, _forward)
+    return match_backward_op(facts, backward, _forward)
 
 
-def _forward(facts: Facts, node: Node) -> Recorder | Refusal | None:
+def _forward(facts: Facts, node: Node) -> ForwardOp | Refusal | None:
     rank, x, recorded = _FORWARD_RANKS.get(node.op), node.input(0), node.output(1)
     if rank is None or x is None or recorded is None or facts.is_function(node):
         return None
@@ -48,7 +48,7 @@ def _forward(facts: Facts, node: Node) -> Recorder | Refusal | None:
             Code.INDICES_SOURCE, "'{}' is {}, not known to hold indices", recorded.name, type_name(element_type)
         )
     windows = _windows(node, rank)
-    return _malformed(node) if windows is None else Recorder(node, x, windows)
+    return _malformed(node) if windows is None else ForwardOp(node, x, windows)
 
 
 def _windows(node: Node, rank: int) -> Windows | None:

@@ -12,10 +12,10 @@ from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Scope
-from poolgrad_lowering.legality.gradients import plan
+from poolgrad_lowering.legality.gradients import select_op
 from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.patterns import all_patterns
-from poolgrad_lowering.verdicts import Declined, Site
+from poolgrad_lowering.verdicts import Lowered, Refused
 
 _FOR_WANT_OF_VALUES = (
     Code.BASE_NOT_ZERO,
@@ -35,7 +35,7 @@ _FOR_WANT_OF_VALUES = (
 """Conditions that also fail where the value of a constant is not known."""
 
 
-def judge(index: ModelIndex, facts: Facts, target: Target) -> list[Site | Declined]:
+def judge(index: ModelIndex, facts: Facts, target: Target) -> list[Lowered | Refused]:
     """A verdict per anchor, scope by scope in the order of the model."""
     by_op: dict[tuple[str, str], list[Pattern]] = {}
     for pattern in all_patterns():
@@ -50,7 +50,7 @@ def judge(index: ModelIndex, facts: Facts, target: Target) -> list[Site | Declin
     return [verdict for verdict in verdicts if verdict is not None]
 
 
-def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target) -> Site | Declined | None:
+def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target) -> Lowered | Refused | None:
     """The first form that proves the anchor a gradient decides; None where no form knows it."""
     refusals: list[Refusal] = []
     for pattern in patterns:
@@ -59,13 +59,13 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
         if isinstance(gradient, Refusal):
             refusals.append(_unread(facts, gradient) or gradient)
         elif gradient is not None:
-            planned = _hidden(gradient) or _shapeless(gradient) or plan(gradient, target)
+            planned = _hidden(gradient) or _shapeless(gradient) or select_op(gradient, target)
             if isinstance(planned, Refusal):
-                return Declined(anchor, pattern.name, _unread(facts, planned) or planned)
-            return Site(anchor, pattern.name, gradient, planned)
+                return Refused(anchor, pattern.name, _unread(facts, planned) or planned)
+            return Lowered(anchor, pattern.name, gradient, planned)
     # A form that knows where the indices come from says more than one that does not.
     refusals.sort(key=lambda refusal: refusal.code is Code.INDICES_SOURCE)
-    return Declined(anchor, None, refusals[0]) if refusals else None
+    return Refused(anchor, None, refusals[0]) if refusals else None
 
 
 def _unread(facts: Facts, refusal: Refusal) -> Refusal | None:

@@ -16,31 +16,31 @@ from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.driver import judge
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import DataWarning, data_warnings
-from poolgrad_lowering.io.placing import PathLike
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.packed_model import PackedModel
 from poolgrad_lowering.legality.alternatives import alternatives
-from poolgrad_lowering.legality.gradients import Plan
+from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.patterns import broken_plugins
+from poolgrad_lowering.plans.apply import chosen_target, follow, require_forwards
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan
-from poolgrad_lowering.plans.planned import chosen_target, follow, require_forwards
 from poolgrad_lowering.plans.site_names import site_names
 from poolgrad_lowering.process.collector import collector_paused
 from poolgrad_lowering.process.switches import dump, selected
 from poolgrad_lowering.report import AnchorReport, Report
 from poolgrad_lowering.rewriting.bodies import Bodies
 from poolgrad_lowering.rewriting.forward_pools import ForwardSite, choose_forwards
-from poolgrad_lowering.rewriting.recording import record_indices
+from poolgrad_lowering.rewriting.indices_output import add_indices_outputs
 from poolgrad_lowering.rewriting.rewrite import Replacement, names, replacements, rewrite
-from poolgrad_lowering.verdicts import Declined, Site
+from poolgrad_lowering.verdicts import Lowered, Refused
 
 logger = logging.getLogger(__name__)
 
-Verdict = Site | Declined
+Verdict = Lowered | Refused
 Observer = Callable[[Facts, Sequence[Verdict], Sequence[Replacement]], None]
 """Sees the final verdict on every anchor, and what is about to take the sites' places, in the model as it was."""
 
@@ -139,17 +139,17 @@ def lower_in_place(
     warnings = data_warnings(gate.external, gate.folder)
     facts = Facts(index, ExternalData(gate.folder, gate.limits))
     identifiers, verdicts, bodies = _verdicts(index, facts, target, plan)
-    sites = [verdict for verdict in verdicts if isinstance(verdict, Site)]
+    sites = [verdict for verdict in verdicts if isinstance(verdict, Lowered)]
     forwards: list[ForwardSite] = []
     nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
     taken = names(index) if sites else set()
-    sites = record_indices(sites, taken)
+    sites = add_indices_outputs(sites, taken)
     if forward:
         sites, forwards = choose_forwards(facts, sites, target, bodies, taken)
     verdicts = _final(verdicts, sites)
     named = list(zip(identifiers, verdicts, strict=True))
     if plan is not None:
-        require_forwards(plan, {name: verdict for name, verdict in named if isinstance(verdict, Site)})
+        require_forwards(plan, {name: verdict for name, verdict in named if isinstance(verdict, Lowered)})
     anchors = tuple(_describe(name, verdict, target) for name, verdict in named)  # before the rewrite: names go with it
     replaced = replacements(facts, sites, forwards, taken)
     dump(replaced)
@@ -179,16 +179,16 @@ def _verdicts(
 
 
 def _with_body(verdict: Verdict, bodies: Bodies) -> Verdict:
-    if isinstance(verdict, Declined):
+    if isinstance(verdict, Refused):
         return verdict
-    refusal = bodies.require(verdict.plan.op, verdict.gradient.element_type, verdict.anchor.scope)
-    return verdict if refusal is None else Declined(verdict.anchor, verdict.pattern, refusal)
+    refusal = bodies.require(verdict.op.name, verdict.gradient.element_type, verdict.anchor.scope)
+    return verdict if refusal is None else Refused(verdict.anchor, verdict.pattern, refusal)
 
 
-def _final(verdicts: Sequence[Verdict], sites: Sequence[Site]) -> list[Verdict]:
+def _final(verdicts: Sequence[Verdict], sites: Sequence[Lowered]) -> list[Verdict]:
     """The verdicts, with the sites as they finally are."""
     final = iter(sites)
-    return [next(final) if isinstance(verdict, Site) else verdict for verdict in verdicts]
+    return [next(final) if isinstance(verdict, Lowered) else verdict for verdict in verdicts]
 
 
 def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport:
@@ -201,7 +201,7 @@ def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport
         "domain": domain,
         "scope": anchor.scope.path,
     }
-    if isinstance(verdict, Declined):
+    if isinstance(verdict, Refused):
         refusal = verdict.refusal
         return AnchorReport(
             **common, status="refused", pattern=verdict.pattern, code=refusal.code.value, reason=refusal.reason
@@ -212,10 +212,10 @@ def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport
         **common,
         status="lowered",
         pattern=verdict.pattern,
-        op=verdict.plan.op,
-        attributes=dict(verdict.plan.attributes),
-        alternatives=alternatives(verdict.gradient, target, verdict.plan.op),
-        forward_op=forward.op if isinstance(forward, Plan) else None,
+        op=verdict.op.name,
+        attributes=dict(verdict.op.attributes),
+        alternatives=alternatives(verdict.gradient, target, verdict.op.name),
+        forward_op=forward.name if isinstance(forward, LoweredOp) else None,
         forward_code=stays.code.value if stays is not None else None,
         forward_reason=stays.reason if stays is not None else None,
     )

@@ -16,12 +16,12 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.declared import read_shape
+from poolgrad_lowering.analysis.constants import all_bits_clear, bits_clear, small_array, stored_tensor
+from poolgrad_lowering.analysis.declared_shapes import read_shape
 from poolgrad_lowering.analysis.inference import inferred_types
 from poolgrad_lowering.analysis.integer_rules import integer_rule
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, SHAPE_RULES, is_opaque
-from poolgrad_lowering.analysis.stored import all_bits_clear, bits_clear, small_array, stored_tensor
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute

@@ -40,6 +40,6 @@ def run(options: argparse.Namespace) -> int:
     for command in parser.commands.values():
         for argument in command.arguments:
             if argument.type is Path:
-                argument.complete = shtab.FILE  # type: ignore[attr-defined]
+                argument.complete = shtab.FILE
     print(shtab.complete(parser, options.shell))
     return ExitCode.DONE

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from poolgrad_lowering.diagnostics.errors import FileError, explained
-from poolgrad_lowering.entry.descriptions import require_other_file
 from poolgrad_lowering.entry.files import lower_file
+from poolgrad_lowering.entry.side_outputs import require_other_file
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.io.folder_placing import NewFolder
+from poolgrad_lowering.io.atomic_folder import NewFolder
+from poolgrad_lowering.io.atomic_write import PathLike, write_bytes, write_files
 from poolgrad_lowering.io.model_file import parse_model, read_bytes
-from poolgrad_lowering.io.placing import PathLike, write_bytes, write_files
 from poolgrad_lowering.report import Report
 
 TRAINING = "training_model.onnx"

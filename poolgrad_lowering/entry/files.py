@@ -10,18 +10,18 @@ from pathlib import Path
 from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.errors import FileError
-from poolgrad_lowering.entry.descriptions import Descriptions
+from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import Copies, copies, require_apart
 from poolgrad_lowering.io.model_file import naming, packed_model, parse_model, read_bytes
-from poolgrad_lowering.io.placing import Content, PathLike, write_files
 from poolgrad_lowering.ir.external import ModelFolder, Reference
 from poolgrad_lowering.ir.packed_model import PackedModel
 from poolgrad_lowering.ir.tensors import external_reference
 from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.plans.apply import chosen_target, require_same_file
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
-from poolgrad_lowering.plans.planned import chosen_target, require_same_file
 from poolgrad_lowering.report import Report
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ def lower_file(
     """
     found = chosen_target(target, plan)
     source, destination = Path(source), Path(destination)
-    descriptions = Descriptions(source, destination, report=report_path, page=html_path)
+    descriptions = SideOutputs(source, destination, report=report_path, page=html_path)
     data = read_bytes(source, limits)
     logger.info("%s: %d bytes", source, len(data))
     if plan is not None:
@@ -94,7 +94,7 @@ def inspect_file(
     `plan_path` and `html_path` ask for them.
     """
     found, source = chosen_target(target, None), Path(source)
-    descriptions = Descriptions(source, page=html_path, plan=plan_path)
+    descriptions = SideOutputs(source, page=html_path, plan=plan_path)
     data = read_bytes(source, limits)
     model, gate = packed_model(data, source), Gate(limits, ModelFolder.of_file(source))
     with naming(source):

@@ -17,8 +17,8 @@ from poolgrad_lowering.diagnostics.errors import FileError, PoolgradError
 from poolgrad_lowering.entry.files import lower_file
 from poolgrad_lowering.entry.worker_processes import in_processes
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.io.placing import PathLike, make_folder
-from poolgrad_lowering.plans.planned import chosen_target
+from poolgrad_lowering.io.atomic_write import PathLike, make_folder
+from poolgrad_lowering.plans.apply import chosen_target
 from poolgrad_lowering.report import Report
 
 logger = logging.getLogger(__name__)

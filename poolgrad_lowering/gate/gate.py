@@ -81,9 +81,9 @@ class Gate(Visitor):
         """Limits, inputs and what the scope itself stores."""
         self._nodes += len(scope.proto.node)
         if self._nodes > self.limits.max_nodes:
-            _turn_away(Flaw(Fault.TOO_MANY_NODES, f"it has more than {self.limits.max_nodes} nodes"), _MODEL)
+            _reject(Flaw(Fault.TOO_MANY_NODES, f"it has more than {self.limits.max_nodes} nodes"), _MODEL)
         if scope.depth > self.limits.max_nesting:
-            _turn_away(Flaw(Fault.NESTING, f"it is more than {self.limits.max_nesting} levels deep"), _place(scope))
+            _reject(Flaw(Fault.NESTING, f"it is more than {self.limits.max_nesting} levels deep"), _place(scope))
         if isinstance(scope.proto, onnx.FunctionProto):
             self._open_function(scope, scope.proto)
         else:
@@ -105,16 +105,16 @@ class Gate(Visitor):
                 graphs.extend(held_graphs(attribute))
             given.add(name)
         if len(given) < len(attributes):
-            _turn_away(given_twice(attributes), _place(scope, position))
+            _reject(given_twice(attributes), _place(scope, position))
         if scope.operator(form.domain, form.op_type) in POOLS:
             _require_of(scope, window_flaw(attributes), position)
         if form.attributes and self._forms.keys() >= set(form.attributes):
             self._sound.add(form)
         return graphs
 
-    def made_again(self, scope: Scope, position: int, name: str) -> NoReturn:
+    def on_duplicate_definition(self, scope: Scope, position: int, name: str) -> NoReturn:
         """One name, two values."""
-        _turn_away(Flaw(Fault.NAME_TWICE, f"the value {shown(name)} is there already"), _place(scope, position))
+        _reject(Flaw(Fault.NAME_TWICE, f"the value {shown(name)} is there already"), _place(scope, position))
 
     def closed(self, scope: Scope, *, backward: bool) -> None:
         """Names, operators, and whether the nodes have an order."""
@@ -123,7 +123,7 @@ class Gate(Visitor):
         for found in (operator_flaw(scope), names.shadowing(scope)):
             if found is not None:
                 position, flaw = found
-                _turn_away(flaw, _place(scope, position))
+                _reject(flaw, _place(scope, position))
         if backward:
             _require_of(scope, cycle_flaw(scope))
 
@@ -149,11 +149,11 @@ class Gate(Visitor):
         _require_of(scope, imports_flaw(function.opset_import))
         _require_of(scope, names.twice(function.input))
         if self.graphs_of(scope, -1, Form("", ""), function.attribute_proto):
-            _turn_away(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), _place(scope))
+            _reject(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), _place(scope))
 
     def _check_attribute(self, scope: Scope, position: int, attribute: AttributeProto, form: bytes) -> str:
         if (flaw := attribute_flaw(attribute)) is not None:
-            _turn_away(flaw, _place(scope, position))
+            _reject(flaw, _place(scope, position))
         if attribute.type in _HOLDERS:
             self._check_held(scope, position, attribute)
         elif len(form) <= _LONG_FORM:
@@ -174,7 +174,7 @@ class Gate(Visitor):
 
     def _check_tensor(self, scope: Scope, position: int, name: str, tensor: onnx.TensorProto) -> None:
         if (flaw := tensors.tensor_flaw(tensor)) is not None:
-            _turn_away(flaw, _place(scope, position, name))
+            _reject(flaw, _place(scope, position, name))
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             reference, where = tensors.external_reference(tensor), _place(scope, position, name)
             self.external.setdefault(reference.location, ExternalFile(where)).add(reference, where)
@@ -185,7 +185,7 @@ def _require_makers(root: Scope) -> None:
     for name in root.captures():
         use = root.uses(name)[0]
         where = _place(use.scope, use.position) if use.position >= 0 else f"{_place(use.scope)}, outputs or training"
-        _turn_away(Flaw(Fault.UNMADE_VALUE, f"nothing makes the value {shown(name)}"), where)
+        _reject(Flaw(Fault.UNMADE_VALUE, f"nothing makes the value {shown(name)}"), where)
 
 
 def _place(scope: Scope, position: int = -1, held: str = "") -> str:
@@ -200,14 +200,14 @@ def _place(scope: Scope, position: int = -1, held: str = "") -> str:
 
 def _require(flaw: Flaw | None, where: str) -> None:
     if flaw is not None:
-        _turn_away(flaw, where)
+        _reject(flaw, where)
 
 
 def _require_of(scope: Scope, flaw: Flaw | None, position: int = -1, held: str = "") -> None:
     """As `_require`, of what `_place` would name: hardly anything needs a name."""
     if flaw is not None:
-        _turn_away(flaw, _place(scope, position, held))
+        _reject(flaw, _place(scope, position, held))
 
 
-def _turn_away(flaw: Flaw, where: str) -> NoReturn:
+def _reject(flaw: Flaw, where: str) -> NoReturn:
     raise InvalidModelError.of(flaw, where)

@@ -30,7 +30,7 @@ def not_text(names: Collection[str]) -> Flaw | None:
 def scope_names(scope: Scope) -> Iterable[Collection[str]]:
     """All names of a scope, in groups."""
     values = (scope.producers, scope.inputs, scope.outputs, scope.initializers, scope.value_infos)
-    return (scope.readings.names, *values, scope.node_names, *scope.by_op)
+    return (scope.use_lists.names, *values, scope.node_names, *scope.by_op)
 
 
 def shadowing(scope: Scope) -> tuple[int, Flaw] | None:

@@ -13,7 +13,7 @@ from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.ir.dims import Dim
-from poolgrad_lowering.legality.gradients import Plan
+from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.windows import AclnnWindow, widened
 
 _SYMBOL = re.compile(r"\b[a-zA-Z]\b[′″]?")
@@ -47,14 +47,14 @@ class AxisArithmetic:
     steps: tuple[Step, ...]
 
 
-def gradient_arithmetic(gradient: PoolGradient, plan: Plan) -> tuple[AxisArithmetic, ...]:
+def gradient_arithmetic(gradient: PoolGradient, op: LoweredOp) -> tuple[AxisArithmetic, ...]:
     """The arithmetic of the gradient's operator, one entry per spatial axis of x."""
-    return _axes(gradient, plan, forward=False)
+    return _axes(gradient, op, forward=False)
 
 
-def forward_arithmetic(gradient: PoolGradient, plan: Plan) -> tuple[AxisArithmetic, ...]:
+def forward_arithmetic(gradient: PoolGradient, op: LoweredOp) -> tuple[AxisArithmetic, ...]:
     """The arithmetic of the operator that the forward pool becomes."""
-    return _axes(gradient, plan, forward=True)
+    return _axes(gradient, op, forward=True)
 
 
 def axis_names(rank: int) -> str:
@@ -73,26 +73,26 @@ class _Axis:
     ceil: bool
 
 
-def _axes(gradient: PoolGradient, plan: Plan, *, forward: bool) -> tuple[AxisArithmetic, ...]:
+def _axes(gradient: PoolGradient, op: LoweredOp, *, forward: bool) -> tuple[AxisArithmetic, ...]:
     sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
-    windows = _chosen(plan, len(sizes))
+    windows = _chosen(op, len(sizes))
     found = []
     for number, (name, (size, count)) in enumerate(zip(axis_names(len(sizes)), sizes, strict=True)):
         if windows is None:
             steps = _uneven(size, count)
         else:
-            axis = _Axis(number, size, count, windows[number], plan.attributes["ceil_mode"] == 1)
+            axis = _Axis(number, size, count, windows[number], op.attributes["ceil_mode"] == 1)
             steps = _steps(gradient, axis, forward=forward)
         found.append(AxisArithmetic(name, _size(size), _size(count), tuple(steps)))
     return tuple(found)
 
 
-def _chosen(plan: Plan, rank: int) -> list[AclnnWindow] | None:
+def _chosen(op: LoweredOp, rank: int) -> list[AclnnWindow] | None:
     """The plan's windows of the axes that x has; None of an operator that takes none."""
-    kernels, strides, pads = (plan.attributes.get(name) for name in ("ksize", "strides", "pads"))
+    kernels, strides, pads = (op.attributes.get(name) for name in ("ksize", "strides", "pads"))
     if not (isinstance(kernels, list) and isinstance(strides, list) and isinstance(pads, list)):
         return None
-    margins = plan.canvas or ((0, 0),) * rank
+    margins = op.canvas or ((0, 0),) * rank
     rows = zip(kernels[-rank:], strides[-rank:], pads[-rank:], margins, strict=True)
     return [AclnnWindow(kernel, stride, pad, *margin) for kernel, stride, pad, margin in rows]
 

@@ -15,7 +15,7 @@ from poolgrad_lowering.html_report.graph import Graph, Kind, Operation, draw
 from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.rewrite import Replacement
-from poolgrad_lowering.verdicts import Site
+from poolgrad_lowering.verdicts import Lowered
 
 MAX_NODES = 40
 """Nodes of one drawing: those nearest to the result."""
@@ -43,7 +43,7 @@ class Parts:
         self._roots = {one.root: one for one in replaced}
         self._dying = {node for one in replaced for node in one.region.nodes}
 
-    def before(self, site: Site, replacement: Replacement) -> Graph:
+    def before(self, site: Lowered, replacement: Replacement) -> Graph:
         """What dies with a site, its pool included, also where that one stays or other sites share a part of it."""
         root, pool = replacement.root, site.gradient.pool
         nodes, cut = _backwards(root, MAX_NODES, lambda node: node in self._dying and node not in self._roots)
@@ -61,7 +61,7 @@ class Parts:
         kinds = dict.fromkeys(nodes, Kind.KEPT) | {anchor: Kind.ANCHOR}
         return self._graph(nodes, kinds, [value for value in anchor.outputs if value is not None], cut=cut)
 
-    def after(self, site: Site, replacement: Replacement) -> Graph:
+    def after(self, site: Lowered, replacement: Replacement) -> Graph:
         """The nodes in a site's place, with its pool or what that one became."""
         pool, results = site.gradient.pool, [site.gradient.dx]
         moved = self._roots.get(pool) if pool is not None else None

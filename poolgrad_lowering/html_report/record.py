@@ -17,10 +17,10 @@ from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.legality.aclnn_functions import aclnn_function
-from poolgrad_lowering.legality.gradients import Plan
+from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.lowering import Verdict
 from poolgrad_lowering.rewriting.rewrite import Replacement
-from poolgrad_lowering.verdicts import Declined, Site
+from poolgrad_lowering.verdicts import Lowered, Refused
 
 MAX_DRAWN = 200
 """Anchors whose graphs are drawn; of the others everything else is told."""
@@ -84,7 +84,7 @@ class Recorder:
         parts, of_sites = Parts(facts, replaced), iter(replaced)
         for number, verdict in enumerate(verdicts):
             drawn = number < MAX_DRAWN
-            if isinstance(verdict, Declined):
+            if isinstance(verdict, Refused):
                 before = parts.around(verdict.anchor) if drawn else None
                 self.anchors.append(_record(verdict.anchor, before, None, None))
             else:
@@ -99,16 +99,16 @@ def _record(anchor: Node, before: Graph | None, after: Graph | None, lowering: L
     return AnchorRecord(anchor.position, inputs, outputs, before, after, lowering)
 
 
-def _lowering(site: Site) -> Lowering:
+def _lowering(site: Lowered) -> Lowering:
     gradient, rank = site.gradient, len(site.gradient.x_shape)
-    forward = site.forward if isinstance(site.forward, Plan) else None
+    forward = site.forward if isinstance(site.forward, LoweredOp) else None
     return Lowering(
         _windows(gradient.windows),
         _operands(gradient),
-        gradient_arithmetic(gradient, site.plan),
-        aclnn_function(site.plan.op, rank),
+        gradient_arithmetic(gradient, site.op),
+        aclnn_function(site.op.name, rank),
         forward_arithmetic(gradient, forward) if forward else (),
-        aclnn_function(forward.op, rank) if forward else None,
+        aclnn_function(forward.name, rank) if forward else None,
     )
 
 

@@ -17,7 +17,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.faults import shown
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.io.placing import require_regular
+from poolgrad_lowering.io.atomic_write import require_regular
 from poolgrad_lowering.ir.external import ModelFolder, Reference
 from poolgrad_lowering.ir.tensors import external_reference, tensor_flaw
 

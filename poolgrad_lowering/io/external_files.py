@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from poolgrad_lowering.diagnostics.errors import FileError, explained
 from poolgrad_lowering.diagnostics.faults import shown
-from poolgrad_lowering.io.placing import Content, Part, Parts, require_regular
+from poolgrad_lowering.io.atomic_write import Content, Part, Parts, require_regular
 from poolgrad_lowering.ir.external import ExternalFile, ModelFolder, Reference
 
 _LARGEST_ALIGNMENT = 1 << 16

@@ -14,7 +14,7 @@ from onnx import ModelProto
 from poolgrad_lowering.diagnostics.errors import InvalidModelError, explained
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.io.placing import open_regular
+from poolgrad_lowering.io.atomic_write import open_regular
 from poolgrad_lowering.ir.packed_model import PackedModel
 
 T = TypeVar("T")

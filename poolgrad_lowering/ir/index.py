@@ -17,8 +17,8 @@ from onnx import AttributeProto, TensorProto
 
 from poolgrad_lowering.ir.node_columns import Form, NodeColumns, declared_names, node_columns
 from poolgrad_lowering.ir.packed_model import PackedGraph, PackedModel
-from poolgrad_lowering.ir.readings import Readings
 from poolgrad_lowering.ir.scopes import LOCAL, Node, Scope, Use, canonical_domain
+from poolgrad_lowering.ir.use_lists import UseLists
 
 
 class Visitor:
@@ -46,7 +46,7 @@ class Visitor:
             if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
                 yield from held_graphs(attribute)
 
-    def made_again(self, scope: Scope, position: int, name: str) -> None:
+    def on_duplicate_definition(self, scope: Scope, position: int, name: str) -> None:
         """A node makes a value that its scope has already."""
 
     def closed(self, scope: Scope, *, backward: bool) -> None:
@@ -147,14 +147,14 @@ class ModelIndex:
         producers.pop("", None)
         outside = (scope.inputs, scope.initializers.keys())
         if len(producers) + made.count("") < len(made) or not all(map(producers.keys().isdisjoint, outside)):
-            self._visitor.made_again(scope, *_made_again(scope, made, makers))
+            self._visitor.on_duplicate_definition(scope, *_on_duplicate_definition(scope, made, makers))
         makers_of_read = list(map(producers.get, columns.read, repeat(-1)))
         backward = any(map(ge, makers_of_read, columns.readers))
         scope.foreign = dict.fromkeys(compress(columns.read, map(gt, repeat(0), makers_of_read)))
         scope.foreign.pop("", None)
         captured = [name for name in sorted(scope.outputs, key=str) if not scope.defines(name)]
         scope.foreign.update(dict.fromkeys(captured))
-        scope.readings = Readings([*columns.read, *captured], [*columns.readers, *[-1] * len(captured)])
+        scope.use_lists = UseLists([*columns.read, *captured], [*columns.readers, *[-1] * len(captured)])
         return backward
 
     def _add_subgraph(self, scope: Scope, position: int, name: str, graph: onnx.GraphProto) -> bool:
@@ -207,7 +207,7 @@ def _numbered(names: Sequence[str]) -> dict[str, int]:
     return dict(zip(names, range(len(names)), strict=True))
 
 
-def _made_again(scope: Scope, made: Iterable[str], makers: Iterable[int]) -> tuple[int, str]:
+def _on_duplicate_definition(scope: Scope, made: Iterable[str], makers: Iterable[int]) -> tuple[int, str]:
     """Of values of which one is there already: where and which the first such is."""
     known = {*scope.inputs, *scope.initializers}
     for name, position in zip(made, makers, strict=True):

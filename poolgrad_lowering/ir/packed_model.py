@@ -49,7 +49,7 @@ class Packed(Generic[M]):
         """Every message, none of them kept."""
         return map(self._kind.FromString, self.blobs)
 
-    def put_back(self, position: int) -> None:
+    def write_back(self, position: int) -> None:
         """Take over what was changed in a message that was asked for."""
         self.blobs[position] = self._unpacked[position].SerializeToString()
 

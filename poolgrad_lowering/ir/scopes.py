@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import onnx
 
 from poolgrad_lowering.ir.packed_model import Packed, PackedGraph
-from poolgrad_lowering.ir.readings import Readings
+from poolgrad_lowering.ir.use_lists import UseLists
 
 GraphLike = onnx.GraphProto | PackedGraph | onnx.FunctionProto
 
@@ -48,7 +48,7 @@ class Scope:
     value_infos: dict[str, int] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
     foreign: dict[str, None] = field(default_factory=dict)
-    readings: Readings = field(default_factory=Readings)
+    use_lists: UseLists = field(default_factory=UseLists)
     captured: dict[str, list[Use]] = field(default_factory=dict)
     by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     node_names: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Scope:
 
     def uses(self, name: str) -> list[Use]:
         """Every reading of one of the scope's names by a node, captures included; outputs are not among them."""
-        return [Use(self, position) for position in self.readings.of(name)] + self.captured.get(name, [])
+        return [Use(self, position) for position in self.use_lists.of(name)] + self.captured.get(name, [])
 
     def initializer(self, name: str) -> onnx.TensorProto | None:
         """The initializer of this name."""
@@ -111,13 +111,13 @@ class Scope:
             node = self._nodes[position] = Node(self, position, self.proto.node[position])
         return node
 
-    def put_back(self, position: int) -> None:
+    def write_back(self, position: int) -> None:
         """Have the model take over what was changed in one of the scope's nodes, or in a graph that it holds."""
         nodes = self.proto.node
         if isinstance(nodes, Packed):
-            nodes.put_back(position)
+            nodes.write_back(position)
         elif self.parent is not None:
-            self.parent.put_back(self.holder)
+            self.parent.write_back(self.holder)
 
     def release(self) -> None:
         """Let go of what was asked for and of readers in subgraphs: nodes, values and scopes hold each other."""
@@ -213,7 +213,7 @@ class Value:
         if self._reader_count < 0:
             scope, name = self.scope, self.name
             captures = len(scope.captured.get(name, ()))
-            self._reader_count = len(scope.readings.of(name)) + captures + (name in scope.outputs)
+            self._reader_count = len(scope.use_lists.of(name)) + captures + (name in scope.outputs)
         return self._reader_count
 
     @property
@@ -268,7 +268,7 @@ class Node:
         """Give the node these outputs, in the model and in the index."""
         del self.proto.output[:]
         self.proto.output.extend(names)
-        self.scope.put_back(self.position)
+        self.scope.write_back(self.position)
         outputs = [Value(self.scope, name) for name in names]
         for value in outputs:
             value.made_by(self)

@@ -7,18 +7,18 @@ from dataclasses import replace
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.dims import Shown
-from poolgrad_lowering.legality.gradients import Plan, checked, plan
+from poolgrad_lowering.legality.gradients import LoweredOp, checked, select_op
 from poolgrad_lowering.legality.targets import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
 
 GRADIENT_OPERATORS = (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD)
 
 
-def plan_by(op: str, gradient: PoolGradient, target: Target) -> Plan | Refusal:
+def select_op_named(op: str, gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
     """The plan for a gradient by one operator of the target and no other, or why there is none."""
     if op == ADAPTIVE_GRAD and _is_adaptive(gradient):
-        return checked(Plan(ADAPTIVE_GRAD, {}), gradient, target)
-    planned = plan(gradient, replace(target, has_2d=op == MAX_POOL_2D_GRAD))
-    if isinstance(planned, Refusal) or planned.op == op:
+        return checked(LoweredOp(ADAPTIVE_GRAD, {}), gradient, target)
+    planned = select_op(gradient, replace(target, has_2d=op == MAX_POOL_2D_GRAD))
+    if isinstance(planned, Refusal) or planned.name == op:
         return planned
     return refuse(
         Code.OPERATOR_WINDOWS,
@@ -32,7 +32,7 @@ def plan_by(op: str, gradient: PoolGradient, target: Target) -> Plan | Refusal:
 def alternatives(gradient: PoolGradient, target: Target, first: str) -> list[str]:
     """The other operators of the target that a gradient may be lowered to, `first` being the one that it is."""
     others = (op for op in GRADIENT_OPERATORS if op != first and op in target.operators)
-    return [op for op in others if isinstance(plan_by(op, gradient, target), Plan)]
+    return [op for op in others if isinstance(select_op_named(op, gradient, target), LoweredOp)]
 
 
 def _is_adaptive(gradient: PoolGradient) -> bool:

@@ -26,19 +26,19 @@ _LOWERABLE = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How one gradient is lowered: the dialect operator and its attributes.
+class LoweredOp:
+    """The dialect operator that one gradient or pool becomes, and its attributes.
 
     `canvas` is the padding (before, after) per spatial axis that x gets first, empty where it needs none.
     """
 
-    op: str
+    name: str
     attributes: dict[str, int | str | list[int]]
     canvas: tuple[tuple[int, int], ...] = ()
 
 
-def plan(gradient: PoolGradient, target: Target) -> Plan | Refusal:
-    """The plan for a gradient on a target, or why there is none."""
+def select_op(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
+    """The operator for a gradient on a target, or why there is none."""
     rank = len(gradient.x_shape) - 2
     if not 1 <= rank <= 3:
         return refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend has 1 to 3", rank)
@@ -54,15 +54,15 @@ def plan(gradient: PoolGradient, target: Target) -> Plan | Refusal:
     return checked(_plan_windows(gradient, gradient.windows, target), gradient, target)
 
 
-def checked(planned: Plan | Refusal, gradient: PoolGradient, target: Target) -> Plan | Refusal:
-    """A plan, held against what the target's operator takes."""
+def checked(planned: LoweredOp | Refusal, gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
+    """The operator, if the target has it and it takes the gradient's element type and sizes."""
     if isinstance(planned, Refusal):
         return planned
-    support = target.operators.get(planned.op)
+    support = target.operators.get(planned.name)
     if support is None:
-        return refuse(Code.TARGET, "{} has no {}", target.title, planned.op)
+        return refuse(Code.TARGET, "{} has no {}", target.title, planned.name)
     if gradient.element_type not in support.element_types:
-        return refuse(Code.DTYPE, "{} on {} does not take this element type", planned.op, target.title)
+        return refuse(Code.DTYPE, "{} on {} does not take this element type", planned.name, target.title)
     margins = planned.canvas or ((0, 0),) * (len(gradient.x_shape) - 2)
     sizes = [dim.static for dim in gradient.x_shape[2:]]
     known = [extent + sum(margin) for extent, margin in zip(sizes, margins, strict=True) if extent is not None]
@@ -72,15 +72,15 @@ def checked(planned: Plan | Refusal, gradient: PoolGradient, target: Target) -> 
             Code.PLANE_SIZE,
             "a plane has {} elements, {} numbers at most {}",
             math.prod(known),
-            planned.op,
+            planned.name,
             support.max_plane,
         )
     return planned
 
 
-def _plan_adaptive(gradient: PoolGradient, target: Target) -> Plan:
+def _plan_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp:
     windows = dividing_windows(gradient)
-    return Plan(ADAPTIVE_GRAD, {}) if windows is None else _plan_of(windows, False, target)
+    return LoweredOp(ADAPTIVE_GRAD, {}) if windows is None else _plan_of(windows, False, target)
 
 
 def dividing_windows(gradient: PoolGradient) -> list[AclnnWindow] | None:
@@ -97,7 +97,7 @@ def _ratio(extent: Dim, count: Dim) -> int | None:
     return extent.static // count.static or None
 
 
-def _plan_windows(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> Plan | Refusal:
+def _plan_windows(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp | Refusal:
     axes: list[_Axis] = []
     for number, (extent, count) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
         window = pool.axis(number, extent)
@@ -164,7 +164,7 @@ class _Axis:
         return window if window.output_size(self.extent, ceil=ceil) == self.count else None
 
 
-def _fit(axes: list[_Axis], onnx_ceil: bool, target: Target) -> Plan | Refusal:
+def _fit(axes: list[_Axis], onnx_ceil: bool, target: Target) -> LoweredOp | Refusal:
     """One rounding mode serves all axes: the pool's own if it can, else the other; then with a canvas."""
     roundings = (onnx_ceil, not onnx_ceil)
     for ceil in roundings:
@@ -196,10 +196,10 @@ def _unfit(axes: list[_Axis], onnx_ceil: bool) -> Refusal:
     )
 
 
-def _plan_of(windows: list[AclnnWindow], ceil: bool, target: Target) -> Plan:
+def _plan_of(windows: list[AclnnWindow], ceil: bool, target: Target) -> LoweredOp:
     flat = target.has_2d and len(windows) == 2
     margins = tuple((window.before, window.after) for window in windows)
-    return Plan(
+    return LoweredOp(
         MAX_POOL_2D_GRAD if flat else MAX_POOL_3D_GRAD,
         window_attributes(windows, ceil=ceil, flat=flat) | ({"dtype": INT32_CODE} if flat else {}),
         margins if any(map(any, margins)) else (),

@@ -12,19 +12,19 @@ from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect.onnx_window import onnx_window
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.dims import Dim, Shown
-from poolgrad_lowering.legality.gradients import INT32_CODE, Plan, checked, dividing_windows, window_attributes
+from poolgrad_lowering.legality.gradients import INT32_CODE, LoweredOp, checked, dividing_windows, window_attributes
 from poolgrad_lowering.legality.targets import ADAPTIVE, MAX_POOL_2D, MAX_POOL_3D, Target
 from poolgrad_lowering.legality.windows import AclnnWindow
 
 
-def plan_forward(gradient: PoolGradient, target: Target) -> Plan | Refusal:
+def select_forward_op(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
     """The plan for the pool that recorded a gradient's indices, or why it stays what it is."""
     if isinstance(gradient.windows, AdaptiveWindows):
         return checked(_plan_adaptive(gradient, target), gradient, target)
     return checked(_plan_windows(gradient, gradient.windows, target), gradient, target)
 
 
-def _plan_adaptive(gradient: PoolGradient, target: Target) -> Plan | Refusal:
+def _plan_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
     windows = dividing_windows(gradient)
     if windows is not None:
         ones, zeros = [1] * len(windows), [0] * len(windows)
@@ -34,10 +34,10 @@ def _plan_adaptive(gradient: PoolGradient, target: Target) -> Plan | Refusal:
     counts = [dim.static for dim in pooled if dim.static]
     if len(counts) != len(pooled):
         return refuse(Code.FORWARD_WINDOWS, "the pooled size of '{}' is not known", gradient.x.name)
-    return Plan(ADAPTIVE, {"output_size": [1] * (3 - len(counts)) + counts, "indices_dtype": INT32_CODE})
+    return LoweredOp(ADAPTIVE, {"output_size": [1] * (3 - len(counts)) + counts, "indices_dtype": INT32_CODE})
 
 
-def _plan_windows(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> Plan | Refusal:
+def _plan_windows(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp | Refusal:
     dilations = [d if k > 1 else 1 for k, d in zip(pool.kernel, pool.dilations, strict=True)]
     if max(dilations) > 1 and not target.forward_dilation:
         return refuse(Code.FORWARD_WINDOWS, "{} takes no dilation in a forward pool", target.title)
@@ -79,7 +79,7 @@ def _plan_of(
     target: Target,
     *,
     ceil: bool = False,
-) -> Plan:
+) -> LoweredOp:
     flat = target.has_2d and len(windows) == 2
     attributes = window_attributes(windows, ceil=ceil, flat=flat, dilations=dilations)
-    return Plan(MAX_POOL_2D if flat else MAX_POOL_3D, {**attributes, "dtype": INT32_CODE, **in_onnx})
+    return LoweredOp(MAX_POOL_2D if flat else MAX_POOL_3D, {**attributes, "dtype": INT32_CODE, **in_onnx})

@@ -16,7 +16,7 @@ from poolgrad_lowering.gradient import AdaptiveWindows
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.matching.plane_gradient import Windows
+from poolgrad_lowering.matching.backward_ops import Windows
 
 DOMAIN = "org.pytorch.aten"
 GENERIC = "ATen"

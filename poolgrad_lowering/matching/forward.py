@@ -62,7 +62,7 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool | Refusal:
     return ForwardPool(x, element_type, x_shape, pooled_shape, node, attributes)
 
 
-def other_type(facts: Facts, grad: Value, forward: ForwardPool) -> Refusal | None:
+def check_dtype(facts: Facts, grad: Value, forward: ForwardPool) -> Refusal | None:
     """Why a gradient operator, which takes any types, is none on x's: the lowered node takes one element type."""
     element_type = facts.element_type(grad)
     if element_type is None or element_type == forward.element_type:

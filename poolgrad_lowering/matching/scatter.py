@@ -58,7 +58,7 @@ def plane_argmax_of(facts: Facts, recorded: Value, pooled: Pooled) -> Argmax:
     return Argmax(shaped or sources[-1], Numbering.PLANE, is_flat=shaped is None)
 
 
-def not_onto_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] = ("add",)) -> Refusal | None:
+def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] = ("add",)) -> Refusal | None:
     """Why the scatter does not add onto zeros; `reductions` are those that the form takes for adding."""
     reduction = attribute(scatter.node, "reduction")
     # Below opset 16 the attribute does not exist, and scatters overwrite.
@@ -76,7 +76,7 @@ def not_onto_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] =
     return None
 
 
-def not_by_planes(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> Refusal | None:
+def check_rows_are_planes(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> Refusal | None:
     """Why element (row, i) of the scatter would not be position i of its own plane (or of the whole tensor)."""
     node, base, recorded = scatter.node, facts.shape(scatter.base), facts.shape(scatter.recorded)
     if base is None or recorded is None:

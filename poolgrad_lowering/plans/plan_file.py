@@ -1,4 +1,4 @@
-"""Plan files read: every fault is said with file and line. Whether a plan fits a model is asked elsewhere."""
+"""LoweredOp files read: every fault is said with file and line. Whether a plan fits a model is asked elsewhere."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 from onnx import GraphProto, NodeProto
 
-from poolgrad_lowering.io.placing import make_folder, write_bytes
+from poolgrad_lowering.io.atomic_write import make_folder, write_bytes
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.rewriting.region import Region
 from poolgrad_lowering.rewriting.rewrite import Replacement

@@ -13,17 +13,17 @@ from pathlib import Path
 from poolgrad_lowering.diagnostics.codes import Code, refuse
 from poolgrad_lowering.process.dump import write_replacements
 from poolgrad_lowering.rewriting.rewrite import Replacement
-from poolgrad_lowering.verdicts import Declined, Site
+from poolgrad_lowering.verdicts import Lowered, Refused
 
 ONLY = "POOLGRAD_ONLY"
 DUMP = "POOLGRAD_DUMP"
 
 
-def selected(verdicts: Sequence[Site | Declined], names: Sequence[str]) -> list[Site | Declined]:
+def selected(verdicts: Sequence[Lowered | Refused], names: Sequence[str]) -> list[Lowered | Refused]:
     """The verdicts, those sites refused that POOLGRAD_ONLY does not name, by a glob of identifier or form."""
     globs = [glob.strip() for glob in os.environ.get(ONLY, "").split(",") if glob.strip()]
     return [
-        verdict if isinstance(verdict, Declined) or _named(globs, name, verdict.pattern) else _not_selected(verdict)
+        verdict if isinstance(verdict, Refused) or _named(globs, name, verdict.pattern) else _not_selected(verdict)
         for verdict, name in zip(verdicts, names, strict=True)
     ]
 
@@ -38,6 +38,6 @@ def _named(globs: Sequence[str], name: str, pattern: str) -> bool:
     return not globs or any(fnmatchcase(name, glob) or fnmatchcase(pattern, glob) for glob in globs)
 
 
-def _not_selected(site: Site) -> Declined:
+def _not_selected(site: Lowered) -> Refused:
     refusal = refuse(Code.NOT_SELECTED, "{}={} does not name '{}'", ONLY, os.environ.get(ONLY), site.anchor.label)
-    return Declined(site.anchor, site.pattern, refusal)
+    return Refused(site.anchor, site.pattern, refusal)

@@ -10,11 +10,11 @@ from onnx import TensorProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.gradient import PoolGradient
-from poolgrad_lowering.legality.gradients import Plan
+from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
 
 
-def plane_argmax(facts: Facts, writer: NodeWriter, gradient: PoolGradient, plan: Plan) -> str:
+def plane_argmax(facts: Facts, writer: NodeWriter, gradient: PoolGradient, op: LoweredOp) -> str:
     """The gradient's indices as the dialect takes them: int32, plane-local, in the pooled shape (on the canvas)."""
     argmax = gradient.argmax.name
     if gradient.argmax_is_flat:
@@ -24,9 +24,9 @@ def plane_argmax(facts: Facts, writer: NodeWriter, gradient: PoolGradient, plan:
     elif gradient.numbering is Numbering.AXIS:
         argmax = _from_axis(writer, argmax, gradient)
     narrow = facts.element_type(gradient.argmax) == TensorProto.INT32
-    if plan.canvas:
+    if op.canvas:
         wide = writer.write("Cast", [argmax], "wide_argmax", to=TensorProto.INT64) if narrow else argmax
-        argmax = _on_canvas(writer, wide, gradient, plan)
+        argmax = _on_canvas(writer, wide, gradient, op)
     elif narrow:
         return argmax  # it counts in planes already: whole-tensor and axis indices are int64
     return writer.write("Cast", [argmax], "argmax", to=TensorProto.INT32)
@@ -62,19 +62,19 @@ def _from_axis(writer: NodeWriter, argmax: str, gradient: PoolGradient) -> str:
     return writer.write("Add", [argmax, writer.constant(first, "first")], "plane_index") if first.any() else argmax
 
 
-def canvas_extents(gradient: PoolGradient, plan: Plan) -> tuple[list[int], list[int]]:
+def canvas_extents(gradient: PoolGradient, op: LoweredOp) -> tuple[list[int], list[int]]:
     """Static sizes of the plane and of the canvas (a canvas is planned only where they are known)."""
     sizes = [dim.static or 0 for dim in gradient.x_shape[2:]]
-    return sizes, [size + before + after for size, (before, after) in zip(sizes, plan.canvas, strict=True)]
+    return sizes, [size + before + after for size, (before, after) in zip(sizes, op.canvas, strict=True)]
 
 
-def _on_canvas(writer: NodeWriter, argmax: str, gradient: PoolGradient, plan: Plan) -> str:
+def _on_canvas(writer: NodeWriter, argmax: str, gradient: PoolGradient, op: LoweredOp) -> str:
     """Plane positions as canvas positions.
 
     With sizes (D, H, W) and canvas (D', H', W'), position p = (d·H + h)·W + w moves to
     p + ⌊p / W⌋·(W' − W) + ⌊p / (H·W)⌋·(H' − H)·W' + the canvas position of the plane's first element.
     """
-    sizes, canvas = canvas_extents(gradient, plan)
+    sizes, canvas = canvas_extents(gradient, op)
     moved = argmax
     for axis in range(len(sizes) - 1, 0, -1):
         step = (canvas[axis] - sizes[axis]) * int(np.prod(canvas[axis + 1 :], dtype=np.int64))
@@ -84,6 +84,6 @@ def _on_canvas(writer: NodeWriter, argmax: str, gradient: PoolGradient, plan: Pl
             shift = writer.write("Mul", [row, writer.constant(step, "row_step")], "row_shift")
             moved = writer.write("Add", [moved, shift], "canvas_row")
     origin = 0
-    for extent, (before, _) in zip(canvas, plan.canvas, strict=True):
+    for extent, (before, _) in zip(canvas, op.canvas, strict=True):
         origin = origin * extent + before
     return writer.write("Add", [moved, writer.constant(origin, "origin")], "canvas_index") if origin else moved

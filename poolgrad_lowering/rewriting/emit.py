@@ -13,7 +13,7 @@ from onnx import NodeProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.gradient import PoolGradient
-from poolgrad_lowering.legality.gradients import Plan
+from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.argmax import canvas_extents, plane_argmax
 from poolgrad_lowering.rewriting.forward_pools import ForwardSite
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
@@ -22,31 +22,31 @@ PATTERN_KEY = "poolgrad.pattern"
 REPLACED_KEY = "poolgrad.replaced"
 
 
-def emit(facts: Facts, gradient: PoolGradient, plan: Plan, pattern: str, taken: set[str]) -> list[NodeProto]:
+def emit(facts: Facts, gradient: PoolGradient, op: LoweredOp, pattern: str, taken: set[str]) -> list[NodeProto]:
     """The nodes that compute `gradient.dx`, in order; the dialect's node is among them exactly once.
 
     Provenance in `metadata_props`: the pattern's name; what was replaced is added by `record_replaced`.
     """
     writer = NodeWriter(gradient.dx.name, taken, gradient.dx.scope.opset)
-    argmax = plane_argmax(facts, writer, gradient, plan)
+    argmax = plane_argmax(facts, writer, gradient, op)
     grad = _grad(writer, gradient)
     x = writer.reshape(gradient.x.name, gradient.x_shape, "x") if gradient.x_is_flat else gradient.x.name
-    if plan.canvas:
-        x = _onto_canvas(writer, x, plan)
+    if op.canvas:
+        x = _onto_canvas(writer, x, op)
     views = [
         view
         for view, needed in (
-            (_off_canvas, bool(plan.canvas)),
+            (_off_canvas, bool(op.canvas)),
             (_channels_last, gradient.channels_last),
             (_reshaped, gradient.dx_shape is not None),
         )
         if needed
     ]
     outputs = [None] * len(views) + [gradient.dx.name]  # the last of them writes dx
-    result = writer.write(plan.op, [x, grad, argmax], plan.op, domain=DOMAIN, output=outputs[0], **plan.attributes)
+    result = writer.write(op.name, [x, grad, argmax], op.name, domain=DOMAIN, output=outputs[0], **op.attributes)
     writer.nodes[-1].metadata_props.add(key=PATTERN_KEY, value=pattern)
     for view, output in zip(views, outputs[1:], strict=True):
-        result = view(writer, result, gradient, plan, output)
+        result = view(writer, result, gradient, op, output)
     return writer.nodes
 
 
@@ -54,12 +54,12 @@ def emit_forward(forward: ForwardSite, taken: set[str]) -> NodeProto:
     """The dialect's node that takes a forward pool's place; provenance as with `emit`."""
     writer = NodeWriter(forward.y.name, taken, forward.pool.scope.opset)
     writer.write(
-        forward.plan.op,
+        forward.op.name,
         [forward.x.name],
-        forward.plan.op,
+        forward.op.name,
         domain=DOMAIN,
         output=forward.y.name,
-        **forward.plan.attributes,
+        **forward.op.attributes,
     )
     [node] = writer.nodes
     node.output.append(forward.argmax.name)
@@ -88,10 +88,10 @@ def _grad(writer: NodeWriter, gradient: PoolGradient) -> str:
     return writer.write("Reshape", [grad, shape], "grad")
 
 
-def _onto_canvas(writer: NodeWriter, x: str, plan: Plan) -> str:
+def _onto_canvas(writer: NodeWriter, x: str, op: LoweredOp) -> str:
     """x padded to the canvas; its values are never read, only its shape and type."""
-    before = [0, 0, *(margin for margin, _ in plan.canvas)]
-    after = [0, 0, *(margin for _, margin in plan.canvas)]
+    before = [0, 0, *(margin for margin, _ in op.canvas)]
+    after = [0, 0, *(margin for _, margin in op.canvas)]
     if writer.opset < 11:
         return writer.write("Pad", [x], "canvas", pads=before + after)
     return writer.write("Pad", [x, writer.constant(before + after, "margins")], "canvas")
@@ -100,9 +100,9 @@ def _onto_canvas(writer: NodeWriter, x: str, plan: Plan) -> str:
 # -- views of the dialect's result
 
 
-def _off_canvas(writer: NodeWriter, result: str, gradient: PoolGradient, plan: Plan, output: str | None) -> str:
-    sizes, _ = canvas_extents(gradient, plan)
-    starts = [before for before, _ in plan.canvas]
+def _off_canvas(writer: NodeWriter, result: str, gradient: PoolGradient, op: LoweredOp, output: str | None) -> str:
+    sizes, _ = canvas_extents(gradient, op)
+    starts = [before for before, _ in op.canvas]
     ends = [before + size for before, size in zip(starts, sizes, strict=True)]
     axes = list(range(2, 2 + len(sizes)))
     if writer.opset < 10:
@@ -111,10 +111,10 @@ def _off_canvas(writer: NodeWriter, result: str, gradient: PoolGradient, plan: P
     return writer.write("Slice", [result, *bounds], "plane_of_canvas", output=output)
 
 
-def _channels_last(writer: NodeWriter, result: str, gradient: PoolGradient, _: Plan, output: str | None) -> str:
+def _channels_last(writer: NodeWriter, result: str, gradient: PoolGradient, _: LoweredOp, output: str | None) -> str:
     rank = len(gradient.x_shape)
     return writer.transpose(result, [0, *range(2, rank), 1], "channels_last", output=output)
 
 
-def _reshaped(writer: NodeWriter, result: str, gradient: PoolGradient, _: Plan, output: str | None) -> str:
+def _reshaped(writer: NodeWriter, result: str, gradient: PoolGradient, _: LoweredOp, output: str | None) -> str:
     return writer.reshape(result, gradient.dx_shape or gradient.x_shape, "view", output=output)

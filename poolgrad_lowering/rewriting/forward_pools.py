@@ -16,21 +16,21 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.ir.scopes import Node, Use, Value
-from poolgrad_lowering.legality.gradients import Plan
-from poolgrad_lowering.legality.pools import plan_forward
+from poolgrad_lowering.legality.gradients import LoweredOp
+from poolgrad_lowering.legality.pools import select_forward_op
 from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.rewriting.bodies import Bodies
 from poolgrad_lowering.rewriting.node_writer import new_name
 from poolgrad_lowering.rewriting.region import Readers, dying_region
-from poolgrad_lowering.verdicts import Site
+from poolgrad_lowering.verdicts import Lowered
 
 
 @dataclass(frozen=True)
 class ForwardSite:
-    """A pool that moves: the node, its plan, the value it reads, the values it makes (`argmax` is new), x's type."""
+    """A pool that moves: the node, its new operator, the value it reads, the values it makes (`argmax` is new), x's type."""
 
     pool: Node
-    plan: Plan
+    op: LoweredOp
     x: Value
     y: Value
     argmax: Value
@@ -48,8 +48,8 @@ class _Pool:
 
 
 def choose_forwards(
-    facts: Facts, sites: Sequence[Site], target: Target, bodies: Bodies, taken: set[str]
-) -> tuple[list[Site], list[ForwardSite]]:
+    facts: Facts, sites: Sequence[Lowered], target: Target, bodies: Bodies, taken: set[str]
+) -> tuple[list[Lowered], list[ForwardSite]]:
     """The sites with the argmax of the pools that move, and those pools.
 
     Each site says in `forward` what became of its pool; one that comes with a refusal there keeps its pool. Names of
@@ -61,14 +61,14 @@ def choose_forwards(
     if _keep_withheld(sites, verdicts):
         _keep_read(sites, pools, verdicts)  # a pool that stays may read another one's Indices
     moved = {
-        place: _forward_site(pools[place], plan, taken) for place, plan in verdicts.items() if isinstance(plan, Plan)
+        place: _forward_site(pools[place], op, taken) for place, op in verdicts.items() if isinstance(op, LoweredOp)
     }
     for forward in moved.values():
         facts.assume_element_type(forward.argmax, TensorProto.INT32)
     return [_with_forward(site, verdicts, moved) for site in sites], list(moved.values())
 
 
-def _pools(sites: Iterable[Site]) -> dict[Use, _Pool]:
+def _pools(sites: Iterable[Lowered]) -> dict[Use, _Pool]:
     """The pools that could move, by their place."""
     pools: dict[Use, _Pool] = {}
     for site in sites:
@@ -85,34 +85,34 @@ def _place(gradient: PoolGradient) -> Use | None:
     return None if gradient.pool is None else Use(gradient.pool.scope, gradient.pool.position)
 
 
-def _verdict(pool: _Pool, target: Target, bodies: Bodies) -> Plan | Refusal:
-    plan = plan_forward(pool.gradient, target)
-    if isinstance(plan, Refusal):
-        return plan
-    return bodies.require(plan.op, pool.gradient.element_type, pool.node.scope) or plan
+def _verdict(pool: _Pool, target: Target, bodies: Bodies) -> LoweredOp | Refusal:
+    op = select_forward_op(pool.gradient, target)
+    if isinstance(op, Refusal):
+        return op
+    return bodies.require(op.name, pool.gradient.element_type, pool.node.scope) or op
 
 
-def _keep_read(sites: Sequence[Site], pools: Mapping[Use, _Pool], verdicts: dict[Use, Plan | Refusal]) -> None:
+def _keep_read(sites: Sequence[Lowered], pools: Mapping[Use, _Pool], verdicts: dict[Use, LoweredOp | Refusal]) -> None:
     """Refuse the pools whose Indices something else reads."""
-    movable = {place: pool for place, pool in pools.items() if isinstance(verdicts[place], Plan)}
+    movable = {place: pool for place, pool in pools.items() if isinstance(verdicts[place], LoweredOp)}
     for place in _still_read(sites, movable):
         label = pools[place].node.label
         verdicts[place] = refuse(Code.FORWARD_READERS, "something else reads the Indices of '{}'", label)
 
 
-def _keep_withheld(sites: Sequence[Site], verdicts: dict[Use, Plan | Refusal]) -> bool:
+def _keep_withheld(sites: Sequence[Lowered], verdicts: dict[Use, LoweredOp | Refusal]) -> bool:
     """Refuse the pools that could move and that a site withholds; whether there are any."""
     withheld = {
         place: site.forward
         for site in sites
         if isinstance(site.forward, Refusal)
-        if (place := _place(site.gradient)) is not None and isinstance(verdicts.get(place), Plan)
+        if (place := _place(site.gradient)) is not None and isinstance(verdicts.get(place), LoweredOp)
     }
     verdicts.update(withheld)
     return bool(withheld)
 
 
-def _still_read(sites: Sequence[Site], movable: Mapping[Use, _Pool]) -> set[Use]:
+def _still_read(sites: Sequence[Lowered], movable: Mapping[Use, _Pool]) -> set[Use]:
     """The places of the pools whose Indices keep a reader when all sites are taken out.
 
     A pool that stays keeps alive what its gradients read, another pool's Indices perhaps: repeated until none is added.
@@ -131,7 +131,7 @@ def _still_read(sites: Sequence[Site], movable: Mapping[Use, _Pool]) -> set[Use]
         staying |= found
 
 
-def _read_after(sites: Sequence[Site], moving: Mapping[Use, _Pool]) -> Iterable[Value]:
+def _read_after(sites: Sequence[Lowered], moving: Mapping[Use, _Pool]) -> Iterable[Value]:
     """What the lowered nodes will read of the model's values: x, grad, and the indices of pools that stay."""
     for site in sites:
         yield site.gradient.x
@@ -140,12 +140,14 @@ def _read_after(sites: Sequence[Site], moving: Mapping[Use, _Pool]) -> Iterable[
             yield site.gradient.argmax
 
 
-def _forward_site(pool: _Pool, plan: Plan, taken: set[str]) -> ForwardSite:
+def _forward_site(pool: _Pool, op: LoweredOp, taken: set[str]) -> ForwardSite:
     argmax = Value(pool.node.scope, new_name(f"{pool.y.name}/argmax", taken))
-    return ForwardSite(pool.node, plan, pool.gradient.x, pool.y, argmax, pool.gradient.element_type)
+    return ForwardSite(pool.node, op, pool.gradient.x, pool.y, argmax, pool.gradient.element_type)
 
 
-def _with_forward(site: Site, verdicts: Mapping[Use, Plan | Refusal], moved: Mapping[Use, ForwardSite]) -> Site:
+def _with_forward(
+    site: Lowered, verdicts: Mapping[Use, LoweredOp | Refusal], moved: Mapping[Use, ForwardSite]
+) -> Lowered:
     place = _place(site.gradient)
     verdict = verdicts.get(place) if place is not None else None
     if place is None or verdict is None:

@@ -30,7 +30,7 @@ _EFFECTS = frozenset((*_RANDOM, "If", "Loop", "Scan", "SequenceMap"))
 
 
 class _Left(dict[Value, int]):
-    """Readings that are left of values, by nodes that stay or were added; all of them at first."""
+    """UseLists that are left of values, by nodes that stay or were added; all of them at first."""
 
     def __init__(self, added: Mapping[Value, int]) -> None:
         super().__init__()
@@ -48,19 +48,19 @@ class Readers:
         self._left = _Left(Counter(added))
         self._gone: set[Node] = set()
 
-    def take_out(self, node: Node) -> bool:
+    def remove(self, node: Node) -> bool:
         """Count the node as gone; False where it is already."""
         known = node in self._gone
         self._gone.add(node)
         return not known
 
-    def lose(self, value: Value) -> int:
+    def decrement(self, value: Value) -> int:
         """One reading of the value is gone; how many are left."""
         self._left[value] -= 1
         return self._left[value]
 
     def left(self, value: Value) -> int:
-        """Readings by nodes that stay or were added, and by the scope's outputs."""
+        """UseLists by nodes that stay or were added, and by the scope's outputs."""
         return self._left[value]
 
 
@@ -102,13 +102,13 @@ def dying_region(root: Node, readers: Readers) -> Region:
     region, pending = Region(), [root]
     while pending:
         node = pending.pop()
-        if not readers.take_out(node):
+        if not readers.remove(node):
             continue  # another site's root, which that site takes out
         dying = region.makers[node] = list[Node]()
         for value in node.inputs:
             if value is None:
                 continue
-            if readers.lose(value):
+            if readers.decrement(value):
                 region.read.append(value)
                 continue
             maker = value.producer

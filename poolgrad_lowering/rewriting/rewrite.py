@@ -24,7 +24,7 @@ from poolgrad_lowering.rewriting.bodies import Bodies, import_dialect
 from poolgrad_lowering.rewriting.emit import emit, emit_forward, record_replaced
 from poolgrad_lowering.rewriting.forward_pools import ForwardSite
 from poolgrad_lowering.rewriting.region import Readers, Region, dying_region
-from poolgrad_lowering.verdicts import Site
+from poolgrad_lowering.verdicts import Lowered
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -46,7 +46,7 @@ class Replacement:
 
 
 def replacements(
-    facts: Facts, sites: Sequence[Site], forwards: Sequence[ForwardSite], taken: set[str]
+    facts: Facts, sites: Sequence[Lowered], forwards: Sequence[ForwardSite], taken: set[str]
 ) -> list[Replacement]:
     """What takes the place of every site, then of the forward pools that move; the model is not changed yet.
 
@@ -55,7 +55,7 @@ def replacements(
     written = [
         (
             _maker(site.gradient.dx),
-            emit(facts, site.gradient, site.plan, site.pattern, taken),
+            emit(facts, site.gradient, site.op, site.pattern, taken),
             site.gradient.element_type,
         )
         for site in sites
@@ -142,7 +142,7 @@ def _apply(edits: dict[Scope, _Edit]) -> None:
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
             import_dialect(scope.root.proto)
         if scope.parent is not None:
-            scope.parent.put_back(scope.holder)
+            scope.parent.write_back(scope.holder)
 
 
 def _edit_nodes(nodes: _Entries, edit: _Edit) -> None:

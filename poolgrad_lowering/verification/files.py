@@ -10,10 +10,10 @@ from onnx import ModelProto
 
 from poolgrad_lowering.diagnostics.errors import VerificationError
 from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import data_warnings
 from poolgrad_lowering.io.model_file import naming, parse_model, read_bytes
-from poolgrad_lowering.io.placing import PathLike
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.stored import Source, with_comparable_data

@@ -63,7 +63,7 @@ def test_edits() -> None:
     new = helper.make_node("Abs", ["A"], ["B"])
     assert nodes[1] is nodes[1]
     nodes[1].name = expected.graph.node[1].name = "relu"
-    nodes.put_back(1)
+    nodes.write_back(1)
     nodes.replace(range(3, 3), [new])
     nodes.replace(range(1), [new])
     expected.graph.node.insert(3, new)

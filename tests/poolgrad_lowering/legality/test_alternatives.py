@@ -10,8 +10,8 @@ from window_facts import Axis, adaptive_gradient, axes, gradient_of
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.gradient import PoolGradient
-from poolgrad_lowering.legality.alternatives import GRADIENT_OPERATORS, alternatives, plan_by
-from poolgrad_lowering.legality.gradients import Plan, plan
+from poolgrad_lowering.legality.alternatives import GRADIENT_OPERATORS, alternatives, select_op_named
+from poolgrad_lowering.legality.gradients import LoweredOp, select_op
 from poolgrad_lowering.legality.targets import (
     ADAPTIVE_GRAD,
     FLOAT32_EXACT_PLANE,
@@ -27,9 +27,9 @@ OVERLAPS = TILES._replace(kernel=3)
 
 
 def offered(gradient: PoolGradient, target: str) -> list[str]:
-    first = plan(gradient, find_target(target))
-    assert isinstance(first, Plan), first
-    return [first.op, *alternatives(gradient, find_target(target), first.op)]
+    first = select_op(gradient, find_target(target))
+    assert isinstance(first, LoweredOp), first
+    return [first.name, *alternatives(gradient, find_target(target), first.name)]
 
 
 def adaptive_bounds(size: int, count: int) -> list[tuple[int, int]]:
@@ -43,10 +43,10 @@ def test_the_adaptive_operator_has_the_windows_of_the_pool() -> None:
     for axis, size in itertools.product(axes(), (1, 4, 6, 7)):
         taps = axis.taps(size)
         gradient = gradient_of([axis], [size], [len(taps)])
-        first = plan(gradient, A2)
+        first = select_op(gradient, A2)
         if isinstance(first, Refusal):
             continue
-        found = ADAPTIVE_GRAD in alternatives(gradient, A2, first.op)
+        found = ADAPTIVE_GRAD in alternatives(gradient, A2, first.name)
         bounds = adaptive_bounds(size, len(taps))
         if found:
             assert all(low <= tap < high for inside, (low, high) in zip(taps, bounds, strict=True) for tap in inside)
@@ -82,9 +82,9 @@ def test_the_first_choice_is_the_plan() -> None:
             gradient_of([TILES] * len(sizes), sizes, [n // 2 for n in sizes]),
             adaptive_gradient([5], [2]),
         ):
-            first = plan(gradient, target)
-            if isinstance(first, Plan):
-                assert plan_by(first.op, gradient, target) == first
+            first = select_op(gradient, target)
+            if isinstance(first, LoweredOp):
+                assert select_op_named(first.name, gradient, target) == first
 
 
 @pytest.mark.refusal("operator-windows")
@@ -97,15 +97,17 @@ def test_the_first_choice_is_the_plan() -> None:
     ],
 )
 def test_windows_that_an_operator_does_not_have(op: str, gradient: PoolGradient) -> None:
-    refusal = plan_by(op, gradient, ASCEND950)
+    refusal = select_op_named(op, gradient, ASCEND950)
     assert isinstance(refusal, Refusal)
     assert refusal.code is Code.OPERATOR_WINDOWS
     assert op in refusal.reason
 
 
 def test_operators_that_a_target_does_not_have() -> None:
-    refusal = plan_by(MAX_POOL_2D_GRAD, gradient_of([TILES] * 2, [4, 6], [2, 3]), A2)
+    refusal = select_op_named(MAX_POOL_2D_GRAD, gradient_of([TILES] * 2, [4, 6], [2, 3]), A2)
     assert isinstance(refusal, Refusal)
     assert refusal.code is Code.TARGET
     for op in GRADIENT_OPERATORS:
-        assert isinstance(plan_by(op, gradient_of([TILES] * 2, [4, 6], [2, 3]), find_target("atlas-training")), Refusal)
+        assert isinstance(
+            select_op_named(op, gradient_of([TILES] * 2, [4, 6], [2, 3]), find_target("atlas-training")), Refusal
+        )

@@ -16,7 +16,7 @@ from window_facts import Axis, aclnn_count, adaptive_gradient, axes, gradient_of
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.ir.dims import Dim
-from poolgrad_lowering.legality.gradients import Plan, plan
+from poolgrad_lowering.legality.gradients import LoweredOp, select_op
 from poolgrad_lowering.legality.targets import (
     ADAPTIVE_GRAD,
     FLOAT32_EXACT_PLANE,
@@ -32,7 +32,7 @@ FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 POOL = Axis(kernel=2, stride=2, dilation=1, begin=0, end=0, ceil=False)
 
 
-def windows_of(planned: Plan, rank: int) -> list[tuple[int, int, int, int, int]]:
+def windows_of(planned: LoweredOp, rank: int) -> list[tuple[int, int, int, int, int]]:
     """Per spatial axis: kernel, stride, pad, and the margins before and after."""
     lists = [planned.attributes[name] for name in ("ksize", "strides", "pads", "dilation")]
     assert all(isinstance(values, list) and len(values) == len(lists[0]) for values in lists)
@@ -42,7 +42,7 @@ def windows_of(planned: Plan, rank: int) -> list[tuple[int, int, int, int, int]]
     return [(k, s, p, *margin) for k, s, p, margin in zip(kernel, stride, pad, margins, strict=True)]
 
 
-def assert_right(planned: Plan, pool: list[Axis], sizes: list[int]) -> None:
+def assert_right(planned: LoweredOp, pool: list[Axis], sizes: list[int]) -> None:
     """Legal, of the same count, and each window contains the taps of the pool's."""
     ceil = bool(planned.attributes["ceil_mode"])
     for axis, size, window in zip(pool, sizes, windows_of(planned, len(pool)), strict=True):
@@ -72,7 +72,7 @@ def test_every_pool_of_one_axis(size: int) -> None:
         count = len(axis.starts(size))
         if count == 0:
             continue
-        planned = plan(gradient_of([axis], [size], [count]), A2)
+        planned = select_op(gradient_of([axis], [size], [count]), A2)
         expected = reason([axis], [size], [count])
         if isinstance(planned, Refusal):
             assert planned.code is expected
@@ -95,7 +95,7 @@ def test_axes_share_one_rounding(rank: int, ceil: bool) -> None:
         counts = [len(axis.starts(size)) for axis, size in zip(pool, sizes, strict=True)]
         if 0 in counts:
             continue
-        planned = plan(gradient_of(pool, list(sizes), list(counts)), A2)
+        planned = select_op(gradient_of(pool, list(sizes), list(counts)), A2)
         if isinstance(planned, Refusal):
             assert reason(pool, sizes, counts) is not None
             kinds["refused"] += 1
@@ -111,7 +111,7 @@ def test_symbolic_sizes_agree_with_every_size_behind_them(ceil: bool) -> None:
     for axis in axes():
         if axis.ceil is not ceil:
             continue
-        planned = plan(gradient_of([axis], ["L"], ["M"]), A2)
+        planned = select_op(gradient_of([axis], ["L"], ["M"]), A2)
         if isinstance(planned, Refusal):
             assert planned.code in (Code.SYMBOLIC_CANVAS, Code.SYMBOLIC_CEIL)
             needs_canvas = max(axis.begin, axis.end) > (axis.extent + abs(axis.begin - axis.end)) // 2
@@ -129,39 +129,39 @@ def test_symbolic_sizes_agree_with_every_size_behind_them(ceil: bool) -> None:
 def test_one_symbolic_axis_keeps_the_rounding_of_all() -> None:
     """The static axis alone could take either rounding."""
     ceil = Axis(3, 2, 1, 0, 0, ceil=True)
-    planned = plan(gradient_of([ceil, ceil], ["L", 9], ["M", 4]), A2)
-    assert isinstance(planned, Plan)
+    planned = select_op(gradient_of([ceil, ceil], ["L", 9], ["M", 4]), A2)
+    assert isinstance(planned, LoweredOp)
     assert planned.attributes["ceil_mode"] == 1
     # Floor would count 3 windows over 6 elements, ceil 4: the graph's count needs the rounding that L does not allow.
-    refused = plan(gradient_of([POOL._replace(kernel=1), POOL._replace(kernel=1)], ["L", 7], ["M", 5]), A2)
+    refused = select_op(gradient_of([POOL._replace(kernel=1), POOL._replace(kernel=1)], ["L", 7], ["M", 5]), A2)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.WINDOW_IN_PADDING
 
 
 def test_a_static_count_of_a_symbolic_size_is_no_proof() -> None:
-    refused = plan(gradient_of([Axis(3, 1, 1, 2, 2, ceil=False)], ["L"], [7]), A2)
+    refused = select_op(gradient_of([Axis(3, 1, 1, 2, 2, ceil=False)], ["L"], [7]), A2)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.SYMBOLIC_CANVAS
 
 
 def test_the_other_rounding_comes_before_a_canvas() -> None:
     """ceil drops a third window that starts in the padding, which aclnn, with a left padding of 1, would keep."""
-    planned = plan(gradient_of([Axis(2, 3, 1, 0, 1, ceil=True)], [6], [2]), A2)
-    assert isinstance(planned, Plan)
+    planned = select_op(gradient_of([Axis(2, 3, 1, 0, 1, ceil=True)], [6], [2]), A2)
+    assert isinstance(planned, LoweredOp)
     assert planned.canvas == ()
     assert planned.attributes["ceil_mode"] == 0
 
 
 @pytest.mark.parametrize(("kernel", "count"), [(9, -2), (8, 0)])
 def test_a_pool_without_windows(kernel: int, count: int) -> None:
-    refused = plan(gradient_of([POOL._replace(kernel=kernel)], [7], [count]), A2)
+    refused = select_op(gradient_of([POOL._replace(kernel=kernel)], [7], [count]), A2)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.OUTPUT_SIZE
 
 
 @pytest.mark.parametrize("pool", [POOL, Axis(kernel=3, stride=2, dilation=1, begin=2, end=2, ceil=False)])
 def test_a_count_that_no_rounding_gives(pool: Axis) -> None:
-    refused = plan(gradient_of([pool], [8], [3]), A2)
+    refused = select_op(gradient_of([pool], [8], [3]), A2)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.OUTPUT_SIZE
     assert "[3]" in refused.reason
@@ -170,11 +170,11 @@ def test_a_count_that_no_rounding_gives(pool: Axis) -> None:
 
 def test_auto_pad_of_a_symbolic_size() -> None:
     pool = Axis(3, 2, 1, 0, 0, ceil=False)
-    refused = plan(gradient_of([pool], ["L"], ["M"], auto_pad="SAME_UPPER"), A2)
+    refused = select_op(gradient_of([pool], ["L"], ["M"], auto_pad="SAME_UPPER"), A2)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.AUTO_PAD_SYMBOLIC
-    planned = plan(gradient_of([pool], [8], [4], auto_pad="SAME_UPPER"), A2)
-    assert isinstance(planned, Plan)
+    planned = select_op(gradient_of([pool], [8], [4], auto_pad="SAME_UPPER"), A2)
+    assert isinstance(planned, LoweredOp)
     assert_right(planned, [pool._replace(end=1)], [8])
 
 
@@ -182,7 +182,7 @@ def test_auto_pad_of_a_symbolic_size() -> None:
 def test_other_ranks(rank: int) -> None:
     gradient = gradient_of([POOL], [8], [4])
     x_shape, pooled_shape = (shape[:2] + (Dim(8),) * rank for shape in (gradient.x_shape, gradient.pooled_shape))
-    refused = plan(dataclasses.replace(gradient, x_shape=x_shape, pooled_shape=pooled_shape), A2)
+    refused = select_op(dataclasses.replace(gradient, x_shape=x_shape, pooled_shape=pooled_shape), A2)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.SPATIAL_RANK
 
@@ -208,14 +208,14 @@ def test_operators_of_targets(target: str, rank: int, element_type: int, adaptiv
         if adaptive
         else gradient_of([POOL] * rank, list(sizes), list(counts), element_type=element_type)
     )
-    planned = plan(gradient, TARGETS[target])
+    planned = select_op(gradient, TARGETS[target])
     expected = expected_operator(target, rank)
     if expected is None:
         assert isinstance(planned, Refusal)
         assert planned.code is Code.TARGET
         return
-    assert isinstance(planned, Plan)
-    assert planned.op == expected
+    assert isinstance(planned, LoweredOp)
+    assert planned.name == expected
     assert_right(planned, [POOL] * rank, sizes)
 
 
@@ -228,7 +228,7 @@ def test_other_element_types(element_type: int, adaptive: bool) -> None:
         else gradient_of([POOL], [8], [4], element_type=element_type)
     )
     for target in TARGETS.values():
-        refused = plan(gradient, target)
+        refused = select_op(gradient, target)
         assert isinstance(refused, Refusal)
         assert refused.code is Code.DTYPE
         assert refused.reason
@@ -246,9 +246,9 @@ def test_other_element_types(element_type: int, adaptive: bool) -> None:
 def test_attributes_are_all_written_out(rank: int, target: object, expected: dict[str, object]) -> None:
     stem = Axis(3, 2, 1, 1, 1, ceil=False)
     assert target in (A2, ASCEND950)
-    planned = plan(gradient_of([stem] * rank, [8] * rank, [4] * rank), A2 if target is A2 else ASCEND950)
+    planned = select_op(gradient_of([stem] * rank, [8] * rank, [4] * rank), A2 if target is A2 else ASCEND950)
     layout = "NCHW" if "dtype" in expected else "NCDHW"
-    assert planned == Plan(
+    assert planned == LoweredOp(
         MAX_POOL_2D_GRAD if "dtype" in expected else MAX_POOL_3D_GRAD,
         expected | {"ceil_mode": 0, "data_format": layout},
     )
@@ -263,7 +263,7 @@ def test_planes_over_int32(target: object, sizes: list[int]) -> None:
     assert target in (A2, ASCEND950)
     found = A2 if target is A2 else ASCEND950
     pool = [POOL] * len(sizes)
-    refused = plan(gradient_of(pool, list(sizes), [size // 2 for size in sizes]), found)
+    refused = select_op(gradient_of(pool, list(sizes), [size // 2 for size in sizes]), found)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.PLANE_SIZE
     assert str(2**31) in refused.reason
@@ -271,14 +271,14 @@ def test_planes_over_int32(target: object, sizes: list[int]) -> None:
 
 
 def test_the_largest_plane() -> None:
-    assert isinstance(plan(gradient_of([POOL], [2**31 - 1], [2**30 - 1]), A2), Plan)
+    assert isinstance(select_op(gradient_of([POOL], [2**31 - 1], [2**30 - 1]), A2), LoweredOp)
 
 
 def test_a_canvas_counts() -> None:
     """The plane alone would do."""
     pool = Axis(3, 1, 1, 2, 2, ceil=False)
-    assert isinstance(plan(gradient_of([pool], [2**31 - 5], [2**31 - 3]), A2), Plan)
-    refused = plan(gradient_of([pool], [2**31 - 4], [2**31 - 2]), A2)
+    assert isinstance(select_op(gradient_of([pool], [2**31 - 5], [2**31 - 3]), A2), LoweredOp)
+    refused = select_op(gradient_of([pool], [2**31 - 4], [2**31 - 2]), A2)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.PLANE_SIZE
 
@@ -293,12 +293,12 @@ def test_adaptive_planes(target: str, limit: int) -> None:
     found = TARGETS[target]
     for size, legal in ((limit, True), (limit + 1, False)):
         count = next(n for n in range(2, 99) if size % n)
-        planned = plan(adaptive_gradient([size], [count]), found)
-        assert isinstance(planned, Plan) is legal
+        planned = select_op(adaptive_gradient([size], [count]), found)
+        assert isinstance(planned, LoweredOp) is legal
         assert legal or (isinstance(planned, Refusal) and planned.code is Code.PLANE_SIZE)
-    dividing = plan(adaptive_gradient([2**30], [2**10]), found)
-    assert isinstance(dividing, Plan)
-    assert dividing.op == MAX_POOL_3D_GRAD
+    dividing = select_op(adaptive_gradient([2**30], [2**10]), found)
+    assert isinstance(dividing, LoweredOp)
+    assert dividing.name == MAX_POOL_3D_GRAD
 
 
 # -- adaptive windows
@@ -309,10 +309,10 @@ def test_adaptive_windows(target: str) -> None:
     """Equal windows exactly where every size divides: checked against the definition of the windows."""
     for sizes in itertools.product(range(1, 13), repeat=2):
         counts = [max(1, sizes[0] // 2), max(1, sizes[1] // 3)]
-        planned = plan(adaptive_gradient(list(sizes), list(counts)), TARGETS[target])
-        assert isinstance(planned, Plan)
+        planned = select_op(adaptive_gradient(list(sizes), list(counts)), TARGETS[target])
+        assert isinstance(planned, LoweredOp)
         if any(size % count for size, count in zip(sizes, counts, strict=True)):
-            assert planned == Plan(ADAPTIVE_GRAD, {})
+            assert planned == LoweredOp(ADAPTIVE_GRAD, {})
             continue
         for size, count, window in zip(sizes, counts, windows_of(planned, 2), strict=True):
             starts = [o * size // count for o in range(count)]
@@ -325,4 +325,4 @@ def test_adaptive_windows(target: str) -> None:
 
 @pytest.mark.parametrize(("size", "count"), [("L", 4), (8, "M"), ("L", "L"), (3, 5), (8, 0)])
 def test_adaptive_windows_that_are_not_proven_equal(size: int | str, count: int | str) -> None:
-    assert plan(adaptive_gradient([size], [count]), A2) == Plan(ADAPTIVE_GRAD, {})
+    assert select_op(adaptive_gradient([size], [count]), A2) == LoweredOp(ADAPTIVE_GRAD, {})

@@ -13,8 +13,8 @@ from oracles import assert_same_bits, max_pool
 from window_facts import Axis, aclnn_count, adaptive_gradient, axes, gradient_of
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
-from poolgrad_lowering.legality.gradients import Plan, plan
-from poolgrad_lowering.legality.pools import plan_forward
+from poolgrad_lowering.legality.gradients import LoweredOp, select_op
+from poolgrad_lowering.legality.pools import select_forward_op
 from poolgrad_lowering.legality.targets import (
     ADAPTIVE,
     FLOAT32_EXACT_PLANE,
@@ -28,7 +28,7 @@ A2, ASCEND950 = find_target("atlas-a2"), find_target("ascend950")
 POOL = Axis(kernel=3, stride=2, dilation=1, begin=1, end=1, ceil=False)
 
 
-def windows_of(planned: Plan, rank: int) -> list[list[Any]]:
+def windows_of(planned: LoweredOp, rank: int) -> list[list[Any]]:
     """Per spatial axis: kernel, stride, pad, dilation; axes that x lacks are not pooled."""
     assert planned.canvas == ()
     rows = list(zip(*(planned.attributes[name] for name in ("ksize", "strides", "pads", "dilation")), strict=True))  # type: ignore[arg-type]
@@ -47,7 +47,7 @@ def target_taps(size: int, window: list[int], *, ceil: bool) -> list[list[int]]:
 
 def lowerable(pool: list[Axis], sizes: list[int]) -> bool:
     """Whether the gradient of such a pool is lowered at all: nothing else is asked for its forward pool."""
-    return isinstance(plan(gradient_of(pool, list(sizes), counts_of(pool, sizes)), A2), Plan)
+    return isinstance(select_op(gradient_of(pool, list(sizes), counts_of(pool, sizes)), A2), LoweredOp)
 
 
 def counts_of(pool: list[Axis], sizes: list[int]) -> list[int | str]:
@@ -61,7 +61,7 @@ def test_every_pool_of_one_axis(size: int) -> None:
         taps = axis.taps(size)
         if not taps or not lowerable([axis], [size]):
             continue
-        planned = plan_forward(gradient_of([axis], [size], [len(taps)]), ASCEND950)
+        planned = select_forward_op(gradient_of([axis], [size], [len(taps)]), ASCEND950)
         if isinstance(planned, Refusal):
             assert planned.code is Code.FORWARD_WINDOWS
             counts = {aclnn_count(size, axis.extent, axis.stride, axis.begin, ceil=ceil) for ceil in (False, True)}
@@ -84,7 +84,7 @@ def test_results_are_those_of_the_pool(rank: int) -> None:
         pool, sizes = rng.choices(choices[number % 2 == 0], k=rank), rng.choices(range(3, 8), k=rank)
         if 0 in counts_of(pool, sizes) or not lowerable(pool, sizes):
             continue
-        planned = plan_forward(gradient_of(pool, list(sizes), counts_of(pool, sizes)), ASCEND950)
+        planned = select_forward_op(gradient_of(pool, list(sizes), counts_of(pool, sizes)), ASCEND950)
         if isinstance(planned, Refusal):
             continue
         kernel, strides, pads, dilations = map(list, zip(*windows_of(planned, rank), strict=True))
@@ -105,8 +105,8 @@ def test_axes_share_one_rounding() -> None:
     up, down = Axis(3, 2, 1, 0, 1, ceil=False), Axis(2, 2, 1, 0, 0, ceil=False)
     for pool, sizes, moves in (([up, up], [8, 8], True), ([up, down], [8, 8], True), ([up, down], [8, 9], False)):
         counts = counts_of(pool, sizes)
-        planned = plan_forward(gradient_of(pool, list(sizes), counts), A2)
-        assert isinstance(planned, Plan) is moves
+        planned = select_forward_op(gradient_of(pool, list(sizes), counts), A2)
+        assert isinstance(planned, LoweredOp) is moves
     assert isinstance(planned, Refusal)
     assert planned.reason == (
         "over [8, 9] no padding of at most half the kernel, alike at both ends, gives the windows of pads "
@@ -118,8 +118,8 @@ def test_axes_share_one_rounding() -> None:
 def test_symbolic_sizes_agree_with_every_size_behind_them(ceil: bool) -> None:
     moved = 0
     for axis in axes():
-        planned = plan_forward(gradient_of([axis], ["L"], ["M"]), ASCEND950)
-        assert isinstance(planned, Plan) is (axis.begin == axis.end and axis.begin <= axis.kernel // 2)
+        planned = select_forward_op(gradient_of([axis], ["L"], ["M"]), ASCEND950)
+        assert isinstance(planned, LoweredOp) is (axis.begin == axis.end and axis.begin <= axis.kernel // 2)
         if isinstance(planned, Refusal) or axis.ceil is not ceil:
             continue
         [window] = windows_of(planned, 1)
@@ -131,73 +131,77 @@ def test_symbolic_sizes_agree_with_every_size_behind_them(ceil: bool) -> None:
 
 def test_a_symbolic_axis_is_not_rounded_as_another_one_needs_it() -> None:
     up, alike = Axis(3, 2, 1, 0, 1, ceil=False), Axis(3, 2, 1, 1, 1, ceil=False)
-    planned = plan_forward(gradient_of([alike, up], ["L", 8], ["M", *counts_of([up], [8])]), A2)
+    planned = select_forward_op(gradient_of([alike, up], ["L", 8], ["M", *counts_of([up], [8])]), A2)
     assert isinstance(planned, Refusal)
     assert planned.code is Code.FORWARD_WINDOWS
 
 
 def test_windows_that_the_graph_counts_otherwise_stay() -> None:
-    planned = plan_forward(gradient_of([POOL], [9], [7]), A2)
+    planned = select_forward_op(gradient_of([POOL], [9], [7]), A2)
     assert isinstance(planned, Refusal)
     assert planned.code is Code.FORWARD_WINDOWS
 
 
 def test_pads_that_are_not_known_stay() -> None:
-    planned = plan_forward(gradient_of([POOL], ["L"], ["M"], auto_pad="SAME_UPPER"), A2)
+    planned = select_forward_op(gradient_of([POOL], ["L"], ["M"], auto_pad="SAME_UPPER"), A2)
     assert isinstance(planned, Refusal)
     assert planned.code is Code.FORWARD_WINDOWS
 
 
 def test_dilation() -> None:
     dilated = gradient_of([POOL._replace(dilation=2)], [9], [4])
-    refused, planned = plan_forward(dilated, A2), plan_forward(dilated, ASCEND950)
+    refused, planned = select_forward_op(dilated, A2), select_forward_op(dilated, ASCEND950)
     assert isinstance(refused, Refusal)
     assert refused.reason == "Atlas A2 training and inference takes no dilation in a forward pool"
-    assert isinstance(planned, Plan)
+    assert isinstance(planned, LoweredOp)
     assert planned.attributes["dilation"] == [1, 1, 2]
     one_element = gradient_of([POOL._replace(kernel=1, begin=0, end=0, dilation=2)], [9], [5])
-    assert isinstance(plan_forward(one_element, A2), Plan)  # nothing to space
+    assert isinstance(select_forward_op(one_element, A2), LoweredOp)  # nothing to space
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_operators(rank: int) -> None:
     gradient = gradient_of([POOL] * rank, [9] * rank, [5] * rank)
-    on_a2, on_950 = plan_forward(gradient, A2), plan_forward(gradient, ASCEND950)
+    on_a2, on_950 = select_forward_op(gradient, A2), select_forward_op(gradient, ASCEND950)
     three = {"ksize": [1] * (3 - rank) + [3] * rank, "strides": [1] * (3 - rank) + [2] * rank}
     three |= {"pads": [0] * (3 - rank) + [1] * rank, "dilation": [1, 1, 1]}
     common = {"ceil_mode": 0, "dtype": 3}
     in_onnx = {"onnx_kernel_shape": [3] * rank, "onnx_strides": [2] * rank, "onnx_pads": [1] * 2 * rank}
     in_onnx |= {"onnx_dilations": [1] * rank, "onnx_ceil_mode": 0}
-    wide = Plan(MAX_POOL_3D, {**three, **common, "data_format": "NCDHW", **in_onnx})
+    wide = LoweredOp(MAX_POOL_3D, {**three, **common, "data_format": "NCDHW", **in_onnx})
     flat = {name: values[-2:] for name, values in three.items()}
     assert on_a2 == wide
-    assert on_950 == (Plan(MAX_POOL_2D, {**flat, **common, "data_format": "NCHW", **in_onnx}) if rank == 2 else wide)
+    assert on_950 == (
+        LoweredOp(MAX_POOL_2D, {**flat, **common, "data_format": "NCHW", **in_onnx}) if rank == 2 else wide
+    )
 
 
 @pytest.mark.parametrize(("size", "moves"), [(INT32_PLANE, True), (INT32_PLANE + 1, False)])
 def test_planes(size: int, moves: bool) -> None:
-    planned = plan_forward(gradient_of([POOL._replace(begin=0, end=0)], [size], ["M"]), A2)
+    planned = select_forward_op(gradient_of([POOL._replace(begin=0, end=0)], [size], ["M"]), A2)
     assert (planned.code if isinstance(planned, Refusal) else None) is (None if moves else Code.PLANE_SIZE)
 
 
 @pytest.mark.parametrize("element_type", [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16])
 def test_element_types(element_type: int) -> None:
     for target in (A2, ASCEND950):
-        assert isinstance(plan_forward(gradient_of([POOL], [9], [5], element_type=element_type), target), Plan)
+        assert isinstance(
+            select_forward_op(gradient_of([POOL], [9], [5], element_type=element_type), target), LoweredOp
+        )
 
 
 def test_adaptive_pools() -> None:
     divides, other = adaptive_gradient([8, 6], [4, 2]), adaptive_gradient([8, 7], [4, 3])
-    planned = plan_forward(divides, A2)
-    assert isinstance(planned, Plan)
-    assert planned.op == MAX_POOL_3D
+    planned = select_forward_op(divides, A2)
+    assert isinstance(planned, LoweredOp)
+    assert planned.name == MAX_POOL_3D
     assert (planned.attributes["ksize"], planned.attributes["strides"]) == ([1, 2, 3], [1, 2, 3])
-    assert plan_forward(other, A2) == Plan(ADAPTIVE, {"output_size": [1, 4, 3], "indices_dtype": 3})
-    symbolic = plan_forward(adaptive_gradient(["H", 7], [4, 3]), ASCEND950)
-    assert symbolic == Plan(ADAPTIVE, {"output_size": [1, 4, 3], "indices_dtype": 3})
-    unknown = plan_forward(adaptive_gradient(["H", 7], ["OH", 3]), A2)
+    assert select_forward_op(other, A2) == LoweredOp(ADAPTIVE, {"output_size": [1, 4, 3], "indices_dtype": 3})
+    symbolic = select_forward_op(adaptive_gradient(["H", 7], [4, 3]), ASCEND950)
+    assert symbolic == LoweredOp(ADAPTIVE, {"output_size": [1, 4, 3], "indices_dtype": 3})
+    unknown = select_forward_op(adaptive_gradient(["H", 7], ["OH", 3]), A2)
     assert isinstance(unknown, Refusal)
     assert unknown.code is Code.FORWARD_WINDOWS
-    large = plan_forward(adaptive_gradient([FLOAT32_EXACT_PLANE + 1], [3]), A2)
+    large = select_forward_op(adaptive_gradient([FLOAT32_EXACT_PLANE + 1], [3]), A2)
     assert isinstance(large, Refusal)
     assert large.code is Code.PLANE_SIZE

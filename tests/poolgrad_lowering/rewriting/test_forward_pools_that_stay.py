@@ -23,7 +23,7 @@ from poolgrad_lowering.legality.targets import find_target
 from poolgrad_lowering.rewriting.bodies import Bodies
 from poolgrad_lowering.rewriting.forward_pools import choose_forwards
 from poolgrad_lowering.rewriting.rewrite import names
-from poolgrad_lowering.verdicts import Site
+from poolgrad_lowering.verdicts import Lowered
 
 OP_3D, OP_2D = "MaxPool3DWithArgmaxV2", "MaxPoolWithArgmaxV3"
 
@@ -116,7 +116,7 @@ def test_a_gradient_whose_indices_another_pool_recorded(change: dict[str, Any]) 
     index = ModelIndex(torch_pool())
     facts, target, taken = Facts(index), find_target("atlas-a2"), names(index)
     [site] = judge(index, facts, target)
-    assert isinstance(site, Site)
+    assert isinstance(site, Lowered)
     changed = {name: Value(index.scopes[0], held) if held else None for name, held in change.items()}
     site = dataclasses.replace(site, gradient=dataclasses.replace(site.gradient, **changed))
     [chosen], forwards = choose_forwards(facts, [site], target, Bodies(index), taken)

@@ -1,4 +1,4 @@
-"""Backward operators that are given the pooled input and its plane-local indices: what must be proven of all of them.
+"""BackwardOp operators that are given the pooled input and its plane-local indices: what must be proven of all of them.
 
 They differ in how an operator and its arguments are spelt, which their forms know. The gradient follows from the
 indices alone, so the forward pool that recorded them decides: a node of the form's own, or a MaxPool whose Indices
@@ -36,7 +36,7 @@ class Windows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Backward:
+class BackwardOp:
     """A node `dx = backward(grad, x, indices)` over `rank` spatial axes, and the windows that it states, if any."""
 
     node: Node
@@ -50,7 +50,7 @@ class Backward:
     @classmethod
     def read(
         cls, node: Node, positions: tuple[int, int, int], rank: int, windows: Windows | None
-    ) -> Backward | Refusal:
+    ) -> BackwardOp | Refusal:
         """The operands at the input positions of grad, x and indices."""
         grad, x, recorded = (node.input(position) for position in positions)
         dx = node.output(0)
@@ -60,7 +60,7 @@ class Backward:
 
 
 @dataclass(frozen=True)
-class Recorder:
+class ForwardOp:
     """A forward pool that recorded indices: its input and its windows."""
 
     node: Node
@@ -68,28 +68,26 @@ class Recorder:
     windows: Windows
 
 
-ReadForward = Callable[[Facts, Node], Recorder | Refusal | None]
+ReadForward = Callable[[Facts, Node], ForwardOp | Refusal | None]
 """A form's own forward node, whose second output are plane-local indices; None where the node is none."""
 
 
-def plane_gradient(facts: Facts, backward: Backward, read_forward: ReadForward) -> PoolGradient | Refusal:
+def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> PoolGradient | Refusal:
     """The gradient that the node computes, or why it is not one that can be lowered."""
     found = _recorded(facts, backward, read_forward)
     if isinstance(found, Refusal):
         return found
-    recorder, argmax, numbering = found
+    forward, argmax, numbering = found
     x_shape = facts.shape(backward.x)
     if x_shape is None:
         return refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", backward.x.name)
-    mismatch = (
-        _other_rank(backward, x_shape) or _other_windows(backward, recorder) or _other_x(facts, backward, recorder)
-    )
+    mismatch = _other_rank(backward, x_shape) or _other_windows(backward, forward) or _other_x(facts, backward, forward)
     if mismatch is not None:
         return mismatch
     element_type = common_type(facts, backward.x, backward.grad, backward.dx)
     if isinstance(element_type, Refusal):
         return element_type
-    pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, recorder, x_shape[2:])
+    pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
     return (
         other_shape(facts, Code.GRAD_SHAPE, backward.grad, pooled_shape)
         or other_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
@@ -101,10 +99,10 @@ def plane_gradient(facts: Facts, backward: Backward, read_forward: ReadForward) 
             dx=backward.dx,
             numbering=numbering,
             element_type=element_type,
-            windows=recorder.windows.attributes,
+            windows=forward.windows.attributes,
             x_shape=x_shape,
             pooled_shape=pooled_shape,
-            pool=recorder.node,
+            pool=forward.node,
         )
     )
 
@@ -157,18 +155,18 @@ def _copies(node: Node, *, casts: bool) -> bool:
 
 
 def _recorded(
-    facts: Facts, backward: Backward, read_forward: ReadForward
-) -> tuple[Recorder, Value, Numbering] | Refusal:
+    facts: Facts, backward: BackwardOp, read_forward: ReadForward
+) -> tuple[ForwardOp, Value, Numbering] | Refusal:
     """The forward pool behind the indices, and the indices in the pooled shape with their numbering."""
     source = unchanged_source(backward.indices, casts=True)
     if (constant := constant_indices(source)) is not None:
         return constant
     maker = source.producer
-    recorder = read_forward(facts, maker) if maker is not None and source == maker.output(1) else None
-    if isinstance(recorder, Refusal):
-        return recorder
-    if recorder is not None:
-        return recorder, backward.indices, Numbering.PLANE
+    forward = read_forward(facts, maker) if maker is not None and source == maker.output(1) else None
+    if isinstance(forward, Refusal):
+        return forward
+    if forward is not None:
+        return forward, backward.indices, Numbering.PLANE
     found = indices(facts, backward.indices)
     if isinstance(found, Refusal):
         return found
@@ -179,13 +177,13 @@ def _recorded(
             backward.indices.name,
             backward.node.label,
         )
-    forward = forward_pool(facts, found.pool)
-    if isinstance(forward, Refusal):
-        return forward
-    return Recorder(forward.node, forward.x, Windows(forward.attributes)), found.argmax, found.argmax_numbering
+    pool = forward_pool(facts, found.pool)
+    if isinstance(pool, Refusal):
+        return pool
+    return ForwardOp(pool.node, pool.x, Windows(pool.attributes)), found.argmax, found.argmax_numbering
 
 
-def _other_rank(backward: Backward, x_shape: Shape) -> Refusal | None:
+def _other_rank(backward: BackwardOp, x_shape: Shape) -> Refusal | None:
     rank = backward.rank + 2
     if len(x_shape) == rank:
         return None
@@ -196,20 +194,20 @@ def _other_rank(backward: Backward, x_shape: Shape) -> Refusal | None:
     )
 
 
-def _other_windows(backward: Backward, recorder: Recorder) -> Refusal | None:
-    if backward.windows is None or backward.windows == recorder.windows:
+def _other_windows(backward: BackwardOp, forward: ForwardOp) -> Refusal | None:
+    if backward.windows is None or backward.windows == forward.windows:
         return None
     return refuse(
         Code.ATTRIBUTE_MISMATCH,
         "'{}' has other windows than the forward pool '{}'",
         backward.node.label,
-        recorder.node.label,
+        forward.node.label,
     )
 
 
-def _other_x(facts: Facts, backward: Backward, recorder: Recorder) -> Refusal | None:
+def _other_x(facts: Facts, backward: BackwardOp, forward: ForwardOp) -> Refusal | None:
     """The indices are good for every tensor of the pooled input's shape."""
-    x, pooled = backward.x, recorder.x
+    x, pooled = backward.x, forward.x
     shape = facts.shape(pooled)
     if unchanged_source(x) == unchanged_source(pooled) or (shape is not None and shape == facts.shape(x)):
         return None
@@ -218,15 +216,15 @@ def _other_x(facts: Facts, backward: Backward, recorder: Recorder) -> Refusal | 
         "'{}' is not proven to have the shape of '{}', which '{}' pooled",
         x.name,
         pooled.name,
-        recorder.node.label,
+        forward.node.label,
     )
 
 
-def _pooled_sizes(facts: Facts, backward: Backward, recorder: Recorder, spatial: Shape) -> Shape:
+def _pooled_sizes(facts: Facts, backward: BackwardOp, forward: ForwardOp, spatial: Shape) -> Shape:
     """The pooled spatial sizes: those that the forward states or that follow from its windows, else declared ones."""
-    attributes, stated = recorder.windows
+    attributes, stated = forward.windows
     rank = len(spatial)
-    pooled = (recorder.node.output(0), backward.indices, backward.grad)
+    pooled = (forward.node.output(0), backward.indices, backward.grad)
     shapes = [facts.shape(value) for value in pooled if value is not None]
     declared = next((shape[2:] for shape in shapes if shape is not None and len(shape) == rank + 2), None)
     if declared is None:

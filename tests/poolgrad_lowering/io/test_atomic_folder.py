@@ -11,12 +11,12 @@ import pytest
 from processes import environment
 
 from poolgrad_lowering import FileError
-from poolgrad_lowering.io.folder_placing import NewFolder
+from poolgrad_lowering.io.atomic_folder import NewFolder
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from poolgrad_lowering.io.folder_placing import NewFolder
+from poolgrad_lowering.io.atomic_folder import NewFolder
 with NewFolder(Path(sys.argv[1])) as folder:
     (folder.path / "a").write_text("a")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -99,7 +99,7 @@ def test_names_that_are_not_ours_stay(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_taken_for_a_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Removed between its making and its lock: another one is made."""
-    from poolgrad_lowering.io import folder_placing
+    from poolgrad_lowering.io import atomic_folder
 
     def remove_first(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -109,7 +109,7 @@ def test_a_folder_that_is_taken_for_a_leftover(tmp_path: Path, monkeypatch: pyte
             removed.append(path)
 
     removed: list[Path] = []
-    monkeypatch.setattr(folder_placing, "lock", remove_first)
+    monkeypatch.setattr(atomic_folder, "lock", remove_first)
     before = len(list(Path("/proc/self/fd").iterdir()))
     with NewFolder(tmp_path / "out") as folder:
         assert [folder.path] == list(tmp_path.iterdir())

@@ -19,7 +19,7 @@ import pytest
 from processes import environment
 
 from poolgrad_lowering import FileError
-from poolgrad_lowering.io.placing import write_bytes, write_files
+from poolgrad_lowering.io.atomic_write import write_bytes, write_files
 
 OLD = b"what was there before"
 LEFTOVER = ".poolgrad-0123456789abcdef.tmp"
@@ -34,7 +34,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 WRITE_FOR_EVER = """
 import itertools, signal, sys
 from pathlib import Path
-from poolgrad_lowering.io.placing import write_files
+from poolgrad_lowering.io.atomic_write import write_files
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process in the background has ignored by its shell
 model, report = map(Path, sys.argv[1:3])

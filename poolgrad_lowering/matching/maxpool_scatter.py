@@ -12,12 +12,12 @@ from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.matching.scatter import Argmax, Scatter, not_onto_zeros, scattered_gradient
+from poolgrad_lowering.matching.scatter import Argmax, Scatter, check_adds_to_zeros, scattered_gradient
 
 Misplaced = Callable[[Facts, Scatter, ForwardPool, Numbering], Refusal | None]
 
 
-def recorded_gradient(facts: Facts, scatter: Scatter, misplaced: Misplaced) -> PoolGradient | Refusal:
+def maxpool_scatter(facts: Facts, scatter: Scatter, misplaced: Misplaced) -> PoolGradient | Refusal:
     """The gradient of the pool that recorded `scatter.recorded`, or why the scatter is not it.
 
     `misplaced` says why an element would not meet its position, in the terms of the scatter's operator.
@@ -25,7 +25,7 @@ def recorded_gradient(facts: Facts, scatter: Scatter, misplaced: Misplaced) -> P
     found = indices(facts, scatter.recorded)
     if isinstance(found, Refusal):
         return found
-    if (elsewhere := not_onto_zeros(facts, scatter)) is not None:
+    if (elsewhere := check_adds_to_zeros(facts, scatter)) is not None:
         return elsewhere
     forward = forward_pool(facts, found.pool)
     if isinstance(forward, Refusal):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolgrad_lowering.diagnostics.errors import FileError
-from poolgrad_lowering.io.placing import PathLike
+from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.report import Report
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.html_report import Recorder
 
 
-class Descriptions:
+class SideOutputs:
     """The files that are wanted of a lowering. `recorder` observes it where a page is, else there is none."""
 
     def __init__(

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from poolgrad_lowering.diagnostics.errors import FileError, explained
-from poolgrad_lowering.io.placing import lock, sync_folder
+from poolgrad_lowering.io.atomic_write import lock, sync_folder
 
 _TEMPORARY = re.compile(r"\.poolgrad-[0-9a-f]{16}\.folder")
 

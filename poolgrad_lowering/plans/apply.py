@@ -8,12 +8,12 @@ from dataclasses import replace
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.diagnostics.errors import PlanError
 from poolgrad_lowering.diagnostics.suggestions import did_you_mean
-from poolgrad_lowering.legality.alternatives import plan_by
-from poolgrad_lowering.legality.gradients import Plan
+from poolgrad_lowering.legality.alternatives import select_op_named
+from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.targets import DEFAULT_TARGET, Target, find_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, SiteChoice
 from poolgrad_lowering.rewriting.bodies import Bodies
-from poolgrad_lowering.verdicts import Declined, Site
+from poolgrad_lowering.verdicts import Lowered, Refused
 
 
 def chosen_target(name: str | None, plan: LoweringPlan | None) -> Target:
@@ -39,8 +39,8 @@ def require_same_file(plan: LoweringPlan, sha256: str) -> None:
 
 
 def follow(
-    plan: LoweringPlan, verdicts: Sequence[Site | Declined], names: Sequence[str], target: Target, bodies: Bodies
-) -> list[Site | Declined]:
+    plan: LoweringPlan, verdicts: Sequence[Lowered | Refused], names: Sequence[str], target: Target, bodies: Bodies
+) -> list[Lowered | Refused]:
     """The verdicts as the plan wants them. Raises `PlanError` where it does not name every site, or cannot be done.
 
     `names` are the anchors' identifiers, `bodies` those that no site has required yet.
@@ -50,50 +50,50 @@ def follow(
     for choice in plan.sites:
         _require_site(choice, by_name)
     for name, verdict in by_name.items():
-        if isinstance(verdict, Site) and name not in choices:
+        if isinstance(verdict, Lowered) and name not in choices:
             raise PlanError(plan.where.get("sites", ""), f"site '{name}' is missing: a plan names every site")
     return [
-        _chosen(verdict, choices[name], target, bodies) if isinstance(verdict, Site) else verdict
+        _chosen(verdict, choices[name], target, bodies) if isinstance(verdict, Lowered) else verdict
         for name, verdict in by_name.items()
     ]
 
 
-def require_forwards(plan: LoweringPlan, sites: Mapping[str, Site]) -> None:
+def require_forwards(plan: LoweringPlan, sites: Mapping[str, Lowered]) -> None:
     """Raise `PlanError` unless every forward pool became what the plan says. `sites` are those that are lowered."""
     for choice in plan.sites:
         if choice.forward is None:
             continue
         became = sites[choice.site].forward
-        if isinstance(became, Plan) and became.op == choice.forward:
+        if isinstance(became, LoweredOp) and became.name == choice.forward:
             continue
-        if isinstance(became, Plan):
-            what = f"on {plan.target} it can only become {became.op}"
+        if isinstance(became, LoweredOp):
+            what = f"on {plan.target} it can only become {became.name}"
         else:
             what = "nobody asked for forward pools" if became is None else f"{became.reason} ({became.code.value})"
         raise PlanError(choice.where, f"the forward pool of '{choice.site}' cannot become {choice.forward}: {what}")
 
 
-def _require_site(choice: SiteChoice, by_name: Mapping[str, Site | Declined]) -> None:
+def _require_site(choice: SiteChoice, by_name: Mapping[str, Lowered | Refused]) -> None:
     verdict = by_name.get(choice.site)
     if verdict is None:
         raise PlanError(choice.where, f"the model has no site '{choice.site}'{did_you_mean(choice.site, by_name)}")
-    if isinstance(verdict, Declined):
+    if isinstance(verdict, Refused):
         raise PlanError(choice.where, f"'{choice.site}' cannot be lowered: {_because(verdict.refusal)}")
 
 
-def _chosen(site: Site, choice: SiteChoice, target: Target, bodies: Bodies) -> Site | Declined:
+def _chosen(site: Lowered, choice: SiteChoice, target: Target, bodies: Bodies) -> Lowered | Refused:
     if choice.operator is None:
         skipped = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves '{}' as it is", site.anchor.label)
-        return Declined(site.anchor, site.pattern, skipped)
-    planned = site.plan if choice.operator == site.plan.op else plan_by(choice.operator, site.gradient, target)
-    if isinstance(planned, Plan):
-        planned = bodies.require(planned.op, site.gradient.element_type, site.anchor.scope) or planned
+        return Refused(site.anchor, site.pattern, skipped)
+    planned = site.op if choice.operator == site.op.name else select_op_named(choice.operator, site.gradient, target)
+    if isinstance(planned, LoweredOp):
+        planned = bodies.require(planned.name, site.gradient.element_type, site.anchor.scope) or planned
     if isinstance(planned, Refusal):
         raise PlanError(choice.where, f"'{choice.site}' cannot become {choice.operator}: {_because(planned)}")
     left = None
     if choice.forward is None:
         left = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves the forward pool of '{}' as it is", site.anchor.label)
-    return replace(site, plan=planned, forward=left)
+    return replace(site, op=planned, forward=left)
 
 
 def _because(refusal: Refusal) -> str:

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.rewriting.node_writer import new_name
-from poolgrad_lowering.verdicts import Site
+from poolgrad_lowering.verdicts import Lowered
 
 
-def record_indices(sites: Sequence[Site], taken: set[str]) -> list[Site]:
+def add_indices_outputs(sites: Sequence[Lowered], taken: set[str]) -> list[Lowered]:
     """Give every pool whose gradient has an unnamed argmax its Indices output, and the sites its name.
 
     `taken` are all names of the model; the new ones are added.
@@ -22,7 +22,7 @@ def record_indices(sites: Sequence[Site], taken: set[str]) -> list[Site]:
     return [_recorded(site, taken) for site in sites]
 
 
-def _recorded(site: Site, taken: set[str]) -> Site:
+def _recorded(site: Lowered, taken: set[str]) -> Lowered:
     gradient = site.gradient
     if gradient.argmax.name or gradient.pool is None:
         return site

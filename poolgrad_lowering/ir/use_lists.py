@@ -1,0 +1,39 @@
+"""Use lists: for each name of a scope, the positions of the nodes that consume it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+
+class UseLists:
+    """For each name, the positions of the nodes that consume it. Empty names are absent inputs.
+
+    Stored as two flat lists, `names` and positions: one list per name would be most of what the index allocates.
+    """
+
+    def __init__(self, names: Sequence[str] = (), positions: Sequence[int] = ()) -> None:
+        self.names = names
+        self._positions = positions
+
+    def of(self, name: str) -> list[int]:
+        """The positions of the nodes that consume the name, in order; once per input that does."""
+        last, before = self._links
+        found, use = [], last.get(name, -1)
+        while use >= 0:
+            found.append(self._positions[use])
+            use = before[use]
+        return found[::-1]
+
+    @cached_property
+    def _links(self) -> tuple[dict[str, int], list[int]]:
+        """The last use of each name, and for each use the previous use of the same name.
+
+        Computed at the first query: a model without anchors never needs it.
+        """
+        last: dict[str, int] = {}
+        before: list[int] = []
+        for use, name in enumerate(self.names):
+            before.append(last.get(name, -1))
+            last[name] = use
+        return last, before
