@@ -67,7 +67,7 @@ def _not_along(facts: Facts, scatter: Scatter, maximum: FirstMaximum, pooled: Po
     if along and (base, recorded) == (pooled.x_shape, pooled.pooled_shape):
         return None
     return refuse(
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "{} onto {} is not proven to go along axis {} of {}",
         Shown(recorded),
         Shown(base),

@@ -19,7 +19,7 @@ from poolgrad_lowering.ir.scopes import Node, Value
 _CODES = {
     "ReduceMax": Code.SPLITS_TIES,
     "GlobalMaxPool": Code.SPLITS_TIES,
-    "MaxPool": Code.PAYS_ALL_TIES,
+    "MaxPool": Code.GRADIENT_TO_ALL_TIES,
 }
 _LAYOUT = (*VIEW_OPS, "Transpose")
 _SPREADS = (*_LAYOUT, "Expand", "Resize", "Tile", "Upsample")

@@ -19,7 +19,7 @@ from poolgrad_lowering.verdicts import Lowered, Refused
 
 _FOR_WANT_OF_VALUES = (
     Code.BASE_NOT_ZERO,
-    Code.CANVAS,
+    Code.ROW_LENGTH,
     Code.DX_SHAPE,
     Code.GRAD_SHAPE,
     Code.INDICES_ALTERED,
@@ -28,7 +28,7 @@ _FOR_WANT_OF_VALUES = (
     Code.NO_FORWARD_POOL,
     Code.PLANE_BASE,
     Code.POOL_ATTRIBUTES,
-    Code.ROWS,
+    Code.ROWS_NOT_PLANES,
     Code.UNKNOWN_SHAPE,
     Code.WINDOW_TABLES,
 )

@@ -11,7 +11,6 @@ ADVICE: dict[Code, str] = {
     Code.AUTO_PAD_SYMBOLIC: "Write the pads out instead of auto_pad, or give the axis a fixed size.",
     Code.BASE_NOT_ZERO: "Scatter onto zeros that the model holds itself (a ConstantOfShape, an initializer), and add "
     "other gradients afterwards.",
-    Code.CANVAS: "Scatter onto rows of exactly one plane of the pooled input each, and pad or crop afterwards.",
     Code.CONSTANT_INDICES: "Export anew so that the Indices are computed in the graph: script the module, or use the "
     "newer exporter, instead of a trace.",
     Code.DIALECT_CONFLICT: "Give the model's own operators another domain, or start from the model before its first "
@@ -29,6 +28,8 @@ ADVICE: dict[Code, str] = {
     Code.FORWARD_WINDOWS: "Use pads of at most half the kernel, equal where a size is symbolic, and no dilation unless "
     "the target is ascend950.",
     Code.FUNCTION_DTYPE: "Convert the model to opset 15 or newer, or keep all pools in one element type.",
+    Code.GRADIENT_TO_ALL_TIES: "Write the gradient by the recorded Indices of the pool, if ties may go to the first "
+    "maximum; as it is, it is another function.",
     Code.GRAD_SHAPE: "Bring the incoming gradient into the pooled shape with a Reshape, and declare both shapes.",
     Code.IMPLICIT_GRADIENT: "Export the training graph with its gradient nodes (onnxruntime training's artifacts, "
     "PyTorch's joint graph).",
@@ -49,15 +50,14 @@ ADVICE: dict[Code, str] = {
     Code.OUTPUT_SIZE: "Choose pads, stride and rounding for which the target's formula gives the graph's output size; "
     "correct a declared shape that is wrong.",
     Code.OVERLAPPING_OVERWRITE: "Scatter with reduction=add: where windows overlap, only sums are the gradient.",
-    Code.PAYS_ALL_TIES: "Write the gradient by the recorded Indices of the pool, if ties may go to the first maximum; "
-    "as it is, it is another function.",
     Code.PLANE_BASE: "Make the indices plane-local by each plane's own first index: a 1×1 MaxPool's Indices, or the "
     "remainder by the plane's size.",
     Code.PLANE_SIZE: "Pool smaller planes, or choose a target whose operator numbers larger ones.",
     Code.PLUGIN_FAILED: "Report the error to the package that brings the form, or uninstall it.",
     Code.POOL_ATTRIBUTES: "Write the attributes out in ONNX's range, pads instead of auto_pad.",
     Code.REDUCTION: "Scatter with reduction=add.",
-    Code.ROWS: "Scatter with one row for each (n, c) plane of the pooled input.",
+    Code.ROWS_NOT_PLANES: "Scatter with one row for each (n, c) plane of the pooled input.",
+    Code.ROW_LENGTH: "Scatter onto rows of exactly one plane of the pooled input each, and pad or crop afterwards.",
     Code.SHADOWED_NAME: "Give the inner value a name of its own.",
     Code.SKIPPED_BY_PLAN: "Let the plan lower the site, or its pool.",
     Code.SPATIAL_RANK: "Fold the axes so that the pool has one to three spatial ones.",

@@ -13,7 +13,6 @@ class Code(Enum):
     ATTRIBUTE_MISMATCH = "attribute-mismatch"
     AUTO_PAD_SYMBOLIC = "auto-pad-symbolic"
     BASE_NOT_ZERO = "base-not-zero"
-    CANVAS = "canvas"
     CONSTANT_INDICES = "constant-indices"
     DIALECT_CONFLICT = "dialect-conflict"
     DTYPE = "dtype"
@@ -25,6 +24,7 @@ class Code(Enum):
     FORWARD_SOURCE = "forward-source"
     FORWARD_WINDOWS = "forward-windows"
     FUNCTION_DTYPE = "function-dtype"
+    GRADIENT_TO_ALL_TIES = "gradient-to-all-ties"
     GRAD_SHAPE = "grad-shape"
     IMPLICIT_GRADIENT = "implicit-gradient"
     INDICES_ALTERED = "indices-altered"
@@ -39,13 +39,13 @@ class Code(Enum):
     OTHER_CONSUMER = "other-consumer"
     OUTPUT_SIZE = "output-size"
     OVERLAPPING_OVERWRITE = "overlapping-overwrite"
-    PAYS_ALL_TIES = "pays-all-ties"
     PLANE_BASE = "plane-base"
     PLANE_SIZE = "plane-size"
     PLUGIN_FAILED = "plugin-failed"
     POOL_ATTRIBUTES = "pool-attributes"
     REDUCTION = "reduction"
-    ROWS = "rows"
+    ROWS_NOT_PLANES = "rows-not-planes"
+    ROW_LENGTH = "row-length"
     SHADOWED_NAME = "shadowed-name"
     SKIPPED_BY_PLAN = "skipped-by-plan"
     SPATIAL_RANK = "spatial-rank"
@@ -68,7 +68,6 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.AUTO_PAD_SYMBOLIC: "auto_pad SAME_* with a stride above 1 on an axis of symbolic size: the pads are not "
     "known.",
     Code.BASE_NOT_ZERO: "The scatter does not add onto zeros, or onto a tensor that cannot be seen to be all +0.0.",
-    Code.CANVAS: "The scatter's rows are longer or shorter than one plane of the pooled input.",
     Code.CONSTANT_INDICES: "The indices are a constant: a tracer wrote down those of its example, so the gradient is "
     "another one for every other input.",
     Code.DIALECT_CONFLICT: "The model uses another version of domain npu, or defines a function of a dialect "
@@ -88,6 +87,8 @@ DESCRIPTIONS: dict[Code, str] = {
     "windows.",
     Code.FUNCTION_DTYPE: "Below opset 15 one function body serves one element type; this gradient has another than the "
     "model's first one.",
+    Code.GRADIENT_TO_ALL_TIES: "A mask of all elements that equal their window's maximum: of equal maxima each gets "
+    "the gradient (or is kept), a pool's gradient goes to the first alone.",
     Code.GRAD_SHAPE: "The incoming gradient does not have the pooled shape.",
     Code.IMPLICIT_GRADIENT: "The gradient is asked for by a Gradient operator, and no node of the graph computes it.",
     Code.INDICES_ALTERED: "Something between the pool's Indices and their use changed their values or order.",
@@ -108,8 +109,6 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.OUTPUT_SIZE: "The pool's output size is not the one that the target computes for these windows.",
     Code.OVERLAPPING_OVERWRITE: "The scatter overwrites instead of adding, and the pool's windows overlap: where they "
     "share a maximum, it is no gradient.",
-    Code.PAYS_ALL_TIES: "A mask of all elements that equal their window's maximum: of equal maxima each gets the "
-    "gradient (or is kept), a pool's gradient goes to the first alone.",
     Code.PLANE_BASE: "What is subtracted from the Indices, divided out or added again is not proven to be each plane's "
     "first index.",
     Code.PLANE_SIZE: "A plane has more elements than the target's operator can number.",
@@ -117,7 +116,8 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.POOL_ATTRIBUTES: "The MaxPool's attributes are missing, malformed, out of ONNX's range, or padded differently "
     "by different runtimes (auto_pad SAME_* with dilations, or with strides beyond the kernel).",
     Code.REDUCTION: "The scatter overwrites or reduces otherwise instead of adding.",
-    Code.ROWS: "The scatter's rows are not the (n, c) planes of the pooled input.",
+    Code.ROWS_NOT_PLANES: "The scatter's rows are not the (n, c) planes of the pooled input.",
+    Code.ROW_LENGTH: "The scatter's rows are longer or shorter than one plane of the pooled input.",
     Code.SHADOWED_NAME: "A value that the lowered node has to read is hidden from its subgraph by another one of the "
     "same name (ONNX wants names to be unique).",
     Code.SKIPPED_BY_PLAN: "The plan that was given leaves the gradient, or its forward pool, as it is.",

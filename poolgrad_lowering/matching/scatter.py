@@ -83,7 +83,7 @@ def check_rows_are_planes(facts: Facts, scatter: Scatter, pooled: Pooled, number
         return refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterElements '{}' are not known", node.label)
     rank, axis = len(base), integer(node, "axis")
     if rank == 0 or len(recorded) != rank or axis not in (-1, rank - 1):
-        return refuse(Code.ROWS, "ScatterElements '{}' does not scatter along the last axis", node.label)
+        return refuse(Code.ROWS_NOT_PLANES, "ScatterElements '{}' does not scatter along the last axis", node.label)
     return not_rows_of_planes(node, base, recorded, pooled, numbering)
 
 
@@ -97,7 +97,7 @@ def not_rows_of_planes(
         return _misnumbered(node, base, pooled)
     if recorded[-1] != size(pooled.pooled_shape[2:]) or recorded[:-1] != base[:-1] or size(base[:-1]) != planes:
         return refuse(
-            Code.ROWS,
+            Code.ROWS_NOT_PLANES,
             "rows of {} onto {} are not proven to be the planes of {}",
             Shown(recorded),
             Shown(base),
@@ -105,7 +105,7 @@ def not_rows_of_planes(
         )
     if base[-1] != plane:
         return refuse(
-            Code.CANVAS, "rows have {} elements, a plane of {} has {}", base[-1], Shown(pooled.x_shape), plane
+            Code.ROW_LENGTH, "rows have {} elements, a plane of {} has {}", base[-1], Shown(pooled.x_shape), plane
         )
     return None
 

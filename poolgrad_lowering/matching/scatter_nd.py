@@ -39,12 +39,17 @@ def not_by_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbe
         return refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterND '{}' are not known", node.label)
     rows, depth = entries[:-1], entries[-1].static
     if depth != len(base):
-        return refuse(Code.ROWS, "ScatterND '{}' writes slices of {}, not single elements", node.label, Shown(base))
+        return refuse(
+            Code.ROWS_NOT_PLANES, "ScatterND '{}' writes slices of {}, not single elements", node.label, Shown(base)
+        )
     if depth == 1:
         return not_rows_of_planes(node, base, (size(rows),), pooled, numbering)
     if not _names_own_rows(facts, indices, rows, depth):
         return refuse(
-            Code.ROWS, "'{}' is not proven to keep each entry of ScatterND '{}' in its row", indices.name, node.label
+            Code.ROWS_NOT_PLANES,
+            "'{}' is not proven to keep each entry of ScatterND '{}' in its row",
+            indices.name,
+            node.label,
         )
     return not_rows_of_planes(node, base, rows, pooled, numbering)
 

@@ -27,7 +27,7 @@ from poolgrad_lowering.verdicts import Lowered
 
 @dataclass(frozen=True)
 class ForwardSite:
-    """A pool that moves: the node, its new operator, the value it reads, the values it makes (`argmax` is new), x's type."""
+    """A pool that moves: the node, its new operator, the value it reads, those it makes (`argmax` is new), x's type."""
 
     pool: Node
     op: LoweredOp

@@ -231,7 +231,7 @@ NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
         adaptive((5, 7), (3, 4), maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (m)"),
     ),
     "rows_of_another_tensor": (
-        Code.CANVAS,
+        Code.ROW_LENGTH,
         "rows have 36 elements, a plane of [2, 3, 5, 7] has 35",
         adaptive((5, 7), (3, 4), tables={"canvas_shape": [6, 36]}, outputs="float[6,36] s", result=""),
     ),

@@ -198,7 +198,7 @@ NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
         pool(**PADDED, maximum="a = ArgMax <axis=-1, keepdims=0, select_last_index=1> (w)"),
     ),
     "wider_rows": (
-        Code.CANVAS,
+        Code.ROW_LENGTH,
         "rows have 109 elements, a plane of [2, 3, 9, 12] has 108",
         pool(**PADDED, tables={"canvas_shape": [6, 109]}, outputs="float[6,109] s", result=""),
     ),

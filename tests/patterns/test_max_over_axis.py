@@ -187,12 +187,12 @@ NEAR_MISSES: NearMisses = {
         axis_max(constants={"zero": "float zero = {1}"}),
     ),
     "along_another_axis": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "[2, 3, 4, 1] onto [2, 3, 4, 5] is not proven to go along axis 3 of [2, 3, 4, 5]",
         axis_max(scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)'),
     ),
     "onto_a_longer_axis": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "[2, 3, 4, 1] onto [2, 3, 4, 6] is not proven to go along axis 3 of [2, 3, 4, 5]",
         axis_max(
             outputs="float[2,3,4] y, float[2,3,4,6] dx",

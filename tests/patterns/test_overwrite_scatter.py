@@ -172,7 +172,7 @@ NEAR_MISSES: NearMisses = {
         gradient(**TILES, scatter=PLAIN, constants=ROW_SHAPE | {"zero": "float zero = {1}"}),
     ),
     "tiles_on_a_larger_canvas": (
-        Code.CANVAS,
+        Code.ROW_LENGTH,
         "rows have 109 elements, a plane of [2, 3, 9, 12] has 108",
         gradient(
             **TILES | {"outputs": "float[2,3,3,4] y, float[6,109] dx"},

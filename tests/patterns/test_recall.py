@@ -35,7 +35,7 @@ REFUSALS = {
     "equality mask": Code.SPLITS_TIES,
     "implicit gradient": Code.IMPLICIT_GRADIENT,
     "one-hot scatter of the loss": Code.INDICES_SOURCE,
-    "upsampled equality mask": Code.PAYS_ALL_TIES,
+    "upsampled equality mask": Code.GRADIENT_TO_ALL_TIES,
 }
 ALL = [pytest.param(entry, id=entry.name) for entry in (*catalogue.entries(), *catalogue.spellings())]
 SPELLINGS = [pytest.param(entry, id=entry.name) for entry in catalogue.spellings()]

@@ -154,28 +154,28 @@ NEAR_MISSES: NearMisses = {
         flat(rows="a = Add (i, base)\nw = Reshape (a, row_shape)\nv = Unsqueeze (w, last)"),
     ),
     "no_base": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "rows of [180] onto [648] are not proven to be the planes of [2, 3, 9, 12]",
         flat(rows="w = Reshape (p, row_shape)\nv = Unsqueeze (w, last)"),
     ),
     # the table of rows
     "one_row_is_another": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "'v' is not proven to keep each entry of ScatterND 's' in its row",
         by_rows(f"int64[6,30,1] table = {{{repeated(unlike([int(r) for r in range(6) for _ in range(30)], 31, 0))}}}"),
     ),
     "one_row_without_axes": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "'v' is not proven to keep each entry of ScatterND 's' in its row",
         by_rows("int64 table = {0}", {"declared": "int64[6,30,2] v"}),
     ),
     "rows_are_an_input": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "'v' is not proven to keep each entry of ScatterND 's' in its row",
         by_rows("int64 unused = {0}", inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30,1] table"),
     ),
     "channel_before_batch": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "'v' is not proven to keep each entry of ScatterND 's' in its row",
         by_rows(
             f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
@@ -184,7 +184,7 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     "rows_of_a_larger_canvas": (
-        Code.CANVAS,
+        Code.ROW_LENGTH,
         "rows have 109 elements, a plane of [2, 3, 9, 12] has 108",
         by_rows(
             constants={"canvas_shape": "int64[2] canvas_shape = {6, 109}"},
@@ -199,7 +199,7 @@ NEAR_MISSES: NearMisses = {
     ),
     # the scatter
     "slices": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "ScatterND 's' writes slices of [648, 1], not single elements",
         flat(
             f"{BASE}, int64[2] slices = {{-1, 1}}, int64[2] canvas_slices = {{648, 1}}",

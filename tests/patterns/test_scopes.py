@@ -228,7 +228,7 @@ def test_symbols_of_a_function_are_its_own() -> None:
     function.node.sort(key=lambda node: node.output[0] != "typed")
     function.value_info.append(onnx.helper.make_tensor_value_info("typed", onnx.TensorProto.FLOAT, ["N"]))
     [anchor] = lower(model).report.anchors
-    assert anchor.code == Code.ROWS.value
+    assert anchor.code == Code.ROWS_NOT_PLANES.value
 
 
 def test_one_pool_with_several_consumers() -> None:

@@ -53,7 +53,7 @@ def splits(compared: str, operator: str) -> tuple[Code, str]:
     return Code.SPLITS_TIES, f"Equal 'e' marks all elements of '{compared}' that equal {operator}, not the first"
 
 
-PAYS = (Code.PAYS_ALL_TIES, "Equal 'e' marks all elements of 'x' that equal MaxPool 'y', not the first")
+PAYS = (Code.GRADIENT_TO_ALL_TIES, "Equal 'e' marks all elements of 'x' that equal MaxPool 'y', not the first")
 MASKS: NearMisses = {
     "kept_axes": (*splits("x", "ReduceMax 'y'"), shared_among_ties()),
     "the_other_way_round": (*splits("x", "ReduceMax 'y'"), shared_among_ties(compared="e = Equal (y, x)")),

@@ -200,7 +200,7 @@ NEAR_MISSES: NearMisses = {
         global_max(scatter='s = ScatterElements <axis=1, reduction="max"> (z, r, u)'),
     ),
     "rows_exchanged": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "'r' is not proven to keep each entry of ScatterND 's' in its row",
         by_rows("1, 0, 2, 3, 4, 5"),
     ),
@@ -210,7 +210,7 @@ NEAR_MISSES: NearMisses = {
         global_max(constants={"zero": "float zero = {1}"}),
     ),
     "along_the_rows": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "ScatterElements 's' does not scatter along the last axis",
         global_max(
             scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
@@ -218,7 +218,7 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     "one_row_for_all": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "rows of [1, 6] onto [1, 20] are not proven to be the planes of [2, 3, 4, 5]",
         global_max(
             constants={
@@ -230,7 +230,7 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     "wider_rows": (
-        Code.CANVAS,
+        Code.ROW_LENGTH,
         "rows have 21 elements, a plane of [2, 3, 4, 5] has 20",
         global_max(
             constants={"canvas_shape": "int64[2] canvas_shape = {6, 21}"},

@@ -59,12 +59,12 @@ NEAR_MISSES: NearMisses = {
         gradient(scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, z)'),
     ),
     "along_the_rows": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "ScatterElements 's' does not scatter along the last axis",
         gradient(scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)'),
     ),
     "rows_hold_several_planes": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "rows of [2, 90] onto [2, 324] are not proven to be the planes of [2, 3, 9, 12]",
         gradient(
             constants={
@@ -74,7 +74,7 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     "fewer_rows_than_the_base": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "rows of [6, 30] onto [7, 108] are not proven to be the planes of [2, 3, 9, 12]",
         gradient(
             outputs="float[2,3,5,6] y, float[7,108] dx",
@@ -83,7 +83,7 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     "rows_in_another_arrangement": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "rows of [3, 2, 30] onto [2, 3, 108] are not proven to be the planes of [2, 3, 9, 12]",
         gradient(
             scatter='s = ScatterElements <axis=2, reduction="add"> (z, r, u)',
@@ -94,7 +94,7 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     "batch_of_another_name": (
-        Code.ROWS,
+        Code.ROWS_NOT_PLANES,
         "rows of [3*N, 30] onto [3*M, 108] are not proven to be the planes of [N, 3, 9, 12]",
         gradient(
             inputs="float[N,3,9,12] x, float[N,3,5,6] dy, float[M] other",
@@ -109,7 +109,7 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     "rows_longer_than_a_plane": (
-        Code.CANVAS,
+        Code.ROW_LENGTH,
         "rows have 200 elements, a plane of [2, 3, 9, 12] has 108",
         gradient(
             outputs="float[2,3,5,6] y, float[6,200] dx",

@@ -161,7 +161,7 @@ ODD: dict[str, tuple[ModelProto, str | None]] = {
                 dX = ScatterElements<axis = -1, reduction = "add">(zero, index, dY)
             }"""
         ),
-        "rows",
+        "rows-not-planes",
     ),
     "scatter onto text": (
         parse(

@@ -120,7 +120,7 @@ def test_reasons_are_formatted_when_they_are_read() -> None:
             Shown.count += 1
             return "[2, 3]"
 
-    refusal = refuse(Code.ROWS, "rows of {} are not planes", Shown())
+    refusal = refuse(Code.ROWS_NOT_PLANES, "rows of {} are not planes", Shown())
     assert Shown.count == 0
     assert refusal.reason == "rows of [2, 3] are not planes"
     assert Shown.count == 1
