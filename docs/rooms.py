@@ -29,7 +29,7 @@ ORDER = (
     ("io",),
     ("analysis", "verification"),
     ("gradient",),
-    ("plugins", "matching", "legality"),
+    ("plugins", "matching", "legality", "checkpoint"),
     ("patterns", "verdicts", "report"),
     ("driver", "rewriting"),
     ("plans", "process"),

@@ -111,4 +111,5 @@ PATTERN = Pattern(
     anchors=(("", "ScatterElements"),),
     summary="AdaptiveMaxPool written out: ScatterElements(reduction=add) by an ArgMax over windows gathered by a table",
     match=match,
+    priority=10,
 )

@@ -46,4 +46,5 @@ PATTERN = Pattern(
     anchors=aten_anchors(*_RANKS),
     summary="PyTorch operators in ONNX: adaptive_max_pool2d_backward and adaptive_max_pool3d_backward",
     match=match,
+    priority=10,
 )

@@ -52,4 +52,5 @@ PATTERN = Pattern(
     anchors=aten_anchors(*_RANKS),
     summary="PyTorch operators in ONNX: max_pool2d_with_indices_backward and max_pool3d_with_indices_backward",
     match=match,
+    priority=20,
 )

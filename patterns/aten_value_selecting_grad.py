@@ -19,7 +19,8 @@ from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Dim, Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, flag
-from poolgrad_lowering.matching.backward_ops import common_type, constant_indices, other_shape, unchanged_source
+from poolgrad_lowering.matching.backward_ops import constant_indices, stated_element_type, unchanged_source
+from poolgrad_lowering.matching.forward import check_shape
 
 _OPERATOR = "value_selecting_reduction_backward"
 _FORWARD = ("max.dim", "max")  # the TorchScript exporter drops the overload where it writes the name as op type
@@ -52,22 +53,19 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
     axis = _axis(facts, node, forward, len(x_shape))
     if isinstance(axis, Refusal):
         return axis
-    element_type = common_type(facts, forward.x, grad, dx)
-    if isinstance(element_type, Refusal):
-        return element_type
     keepdims = bool(forward.keepdims)
     pooled_shape = (*x_shape[:axis], Dim(1), *x_shape[axis + 1 :])
     reduced = pooled_shape if keepdims else x_shape[:axis] + x_shape[axis + 1 :]
     return (
         _other_sizes(facts, node, forward.x, x_shape)
-        or other_shape(facts, Code.GRAD_SHAPE, grad, reduced)
+        or check_shape(facts, Code.GRAD_SHAPE, grad, reduced)
         or PoolGradient(
             x=forward.x,
             grad=grad,
             argmax=recorded,
             dx=dx,
             numbering=Numbering.AXIS,
-            element_type=element_type,
+            element_type=stated_element_type(facts, forward.x, grad, dx),
             windows=AdaptiveWindows(),
             x_shape=x_shape,
             pooled_shape=pooled_shape,
@@ -131,4 +129,5 @@ PATTERN = Pattern(
     anchors=aten_anchors(_OPERATOR),
     summary="PyTorch operators in ONNX: value_selecting_reduction_backward of a maximum over a spatial axis",
     match=match,
+    priority=30,
 )

@@ -186,4 +186,5 @@ PATTERN = Pattern(
     anchors=(("", "ScatterElements"),),
     summary="MaxPool written out: ScatterElements(reduction=add) by arithmetic on an ArgMax over GatherND's windows",
     match=match,
+    priority=20,
 )

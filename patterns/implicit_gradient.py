@@ -49,4 +49,5 @@ PATTERN = Pattern(
     anchors=(("ai.onnx.preview.training", "Gradient"),),
     summary="ONNX's preview operator Gradient over a graph with a MaxPool: refused",
     match=match,
+    priority=10,
 )

@@ -85,4 +85,5 @@ PATTERN = Pattern(
     anchors=(("", "ScatterElements"),),
     summary="The maximum over one spatial axis: ScatterElements onto zeros by an ArgMax along it",
     match=match,
+    priority=30,
 )

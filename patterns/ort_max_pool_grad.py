@@ -16,7 +16,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, has_attribute
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.matching.forward import ForwardPool, check_dtype, forward_pool, other_shape
+from poolgrad_lowering.matching.forward import ForwardPool, check_shape, forward_pool
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
@@ -41,10 +41,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
         return forward
     return (
         _other_attributes(node, forward)
-        or check_dtype(facts, grad, forward)
-        or other_shape(facts, Code.DX_SHAPE, dx, forward.x_shape)
-        or other_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
-        or other_shape(facts, Code.GRAD_SHAPE, grad, forward.pooled_shape)
+        or check_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
         or PoolGradient(
             x=forward.x,
             grad=grad,
@@ -92,4 +89,5 @@ PATTERN = Pattern(
     anchors=(("", "MaxPoolGrad"),),
     summary="onnxruntime training: MaxPoolGrad(dY, Indices) with the Indices of a MaxPool, 1-D to 3-D",
     match=match,
+    priority=10,
 )

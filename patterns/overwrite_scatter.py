@@ -75,4 +75,5 @@ PATTERN = Pattern(
     anchors=(("", "ScatterElements"), ("", "ScatterND")),
     summary="PyTorch scatter and index_put, max-unpool: overwriting by a MaxPool's Indices where no windows overlap",
     match=match,
+    priority=40,
 )

@@ -28,4 +28,5 @@ PATTERN = Pattern(
     anchors=(("", "ScatterND"),),
     summary="PyTorch joint graphs: ScatterND(reduction=add) of dY onto zeros by a MaxPool's Indices and fixed tables",
     match=match,
+    priority=60,
 )

@@ -51,4 +51,5 @@ PATTERN = Pattern(
     anchors=tuple((domain, op_type) for domain in DOMAINS for op_type in ("MaxPoolGrad", "MaxPool3DGrad")),
     summary="TensorFlow through tf2onnx: MaxPoolGrad and MaxPool3DGrad (x, y, dy) with the MaxPool that made y",
     match=match,
+    priority=20,
 )

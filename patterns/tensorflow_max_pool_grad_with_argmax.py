@@ -130,4 +130,5 @@ PATTERN = Pattern(
     anchors=tuple((domain, "MaxPoolGradWithArgmax") for domain in DOMAINS),
     summary="TensorFlow through tf2onnx: MaxPoolGradWithArgmax (x, dy, argmax), argmax made from a MaxPool's Indices",
     match=match,
+    priority=30,
 )

@@ -70,4 +70,5 @@ PATTERN = Pattern(
     anchors=(("", "Equal"),),
     summary="Equality with the own maximum (amax, jnp.max, tf.reduce_max, upsampled pools): recognised, never lowered",
     match=match,
+    priority=10,
 )

@@ -68,4 +68,5 @@ PATTERN = Pattern(
     anchors=(("", "ScatterElements"), ("", "ScatterND")),
     summary="PyTorch AdaptiveMaxPool(1): ScatterElements or ScatterND onto zeros by the ArgMax of a flattened plane",
     match=match,
+    priority=50,
 )

@@ -29,4 +29,5 @@ PATTERN = Pattern(
     anchors=(("", "ScatterElements"),),
     summary="PyTorch joint graphs: ScatterElements(reduction=add) of dY onto zeros by a MaxPool's Indices",
     match=match,
+    priority=60,
 )

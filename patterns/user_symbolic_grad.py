@@ -69,4 +69,5 @@ PATTERN = Pattern(
     anchors=tuple(_RANKS),
     summary="A user's symbolic function: npu::NPUMaxPool2dWithIndicesBackward and NPUMaxPool3dWithIndicesBackward",
     match=match,
+    priority=40,
 )

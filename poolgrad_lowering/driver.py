@@ -6,6 +6,7 @@ from onnx import FunctionProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.checkpoint import verify_gradient
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.gradient import Pattern, PoolGradient
@@ -38,7 +39,7 @@ _FOR_WANT_OF_VALUES = (
 def judge(index: ModelIndex, facts: Facts, target: Target) -> list[Lowered | Refused]:
     """A verdict per anchor, scope by scope in the order of the model."""
     by_op: dict[tuple[str, str], list[Pattern]] = {}
-    for pattern in all_patterns():
+    for pattern in sorted(all_patterns(), key=lambda pattern: pattern.order):
         for op in pattern.anchors:
             by_op.setdefault(op, []).append(pattern)
     verdicts = (
@@ -51,11 +52,13 @@ def judge(index: ModelIndex, facts: Facts, target: Target) -> list[Lowered | Ref
 
 
 def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target) -> Lowered | Refused | None:
-    """The first form that proves the anchor a gradient decides; None where no form knows it."""
+    """The verdict of the first form that proves the anchor a gradient, else the first refusal of the lowest rank; None
+    where no form knows the anchor.
+    """
     refusals: list[Refusal] = []
     for pattern in patterns:
         facts.unread = ""
-        gradient = pattern.match(facts, anchor)
+        gradient = _match(facts, anchor, pattern)
         if isinstance(gradient, Refusal):
             refusals.append(_unread(facts, gradient) or gradient)
         elif gradient is not None:
@@ -63,9 +66,15 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
             if isinstance(planned, Refusal):
                 return Refused(anchor, pattern.name, _unread(facts, planned) or planned)
             return Lowered(anchor, pattern.name, gradient, planned)
-    # A form that knows where the indices come from says more than one that does not.
-    refusals.sort(key=lambda refusal: refusal.code is Code.INDICES_SOURCE)
-    return Refused(anchor, None, refusals[0]) if refusals else None
+    return Refused(anchor, None, min(refusals, key=lambda refusal: refusal.rank)) if refusals else None
+
+
+def _match(facts: Facts, anchor: Node, pattern: Pattern) -> PoolGradient | Refusal | None:
+    """What the form says of the anchor, a gradient only where it passes the checkpoint."""
+    gradient = pattern.match(facts, anchor)
+    if isinstance(gradient, PoolGradient):
+        return verify_gradient(facts, gradient) or gradient
+    return gradient
 
 
 def _unread(facts: Facts, refusal: Refusal) -> Refusal | None:

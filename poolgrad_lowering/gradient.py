@@ -68,11 +68,18 @@ class PoolGradient:
 class Pattern:
     """One form: its name, the operators (domain, op type) that can be its anchor, and how a candidate is judged.
 
-    `match` answers None where the node is no anchor of this form at all, and a refusal where it is one but a condition
-    fails.
+    `match` returns None where the node is no anchor of this form at all, and a refusal where it is one but a condition
+    fails. Of several forms with one anchor the one of lowest `priority` is asked first, and the first gradient decides.
+    By default forms of other packages come after those of this one; names break ties.
     """
 
     name: str
     anchors: tuple[tuple[str, str], ...]
     summary: str
     match: Callable[[Facts, Node], PoolGradient | Refusal | None]
+    priority: int = 100
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """The key by which forms are asked."""
+        return self.priority, self.name

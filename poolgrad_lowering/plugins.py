@@ -57,7 +57,9 @@ def _load(entry: EntryPoint, names: set[str]) -> Pattern | BrokenPlugin:
     if not isinstance(pattern, Pattern):
         return BrokenPlugin(entry.name, f"{entry.value} is neither a Pattern nor a module with a PATTERN")
     if not _is_well_formed(pattern):
-        return BrokenPlugin(entry.name, f"{entry.value} needs a name, anchors as pairs (domain, op type) and a match")
+        return BrokenPlugin(
+            entry.name, f"{entry.value} needs a name, anchors as pairs (domain, op type), a match and a priority"
+        )
     if pattern.name in names:
         return BrokenPlugin(entry.name, f"{entry.value} has the name of another form, '{pattern.name}'")
     return pattern
@@ -68,7 +70,8 @@ def _is_well_formed(pattern: Pattern) -> bool:
         isinstance(anchor, tuple) and len(anchor) == 2 and all(isinstance(part, str) for part in anchor)
         for anchor in pattern.anchors
     )
-    return pairs and isinstance(pattern.name, str) and bool(pattern.name) and callable(pattern.match)
+    named = isinstance(pattern.name, str) and bool(pattern.name) and isinstance(pattern.priority, int)
+    return pairs and named and callable(pattern.match)
 
 
 def _guarded(pattern: Pattern) -> Pattern:

@@ -12,7 +12,7 @@ from poolgrad_lowering.legality.gradients import LoweredOp
 
 @dataclass(frozen=True)
 class Lowered:
-    """An anchor that is lowered. `forward` is what becomes of its pool: an operator, a reason, or None if not asked for."""
+    """An anchor that is lowered. `forward` is what becomes of its pool: an operator, a refusal, None if not asked."""
 
     anchor: Node
     pattern: str

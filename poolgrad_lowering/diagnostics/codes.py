@@ -31,6 +31,7 @@ class Code(Enum):
     INDICES_NUMBERING = "indices-numbering"
     INDICES_SOURCE = "indices-source"
     LAST_MAXIMUM = "last-maximum"
+    MALFORMED_GRADIENT = "malformed-gradient"
     NOT_SELECTED = "not-selected"
     NOT_SPATIAL = "not-spatial"
     NO_FORWARD_POOL = "no-forward-pool"
@@ -97,6 +98,8 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.INDICES_SOURCE: "The indices do not come from a MaxPool (a graph input, a constant, labels, another "
     "operator).",
     Code.LAST_MAXIMUM: "An ArgMax that selects the last of equal maxima: a pool's gradient goes to the first.",
+    Code.MALFORMED_GRADIENT: "A form's record of a gradient is incomplete, or contradicts itself or the graph (a form "
+    "of another package, most likely).",
     Code.NOT_SELECTED: "POOLGRAD_ONLY is set and names neither the site nor its form (docs/command-line.md).",
     Code.NOT_SPATIAL: "A maximum over the batch or channel axis, or of a tensor without spatial axes: no pool does "
     "that.",
@@ -154,6 +157,15 @@ class Refusal:
     def reason(self) -> str:
         """The sentence."""
         return self.template.format(*self.values)
+
+    @property
+    def rank(self) -> int:
+        """How little the form knows of the anchor: of the refusals of several forms the lowest is reported."""
+        return int(self.code in _OF_NO_FORM)
+
+
+_OF_NO_FORM = frozenset({Code.INDICES_SOURCE})
+"""Codes of forms that do not recognise where the indices come from: any other refusal says more."""
 
 
 def refuse(code: Code, template: str, *values: object) -> Refusal:

@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes, pooled_sizes
 from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.dims import Shape, Shown, differ
+from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.matching.forward import forward_pool
+from poolgrad_lowering.matching.forward import check_shape, forward_pool
 
 _MAX_CHAIN = 64
 
@@ -84,49 +84,24 @@ def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForw
     mismatch = _other_rank(backward, x_shape) or _other_windows(backward, forward) or _other_x(facts, backward, forward)
     if mismatch is not None:
         return mismatch
-    element_type = common_type(facts, backward.x, backward.grad, backward.dx)
-    if isinstance(element_type, Refusal):
-        return element_type
     pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
-    return (
-        other_shape(facts, Code.GRAD_SHAPE, backward.grad, pooled_shape)
-        or other_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
-        or other_shape(facts, Code.DX_SHAPE, backward.dx, x_shape)
-        or PoolGradient(
-            x=backward.x,
-            grad=backward.grad,
-            argmax=argmax,
-            dx=backward.dx,
-            numbering=numbering,
-            element_type=element_type,
-            windows=forward.windows.attributes,
-            x_shape=x_shape,
-            pooled_shape=pooled_shape,
-            pool=forward.node,
-        )
+    return check_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape) or PoolGradient(
+        x=backward.x,
+        grad=backward.grad,
+        argmax=argmax,
+        dx=backward.dx,
+        numbering=numbering,
+        element_type=stated_element_type(facts, backward.x, backward.grad, backward.dx),
+        windows=forward.windows.attributes,
+        x_shape=x_shape,
+        pooled_shape=pooled_shape,
+        pool=forward.node,
     )
 
 
-def common_type(facts: Facts, *values: Value) -> int | Refusal:
-    """The one element type of values that their operator wants to be of one type, from those whose type is known."""
-    known: dict[int, Value] = {}
-    for value in values:
-        if element_type := facts.element_type(value):
-            known.setdefault(element_type, value)
-    if not known:
-        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", values[0].name)
-    if len(known) > 1:
-        (one, other), (first, second) = list(known)[:2], list(known.values())[:2]
-        return refuse(Code.DTYPE_MIX, "'{}' is {}, '{}' {}", first.name, type_name(one), second.name, type_name(other))
-    return next(iter(known))
-
-
-def other_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> Refusal | None:
-    """A refusal where the value is known to have another shape."""
-    shape = facts.shape(value)
-    if shape is None or not differ(shape, expected):
-        return None
-    return refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))
+def stated_element_type(facts: Facts, *values: Value) -> int:
+    """The element type of the first of some values whose type is known; 0 where none is."""
+    return next(filter(None, map(facts.element_type, values)), 0)
 
 
 def constant_indices(value: Value) -> Refusal | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
@@ -62,17 +62,8 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool | Refusal:
     return ForwardPool(x, element_type, x_shape, pooled_shape, node, attributes)
 
 
-def check_dtype(facts: Facts, grad: Value, forward: ForwardPool) -> Refusal | None:
-    """Why a gradient operator, which takes any types, is none on x's: the lowered node takes one element type."""
-    element_type = facts.element_type(grad)
-    if element_type is None or element_type == forward.element_type:
-        return None
-    names = [type_name(number) for number in (element_type, forward.element_type)]
-    return refuse(Code.DTYPE_MIX, "'{}' is {}, the pooled input '{}' {}", grad.name, names[0], forward.x.name, names[1])
-
-
-def other_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> Refusal | None:
-    """Why an operand of a gradient operator does not fit the pool: only a shape that is known to be another counts."""
+def check_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> Refusal | None:
+    """A refusal where the value is known to have another shape than its operator wants."""
     shape = facts.shape(value)
     if shape is None or not differ(shape, expected):
         return None

@@ -13,7 +13,7 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, integer
-from poolgrad_lowering.ir.dims import Shape, Shown, differ, size
+from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import ForwardPool, Pooled
 from poolgrad_lowering.matching.views import find_result, find_source, view_sources
@@ -134,14 +134,6 @@ def scattered_gradient(
     grad = find_source(facts, scatter.updates, pooled)
     if isinstance(grad, Refusal):
         return grad
-    if grad.shape is not None and differ((size(grad.shape),), (size(pooled.pooled_shape),)):
-        return refuse(
-            Code.GRAD_SHAPE,
-            "'{}' has shape {}, the pool {}",
-            grad.value.name,
-            Shown(grad.shape),
-            Shown(pooled.pooled_shape),
-        )
     result = find_result(facts, scatter.scattered, pooled)
     if isinstance(result, Refusal):
         return result

@@ -18,7 +18,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, integers, text
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.matching.forward import ForwardPool, check_dtype, forward_pool, other_shape
+from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.matching.layout import arranged, channels_to_last, channels_to_second
 
 DOMAINS = ("", "ai.onnx.converters.tensorflow")
@@ -100,9 +100,6 @@ def tensorflow_gradient(
     return (
         _other_windows(operator, forward)
         or _other_input(operator, x, forward)
-        or check_dtype(facts, grad, forward)
-        or other_shape(facts, Code.DX_SHAPE, dx, tuple(forward.x_shape[axis] for axis in operator.from_second))
-        or other_shape(facts, Code.GRAD_SHAPE, grad, tuple(forward.pooled_shape[axis] for axis in operator.from_second))
         or PoolGradient(
             x=forward.x,
             grad=grad,

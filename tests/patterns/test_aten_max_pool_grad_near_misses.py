@@ -200,7 +200,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "gradient_of_another_type": (
         Code.DTYPE_MIX,
-        "'x' is float, 'dy' float16",
+        "'dy' is float16, the pooled input 'x' float",
         max_pool_gradient(inputs="float[2,3,9,12] x, float16[2,3,5,6] dy"),
     ),
     "double": (

@@ -122,7 +122,7 @@ BROKEN = {
     "name_of_another": ("acme_forms:OWN_NAME", "acme_forms:OWN_NAME has the name of another form, 'torch_scatter_add'"),
     "malformed": (
         "acme_forms:NO_ANCHORS",
-        "acme_forms:NO_ANCHORS needs a name, anchors as pairs (domain, op type) and a match",
+        "acme_forms:NO_ANCHORS needs a name, anchors as pairs (domain, op type), a match and a priority",
     ),
 }
 
