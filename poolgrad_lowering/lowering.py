@@ -34,7 +34,7 @@ from poolgrad_lowering.process.switches import dump, selected
 from poolgrad_lowering.report import AnchorReport, Report
 from poolgrad_lowering.rewriting.bodies import Bodies
 from poolgrad_lowering.rewriting.forward_pools import ForwardSite, choose_forwards
-from poolgrad_lowering.rewriting.indices_output import add_indices_outputs
+from poolgrad_lowering.rewriting.indices_output import missing_outputs, name_indices
 from poolgrad_lowering.rewriting.rewrite import Replacement, names, replacements, rewrite
 from poolgrad_lowering.verdicts import Lowered, Refused
 
@@ -143,9 +143,9 @@ def lower_in_place(
     forwards: list[ForwardSite] = []
     nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
     taken = names(index) if sites else set()
-    sites = add_indices_outputs(sites, taken)
+    sites = name_indices(sites, taken)
     if forward:
-        sites, forwards = choose_forwards(facts, sites, target, bodies, taken)
+        sites, forwards = choose_forwards(sites, target, bodies, taken)
     verdicts = _final(verdicts, sites)
     named = list(zip(identifiers, verdicts, strict=True))
     if plan is not None:
@@ -155,7 +155,7 @@ def lower_in_place(
     dump(replaced)
     if observer is not None:
         observer(facts, verdicts, replaced)
-    nodes_added = rewrite(index, replaced, bodies)
+    nodes_added = rewrite(index, replaced, bodies, missing_outputs(sites))
     index.release()
     for anchor in anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")

@@ -76,10 +76,6 @@ class Facts:
         """The value's `TensorProto.DataType`, or None."""
         return self._once("element_type", value, self._element_type)
 
-    def assume_element_type(self, value: Value, element_type: int) -> None:
-        """Tell the element type of a value that is yet to be written into the model."""
-        self._memo["element_type"][value] = element_type
-
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The value of a small constant: an initializer that no caller can override, or a Constant node."""
         return self._once("constant", value, self._constant)

@@ -6,7 +6,6 @@ function. Subgraphs see the values of the scopes around them. `index` fills them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -181,11 +180,6 @@ class Value:
             self._producer = None if position is None else self.scope.node(position)
         return self._producer
 
-    def made_by(self, node: Node) -> None:
-        """Take over who makes it: it was not made before."""
-        self.scope.producers[self.name] = node.position
-        self._producer = node
-
     def forget(self) -> None:
         """Let go of the node that makes it."""
         self._producer = None
@@ -263,13 +257,3 @@ class Node:
     def output(self, position: int) -> Value | None:
         """The value at an output, or None where it is absent."""
         return self.outputs[position] if position < len(self.outputs) else None
-
-    def name_outputs(self, names: Sequence[str]) -> None:
-        """Give the node these outputs, in the model and in the index."""
-        del self.proto.output[:]
-        self.proto.output.extend(names)
-        self.scope.write_back(self.position)
-        outputs = [Value(self.scope, name) for name in names]
-        for value in outputs:
-            value.made_by(self)
-        self.outputs = tuple(outputs)

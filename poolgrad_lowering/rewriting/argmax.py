@@ -7,15 +7,19 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
+from poolgrad_lowering.verdicts import Lowered
 
 
-def plane_argmax(facts: Facts, writer: NodeWriter, gradient: PoolGradient, op: LoweredOp) -> str:
-    """The gradient's indices as the dialect takes them: int32, plane-local, in the pooled shape (on the canvas)."""
+def plane_argmax(writer: NodeWriter, site: Lowered, *, is_int32: bool) -> str:
+    """The gradient's indices as the dialect takes them: int32, plane-local, in the pooled shape (on the canvas).
+
+    `is_int32` says whether the argmax that the gradient has is of that type.
+    """
+    gradient, op = site.gradient, site.op
     argmax = gradient.argmax.name
     if gradient.argmax_is_flat:
         argmax = writer.reshape(argmax, gradient.pooled_shape, "pooled_argmax")
@@ -23,11 +27,10 @@ def plane_argmax(facts: Facts, writer: NodeWriter, gradient: PoolGradient, op: L
         argmax = _remainder(writer, argmax, _plane_size(writer, gradient))
     elif gradient.numbering is Numbering.AXIS:
         argmax = _from_axis(writer, argmax, gradient)
-    narrow = facts.element_type(gradient.argmax) == TensorProto.INT32
     if op.canvas:
-        wide = writer.write("Cast", [argmax], "wide_argmax", to=TensorProto.INT64) if narrow else argmax
+        wide = writer.write("Cast", [argmax], "wide_argmax", to=TensorProto.INT64) if is_int32 else argmax
         argmax = _on_canvas(writer, wide, gradient, op)
-    elif narrow:
+    elif is_int32:
         return argmax  # it counts in planes already: whole-tensor and axis indices are int64
     return writer.write("Cast", [argmax], "argmax", to=TensorProto.INT32)
 

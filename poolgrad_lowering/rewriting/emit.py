@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
@@ -17,18 +17,22 @@ from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.argmax import canvas_extents, plane_argmax
 from poolgrad_lowering.rewriting.forward_pools import ForwardSite
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
+from poolgrad_lowering.verdicts import Lowered
 
 PATTERN_KEY = "poolgrad.pattern"
 REPLACED_KEY = "poolgrad.replaced"
 
 
-def emit(facts: Facts, gradient: PoolGradient, op: LoweredOp, pattern: str, taken: set[str]) -> list[NodeProto]:
-    """The nodes that compute `gradient.dx`, in order; the dialect's node is among them exactly once.
+def emit(facts: Facts, site: Lowered, taken: set[str]) -> list[NodeProto]:
+    """The nodes that compute the gradient's dx, in order; the dialect's node is among them exactly once.
 
     Provenance in `metadata_props`: the pattern's name; what was replaced is added by `record_replaced`.
     """
+    gradient, op = site.gradient, site.op
     writer = NodeWriter(gradient.dx.name, taken, gradient.dx.scope.opset)
-    argmax = plane_argmax(facts, writer, gradient, op)
+    moved = isinstance(site.forward, LoweredOp)  # its argmax, which no fact knows yet, is int32
+    is_int32 = moved or facts.element_type(gradient.argmax) == TensorProto.INT32
+    argmax = plane_argmax(writer, site, is_int32=is_int32)
     grad = _grad(writer, gradient)
     x = writer.reshape(gradient.x.name, gradient.x_shape, "x") if gradient.x_is_flat else gradient.x.name
     if op.canvas:
@@ -44,7 +48,7 @@ def emit(facts: Facts, gradient: PoolGradient, op: LoweredOp, pattern: str, take
     ]
     outputs = [None] * len(views) + [gradient.dx.name]  # the last of them writes dx
     result = writer.write(op.name, [x, grad, argmax], op.name, domain=DOMAIN, output=outputs[0], **op.attributes)
-    writer.nodes[-1].metadata_props.add(key=PATTERN_KEY, value=pattern)
+    writer.nodes[-1].metadata_props.add(key=PATTERN_KEY, value=site.pattern)
     for view, output in zip(views, outputs[1:], strict=True):
         result = view(writer, result, gradient, op, output)
     return writer.nodes

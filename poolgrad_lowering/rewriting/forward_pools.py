@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from onnx import TensorProto
-
-from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import PoolGradient
@@ -20,6 +17,7 @@ from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.pools import select_forward_op
 from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.rewriting.bodies import Bodies
+from poolgrad_lowering.rewriting.indices_output import missing_outputs, pooled_by
 from poolgrad_lowering.rewriting.node_writer import new_name
 from poolgrad_lowering.rewriting.region import Readers, dying_region
 from poolgrad_lowering.verdicts import Lowered
@@ -48,7 +46,7 @@ class _Pool:
 
 
 def choose_forwards(
-    facts: Facts, sites: Sequence[Lowered], target: Target, bodies: Bodies, taken: set[str]
+    sites: Sequence[Lowered], target: Target, bodies: Bodies, taken: set[str]
 ) -> tuple[list[Lowered], list[ForwardSite]]:
     """The sites with the argmax of the pools that move, and those pools.
 
@@ -63,8 +61,6 @@ def choose_forwards(
     moved = {
         place: _forward_site(pools[place], op, taken) for place, op in verdicts.items() if isinstance(op, LoweredOp)
     }
-    for forward in moved.values():
-        facts.assume_element_type(forward.argmax, TensorProto.INT32)
     return [_with_forward(site, verdicts, moved) for site in sites], list(moved.values())
 
 
@@ -75,8 +71,8 @@ def _pools(sites: Iterable[Lowered]) -> dict[Use, _Pool]:
         gradient, node, place = site.gradient, site.gradient.pool, _place(site.gradient)
         if node is None or place is None:
             continue
-        y, recorded = node.output(0), node.output(1)
-        if y is not None and recorded is not None and node.input(0) == gradient.x:
+        y, recorded = node.output(0), node.output(1) or gradient.argmax  # the latter is yet to be added
+        if y is not None and node.input(0) == gradient.x:
             pools.setdefault(place, _Pool(node, y, recorded, gradient))
     return pools
 
@@ -138,6 +134,7 @@ def _read_after(sites: Sequence[Lowered], moving: Mapping[Use, _Pool]) -> Iterab
         yield site.gradient.grad
         if _place(site.gradient) not in moving:
             yield site.gradient.argmax
+    yield from pooled_by(missing_outputs([site for site in sites if _place(site.gradient) not in moving]))
 
 
 def _forward_site(pool: _Pool, op: LoweredOp, taken: set[str]) -> ForwardSite:

@@ -30,7 +30,7 @@ _EFFECTS = frozenset((*_RANDOM, "If", "Loop", "Scan", "SequenceMap"))
 
 
 class _Left(dict[Value, int]):
-    """UseLists that are left of values, by nodes that stay or were added; all of them at first."""
+    """How many uses of each value are left, by nodes that stay or were added; at first, all of them."""
 
     def __init__(self, added: Mapping[Value, int]) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Readers:
         return self._left[value]
 
     def left(self, value: Value) -> int:
-        """UseLists by nodes that stay or were added, and by the scope's outputs."""
+        """How many uses by nodes that stay or were added, and by the scope's outputs."""
         return self._left[value]
 
 

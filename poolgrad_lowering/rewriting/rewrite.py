@@ -23,6 +23,7 @@ from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.bodies import Bodies, import_dialect
 from poolgrad_lowering.rewriting.emit import emit, emit_forward, record_replaced
 from poolgrad_lowering.rewriting.forward_pools import ForwardSite
+from poolgrad_lowering.rewriting.indices_output import add_outputs, missing_outputs, pooled_by
 from poolgrad_lowering.rewriting.region import Readers, Region, dying_region
 from poolgrad_lowering.verdicts import Lowered
 
@@ -55,13 +56,13 @@ def replacements(
     written = [
         (
             _maker(site.gradient.dx),
-            emit(facts, site.gradient, site.op, site.pattern, taken),
+            emit(facts, site, taken),
             site.gradient.element_type,
         )
         for site in sites
     ]
     written += [(forward.pool, [emit_forward(forward, taken)], forward.element_type) for forward in forwards]
-    read = [value for site in sites for value in site.gradient.operands]
+    read = [value for site in sites for value in site.gradient.operands] + pooled_by(missing_outputs(sites))
     # A pool that moves goes as the root of its own region, not in a gradient's because nobody else reads it.
     readers = Readers([*read, *[value for forward in forwards for value in (forward.x, forward.y)]])
     return [_replacement(root, nodes, element_type, readers) for root, nodes, element_type in written]
@@ -73,8 +74,8 @@ def _replacement(root: Node, nodes: list[NodeProto], element_type: int, readers:
     return Replacement(root, nodes, region, element_type)
 
 
-def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies) -> int:
-    """Put all replacements in place. The index is void afterwards.
+def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies, missing: Mapping[Node, str]) -> int:
+    """Put all replacements in place, and the Indices outputs that pools miss. The index is void afterwards.
 
     Returns by how many nodes the model grew (function bodies not counted).
     """
@@ -82,6 +83,7 @@ def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies) 
     for one in replaced:
         edits[one.root.scope].inserted[one.root.position] = one.nodes
         _collect(one.region, edits)
+    add_outputs(missing)
     _apply(edits)
     if replaced:
         import_dialect(index.model)

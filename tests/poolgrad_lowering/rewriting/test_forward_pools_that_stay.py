@@ -119,7 +119,7 @@ def test_a_gradient_whose_indices_another_pool_recorded(change: dict[str, Any]) 
     assert isinstance(site, Lowered)
     changed = {name: Value(index.scopes[0], held) if held else None for name, held in change.items()}
     site = dataclasses.replace(site, gradient=dataclasses.replace(site.gradient, **changed))
-    [chosen], forwards = choose_forwards(facts, [site], target, Bodies(index), taken)
+    [chosen], forwards = choose_forwards([site], target, Bodies(index), taken)
     assert isinstance(chosen.forward, Refusal)
     assert (chosen.forward.code, chosen.gradient, forwards) == (Code.FORWARD_SOURCE, site.gradient, [])
 

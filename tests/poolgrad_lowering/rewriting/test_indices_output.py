@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from oracles import run_reference
@@ -9,6 +11,11 @@ from packed_lowering import assert_same_packed
 from pool_graphs import parse, random_feeds
 
 from poolgrad_lowering import lower
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.legality.targets import find_target
+from poolgrad_lowering.lowering import Verdict, lower_in_place
+from poolgrad_lowering.rewriting.rewrite import Replacement
 
 GRADIENT = '<ksize=[1,1,2,2], strides=[1,1,2,2], padding="VALID", data_format="NCHW">'
 
@@ -51,3 +58,27 @@ def test_a_pool_outside_the_gradients_scope() -> None:
         "wanted": np.array(True),
     }
     assert np.array_equal(run_reference(model, feeds)["dx"], run_reference(result.model, feeds)["dx"])
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("kept", ["y", ""], ids=["pooled_read", "pooled_unread"])
+def test_the_model_is_as_it_was_until_the_rewrite(forward: bool, kept: str) -> None:
+    """What observes a lowering sees a pool without Indices, and facts of what the model says."""
+    output = "float[2,3,4,4] y, " if kept else ""
+    model = parse(
+        f"""g (float[2,3,8,8] x, float[2,3,4,4] dy) => ({output}float[2,3,8,8] dx) {{
+            y = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            dx = MaxPoolGrad {GRADIENT} (x, y, dy)
+        }}"""
+    )
+    before, seen = model.SerializeToString(), []
+
+    def observe(_: Facts, __: Sequence[Verdict], replaced: Sequence[Replacement]) -> None:
+        [pool] = [node for one in replaced for node in one.root.scope.proto.node if node.op_type == "MaxPool"][:1]
+        assert list(pool.output) == ["y"]
+        seen.append(model.SerializeToString())
+
+    lower_in_place(model, find_target("atlas-a2"), forward=forward, gate=Gate(), observer=observe)
+    assert seen == [before]
+    outputs = [list(node.output) for node in model.graph.node if node.op_type in ("MaxPool", "MaxPool3DWithArgmaxV2")]
+    assert outputs == [["y", "y/argmax" if forward else "y/indices"]]
