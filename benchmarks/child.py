@@ -31,13 +31,13 @@ def _lower() -> Task:
 
 
 def _step_on_cpu() -> Task:
-    from training_sessions import cpu_session, load_feeds
+    from benchmarks.training_sessions import cpu_session, load_feeds
 
     return lambda model, feeds: cpu_session(model).run(None, load_feeds(feeds))
 
 
 def _step_on_provider() -> Task:
-    from training_sessions import load_feeds, provider_session
+    from benchmarks.training_sessions import load_feeds, provider_session
 
     return lambda model, feeds: provider_session(model).run(None, load_feeds(feeds))
 

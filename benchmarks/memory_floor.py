@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from compiling import compile_library
+
+from benchmarks.compiling import compile_library
 
 WORD = 8
 Words = np.ndarray[Any, np.dtype[np.uint64]]

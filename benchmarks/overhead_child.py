@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from measuring import interleaved
-from node_models import GRADIENT, node_feeds, node_model
 
+from benchmarks.measuring import interleaved
+from benchmarks.node_models import GRADIENT, node_feeds, node_model
 from poolgrad_lowering.runtime import create_session
 
 COUNTS = (1, 50)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tables import seconds, table
+from benchmarks.tables import seconds, table
 
 MILLI = 1e-3
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from plots import Bar, bars
-from tables import memory, seconds, table
+from benchmarks.plots import Bar, bars
+from benchmarks.tables import memory, seconds, table
 
 MICRO, MILLI = 1e-6, 1e-3
 REFERENCE, ORIGINAL = "Relu of onnxruntime", "original"

@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from compiling import compile_library
-from measuring import Timing
-from overhead_child import CASES, COUNTS
-
+from benchmarks.compiling import compile_library
+from benchmarks.measuring import Timing
+from benchmarks.overhead_child import CASES, COUNTS
 from poolgrad_lowering.runtime import get_host_library_path
 
 ROUNDS = 41

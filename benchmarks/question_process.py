@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from measuring import in_child, interleaved, run_process
 from onnx import TensorProto
-from training_graphs import Recipe, build
+
+from benchmarks.measuring import in_child, interleaved, run_process
+from benchmarks.training_graphs import Recipe, build
 
 ROUNDS = 15
 CHILDREN = 7

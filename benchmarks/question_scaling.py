@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from measuring import Timing, interleaved
-from training_graphs import Recipe, build
 
+from benchmarks.measuring import Timing, interleaved
+from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import lower_file
 
 ROUNDS = 7

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from bound_session import bound_runner
+
+from benchmarks.bound_session import bound_runner
 
 
 def main() -> None:

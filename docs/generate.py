@@ -21,6 +21,7 @@ import rooms
 from api_reference import reference
 from onnx import AttributeProto, TensorProto
 
+from docs.api_reference import reference
 from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
 from poolgrad_lowering.cli import build_parser

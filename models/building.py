@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 import onnx
-from catalogue import BUILT, Array
+
+from models.catalogue import BUILT, Array
 
 SEED = 20240607
 """Of every weight and every feed."""

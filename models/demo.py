@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import catalogue
 import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime as ort
 
 import poolgrad_lowering
+from models import catalogue
 from poolgrad_lowering import runtime
 from poolgrad_lowering.dialect import DOMAIN
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
-from building import SEED, save
-from catalogue import Array
 from onnx import helper, numpy_helper
 from onnxruntime.training import artifacts
-from ort_nets import NETS, Net, forward
+
+from models.building import SEED, save
+from models.catalogue import Array
+from models.ort_nets import NETS, Net, forward
 
 
 def training_graph(net: Net, model: onnx.ModelProto) -> onnx.ModelProto:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 
-from building import built, save
-from torch_joint import export, row
-from torch_nets import NETS
+from models.building import built, save
+from models.torch_joint import export, row
+from models.torch_nets import NETS
 
 NAMES = (
     "audio",

@@ -12,13 +12,14 @@ from typing import Any
 
 import onnx
 import torch
-from building import SEED, save
-from catalogue import Array
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 from torch.export.experimental import _export_forward_backward
-from torch_decompositions import NEEDED
-from torch_nets import NETS, Net
+
+from models.building import SEED, save
+from models.catalogue import Array
+from models.torch_decompositions import NEEDED
+from models.torch_nets import NETS, Net
 
 ADDING = ("F4", "F5")
 """The forms that scatter with addition."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
-from torch_decompositions import OVERWRITING, THREE_AXES, Decompositions
+
+from models.torch_decompositions import OVERWRITING, THREE_AXES, Decompositions
 
 
 @dataclass(frozen=True)

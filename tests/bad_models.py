@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from onnx import AttributeProto, ModelProto, TensorProto, helper
-from pool_graphs import parse
 
 from poolgrad_lowering import Fault
+from tests.pool_graphs import parse
 
 
 class Bad(NamedTuple):

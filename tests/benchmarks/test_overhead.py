@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-import question_overhead
-from node_models import GRADIENT, POOL, node_feeds, node_model
 
+from benchmarks import question_overhead
+from benchmarks.node_models import GRADIENT, POOL, node_feeds, node_model
 from poolgrad_lowering.runtime import assignment, create_session
 
 

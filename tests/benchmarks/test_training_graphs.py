@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from training_graphs import Recipe, build
 
+from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import lower
 
 RECIPES = [

@@ -8,11 +8,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import question_training_step as question
 from onnx import parser
-from training_sessions import cpu_session, node_seconds, pooling_seconds
-from training_steps import STEPS
 
+from benchmarks import question_training_step as question
+from benchmarks.training_sessions import cpu_session, node_seconds, pooling_seconds
+from benchmarks.training_steps import STEPS
 from poolgrad_lowering import lower_file
 
 BUILT = Path(__file__).parents[2] / "models" / "built" / "torch"
@@ -78,7 +78,7 @@ def test_the_first_run_of_a_profile_does_not_count() -> None:
 
 def test_networks_have_the_pools_of_their_steps() -> None:
     torch = pytest.importorskip("torch")
-    from training_networks import NETWORKS
+    from benchmarks.training_networks import NETWORKS
 
     for step in STEPS:
         modules = NETWORKS[step.name]().modules()

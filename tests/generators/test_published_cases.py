@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import pytest
-from lowering_checks import TARGETS
 from onnx import helper
-from oracles import assert_same_bits, pool_gradient, run_reference, same_pads
-from window_facts import Axis
 
-from generators.forms import FORMS, refusal
-from generators.models import build
-from generators.plans import Plan, Root, Site
-from generators.sites import Pooling, Spelling
-from generators.windows import PoolWindows
 from poolgrad_lowering import LoweringResult, lower
+from tests.generators.forms import FORMS, refusal
+from tests.generators.models import build
+from tests.generators.plans import Plan, Root, Site
+from tests.generators.sites import Pooling, Spelling
+from tests.generators.windows import PoolWindows
+from tests.oracles import assert_same_bits, pool_gradient, run_reference, same_pads
+from tests.patterns.lowering_checks import TARGETS
+from tests.window_facts import Axis
 
 Array = npt.NDArray[Any]
 ANY_POOL = ("F1", "F4")

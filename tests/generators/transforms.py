@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from generators.places import in_a_branch, in_a_function, in_a_loop, inlined, outlined
-from generators.protos import Choices, copied, renamed, with_nodes
+from tests.generators.places import in_a_branch, in_a_function, in_a_loop, inlined, outlined
+from tests.generators.protos import Choices, copied, renamed, with_nodes
 
 Transform = Callable[[ModelProto, Choices], ModelProto]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from onnx import ModelProto
-from pool_graphs import parse
+
+from tests.pool_graphs import parse
 
 BUILT = Path(__file__).parent.parent.parent / "models" / "built"
 MIXED = """g (float[2,3,4] X, float[2,3,2] dY, int64[2,3,2] I, bool c) => (A) {

@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from mutation.mutants import Mutant
+from tests.mutation.mutants import Mutant
 
 PYTEST = ("-x", "-q", "-s", "-p", "no:cacheprovider")
 _MEMORY = 8 << 30

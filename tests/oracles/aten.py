@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 
-from oracles.gradient import pool_gradient
-from oracles.pooling import max_pool
+from tests.oracles.gradient import pool_gradient
+from tests.oracles.pooling import max_pool
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]

@@ -12,11 +12,11 @@ from typing import Any
 import jsonschema
 import onnx
 import pytest
-from pool_graphs import torch_gradient
 
 from poolgrad_lowering import LoweringPlan, inspect, lower, verify
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.legality.alternatives import GRADIENT_OPERATORS
+from tests.pool_graphs import torch_gradient
 
 BUILT = Path(__file__).parents[2] / "models" / "built"
 MODELS = ("torch/lenet", "torch/dilated", "ort/lenet", "torch/float64")

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import onnx
-from generators.forms import FORMS, refusal
-from generators.models import build, feeds, results
-from generators.places import in_a_branch, in_a_function, in_a_loop
-from generators.plans import SPECIAL_VALUES, Plan, Root, Site
-from generators.protos import Choices
-from generators.sites import Pooling, Spelling
-from generators.windows import AdaptiveWindows, AxisWindow, PoolWindows, Windows
 from onnx import ModelProto, TensorProto
-from window_facts import Axis
 
-from releases.cases import Case, standard
+from tests.generators.forms import FORMS, refusal
+from tests.generators.models import build, feeds, results
+from tests.generators.places import in_a_branch, in_a_function, in_a_loop
+from tests.generators.plans import SPECIAL_VALUES, Plan, Root, Site
+from tests.generators.protos import Choices
+from tests.generators.sites import Pooling, Spelling
+from tests.generators.windows import AdaptiveWindows, AxisWindow, PoolWindows, Windows
+from tests.releases.cases import Case, standard
+from tests.window_facts import Axis
 
 OPSETS = range(11, onnx.defs.onnx_opset_version() + 1)
 SOME_OPSETS = (11, 16, 21)

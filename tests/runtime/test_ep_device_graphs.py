@@ -7,15 +7,15 @@ import itertools
 import numpy as np
 import onnxruntime as ort
 import pytest
-from device_models import ALONE, BRANCH, CHAIN, LOOP, alone_feeds, assert_right, image, open_session
-from device_process import on_device
-from ep_models import VALUE_TYPES, make_feeds, make_model
-from oracles import assert_same_bits
-from pool_models import CASES as POOLS
-from pool_models import pool_model, values_with_ties
-from test_ep_gradients import CASES as GRADIENTS
 
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from tests.oracles import assert_same_bits
+from tests.pool_models import CASES as POOLS
+from tests.pool_models import pool_model, values_with_ties
+from tests.runtime.device_models import ALONE, BRANCH, CHAIN, LOOP, alone_feeds, assert_right, image, open_session
+from tests.runtime.device_process import on_device
+from tests.runtime.ep_models import VALUE_TYPES, make_feeds, make_model
+from tests.runtime.test_ep_gradients import CASES as GRADIENTS
 
 
 def check_every_operator() -> None:

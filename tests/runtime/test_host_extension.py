@@ -10,8 +10,9 @@ from ctypes import c_bool, c_char_p, c_int32, c_size_t, c_void_p
 
 import numpy as np
 import pytest
-from aclnn_ctypes import Aclnn, current_device
-from strict_device import StrictDevice, strict_device
+
+from tests.runtime.aclnn_ctypes import Aclnn, current_device
+from tests.runtime.strict_device import StrictDevice, strict_device
 
 FAILURE, INVALID, AICORE = 507899, 100000, 507015
 BODY = ctypes.CFUNCTYPE(c_int32, c_void_p, ctypes.POINTER(c_char_p))

@@ -14,10 +14,10 @@ import onnx
 import onnx.inliner
 import pytest
 from onnx import TensorProto, parser
-from oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
-from pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
 
 from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
+from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
+from tests.pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
 
 OPSETS = range(10, onnx.defs.onnx_opset_version() + 1)
 GENERATIONS = [10, 12, 13, 15, 18]

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import environment
 
 from poolgrad_lowering import FileError
 from poolgrad_lowering.io.atomic_folder import NewFolder

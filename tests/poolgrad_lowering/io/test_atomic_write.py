@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import environment
 
 from poolgrad_lowering import FileError
 from poolgrad_lowering.io.atomic_write import write_bytes, write_files

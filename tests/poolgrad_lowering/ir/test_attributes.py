@@ -7,11 +7,11 @@ from typing import Any
 import onnx
 import pytest
 from onnx import AttributeProto, ModelProto
-from pool_graphs import parse
 
 from poolgrad_lowering.ir.attributes import UNREADABLE, attribute, has_attribute, integer, integers, text
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node
+from tests.pool_graphs import parse
 
 
 def only_node(graph: str, **options: Any) -> Node:

@@ -9,9 +9,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from lowering_checks import TARGETS, check_same_results, check_well_formed
 from onnx import ModelProto, TensorProto, helper
-from pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower
 from poolgrad_lowering.analysis.facts import Facts

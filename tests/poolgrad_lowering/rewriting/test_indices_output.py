@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import run_reference
-from packed_lowering import assert_same_packed
-from pool_graphs import parse, random_feeds
 
 from poolgrad_lowering import lower
+from tests.oracles import run_reference
+from tests.packed_lowering import assert_same_packed
+from tests.pool_graphs import parse, random_feeds
 
 GRADIENT = '<ksize=[1,1,2,2], strides=[1,1,2,2], padding="VALID", data_format="NCHW">'
 

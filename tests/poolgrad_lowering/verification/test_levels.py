@@ -12,13 +12,13 @@ import jsonschema
 import numpy as np
 import pytest
 from onnx import ModelProto, parser
-from pool_graphs import ort_gradient, parse, torch_gradient
 
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.verification import whole
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
 from poolgrad_lowering.verification.whole import DEFAULT, LEVELS, compare_whole
+from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
 pytest.importorskip("onnxruntime")
 

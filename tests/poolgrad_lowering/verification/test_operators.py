@@ -10,14 +10,22 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from oracles import adaptive_windows, ascend_pool, assert_same_bits, max_pool, pool_gradient, pool_windows, same_pads
-from oracles import tensorflow as tensorflow_oracle
-from oracles.aten import OPERATORS as ATEN_ORACLES
-from pool_graphs import parse
 
 from poolgrad_lowering.verification.evaluator import reference_runner
 from poolgrad_lowering.verification.operators import aten, moving, pool, pooling, tensorflow
 from poolgrad_lowering.verification.result import UnprovenError
+from tests.oracles import (
+    adaptive_windows,
+    ascend_pool,
+    assert_same_bits,
+    max_pool,
+    pool_gradient,
+    pool_windows,
+    same_pads,
+)
+from tests.oracles import tensorflow as tensorflow_oracle
+from tests.oracles.aten import OPERATORS as ATEN_ORACLES
+from tests.pool_graphs import parse
 
 Array = npt.NDArray[Any]
 SEEDS = range(20)
