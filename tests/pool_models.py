@@ -21,7 +21,7 @@ POOL_3D = "MaxPool3DWithArgmaxV2"
 POOL_2D = "MaxPoolWithArgmaxV3"
 ADAPTIVE = "AdaptiveMaxPool3d"
 
-_ASCEND_NUMBERS = {TensorProto.INT32: 3, TensorProto.INT64: 9}
+_ASCEND_NUMBERS: dict[int, int] = {TensorProto.INT32: 3, TensorProto.INT64: 9}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -36,7 +37,7 @@ def test_the_variants_of_a_step_are_compared(tmp_path: Path, monkeypatch: pytest
 
 def test_sessions_have_the_default_optimisation_level() -> None:
     default = onnxruntime.SessionOptions().graph_optimization_level
-    session = cpu_session(str(BUILT / "lenet.onnx"))
+    session: Any = cpu_session(str(BUILT / "lenet.onnx"))
     assert session.get_session_options().graph_optimization_level == default
 
 

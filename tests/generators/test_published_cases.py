@@ -130,7 +130,8 @@ def difference_quotient(x: Array, dy: Array, windows: PoolWindows) -> Array:
         axes = tuple(range(2, x.ndim))
         seen = np.lib.stride_tricks.sliding_window_view(padded, windows.kernel, axes)
         steps = tuple(slice(None, None, stride) for stride in windows.strides)
-        return float((seen[(slice(None), slice(None), *steps)].max(axis=tuple(range(-len(axes), 0))) * dy).sum())
+        of_all_planes = (slice(None), slice(None), *steps)
+        return float((seen[of_all_planes].max(axis=tuple(range(-len(axes), 0))) * dy).sum())
 
     quotients = np.empty(x.shape, np.float32)
     for place in np.ndindex(x.shape):

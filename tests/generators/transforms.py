@@ -33,8 +33,10 @@ def rename(model: ModelProto, _: Choices) -> ModelProto:
     for node in copy.graph.node:
         node.input[:] = [new.get(name, name) for name in node.input]
         node.output[:] = [new.get(name, name) for name in node.output]
-    for held in (*copy.graph.initializer, *copy.graph.value_info):
-        held.name = new[held.name]
+    for tensor in copy.graph.initializer:
+        tensor.name = new[tensor.name]
+    for value in copy.graph.value_info:
+        value.name = new[value.name]
     return copy
 
 

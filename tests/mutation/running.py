@@ -44,7 +44,8 @@ class Trial:
 
 def outcomes(trials: Sequence[Trial], notices: Callable[[Trial], bool], workers: int) -> Iterator[tuple[Trial, str]]:
     """Each trial with "killed", "timeout" or "survived", as they end; `notices` runs in a process of its own."""
-    waiting, running = list(reversed(trials)), {}
+    waiting = list(reversed(trials))
+    running: dict[int, tuple[Trial, float]] = {}
     while waiting or running:
         while waiting and len(running) < workers:
             trial = waiting.pop()

@@ -57,10 +57,12 @@ def adaptive_pool(x: Array, output_size: Numbers) -> tuple[Array, Ints]:
             slice(o * size // count, -(-(o + 1) * size // count))
             for o, size, count in zip(place, spatial, sizes, strict=True)
         )
-        taps = x[(..., *window)].reshape(*x.shape[:2], -1)
+        seen: Any = (..., *window)
+        written: Any = (..., *place)
+        taps = x[seen].reshape(*x.shape[:2], -1)
         best = taps.argmax(axis=-1)
-        y[(..., *place)] = np.take_along_axis(taps, best[..., None], -1)[..., 0]
-        indices[(..., *place)] = numbers[window].reshape(-1)[best]
+        y[written] = np.take_along_axis(taps, best[..., None], -1)[..., 0]
+        indices[written] = numbers[window].reshape(-1)[best]
     return y, indices
 
 

@@ -24,7 +24,7 @@ SMALL = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 
 
 def schema(name: str) -> Any:
-    return json.loads(files("poolgrad_lowering").joinpath("schemas", f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads(files("poolgrad_lowering").joinpath(f"schemas/{name}.json").read_text(encoding="utf-8"))
 
 
 def validator(name: str) -> jsonschema.Draft202012Validator:

@@ -26,12 +26,12 @@ def check_every_operator() -> None:
         assert any(node.provider == get_ep_name() for node in assignment(session)), name
         for _ in range(2):
             assert_same_bits(session.run(None, feeds)[0], wanted)
-    for case in POOLS.values():
-        session = create_session(pool_model(case.op, case.attributes(), 20, case.x_shape), backend="host")
+    for pool in POOLS.values():
+        session = create_session(pool_model(pool.op, pool.attributes(), 20, pool.x_shape), backend="host")
         if not any(node.provider == get_ep_name() for node in assignment(session)):
             continue  # Atlas A2 has no pools with dilation
-        x = values_with_ties(case.x_shape)
-        for found, array in zip(session.run(None, {"x": x}), case.expected(x), strict=True):
+        x = values_with_ties(pool.x_shape)
+        for found, array in zip(session.run(None, {"x": x}), pool.expected(x), strict=True):
             assert_same_bits(found, array.astype(found.dtype))
 
 

@@ -37,7 +37,7 @@ class Extension:
                 [c_void_p, c_char_p, c_void_p, c_size_t, c_bool, RUN, RELEASE, c_void_p],
             ),
         ):
-            function.argtypes = arguments
+            function.argtypes = arguments  # type: ignore[assignment]
         aclnn.c.aclnnHostDeclare(self.name)
 
     def call(self, body: Callable[[], int], message: bytes | None = None, stream: int | None = None) -> int:

@@ -90,7 +90,8 @@ def gradient(device: Aclnn | StrictDevice, pool: Pool, x: Array, grad: Array, in
 
 def reversed_planes(array: Array) -> Array:
     """Return the elements of each plane from the last to the first."""
-    return np.ascontiguousarray(array[(..., *[slice(None, None, -1)] * (array.ndim - 2))])
+    backwards: Any = (..., *[slice(None, None, -1)] * (array.ndim - 2))
+    return np.ascontiguousarray(array[backwards])
 
 
 @pytest.mark.parametrize("deterministic", [0, 1])

@@ -28,7 +28,7 @@ DTYPES: dict[int, Any] = {
     TensorProto.FLOAT16: np.float16,
     TensorProto.BFLOAT16: ml_dtypes.bfloat16,
 }
-INDEX_DTYPES = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
+INDEX_DTYPES: dict[int, Any] = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
 
 FLAT = PoolCase(POOL_2D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 1), (1, 1))
 DILATED = PoolCase(POOL_2D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 1), (2, 3))

@@ -124,7 +124,8 @@ def test_a_file_in_use_is_no_leftover(tmp_path: Path) -> None:
 
 def test_taken_for_a_leftover_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process cleans up between the creation of the file and its lock."""
-    flock, locked = fcntl.flock, []
+    flock = fcntl.flock
+    locked: list[object] = []
 
     def clean_up_first(handle: int, how: int) -> None:
         if not locked:

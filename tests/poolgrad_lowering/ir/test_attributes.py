@@ -54,7 +54,7 @@ def test_operator_of_another_domain_has_no_defaults() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(AttributeProto.AttributeType.values()))
-def test_every_type_is_read_or_unreadable(kind: int) -> None:
+def test_every_type_is_read_or_unreadable(kind: AttributeProto.AttributeType) -> None:
     model = parse("g (float[1,1,4] X) => (Y) { Y = MaxPool<strides = [2]>(X) }")
     model.graph.node[0].attribute[0].type = kind
     node = first_node(model)

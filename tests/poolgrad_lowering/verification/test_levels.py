@@ -164,7 +164,7 @@ def test_the_command_names_the_level(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_json() -> None:
     data = json.loads(verify(POOL, wrong_when_optimised(POOL)).to_json())
-    schema = files("poolgrad_lowering").joinpath("schemas", "verification.json").read_text(encoding="utf-8")
+    schema = files("poolgrad_lowering").joinpath("schemas/verification.json").read_text(encoding="utf-8")
     jsonschema.Draft202012Validator(json.loads(schema)).validate(data)
     assert [(each["level"], each["status"]) for each in data["whole_model"]["levels"]] == [
         ("ORT_DISABLE_ALL", "same"),
