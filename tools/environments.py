@@ -165,11 +165,12 @@ def pip(folder: Path, *arguments: str) -> None:
 
 def main(name: str, *command: str) -> None:
     """Make an environment, one process at a time, and become the command in it."""
-    (ROOT / "build").mkdir(exist_ok=True)
-    with (ROOT / "build" / "environments.lock").open("w") as lock:
+    folder = ROOT / describe(name).folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            folder = make(name)
+            make(name)
         except subprocess.CalledProcessError as error:
             sys.exit(f"the environment {name} cannot be made: {error}")
     if command:
