@@ -17,10 +17,9 @@ from pathlib import Path
 from string import Template
 
 import onnx
-import rooms
-from api_reference import reference
 from onnx import AttributeProto, TensorProto
 
+from docs import rooms
 from docs.api_reference import reference
 from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model

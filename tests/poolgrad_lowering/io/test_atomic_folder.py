@@ -11,6 +11,7 @@ import pytest
 
 from poolgrad_lowering import FileError
 from poolgrad_lowering.io.atomic_folder import NewFolder
+from tests.processes import environment
 
 KILLED = """
 import os, signal, sys
