@@ -11,8 +11,8 @@ _EP_NAME = "AclnnExecutionProvider"
 
 _ON_LINUX = (
     "`pip install --force-reinstall --no-deps poolgrad-lowering` takes the wheel with the libraries where glibc is "
-    "2.34 or newer, on x86-64 and 64-bit Arm; elsewhere add `--no-binary poolgrad-lowering`, which builds them and "
-    "needs a C++ compiler and make"
+    "2.34 or newer, on x86-64 and 64-bit Arm; elsewhere add `--no-binary poolgrad-lowering`, which builds them and needs a "
+    "C++ compiler and make"
 )
 _ELSEWHERE = "they run on Linux only; lower models here and run them there"
 
