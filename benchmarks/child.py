@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """One task in a process of its own, so that its memory is its own: `child.py TASK SOURCE OTHER`.
 
 The other file is the destination of tasks that write one, and the feeds of training steps.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Calls of libaclnn_host as often as wanted: planned once, by CANN's C ABI, on the memory of torch's tensors."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What a node costs, in one process: `overhead_child.py lenient|strict|mixed LIBRARY ROUNDS`.
 
 The mode of the host library is that of the environment (ACLNN_HOST_STRICT); LIBRARY is aclnn_calls.cpp, built. Prints

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page docs/benchmarks.md and its plots, from results. Measures nothing; says nothing that is not in them."""
 
 from __future__ import annotations

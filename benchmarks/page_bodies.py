@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page's part on function bodies: how large they are, and how long making a session of them takes."""
 
 from __future__ import annotations

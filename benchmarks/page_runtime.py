@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page's parts on the runtime: what a node of the provider costs, and how long training steps take."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Who pools and takes gradients, on the same values: the host library, torch, onnxruntime and its training build."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How large are function bodies, and how long does onnxruntime take to make a session of a model that has them?"""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How fast are the host library's pools and gradients, beside memory, torch and onnxruntime?"""
 
 from __future__ import annotations

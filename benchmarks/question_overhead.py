@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What does the provider cost per node, beside the calls of aclnn that are in it, and beside a node of onnxruntime?"""
 
 from __future__ import annotations

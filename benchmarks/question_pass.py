@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How long does lowering a file take, beside reading and writing it, and beside other packages that rewrite graphs?"""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What does a process cost: starting the command, and lowering a small graph that has 1 GiB of external weights?"""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How does the time of lowering a file grow with what the model has more of?"""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How long does a training step take on a CPU before and after lowering, with function bodies and with the provider?"""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs the benchmarks: every question, or those named on the command line, then the page of all results so far."""
 
 from __future__ import annotations

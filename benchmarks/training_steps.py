@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Training steps at the widths of real networks: PyTorch's joint forward and backward graphs, exported when needed.
 
 The networks are cut to what a CPU steps through in a second: fewer images, and no layers behind the last pool.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes the pages of this folder that show the code's own tables: each from its template and those tables.
 
 `make docs` runs it; a test holds the committed pages against what it makes. Hand-written text is in `templates/`.

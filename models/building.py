@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What the builders share: writing a built graph, its tensors and its row of the manifest."""
 
 from __future__ import annotations

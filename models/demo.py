@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The main job on real training graphs: lower two of them, run one through the execution provider.
 
 Prints what it does; exits with 1 where a gradient did not run on the provider or a bit of the result differs.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Builds training graphs with onnxruntime-training's generate_artifacts.
 
 For every row of `ort_nets.NETS`, or for the rows named on the command line, writes the graph, its feeds, what

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Builds joint forward and backward graphs with torch's exporter: loss and parameter gradients as outputs.
 
 For every row of `torch_nets.NETS`, or for the rows named on the command line, writes the graph, its feeds, and what

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The small networks that torch_joint.py exports, one row per property of pooling that a graph can have."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Makes build/cann_ep, an ASCEND_HOME_PATH: links to the host library and a library of the tests in CANN's place.
 
 Runs in the environment `cann`, whose onnxruntime and whose package the libraries are linked with.

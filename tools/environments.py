@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Makes the environments that the targets of the Makefile run in, and runs commands in them.
 
     python3 tools/environments.py NAME [COMMAND...]

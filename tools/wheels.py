@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Makes the wheels: `python tools/wheels.py TAG...`, with what the environment `wheels` has.
 
 A tag is a processor, for Linux, or `any`, for a wheel without the native libraries, which pip takes where no other
