@@ -18,7 +18,7 @@ endef
   test-asan test-ubsan test-tsan test-aarch64 test-plugs test-determinism wheels fuzz fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 demo: ## lower real training graphs and run one through the execution provider
 	$(IN) test python -m models.demo
@@ -60,10 +60,12 @@ test-ort-%: wheel-$(MACHINE)
 # Lowered models by their function bodies alone. CORPUS names a folder of further models.
 RELEASES ?= 1.18.1 1.19.2 1.20.1 1.21.1 1.22.1 1.23.2 1.24.1 1.24.4 cann-1.24.4 1.25.1 1.26.0 1.28.0 1.30.0 newest
 CORPUS ?=
-test-releases: $(RELEASES:%=environment-release/%) ## lowered models in RELEASES of onnxruntime, without the provider
+test-releases: $(RELEASES:%=release-%) ## lowered models in RELEASES of onnxruntime, without the provider
 	POOLGRAD_CORPUS="$(CORPUS)" \
 	  POOLGRAD_RELEASES="$(foreach release,$(RELEASES),$(release)=$(CURDIR)/.venv-releases/$(release)/bin/python)" \
 	  $(IN) test pytest -m releases tests/releases
+release-%:
+	$(IN) release/$*
 
 CANN_TESTS ?= tests/cann_ep
 test-cann-ep: cann-home ## sessions with onnxruntime's CANN provider, over a stand-in for CANN (Python 3.11 to 3.13)
