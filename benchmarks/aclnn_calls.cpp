@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The calls of aclnn that a gradient node makes in a Run which finds its plan, and nothing else: what is left of a
 // Run's time is onnxruntime's and the provider's.
 #include <array>

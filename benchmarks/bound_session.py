@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A model in onnxruntime's CPU provider, to run again and again. Needs numpy and any onnxruntime, nothing else."""
 
 from __future__ import annotations

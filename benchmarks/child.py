@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """One task in a process of its own, so that its memory is its own: `child.py TASK SOURCE OTHER`.
 
 The other file is the destination of tasks that write one, and the feeds of training steps.
@@ -31,13 +33,13 @@ def _lower() -> Task:
 
 
 def _step_on_cpu() -> Task:
-    from training_sessions import cpu_session, load_feeds
+    from benchmarks.training_sessions import cpu_session, load_feeds
 
     return lambda model, feeds: cpu_session(model).run(None, load_feeds(feeds))
 
 
 def _step_on_provider() -> Task:
-    from training_sessions import load_feeds, provider_session
+    from benchmarks.training_sessions import load_feeds, provider_session
 
     return lambda model, feeds: provider_session(model).run(None, load_feeds(feeds))
 

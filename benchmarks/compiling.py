@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The parts of the benchmarks that are C++, compiled where they are needed."""
 
 from __future__ import annotations

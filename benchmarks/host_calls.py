@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Calls of libaclnn_host as often as wanted: planned once, by CANN's C ABI, on the memory of torch's tensors."""
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from ctypes import byref, c_bool, c_int32, c_int64, c_uint64, c_void_p
 from functools import partial
 from typing import Any
 
-from pool_cases import PoolCase
+from benchmarks.pool_cases import PoolCase
 
 DTYPES = {"torch.float32": 0, "torch.float16": 1, "torch.int32": 3, "torch.int64": 9, "torch.bfloat16": 27}
 NCHW = 0

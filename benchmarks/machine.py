@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What the numbers were taken on."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How things are measured: variants interleaved in rounds, medians with quartiles, ratios within a round.
 
 Knows nothing of what is measured. Numbers of one run belong together: a machine that is busy for a while slows the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What memory alone takes: reading so many bytes and writing so many, on all cores, and doing nothing else.
 #include <omp.h>
 

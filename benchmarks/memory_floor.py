@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The time that memory alone takes: reading so many bytes and writing so many, on all cores, and doing nothing else."""
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from compiling import compile_library
+
+from benchmarks.compiling import compile_library
 
 WORD = 8
 Words = np.ndarray[Any, np.dtype[np.uint64]]

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models of one operator over and over, one node behind the other or side by side: what a node costs beside its work.
 
 All windows have one element, so every value of a model is of the same shape, and operators do as little as they can.

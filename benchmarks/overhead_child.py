@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What a node costs, in one process: `overhead_child.py lenient|strict|mixed LIBRARY ROUNDS`.
 
 The mode of the host library is that of the environment (ACLNN_HOST_STRICT); LIBRARY is aclnn_calls.cpp, built. Prints
@@ -17,9 +19,9 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from measuring import interleaved
-from node_models import GRADIENT, node_feeds, node_model
 
+from benchmarks.measuring import interleaved
+from benchmarks.node_models import GRADIENT, node_feeds, node_model
 from poolgrad_lowering.runtime import create_session
 
 COUNTS = (1, 50)

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page docs/benchmarks.md and its plots, from results. Measures nothing; says nothing that is not in them."""
 
 from __future__ import annotations
@@ -6,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from page_bodies import bodies
-from page_runtime import overhead, training_step
-from plots import Bar, Point, bars, points
-from rewriters import POOLGRAD
-from tables import memory, seconds, table
+from benchmarks.page_bodies import bodies
+from benchmarks.page_runtime import overhead, training_step
+from benchmarks.plots import Bar, Point, bars, points
+from benchmarks.rewriters import POOLGRAD
+from benchmarks.tables import memory, seconds, table
 
 INTRODUCTION = """# Benchmarks
 

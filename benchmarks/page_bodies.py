@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page's part on function bodies: how large they are, and how long making a session of them takes."""
 
 from __future__ import annotations
@@ -5,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tables import seconds, table
+from benchmarks.tables import seconds, table
 
 MILLI = 1e-3
 

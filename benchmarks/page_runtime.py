@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page's parts on the runtime: what a node of the provider costs, and how long training steps take."""
 
 from __future__ import annotations
@@ -5,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from plots import Bar, bars
-from tables import memory, seconds, table
+from benchmarks.plots import Bar, bars
+from benchmarks.tables import memory, seconds, table
 
 MICRO, MILLI = 1e-6, 1e-3
 REFERENCE, ORIGINAL = "Relu of onnxruntime", "original"

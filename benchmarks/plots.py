@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Plots as small SVG files, readable on light and on dark pages. Knows numbers and labels, not what they mean."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Pools to measure kernels on: shapes and windows. Knows nothing of who runs them."""
 
 from __future__ import annotations

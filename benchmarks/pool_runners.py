@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Who pools and takes gradients, on the same values: the host library, torch, onnxruntime and its training build."""
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
-from bound_session import bound_runner
-from host_calls import HostCalls
-from memory_floor import MemoryFloor
 from onnx import TensorProto, helper
-from pool_cases import PoolCase
-from training_peer import TrainingPeer
+
+from benchmarks.bound_session import bound_runner
+from benchmarks.host_calls import HostCalls
+from benchmarks.memory_floor import MemoryFloor
+from benchmarks.pool_cases import PoolCase
+from benchmarks.training_peer import TrainingPeer
 
 Variants = dict[str, Callable[[], object]]
 OWN, FLOOR, TORCH, ORT, TRAINING = "libaclnn_host", "memory", "torch", "onnxruntime", "onnxruntime-training"

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How large are function bodies, and how long does onnxruntime take to make a session of a model that has them?"""
 
 from __future__ import annotations
@@ -9,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from measuring import interleaved
 from onnx import NodeProto, TensorProto, helper
-from training_sessions import cpu_session
-from training_steps import MODELS
 
+from benchmarks.measuring import interleaved
+from benchmarks.training_sessions import cpu_session
+from models.catalogue import BUILT
 from poolgrad_lowering import lower, lower_file
 
 ROUNDS = 41
@@ -40,7 +42,7 @@ def measure(work: Path) -> dict[str, Any]:
 
 def built(name: str) -> Path:
     """The file of a built model."""
-    return MODELS / "built" / f"{name}.onnx"
+    return BUILT / f"{name}.onnx"
 
 
 def by_generation(target: str, opsets: Iterable[int]) -> list[dict[str, Any]]:

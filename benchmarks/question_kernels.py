@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How fast are the host library's pools and gradients, beside memory, torch and onnxruntime?"""
 
 from __future__ import annotations
@@ -7,13 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from host_calls import HostCalls
-from measuring import Timing, interleaved
-from memory_floor import MemoryFloor
-from pool_cases import CASES, STEM, PoolCase
-from pool_runners import FLOOR, ORT, OWN, Operands, Runtimes, Variants, backward_runners, forward_runners
-from training_peer import TrainingPeer
-
+from benchmarks.host_calls import HostCalls
+from benchmarks.measuring import Timing, interleaved
+from benchmarks.memory_floor import MemoryFloor
+from benchmarks.pool_cases import CASES, STEM, PoolCase
+from benchmarks.pool_runners import FLOOR, ORT, OWN, Operands, Runtimes, Variants, backward_runners, forward_runners
+from benchmarks.training_peer import TrainingPeer
 from poolgrad_lowering.runtime import get_host_library_path
 
 ROUNDS = 15

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What does the provider cost per node, beside the calls of aclnn that are in it, and beside a node of onnxruntime?"""
 
 from __future__ import annotations
@@ -9,10 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from compiling import compile_library
-from measuring import Timing
-from overhead_child import CASES, COUNTS
-
+from benchmarks.compiling import compile_library
+from benchmarks.measuring import Timing
+from benchmarks.overhead_child import CASES, COUNTS
 from poolgrad_lowering.runtime import get_host_library_path
 
 ROUNDS = 41

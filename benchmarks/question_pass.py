@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How long does lowering a file take, beside reading and writing it, and beside other packages that rewrite graphs?"""
 
 from __future__ import annotations
@@ -7,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from measuring import Timing, in_child, interleaved
-from rewriters import FLOOR, POOLGRAD, Rewriter, rewriters_for
-from training_graphs import Recipe, build
+
+from benchmarks.measuring import Timing, in_child, interleaved
+from benchmarks.rewriters import FLOOR, POOLGRAD, Rewriter, rewriters_for
+from benchmarks.training_graphs import Recipe, build
 
 CASES = (
     (Recipe.of_size(2_000), 7),

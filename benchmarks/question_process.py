@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What does a process cost: starting the command, and lowering a small graph that has 1 GiB of external weights?"""
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from measuring import in_child, interleaved, run_process
 from onnx import TensorProto
-from training_graphs import Recipe, build
+
+from benchmarks.measuring import in_child, interleaved, run_process
+from benchmarks.training_graphs import Recipe, build
 
 ROUNDS = 15
 CHILDREN = 7

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How does the time of lowering a file grow with what the model has more of?"""
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from measuring import Timing, interleaved
-from training_graphs import Recipe, build
 
+from benchmarks.measuring import Timing, interleaved
+from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import lower_file
 
 ROUNDS = 7

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How long does a training step take on a CPU before and after lowering, with function bodies and with the provider?"""
 
 from __future__ import annotations
@@ -8,10 +10,17 @@ from typing import Any
 
 import numpy as np
 import onnx
-from measuring import in_child, interleaved
-from training_sessions import Open, cpu_session, load_feeds, pooling_seconds, provider_session, seconds_by_node
-from training_steps import STEPS, Step, export
 
+from benchmarks.measuring import in_child, interleaved
+from benchmarks.training_sessions import (
+    Open,
+    cpu_session,
+    load_feeds,
+    pooling_seconds,
+    provider_session,
+    seconds_by_node,
+)
+from benchmarks.training_steps import STEPS, Step, export
 from poolgrad_lowering import lower_file
 
 ROUNDS = 25

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What else reads an ONNX file, changes the graph and writes it: other packages, doing the same or less.
 
 Each is a function from source to destination path, run in this process. Imports are in the functions, so that one

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs the benchmarks: every question, or those named on the command line, then the page of all results so far."""
 
 from __future__ import annotations
@@ -9,8 +11,8 @@ import tempfile
 from importlib import import_module
 from pathlib import Path
 
-from machine import machine
-from page import write_page
+from benchmarks.machine import machine
+from benchmarks.page import write_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 QUESTIONS = ("pass", "scaling", "process", "bodies", "kernels", "overhead", "training_step")
@@ -36,7 +38,7 @@ def main() -> None:
     for name in options.questions or QUESTIONS:
         logger.info("measuring: %s", name)
         with tempfile.TemporaryDirectory() as work:
-            results[name] = import_module(f"question_{name}").measure(Path(work))
+            results[name] = import_module(f"benchmarks.question_{name}").measure(Path(work))
     stored.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     write_page(results, options.docs)
 

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Large training graphs, made from a recipe: max-pool gradients, decoys that look like them, and what lies between.
 
 Every model is valid, seeded and static in shape; names are as long as exporters make them. Knows nothing of what is

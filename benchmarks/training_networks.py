@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The networks of training_steps.py in PyTorch."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """MaxPoolGrad of onnxruntime-training, which needs an environment of its own: a process there, asked by a pipe."""
 
 from __future__ import annotations

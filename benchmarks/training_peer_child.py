@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs models of onnxruntime-training when told to, by lines on stdin; each is answered with `done`.
 
 A line with the paths of a model and of its inputs, a tab between, makes a session of them; an empty one runs it.
@@ -9,7 +11,8 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from bound_session import bound_runner
+
+from benchmarks.bound_session import bound_runner
 
 
 def main() -> None:

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Sessions that run a training step, and what their profiles say of the pools. Knows no network."""
 
 from __future__ import annotations

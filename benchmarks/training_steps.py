@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Training steps at the widths of real networks: PyTorch's joint forward and backward graphs, exported when needed.
 
 The networks are cut to what a CPU steps through in a second: fewer images, and no layers behind the last pool.
@@ -5,14 +7,10 @@ The networks are cut to what a CPU steps through in a second: fewer images, and 
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import onnx
-
-MODELS = Path(__file__).parent.parent / "models"
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,9 @@ STEPS = (
 
 def export(step: Step) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """The joint graph of a step, with float32 weights inside, and its feeds. Needs PyTorch."""
-    sys.path.insert(0, str(MODELS))
-    import torch_joint
-    from torch_nets import Net
-    from training_networks import NETWORKS
+    from benchmarks.training_networks import NETWORKS
+    from models import torch_joint
+    from models.torch_nets import Net
 
     net = Net(step.remarks, NETWORKS[step.name], step.input_shape, pools=step.pools)
     model, arrays = torch_joint.export(net)

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The Python reference: every public name of the package with its signature and docstring, as Markdown."""
 
 from __future__ import annotations

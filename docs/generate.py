@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes the pages of this folder that show the code's own tables: each from its template and those tables.
 
 `make docs` runs it; a test holds the committed pages against what it makes. Hand-written text is in `templates/`.
@@ -17,10 +19,10 @@ from pathlib import Path
 from string import Template
 
 import onnx
-import rooms
-from api_reference import reference
 from onnx import AttributeProto, TensorProto
 
+from docs import rooms
+from docs.api_reference import reference
 from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
 from poolgrad_lowering.cli import build_parser

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The rooms of the compiler and the imports between them: read from the sources, drawn for `docs/architecture.md`.
 
 A room is a folder of `poolgrad_lowering`, or a module in its root.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A hook of mkdocs: pages that lie in the root, links as the site wants them, and nothing fetched from elsewhere."""
 
 from __future__ import annotations

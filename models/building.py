@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What the builders share: writing a built graph, its tensors and its row of the manifest."""
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 import onnx
-from catalogue import BUILT, Array
+
+from models.catalogue import BUILT, Array
 
 SEED = 20240607
 """Of every weight and every feed."""

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The built training graphs in `built/`: what each file is, what it was fed and what came out.
 
 Reads `built/manifest.json` and the `.npz` files beside the graphs. Needs numpy only; knows nothing of how the

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The main job on real training graphs: lower two of them, run one through the execution provider.
 
 Prints what it does; exits with 1 where a gradient did not run on the provider or a bit of the result differs.
@@ -8,13 +10,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import catalogue
 import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime as ort
 
 import poolgrad_lowering
+from models import catalogue
 from poolgrad_lowering import runtime
 from poolgrad_lowering.dialect import DOMAIN
 

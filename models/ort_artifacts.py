@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Builds training graphs with onnxruntime-training's generate_artifacts.
 
 For every row of `ort_nets.NETS`, or for the rows named on the command line, writes the graph, its feeds, what
@@ -13,11 +15,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
-from building import SEED, save
-from catalogue import Array
 from onnx import helper, numpy_helper
 from onnxruntime.training import artifacts
-from ort_nets import NETS, Net, forward
+
+from models.building import SEED, save
+from models.catalogue import Array
+from models.ort_nets import NETS, Net, forward
 
 
 def training_graph(net: Net, model: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The small networks whose training graphs ort_artifacts.py builds, as ONNX forward graphs made by hand."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Backward operators that torch's ONNX exporter has no translation for, in terms of operators that it has.
 
 What a user must bring to export a joint graph of convolutions, 3-D and adaptive pools: torch 2.13 itself decomposes

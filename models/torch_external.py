@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Builds joint graphs as torch's exporter writes them to files by default: tensors over 256 bytes in external data.
 
 Some rows of `torch_nets.NETS`, or those named on the command line, exported as `torch_joint.py` does. The zeros onto
@@ -8,9 +10,9 @@ from __future__ import annotations
 
 import argparse
 
-from building import built, save
-from torch_joint import export, row
-from torch_nets import NETS
+from models.building import built, save
+from models.torch_joint import export, row
+from models.torch_nets import NETS
 
 NAMES = (
     "audio",

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Builds joint forward and backward graphs with torch's exporter: loss and parameter gradients as outputs.
 
 For every row of `torch_nets.NETS`, or for the rows named on the command line, writes the graph, its feeds, and what
@@ -12,13 +14,14 @@ from typing import Any
 
 import onnx
 import torch
-from building import SEED, save
-from catalogue import Array
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 from torch.export.experimental import _export_forward_backward
-from torch_decompositions import NEEDED
-from torch_nets import NETS, Net
+
+from models.building import SEED, save
+from models.catalogue import Array
+from models.torch_decompositions import NEEDED
+from models.torch_nets import NETS, Net
 
 ADDING = ("F4", "F5")
 """The forms that scatter with addition."""

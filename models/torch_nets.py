@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The small networks that torch_joint.py exports, one row per property of pooling that a graph can have."""
 
 from __future__ import annotations
@@ -7,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
-from torch_decompositions import OVERWRITING, THREE_AXES, Decompositions
+
+from models.torch_decompositions import OVERWRITING, THREE_AXES, Decompositions
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from onnx import AttributeProto, ModelProto, TensorProto, helper
-from pool_graphs import parse
+from onnx import AttributeProto, ModelProto, SparseTensorProto, TensorProto, ValueInfoProto, helper
 
 from poolgrad_lowering import Fault
+from tests.pool_graphs import parse
 
 
 class Bad(NamedTuple):
@@ -99,7 +99,7 @@ def nested(depth: int) -> ModelProto:
     return model
 
 
-def value(name: str) -> object:
+def value(name: str) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])
 
 
@@ -128,7 +128,7 @@ def training(algorithm: str) -> ModelProto:
     return model
 
 
-def sparse(change: Callable[[object], object]) -> ModelProto:
+def sparse(change: Callable[[SparseTensorProto], object]) -> ModelProto:
     model = changed(lambda _: None)
     values, indices = helper.make_tensor("S", 1, [1], [1.0]), helper.make_tensor("", 7, [1], [3])
     model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [4]))

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
-from pool_graphs import torch_gradient
+
+from tests.pool_graphs import torch_gradient
 
 DATA = "m.onnx.data"
 

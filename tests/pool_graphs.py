@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import ModelProto, parser
-from oracles import max_pool
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
+from tests.oracles import max_pool
 
 Array = npt.NDArray[Any]
 

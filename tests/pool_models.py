@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper
-from oracles import adaptive_windows, ascend_pool, pool_windows
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
 from poolgrad_lowering.dialect.onnx_window import onnx_window
+from tests.oracles import adaptive_windows, ascend_pool, pool_windows
 
 Array = npt.NDArray[Any]
 
@@ -21,7 +21,7 @@ POOL_3D = "MaxPool3DWithArgmaxV2"
 POOL_2D = "MaxPoolWithArgmaxV3"
 ADAPTIVE = "AdaptiveMaxPool3d"
 
-_ASCEND_NUMBERS = {TensorProto.INT32: 3, TensorProto.INT64: 9}
+_ASCEND_NUMBERS: dict[int, int] = {TensorProto.INT32: 3, TensorProto.INT64: 9}
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-import catalogue
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper
-from pool_graphs import parse
 
+from models import catalogue
 from poolgrad_lowering import lower
+from tests.pool_graphs import parse
 
 Edit = Callable[[ModelProto], None]
 

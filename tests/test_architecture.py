@@ -6,7 +6,8 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-import rooms
+
+from docs import rooms
 
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}
 DOCS = Path(rooms.__file__).parent

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import onnx
 import pytest
 
+from docs import generate
 from poolgrad_lowering import inspect
 
 ROOT = Path(__file__).parent.parent
@@ -20,24 +19,14 @@ GENERATED = sorted(path.stem for path in (DOCS / "templates").iterdir())
 LINKED = re.compile(r"\((docs/[\w/]+\.md)\)|`(docs/\w+\.md)`")
 
 
-def generator() -> ModuleType:
-    """docs/generate.py as a module."""
-    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_every_template_has_its_page() -> None:
-    assert sorted(generator().PAGES) == GENERATED
+    assert sorted(generate.PAGES) == GENERATED
 
 
 @pytest.mark.parametrize("name", GENERATED)
 def test_generated_page_is_up_to_date(name: str) -> None:
     committed = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    assert committed == generator().page(name), f"docs/{name}.md is not what the code's tables make: run `make docs`"
+    assert committed == generate.page(name), f"docs/{name}.md is not what the code's tables make: run `make docs`"
 
 
 def test_pages_name_only_pages_that_exist() -> None:

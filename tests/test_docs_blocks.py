@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doc_blocks import PAGES, ROOT, Block, blocks
-from processes import environment
 
 from poolgrad_lowering import lower_file
+from tests.doc_blocks import PAGES, ROOT, Block, blocks
+from tests.processes import environment
 
 RUN = ("sh", "python")
 SHOWN = ("", "text", "json", "toml")  # not run: graphs, output, data

@@ -7,11 +7,11 @@ import json
 import re
 from pathlib import Path
 
-import api_reference
 import onnx
 import pytest
 
 import poolgrad_lowering
+from docs import api_reference
 from poolgrad_lowering.dialect import VERSION
 from poolgrad_lowering.runtime.self_test.result import SCHEMA_VERSION
 

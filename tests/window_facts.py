@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from onnx import TensorProto
-from pool_graphs import parse
 
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering
@@ -15,6 +14,7 @@ from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
+from tests.pool_graphs import parse
 
 _SCOPE = ModelIndex(parse("g (float[1] x) => (y) { y = Relu(x) }")).scopes[0]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import question_bodies as question
 from onnx import parser
-from page_bodies import bodies
 
+from benchmarks import question_bodies as question
+from benchmarks.page_bodies import bodies
 from poolgrad_lowering import lower_file
 
 

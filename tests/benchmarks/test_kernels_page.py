@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from page import write_page
-from pool_cases import CASES, STEM
+from benchmarks.page import write_page
+from benchmarks.pool_cases import CASES, STEM
 
 
 def row(name: str, milliseconds: float, ratio: float) -> dict[str, Any]:

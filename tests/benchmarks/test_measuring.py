@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from measuring import Timing, interleaved
+from benchmarks.measuring import Timing, interleaved
 
 
 def test_a_ratio_is_taken_within_the_rounds() -> None:

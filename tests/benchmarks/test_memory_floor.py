@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory_floor import MemoryFloor
+
+from benchmarks.memory_floor import MemoryFloor
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")

@@ -6,7 +6,7 @@ import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from page import write_page
+from benchmarks.page import write_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "benchmarks" / "results.json"

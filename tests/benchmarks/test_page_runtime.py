@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-from measuring import Timing
-from page_runtime import overhead, training_step
+from benchmarks.measuring import Timing
+from benchmarks.page_runtime import overhead, training_step
 
 
 def timing(micros: float) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from page import _SECTIONS
-from run import QUESTIONS
+from benchmarks.page import _SECTIONS
+from benchmarks.run import QUESTIONS
 
 
 def test_every_question_has_a_module_and_a_section() -> None:
-    assert all(find_spec(f"question_{name}") for name in QUESTIONS)
+    assert all(find_spec(f"benchmarks.question_{name}") for name in QUESTIONS)
     assert set(QUESTIONS) == set(_SECTIONS)

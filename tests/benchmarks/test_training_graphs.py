@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from training_graphs import Recipe, build
 
+from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import lower
 
 RECIPES = [
@@ -19,7 +19,7 @@ RECIPES = [
 def test_a_graph_has_what_its_recipe_says(recipe: Recipe) -> None:
     model = build(recipe)
     subgraphs = [attribute.g for node in model.graph.node if node.op_type == "If" for attribute in node.attribute]
-    holders = [model.graph, *model.functions, *subgraphs]
+    holders: list[onnx.GraphProto | onnx.FunctionProto] = [model.graph, *model.functions, *subgraphs]
     assert sum(len(holder.node) for holder in holders) == recipe.nodes
     assert (len(subgraphs), len(model.functions)) == (recipe.subgraphs, recipe.functions)
     report = lower(model).report

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import question_training_step as question
 from onnx import parser
-from training_sessions import cpu_session, node_seconds, pooling_seconds
-from training_steps import STEPS
 
+from benchmarks import question_training_step as question
+from benchmarks.training_sessions import cpu_session, node_seconds, pooling_seconds
+from benchmarks.training_steps import STEPS
 from poolgrad_lowering import lower_file
 
 BUILT = Path(__file__).parents[2] / "models" / "built" / "torch"
@@ -36,7 +37,7 @@ def test_the_variants_of_a_step_are_compared(tmp_path: Path, monkeypatch: pytest
 
 def test_sessions_have_the_default_optimisation_level() -> None:
     default = onnxruntime.SessionOptions().graph_optimization_level
-    session = cpu_session(str(BUILT / "lenet.onnx"))
+    session: Any = cpu_session(str(BUILT / "lenet.onnx"))
     assert session.get_session_options().graph_optimization_level == default
 
 
@@ -78,7 +79,7 @@ def test_the_first_run_of_a_profile_does_not_count() -> None:
 
 def test_networks_have_the_pools_of_their_steps() -> None:
     torch = pytest.importorskip("torch")
-    from training_networks import NETWORKS
+    from benchmarks.training_networks import NETWORKS
 
     for step in STEPS:
         modules = NETWORKS[step.name]().modules()

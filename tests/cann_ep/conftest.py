@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import mixed_sessions
 import pytest
+
+from tests.cann_ep import mixed_sessions
 
 
 @pytest.fixture(autouse=True)

@@ -29,12 +29,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime as ort
-from device_models import GRADIENT, POOL
-from ep_process import run_python
-from host_control import HostLibrary
-from oracles import assert_same_bits
 
 from poolgrad_lowering.runtime import get_ep_name, register
+from tests.oracles import assert_same_bits
+from tests.runtime.device_models import GRADIENT, POOL
+from tests.runtime.ep_process import run_python
+from tests.runtime.host_control import HostLibrary
 
 Array = npt.NDArray[Any]
 Feeds = Mapping[str, Array]
@@ -74,12 +74,9 @@ def on_device(check: Callable[..., Any], *arguments: str, **environment: str) ->
 
     Fails if the check fails or breaks a rule of the device.
     """
-    module = Path(check.__code__.co_filename).stem
     code = f"""
-import sys
-sys.path[:0] = {[str(ROOT / "tests" / "cann_ep"), str(ROOT / "models")]}
-from host_control import HostLibrary
-from {module} import {check.__name__} as check
+from tests.runtime.host_control import HostLibrary
+from {check.__module__} import {check.__name__} as check
 answer([check(*{arguments!r}), HostLibrary().violations()])
 """
     result, violations = run_python(code, ASCEND_HOME_PATH=str(HOME), ACLNN_HOST_STRICT="1", **environment)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from device_models import model_of
-from mixed_sessions import (
+
+from poolgrad_lowering.runtime import get_ep_name
+from tests.cann_ep.mixed_sessions import (
     ALTERNATING,
     CANN,
     GOOD_MODES,
@@ -19,8 +20,7 @@ from mixed_sessions import (
     open_mixed,
     providers_of,
 )
-
-from poolgrad_lowering.runtime import get_ep_name
+from tests.runtime.device_models import model_of
 
 pytestmark = [
     pytest.mark.cann_ep,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import catalogue
 import onnx
 import onnxruntime as ort
 import pytest
-from mixed_sessions import (
+
+from models import catalogue
+from poolgrad_lowering import lower
+from poolgrad_lowering.runtime import assignment, get_ep_name
+from tests.cann_ep.mixed_sessions import (
     CANN,
     GOOD_MODES,
     MODES,
@@ -24,9 +27,6 @@ from mixed_sessions import (
     quiet_options,
     without_reshaped_outputs,
 )
-
-from poolgrad_lowering import lower
-from poolgrad_lowering.runtime import assignment, get_ep_name
 
 MODELS = ("torch/lenet", "torch/resnet_stem", "torch/unet_level", "torch/video")
 

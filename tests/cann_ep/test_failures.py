@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import failure_sweep
 import onnx
 import pytest
-from mixed_sessions import GOOD_MODES, ORDERS, on_device, open_mixed
+
+from tests.cann_ep.mixed_sessions import GOOD_MODES, ORDERS, on_device, open_mixed
+from tests.runtime import failure_sweep
 
 pytestmark = [
     pytest.mark.cann_ep,

@@ -8,10 +8,10 @@ import os
 from typing import Any
 
 import pytest
-from doc_blocks import ROOT, blocks
-from mixed_sessions import CANN, on_device
 
 from poolgrad_lowering.runtime import get_ep_name
+from tests.cann_ep.mixed_sessions import CANN, on_device
+from tests.doc_blocks import ROOT, blocks
 
 pytestmark = pytest.mark.cann_ep
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import catalogue
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from device_models import model_of
-from mixed_sessions import (
+
+from models import catalogue
+from poolgrad_lowering import lower
+from tests.cann_ep.mixed_sessions import (
     ALTERNATING,
     GOOD_MODES,
     ORDERS,
@@ -27,8 +28,7 @@ from mixed_sessions import (
     open_mixed,
     without_reshaped_outputs,
 )
-
-from poolgrad_lowering import lower
+from tests.runtime.device_models import model_of
 
 THREADS = 4
 RUNS = 12

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from device_models import model_of
-from mixed_sessions import ALTERNATING, CANN, assert_results, image, on_cpu, on_device, open_mixed, providers_of
 
 from poolgrad_lowering.runtime import get_ep_name
+from tests.cann_ep.mixed_sessions import (
+    ALTERNATING,
+    CANN,
+    assert_results,
+    image,
+    on_cpu,
+    on_device,
+    open_mixed,
+    providers_of,
+)
+from tests.runtime.device_models import model_of
 
 pytestmark = pytest.mark.cann_ep
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import environment
 
 import poolgrad_lowering
 import poolgrad_lowering.patterns
+from tests.processes import environment
 
 FOLDER = Path(__file__).parent
 BUILT = FOLDER.parents[1] / "models" / "built"

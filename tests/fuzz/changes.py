@@ -73,7 +73,7 @@ def _rewrite(model: ModelProto, place: int, chance: random.Random) -> None:
 def _values_before(model: ModelProto, place: int) -> list[str]:
     """What a node may read without making a cycle; "" is an operand that is left out."""
     graph = model.graph
-    outside = [value.name for value in (*graph.input, *graph.initializer)]
+    outside = [*(value.name for value in graph.input), *(tensor.name for tensor in graph.initializer)]
     return ["", *outside, *(name for node in graph.node[:place] for name in node.output)]
 
 
@@ -91,7 +91,7 @@ def _items(field: Any, value: Any) -> list[Any]:
 
 
 def _change(message: Message, chance: random.Random, names: list[str]) -> None:
-    field = chance.choice(message.DESCRIPTOR.fields)
+    field: Any = chance.choice(message.DESCRIPTOR.fields)
     if field.is_repeated:
         _change_list(getattr(message, field.name), field, chance, names)
     elif chance.random() < 0.25:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from onnx import ModelProto
-from packed_lowering import assert_same_packed
 
 from poolgrad_lowering import InvalidModelError, PoolgradError, inspect, lower, lower_file
 from poolgrad_lowering.gate.gate import Gate
@@ -15,6 +14,7 @@ from poolgrad_lowering.legality.targets import TARGETS
 from poolgrad_lowering.report import Report
 from poolgrad_lowering.verification.text import failure_text
 from poolgrad_lowering.verification.verifier import verify
+from tests.packed_lowering import assert_same_packed
 
 Outcome = str
 """How an input went: the fault, "untouched", or "lowered"."""

@@ -1,6 +1,7 @@
 """Search for bytes that break a promise, guided by what of the package they reach (atheris, which is libFuzzer).
 
-`python -m fuzz.search models|pairs FOLDER [libFuzzer's options]`; FOLDER holds seeds and takes what reaches further.
+`python -m tests.fuzz.search models|pairs FOLDER [libFuzzer's options]`; FOLDER holds seeds and takes what reaches
+further.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import atheris
 from google.protobuf.message import DecodeError
 
 with atheris.instrument_imports(include=["poolgrad_lowering"]):
-    from fuzz import promises
     from poolgrad_lowering.patterns import own_patterns
+    from tests.fuzz import promises
 
     own_patterns()  # they are imported where they are first asked for
 
-from fuzz.changes import corrupted, mutated, rewritten
+from tests.fuzz.changes import corrupted, mutated, rewritten
 
 Change = Callable[[bytes, int, int], bytes]
 CHANGES = (corrupted, mutated, rewritten, rewritten)

@@ -1,7 +1,7 @@
 """The models that a search starts from: what real exporters wrote, and what only looks like a gradient.
 
-`python -m fuzz.seeds FOLDER` writes them as files, by the check that they are for: one model a file, or a pair of one
-and its lowered form.
+`python -m tests.fuzz.seeds FOLDER` writes them as files, by the check that they are for: one model a file, or a pair of
+one and its lowered form.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from lookalikes import LOOKALIKES
 from onnx import ModelProto
 
-from fuzz.promises import packed
 from poolgrad_lowering import lower
+from tests.fuzz.promises import packed
+from tests.patterns.lookalikes import LOOKALIKES
 
 BUILT = Path(__file__).parents[2] / "models" / "built"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ep_process import run_python
-from fake_cann import build_over_host
+
+from tests.runtime.ep_process import run_python
+from tests.runtime.fake_cann import build_over_host
 
 CPP = Path(__file__).parent / "cpp"
 SOURCES = Path(__file__).parents[2] / "runtime" / "src"

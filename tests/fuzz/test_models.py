@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.changes import corrupted, mutated, rewritten
-from fuzz.promises import check_file, check_model
-from fuzz.seeds import seeds
+from tests.fuzz.changes import corrupted, mutated, rewritten
+from tests.fuzz.promises import check_file, check_model
+from tests.fuzz.seeds import seeds
 
 SEEDS = list(seeds().values())
 CHANGES = [corrupted, mutated, rewritten]

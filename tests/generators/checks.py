@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from lowering_checks import all_nodes, check_well_formed
 from onnx import ModelProto, inliner
-from oracles import assert_same_bits, run_ort, run_reference
 
-from generators.forms import BFLOAT, FORMS
-from generators.models import build, feeds, results
-from generators.mutants import mutant
-from generators.places import FUNCTION_DOMAIN
-from generators.plans import Plan
-from generators.protos import Choices
-from generators.transforms import Transform, reorder
 from poolgrad_lowering import LoweringResult, lower
 from poolgrad_lowering.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.report import AnchorReport
+from tests.generators.forms import BFLOAT, FORMS
+from tests.generators.models import build, feeds, results
+from tests.generators.mutants import mutant
+from tests.generators.places import FUNCTION_DOMAIN
+from tests.generators.plans import Plan
+from tests.generators.protos import Choices
+from tests.generators.transforms import Transform, reorder
+from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.patterns.lowering_checks import all_nodes, check_well_formed
 
 Array = npt.NDArray[Any]
 NEWEST_OF_ONNXRUNTIME = 26

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto
 
-from generators.writer import Array, Writer
+from tests.generators.writer import Array, Writer
 
 X_SHAPE = (2, 3, 6, 6)
 

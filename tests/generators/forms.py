@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from generators import operators, recorded, reduced
-from generators.recorded import Written
-from generators.sites import Pooling
-from generators.windows import AdaptiveWindows, AxisWindow, PoolWindows, Windows, adaptive_windows, pool_windows
-from generators.writer import Writer
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.generators import operators, recorded, reduced
+from tests.generators.recorded import Written
+from tests.generators.sites import Pooling
+from tests.generators.windows import AdaptiveWindows, AxisWindow, PoolWindows, Windows, adaptive_windows, pool_windows
+from tests.generators.writer import Writer
 
 FLOAT, HALF, BFLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE
 

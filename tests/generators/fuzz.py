@@ -20,11 +20,11 @@ import onnx
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from generators.checks import check_mutant, check_plan, check_same_verdicts
-from generators.models import build
-from generators.plans import Plan, plans
-from generators.protos import Choices
-from generators.transforms import TRANSFORMS, Transform
+from tests.generators.checks import check_mutant, check_plan, check_same_verdicts
+from tests.generators.models import build
+from tests.generators.plans import Plan, plans
+from tests.generators.protos import Choices
+from tests.generators.transforms import TRANSFORMS, Transform
 
 EXAMPLES_OF_A_ROUND = 200
 CHOICES = st.lists(st.integers(0, 5), min_size=1, max_size=6)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
-from oracles import pool_gradient
 
-from generators.decoys import DECOYS
-from generators.forms import FORMS, loses_gradients
-from generators.plans import SPECIAL_TERMS, SPECIAL_VALUES, Plan, Root, Site
-from generators.windows import AxisWindow
-from generators.writer import Writer
+from tests.generators.decoys import DECOYS
+from tests.generators.forms import FORMS, loses_gradients
+from tests.generators.plans import SPECIAL_TERMS, SPECIAL_VALUES, Plan, Root, Site
+from tests.generators.windows import AxisWindow
+from tests.generators.writer import Writer
+from tests.oracles import pool_gradient
 
 Array = npt.NDArray[Any]
 DOMAINS = ("org.pytorch.aten", "npu")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, helper, numpy_helper
 
-from generators.transforms import constants_as_nodes
+from tests.generators.transforms import constants_as_nodes
 
 _SWAPPED = {
     "Add": ("Sub", "Mul"),

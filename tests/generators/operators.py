@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from generators.recorded import Written, max_pool, plane_local
-from generators.sites import Pooling
-from generators.windows import AdaptiveWindows, AxisWindow, PoolWindows
-from generators.writer import Writer
+from tests.generators.recorded import Written, max_pool, plane_local
+from tests.generators.sites import Pooling
+from tests.generators.windows import AdaptiveWindows, AxisWindow, PoolWindows
+from tests.generators.writer import Writer
 
 ATEN = "org.pytorch.aten"
 

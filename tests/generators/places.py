@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, inliner, numpy_helper
 
-from generators.protos import Choices, renamed, with_nodes
+from tests.generators.protos import Choices, renamed, with_nodes
 
 FUNCTION_DOMAIN = "local"
 _FIRST_IR_WITH_TYPED_FUNCTIONS = 10

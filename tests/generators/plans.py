@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import onnx
 from hypothesis import strategies as st
 
-from generators.decoys import DECOYS
-from generators.forms import BFLOAT, FLOAT, FORMS, HALF, Form, refusal
-from generators.sites import SPELLINGS, Pooling
-from generators.windows import Windows
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.generators.decoys import DECOYS
+from tests.generators.forms import BFLOAT, FLOAT, FORMS, HALF, Form, refusal
+from tests.generators.sites import SPELLINGS, Pooling
+from tests.generators.windows import Windows
 
 TARGETS = ("atlas-a2", "atlas-a3", "ascend950")
 NEWEST = onnx.defs.onnx_opset_version()

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from generators.sites import Pooling
-from generators.windows import PoolWindows
-from generators.writer import Writer
+from tests.generators.sites import Pooling
+from tests.generators.windows import PoolWindows
+from tests.generators.writer import Writer
 
 Written = tuple[str, Callable[[str], str]]
 

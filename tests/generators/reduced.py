@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import written_out
-
-from generators.recorded import Written, add_rows, zeros
-from generators.sites import Pooling
-from generators.windows import AdaptiveWindows, AxisWindow, PoolWindows
-from generators.writer import Writer
+from tests.generators.recorded import Written, add_rows, zeros
+from tests.generators.sites import Pooling
+from tests.generators.windows import AdaptiveWindows, AxisWindow, PoolWindows
+from tests.generators.writer import Writer
+from tests.patterns import written_out
 
 
 def global_maximum(write: Writer, site: Pooling, x: str) -> Written:

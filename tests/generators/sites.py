@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from generators.windows import PoolWindows, Windows
+from tests.generators.windows import PoolWindows, Windows
 
 
 @dataclass(frozen=True)

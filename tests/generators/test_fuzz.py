@@ -8,8 +8,8 @@ from pathlib import Path
 import onnx
 import pytest
 
-from generators import fuzz
-from generators.plans import Plan
+from tests.generators import fuzz
+from tests.generators.plans import Plan
 
 
 def test_time_is_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

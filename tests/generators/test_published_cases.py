@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import pytest
-from lowering_checks import TARGETS
 from onnx import helper
-from oracles import assert_same_bits, pool_gradient, run_reference, same_pads
-from window_facts import Axis
 
-from generators.forms import FORMS, refusal
-from generators.models import build
-from generators.plans import Plan, Root, Site
-from generators.sites import Pooling, Spelling
-from generators.windows import PoolWindows
 from poolgrad_lowering import LoweringResult, lower
+from tests.generators.forms import FORMS, refusal
+from tests.generators.models import build
+from tests.generators.plans import Plan, Root, Site
+from tests.generators.sites import Pooling, Spelling
+from tests.generators.windows import PoolWindows
+from tests.oracles import assert_same_bits, pool_gradient, run_reference, same_pads
+from tests.patterns.lowering_checks import TARGETS
+from tests.window_facts import Axis
 
 Array = npt.NDArray[Any]
 ANY_POOL = ("F1", "F4")
@@ -130,7 +130,8 @@ def difference_quotient(x: Array, dy: Array, windows: PoolWindows) -> Array:
         axes = tuple(range(2, x.ndim))
         seen = np.lib.stride_tricks.sliding_window_view(padded, windows.kernel, axes)
         steps = tuple(slice(None, None, stride) for stride in windows.strides)
-        return float((seen[(slice(None), slice(None), *steps)].max(axis=tuple(range(-len(axes), 0))) * dy).sum())
+        of_all_planes = (slice(None), slice(None), *steps)
+        return float((seen[of_all_planes].max(axis=tuple(range(-len(axes), 0))) * dy).sum())
 
     quotients = np.empty(x.shape, np.float32)
     for place in np.ndindex(x.shape):

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generators.checks import check_mutant, check_plan, check_same_verdicts
-from generators.decoys import DECOYS
-from generators.plans import Plan, plans
-from generators.protos import Choices
-from generators.transforms import TRANSFORMS, Transform
+from tests.generators.checks import check_mutant, check_plan, check_same_verdicts
+from tests.generators.decoys import DECOYS
+from tests.generators.plans import Plan, plans
+from tests.generators.protos import Choices
+from tests.generators.transforms import TRANSFORMS, Transform
 
 # onnxruntime is one of the two evaluators.
 pytest.importorskip("onnxruntime")

@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from generators.places import in_a_branch, in_a_function, in_a_loop, inlined, outlined
-from generators.protos import Choices, copied, renamed, with_nodes
+from tests.generators.places import in_a_branch, in_a_function, in_a_loop, inlined, outlined
+from tests.generators.protos import Choices, copied, renamed, with_nodes
 
 Transform = Callable[[ModelProto, Choices], ModelProto]
 
@@ -33,8 +33,10 @@ def rename(model: ModelProto, _: Choices) -> ModelProto:
     for node in copy.graph.node:
         node.input[:] = [new.get(name, name) for name in node.input]
         node.output[:] = [new.get(name, name) for name in node.output]
-    for held in (*copy.graph.initializer, *copy.graph.value_info):
-        held.name = new[held.name]
+    for tensor in copy.graph.initializer:
+        tensor.name = new[tensor.name]
+    for value in copy.graph.value_info:
+        value.name = new[value.name]
     return copy
 
 

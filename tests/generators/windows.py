@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
-from oracles import max_pool, same_pads
-from oracles.aten import adaptive_pool
-from window_facts import Axis
+
+from tests.oracles import max_pool, same_pads
+from tests.oracles.aten import adaptive_pool
+from tests.window_facts import Axis
 
 Array = npt.NDArray[Any]
 Recorded = tuple[Array, npt.NDArray[np.int64]]

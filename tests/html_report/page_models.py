@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from onnx import ModelProto
-from pool_graphs import parse
+
+from tests.pool_graphs import parse
 
 BUILT = Path(__file__).parent.parent.parent / "models" / "built"
 MIXED = """g (float[2,3,4] X, float[2,3,2] dY, int64[2,3,2] I, bool c) => (A) {
@@ -35,8 +36,10 @@ def renamed(model: ModelProto, names: dict[str, str]) -> ModelProto:
     """The model with other names of values and nodes."""
     copy = ModelProto()
     copy.CopyFrom(model)
-    for value in (*copy.graph.input, *copy.graph.output, *copy.graph.initializer):
+    for value in (*copy.graph.input, *copy.graph.output):
         value.name = names.get(value.name, value.name)
+    for tensor in copy.graph.initializer:
+        tensor.name = names.get(tensor.name, tensor.name)
     for node in copy.graph.node:
         node.name = names.get(node.output[0], node.name)
         for ends in (node.input, node.output):

@@ -6,12 +6,12 @@ import itertools
 import re
 
 import pytest
-from pages import observed
-from pool_graphs import ort_gradient, parse
 
 from poolgrad_lowering.html_report.arithmetic import HOLDS, AxisArithmetic, Step
 from poolgrad_lowering.html_report.record import Lowering
 from poolgrad_lowering.report import AnchorReport
+from tests.html_report.pages import observed
+from tests.pool_graphs import ort_gradient, parse
 
 Value = int | float | bool
 

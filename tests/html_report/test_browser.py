@@ -11,9 +11,10 @@ from typing import Any
 
 import onnx
 import pytest
-from page_models import BUILT, HOSTILE, MIXED, renamed
-from pages import page as page_of
-from pool_graphs import parse
+
+from tests.html_report.page_models import BUILT, HOSTILE, MIXED, renamed
+from tests.html_report.pages import page as page_of
+from tests.pool_graphs import parse
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: `make test-browser`")
 CHROMIUM = shutil.which("chromium")

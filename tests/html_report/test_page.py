@@ -8,13 +8,13 @@ import re
 
 import onnx
 import pytest
-from page_models import BUILT, HOSTILE, MIXED, many_sites, renamed
-from pages import observed, page, parsed, text_of, with_class
-from pool_graphs import parse, torch_gradient
 
 from poolgrad_lowering.html_report.parts import MAX_NODES
 from poolgrad_lowering.html_report.record import MAX_DRAWN
 from poolgrad_lowering.html_report.text import MAX_NAME
+from tests.html_report.page_models import BUILT, HOSTILE, MIXED, many_sites, renamed
+from tests.html_report.pages import observed, page, parsed, text_of, with_class
+from tests.pool_graphs import parse, torch_gradient
 
 
 @pytest.mark.parametrize(

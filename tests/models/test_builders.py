@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import catalogue
 import onnx
-import ort_nets
 import pytest
-from catalogue import Entry
+
+from models import catalogue, ort_nets
+from models.catalogue import Entry
 
 
 @pytest.mark.parametrize("name", ort_nets.NETS)
@@ -27,8 +27,7 @@ def test_torch_rebuilds_the_committed_files(entry: Entry, tmp_path: Path) -> Non
     if torch.__version__.split("+")[0] != "2.13.0":
         pytest.skip("another version of torch exports another graph")
     pytest.importorskip("onnxscript")
-    import torch_joint
-    import torch_nets
+    from models import torch_joint, torch_nets
 
     model, _ = torch_joint.export(torch_nets.NETS[entry.file.stem], tmp_path / entry.file.name)
     assert model.SerializeToString() == entry.file.read_bytes()
@@ -43,8 +42,7 @@ def test_torch_rebuilds_the_committed_graph(entry: Entry) -> None:
     if torch.__version__.split("+")[0] != "2.13.0":
         pytest.skip("another version of torch exports another graph")
     pytest.importorskip("onnxscript")
-    import torch_joint
-    import torch_nets
+    from models import torch_joint, torch_nets
 
     net = torch_nets.NETS[entry.name.removeprefix("torch/")]
     model, _ = torch_joint.export(net)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import catalogue
 import numpy as np
 import onnx
 import pytest
-from catalogue import Entry
-from oracles import assert_same_bits, max_pool_indices, pool_gradient, run_ort, same_pads
+
+from models import catalogue
+from models.catalogue import Entry
+from tests.oracles import assert_same_bits, max_pool_indices, pool_gradient, run_ort, same_pads
 
 ENTRIES = catalogue.entries()
 ALL = [pytest.param(entry, id=entry.name) for entry in ENTRIES]

@@ -1,4 +1,7 @@
-"""`python -m mutation`: change the compiler's reasoning in one place after the other, and list what no test notices."""
+"""Changes the compiler's reasoning in one place after the other, and lists what no test notices.
+
+`python -m tests.mutation`, or `make mutate`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from mutation.equivalent import EQUIVALENT
-from mutation.modules import TESTS
-from mutation.mutants import Mutant, all_mutants
-from mutation.reach import Reach
-from mutation.running import PYTEST, Session, Trial, noticed_by_import, outcomes
+from tests.mutation.equivalent import EQUIVALENT
+from tests.mutation.modules import TESTS
+from tests.mutation.mutants import Mutant, all_mutants
+from tests.mutation.reach import Reach
+from tests.mutation.running import PYTEST, Session, Trial, noticed_by_import, outcomes
 
 # Loaded once; the package itself is imported by the forks.
 _HEAVY = ("onnx.reference", "networkx", "hypothesis", "ml_dtypes", "onnxruntime")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType
 
-from mutation.modules import modules
-from mutation.operators import STRICT, replacements
+from tests.mutation.modules import modules
+from tests.mutation.operators import STRICT, replacements
 
 _NOT_LOGIC = ("decorator_list", "annotation", "returns")
 

@@ -1,6 +1,6 @@
 """Which tests reach which lines: the tests of a mutant are those that run its statement.
 
-`python -m mutation.reach FILE` runs all of them once and writes what they reach.
+`python -m tests.mutation.reach FILE` runs all of them once and writes what they reach.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import coverage
 import pytest
 
-from mutation.modules import TESTS, modules
-from mutation.mutants import Mutant
-from mutation.running import PYTEST
+from tests.mutation.modules import TESTS, modules
+from tests.mutation.mutants import Mutant
+from tests.mutation.running import PYTEST
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from mutation.mutants import Mutant
+from tests.mutation.mutants import Mutant
 
 PYTEST = ("-x", "-q", "-s", "-p", "no:cacheprovider")
 _MEMORY = 8 << 30
@@ -44,7 +44,8 @@ class Trial:
 
 def outcomes(trials: Sequence[Trial], notices: Callable[[Trial], bool], workers: int) -> Iterator[tuple[Trial, str]]:
     """Each trial with "killed", "timeout" or "survived", as they end; `notices` runs in a process of its own."""
-    waiting, running = list(reversed(trials)), {}
+    waiting = list(reversed(trials))
+    running: dict[int, tuple[Trial, float]] = {}
     while waiting or running:
         while waiting and len(running) < workers:
             trial = waiting.pop()

@@ -7,9 +7,9 @@ import os
 import signal
 from pathlib import Path
 
-from mutation.equivalent import EQUIVALENT
-from mutation.mutants import all_mutants, mutants
-from mutation.running import Trial, outcomes
+from tests.mutation.equivalent import EQUIVALENT
+from tests.mutation.mutants import all_mutants, mutants
+from tests.mutation.running import Trial, outcomes
 
 SOURCE = '''
 """Text."""

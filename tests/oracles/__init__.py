@@ -5,11 +5,11 @@ Nothing here may import the compiler or the runtime that it judges.
 
 from __future__ import annotations
 
-from oracles.ascend import adaptive_windows, ascend_pool, pool_windows
-from oracles.bits import assert_same_bits
-from oracles.gradient import pool_gradient
-from oracles.pooling import max_pool, max_pool_indices, same_pads
-from oracles.running import optimized_by_ort, run_ort, run_reference
+from tests.oracles.ascend import adaptive_windows, ascend_pool, pool_windows
+from tests.oracles.bits import assert_same_bits
+from tests.oracles.gradient import pool_gradient
+from tests.oracles.pooling import max_pool, max_pool_indices, same_pads
+from tests.oracles.running import optimized_by_ort, run_ort, run_reference
 
 __all__ = [
     "adaptive_windows",

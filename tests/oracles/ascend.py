@@ -51,7 +51,8 @@ def ascend_pool(x: Array, windows: Sequence[Windows]) -> tuple[Array, npt.NDArra
     every = (slice(None), slice(None))
     for position in itertools.product(*(range(len(axis)) for axis in windows)):
         box = np.ix_(*(axis[i] for axis, i in zip(windows, position, strict=True)))
-        values = x[(..., *box)].reshape(*x.shape[:2], places[box].size)
+        of_all_planes: Any = (..., *box)
+        values = x[of_all_planes].reshape(*x.shape[:2], places[box].size)
         chosen = _last_nan_else_first_maximum(values.astype(np.float32))
         y[every + position] = np.take_along_axis(values, chosen[..., None], axis=-1)[..., 0]
         argmax[every + position] = places[box].reshape(-1)[chosen]

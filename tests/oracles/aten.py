@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 
-from oracles.gradient import pool_gradient
-from oracles.pooling import max_pool
+from tests.oracles.gradient import pool_gradient
+from tests.oracles.pooling import max_pool
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -57,10 +57,12 @@ def adaptive_pool(x: Array, output_size: Numbers) -> tuple[Array, Ints]:
             slice(o * size // count, -(-(o + 1) * size // count))
             for o, size, count in zip(place, spatial, sizes, strict=True)
         )
-        taps = x[(..., *window)].reshape(*x.shape[:2], -1)
+        seen: Any = (..., *window)
+        written: Any = (..., *place)
+        taps = x[seen].reshape(*x.shape[:2], -1)
         best = taps.argmax(axis=-1)
-        y[(..., *place)] = np.take_along_axis(taps, best[..., None], -1)[..., 0]
-        indices[(..., *place)] = numbers[window].reshape(-1)[best]
+        y[written] = np.take_along_axis(taps, best[..., None], -1)[..., 0]
+        indices[written] = numbers[window].reshape(-1)[best]
     return y, indices
 
 

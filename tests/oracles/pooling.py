@@ -109,5 +109,4 @@ def _numbering(shape: Sequence[int], storage_order: int) -> Ints:
 
 def _every(masks: Sequence[npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
     """Return the conjunction of one mask per axis over their product."""
-    product: npt.NDArray[np.bool_] = np.stack(np.meshgrid(*masks, indexing="ij")).all(axis=0)
-    return product
+    return np.asarray(np.stack(np.meshgrid(*masks, indexing="ij")).all(axis=0))

@@ -12,10 +12,10 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from oracles import tensorflow
-from oracles.aten import ATEN_OPS
-from oracles.gradient import pool_gradient
-from oracles.pooling import max_pool, same_pads
+from tests.oracles import tensorflow
+from tests.oracles.aten import ATEN_OPS
+from tests.oracles.gradient import pool_gradient
+from tests.oracles.pooling import max_pool, same_pads
 
 Array = npt.NDArray[Any]
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 
-from oracles.gradient import pool_gradient
-from oracles.pooling import max_pool_indices, same_pads
+from tests.oracles.gradient import pool_gradient
+from tests.oracles.pooling import max_pool_indices, same_pads
 
 Array = npt.NDArray[Any]
 

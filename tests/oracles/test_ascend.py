@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from oracles import adaptive_windows, ascend_pool, assert_same_bits, max_pool, pool_windows
+from tests.oracles import adaptive_windows, ascend_pool, assert_same_bits, max_pool, pool_windows
 
 
 def test_windows_written_out() -> None:

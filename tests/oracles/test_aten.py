@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from oracles import assert_same_bits, run_reference
+from tests.oracles import assert_same_bits, run_reference
 
 CALLS: dict[str, tuple[list[int], list[Any], str]] = {  # by operator: x's shape, its arguments, its backward
     "max_pool2d_with_indices": (

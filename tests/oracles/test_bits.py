@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oracles import assert_same_bits
+from tests.oracles import assert_same_bits
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from oracles import assert_same_bits, max_pool_indices, pool_gradient, run_reference
+from tests.oracles import assert_same_bits, max_pool_indices, pool_gradient, run_reference
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx
 import pytest
 
-from oracles import assert_same_bits, max_pool, max_pool_indices, run_ort, run_reference
+from tests.oracles import assert_same_bits, max_pool, max_pool_indices, run_ort, run_reference
 
 
 def test_onnx_backend_cases() -> None:

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The wheel without native libraries: where pip takes it, and what works in an environment that has it."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What `make wheels` has put into dist/: what a wheel holds, what its libraries need, and that the sdist builds."""
 
 from __future__ import annotations

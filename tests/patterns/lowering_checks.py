@@ -10,12 +10,12 @@ import numpy.typing as npt
 import onnx
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
-from oracles import assert_same_bits, run_ort, run_reference
-from packed_lowering import assert_same_packed
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.dialect import registered_schemas
+from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.packed_lowering import assert_same_packed
 
 Array = npt.NDArray[Any]
 Runner = Callable[[ModelProto, Mapping[str, Array]], dict[str, Array]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from aten_graphs import PLANE_INDICES, adaptive_gradient
-from lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.aten_graphs import PLANE_INDICES, adaptive_gradient
+from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses
 
 SIZE = "size = Constant <value = int64[2] {4,5}> ()"
 FORWARD = 'y, i = org.pytorch.aten.ATen <operator="adaptive_max_pool2d"> (x, size)'

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
-from lowering_checks import backward, check_lowered
 
 from poolgrad_lowering import lower
+from tests.patterns.aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
+from tests.patterns.lowering_checks import backward, check_lowered
 
 LOWERED = f"""{CONSTANTS}
     {FORWARD}

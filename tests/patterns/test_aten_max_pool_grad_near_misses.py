@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
-from lowering_checks import NearMisses, check_refused, near_misses
 
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
+from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 
 SYMBOLIC_KERNEL = {
     "constants": WHOLE_PLANE,

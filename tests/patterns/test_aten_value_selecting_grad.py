@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from aten_graphs import axis_gradient
-from lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, random_feeds
-from oracles import assert_same_bits, run_reference
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.oracles import assert_same_bits, run_reference
+from tests.patterns.aten_graphs import axis_gradient
+from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, random_feeds
 
 FORWARD = 'y, i = org.pytorch.aten.ATen <operator="max", overload_name="dim"> (x, dim, keep)'
 ARG_MAX = "y = Relu (dy)\ni = ArgMax <axis=2, keepdims=0> (x)"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-import catalogue
 import onnx
 import pytest
-from catalogue import Entry
-from lowering_checks import TARGETS, Array, check_same_results, known_runners
 from onnx import ModelProto, NodeProto
-from oracles import assert_same_bits, run_ort, run_reference
-from packed_lowering import assert_same_packed
 
+from models import catalogue
+from models.catalogue import Entry
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.legality.targets import TARGETS as PRODUCTS
+from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.packed_lowering import assert_same_packed
+from tests.patterns.lowering_checks import TARGETS, Array, check_same_results, known_runners
 
 ALL = [pytest.param(entry, id=entry.name) for entry in catalogue.entries()]
 TORCH = [pytest.param(entry, id=entry.name) for entry in catalogue.entries("torch") if entry.sites]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import catalogue
 import onnx
 import pytest
-from catalogue import Array, Entry
-from external_models import DATA, move_out
-from lowering_checks import TARGETS
-from oracles import assert_same_bits
 
+from models import catalogue
+from models.catalogue import Array, Entry
 from poolgrad_lowering import Report, inspect, lower, lower_file, lower_folder, verify_files
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.external_models import DATA, move_out
+from tests.oracles import assert_same_bits
+from tests.patterns.lowering_checks import TARGETS
 
 ENTRIES = catalogue.external()
 ALL = [pytest.param(entry, id=entry.name) for entry in ENTRIES]
@@ -137,8 +137,7 @@ def test_what_the_installed_torch_exports(name: str, tmp_path: Path) -> None:
     """A joint graph, exported into a file with torch's own defaults."""
     pytest.importorskip("torch")
     pytest.importorskip("onnxscript")
-    import torch_joint
-    import torch_nets
+    from models import torch_joint, torch_nets
 
     net, source = torch_nets.NETS[name], tmp_path / f"{name}.onnx"
     _, arrays = torch_joint.export(net, source)

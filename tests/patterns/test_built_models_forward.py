@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-import catalogue
 import onnx
 import pytest
-from catalogue import Entry
-from lowering_checks import TARGETS, check_same_results, check_well_formed
 from onnx import ModelProto, NodeProto
-from oracles import run_ort
 
+from models import catalogue
+from models.catalogue import Entry
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.legality.targets import find_target
+from tests.oracles import run_ort
+from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed
 
 ENTRIES = [pytest.param(entry, id=entry.name) for entry in catalogue.entries()]
 TORCH = [pytest.param(entry, id=entry.name) for entry in catalogue.entries("torch") if entry.sites]

@@ -7,13 +7,20 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from lowering_checks import TARGETS, backward, check_refused, check_same_results, check_well_formed, node_text
 from onnx import ModelProto
-from oracles import assert_same_bits, run_ort
-from written_out import pool
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.oracles import assert_same_bits, run_ort
+from tests.patterns.lowering_checks import (
+    TARGETS,
+    backward,
+    check_refused,
+    check_same_results,
+    check_well_formed,
+    node_text,
+)
+from tests.patterns.written_out import pool
 
 FORWARD = """
     c = Pad (x, pads, minus_infinity)

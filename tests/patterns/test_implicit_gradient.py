@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from lowering_checks import check_refused
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.lowering_checks import check_refused
 
 
 def training(layer: str, y: str = 'y="loss"') -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from lookalikes import LOOKALIKES
-from lowering_checks import TARGETS, check_same_results
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.lookalikes import LOOKALIKES
+from tests.patterns.lowering_checks import TARGETS, check_same_results
 
 REFUSALS: dict[str, Code] = {
     "N01_overwrite_overlap": Code.OVERLAPPING_OVERWRITE,

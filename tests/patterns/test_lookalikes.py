@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from lookalikes import LOOKALIKES, Lookalike
-from oracles import assert_same_bits, max_pool_indices, pool_gradient, run_ort, run_reference
+
+from tests.oracles import assert_same_bits, max_pool_indices, pool_gradient, run_ort, run_reference
+from tests.patterns.lookalikes import LOOKALIKES, Lookalike
 
 ROWS = [pytest.param(row, id=name) for name, row in LOOKALIKES.items()]
 # onnx's checker and onnxruntime without training know no MaxPoolGrad.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lowering_checks import NearMisses, backward, check_refused, near_misses, node_text, random_feeds
 from onnx import ModelProto
 from onnx.parser import parse_graph, parse_model
-from oracles import assert_same_bits, run_ort, run_reference
-from reductions import axis_max
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.patterns.lowering_checks import NearMisses, backward, check_refused, near_misses, node_text, random_feeds
+from tests.patterns.reductions import axis_max
 
 FORWARD = """y = ReduceMax <keepdims=0> (x, axes)
     a = ArgMax <axis=3, keepdims=0, select_last_index=0> (x)

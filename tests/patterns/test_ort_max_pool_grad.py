@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from lookalikes.maxpoolgrad import gradient
-from lowering_checks import backward, check_lowered
+
+from tests.patterns.lookalikes.maxpoolgrad import gradient
+from tests.patterns.lowering_checks import backward, check_lowered
 
 SHAPES = "float[2,3,9,12] x, float[2,3,{}] dy", "float[2,3,{}] y, float[2,3,9,12] dx"
 LOWERED = f"""y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)

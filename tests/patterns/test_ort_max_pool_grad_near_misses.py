@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from lookalikes.maxpoolgrad import gradient
-from lowering_checks import NearMisses, check_refused, near_misses
 from onnx import ModelProto
 
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.lookalikes.maxpoolgrad import gradient
+from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 
 
 def one_input() -> ModelProto:

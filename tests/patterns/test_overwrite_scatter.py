@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lookalikes.scatter import gradient
-from lowering_checks import (
+from onnx.parser import parse_graph, parse_model
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.diagnostics.codes import Code
+from tests.oracles import max_pool_indices, pool_gradient, run_reference
+from tests.patterns.lookalikes.scatter import gradient
+from tests.patterns.lowering_checks import (
     NearMisses,
     check_refused,
     check_same_results,
@@ -14,12 +19,7 @@ from lowering_checks import (
     node_text,
     random_feeds,
 )
-from onnx.parser import parse_graph, parse_model
-from oracles import max_pool_indices, pool_gradient, run_reference
-from test_scatter_nd_add import FIRST, repeated
-
-from poolgrad_lowering import lower
-from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.test_scatter_nd_add import FIRST, repeated
 
 TILES = {
     "inputs": "float[2,3,9,12] x, float[2,3,3,4] dy",

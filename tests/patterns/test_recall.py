@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-import catalogue
 import numpy as np
 import onnx
 import pytest
-from catalogue import Entry
-from lowering_checks import TARGETS
-from oracles import assert_same_bits, run_ort
 
+from models import catalogue
+from models.catalogue import Entry
 from poolgrad_lowering import inspect, lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.oracles import assert_same_bits, run_ort
+from tests.patterns.lowering_checks import TARGETS
 
 FORMS = {
     "adaptive_window_tables": "F16",

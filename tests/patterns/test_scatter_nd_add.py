@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from lookalikes.scatter import gradient
-from lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses
 
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.lookalikes.scatter import gradient
+from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses
 
 LOWERED = f"""y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
     y1, i1 = MaxPool <kernel_shape=[1,1], strides=[1,1]> (x)

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import pytest
-from lowering_checks import TARGETS, check_refused, check_same_results, check_well_formed
 from onnx import ModelProto, inliner
-from oracles import run_reference
-from pool_graphs import parse, random_feeds
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.oracles import run_reference
+from tests.patterns.lowering_checks import TARGETS, check_refused, check_same_results, check_well_formed
+from tests.pool_graphs import parse, random_feeds
 
 Array = npt.NDArray[Any]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from lookalikes import maxpoolgrad, scatter
-from lowering_checks import NearMisses, check_refused, near_misses
 from onnx import ModelProto, helper
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.lookalikes import maxpoolgrad, scatter
+from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 
 
 def pooled(attributes: str, x: str, y: str, *, element_type: str = "float") -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 
 POOL = "<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>"
 SAME = 'ksize=[1,3,3,1], strides=[1,2,2,1], padding="SAME"'

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 
 _STEPS = {
     "before": "t = Transpose <perm=[0,3,1,2]> (x)",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from lookalikes import LOOKALIKES
-from lowering_checks import NearMisses, check_refused, near_misses
 from onnx.parser import parse_model
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.lookalikes import LOOKALIKES
+from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 
 
 def shared_among_ties(

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, node_text, random_feeds
 from onnx.parser import parse_graph, parse_model
-from oracles import assert_same_bits, run_ort
-from reductions import global_max
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.oracles import assert_same_bits, run_ort
+from tests.patterns.lowering_checks import (
+    NearMisses,
+    backward,
+    check_lowered,
+    check_refused,
+    near_misses,
+    node_text,
+    random_feeds,
+)
+from tests.patterns.reductions import global_max
 
 WINDOW = "ksize=[1,4,5], strides=[1,4,5], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
 FORWARD = "y = ReduceMax <keepdims=1> (x, axes)"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from lookalikes.scatter import gradient
-from lowering_checks import backward, check_lowered
-from torch_scatter_text import FORWARD, LOWERED, PLANE_LOCAL
+
+from tests.patterns.lookalikes.scatter import gradient
+from tests.patterns.lowering_checks import backward, check_lowered
+from tests.patterns.torch_scatter_text import FORWARD, LOWERED, PLANE_LOCAL
 
 
 def test_as_exported() -> None:

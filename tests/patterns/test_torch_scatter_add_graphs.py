@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowering_checks import backward, check_lowered
+from tests.patterns.lowering_checks import backward, check_lowered
 
 
 def test_one_axis_is_written_on_two() -> None:

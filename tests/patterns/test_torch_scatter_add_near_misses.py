@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from lookalikes.scatter import gradient
-from lowering_checks import NearMisses, check_refused, near_misses
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.lookalikes.scatter import gradient
+from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 
 WHOLE: dict[str, Any] = {"companion": "", "first": "", "plane_local": "", "rows": "r = Reshape (i, row_shape)"}
 ONE_NEGATIVE_ZERO = f"float[6,108] z = {{{', '.join(['0'] * 647)}, -0.0}}"

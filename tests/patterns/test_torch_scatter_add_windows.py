@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lookalikes.scatter import gradient
-from lowering_checks import backward, check_lowered, known_runners, node_text
 from onnx.helper import tensor_dtype_to_np_dtype
 from onnx.parser import parse_graph, parse_model
-from oracles import assert_same_bits, max_pool_indices, pool_gradient
-from torch_scatter_text import FORWARD, LOWERED, PLANE_LOCAL
 
 from poolgrad_lowering import lower
+from tests.oracles import assert_same_bits, max_pool_indices, pool_gradient
+from tests.patterns.lookalikes.scatter import gradient
+from tests.patterns.lowering_checks import backward, check_lowered, known_runners, node_text
+from tests.patterns.torch_scatter_text import FORWARD, LOWERED, PLANE_LOCAL
 
 WINDOWS = {  # MaxPool's attributes, the pooled size, the node's attributes
     "tiles": ("kernel_shape=[2,3], strides=[2,3]", (4, 4), "ksize=[1,2,3], strides=[1,2,3], pads=[0,0,0]", 0),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from aten_graphs import PLANE_INDICES, user_gradient
-from lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, node_text
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.patterns.aten_graphs import PLANE_INDICES, user_gradient
+from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, node_text
 
 ATTRIBUTES = "kernel_size=[3,3], stride=[2,2], padding=[1,1], dilation=[1,1], ceil_mode=0"
 FORWARD = f"y, i = npu.NPUMaxPool2dWithIndices <{ATTRIBUTES}> (x)"

@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import catalogue
 import networkx as nx
 import onnx
 import pytest
-from catalogue import Entry
-from generators.models import build
-from generators.plans import Plan, plans
 from hypothesis import given, settings
 from networkx.algorithms.isomorphism import DiGraphMatcher
 from onnx import GraphProto, NodeProto
 
+from models import catalogue
+from models.catalogue import Entry
 from poolgrad_lowering import inspect
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.generators.models import build
+from tests.generators.plans import Plan, plans
 
 CONTRACTED = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 SYMBOLIC = (Code.AUTO_PAD_SYMBOLIC.value, Code.SYMBOLIC_CANVAS.value, Code.SYMBOLIC_CEIL.value)

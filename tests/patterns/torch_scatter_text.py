@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowering_checks import backward
+from tests.patterns.lowering_checks import backward
 
 FORWARD = "y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)"
 PLANE_LOCAL = f"""{FORWARD}

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from lowering_checks import Array
 from onnx import ModelProto
+
+from tests.patterns.lowering_checks import Array
 
 
 def with_tables(text: str, tables: Mapping[str, Any]) -> ModelProto:

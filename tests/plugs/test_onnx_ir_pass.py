@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from external_models import external, onto_zeros, saved
 from onnx import TensorProto, helper, numpy_helper
 
 from poolgrad_lowering import UnknownTargetError, lower
+from tests.external_models import external, onto_zeros, saved
 
 ir = pytest.importorskip("onnx_ir")
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 from onnx import ModelProto
-from training_graphs import Recipe, build
 
+from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import lower
 
 CALLS_PER_NODE = 12

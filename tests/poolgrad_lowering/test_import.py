@@ -8,7 +8,8 @@ from pathlib import Path
 
 import onnx
 import pytest
-from processes import environment
+
+from tests.processes import environment
 
 LENET = Path(__file__).parents[2] / "models" / "built" / "torch" / "lenet.onnx"
 

@@ -7,15 +7,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import catalogue
 import onnx
 import pytest
 from onnx import AttributeProto, ModelProto, TensorProto
-from pool_graphs import ort_gradient, parse, torch_gradient
-from processes import environment
 
 import poolgrad_lowering
+from models import catalogue
 from poolgrad_lowering import UnknownTargetError, inspect, lower
+from tests.pool_graphs import ort_gradient, parse, torch_gradient
+from tests.processes import environment
 
 SMALL = [entry for entry in catalogue.entries() if entry.file.stat().st_size < 200_000]
 F1 = {"kernel_shape": [2, 2], "strides": [2, 2]}

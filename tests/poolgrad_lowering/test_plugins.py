@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pool_graphs import parse
 
 from poolgrad_lowering import cli, lower, patterns
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.pool_graphs import parse
 
 Register = Callable[..., None]
 """Installs a distribution with these entry points, name=value."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from pool_graphs import parse, torch_gradient
 
 from poolgrad_lowering import AnchorReport, Report, lower
+from tests.pool_graphs import parse, torch_gradient
 
 SUMMARY = {
     "anchors": int,

@@ -12,11 +12,11 @@ from typing import Any
 import jsonschema
 import onnx
 import pytest
-from pool_graphs import torch_gradient
 
 from poolgrad_lowering import LoweringPlan, inspect, lower, verify
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.legality.alternatives import GRADIENT_OPERATORS
+from tests.pool_graphs import torch_gradient
 
 BUILT = Path(__file__).parents[2] / "models" / "built"
 MODELS = ("torch/lenet", "torch/dilated", "ort/lenet", "torch/float64")
@@ -24,7 +24,7 @@ SMALL = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 
 
 def schema(name: str) -> Any:
-    return json.loads(files("poolgrad_lowering").joinpath("schemas", f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads(files("poolgrad_lowering").joinpath(f"schemas/{name}.json").read_text(encoding="utf-8"))
 
 
 def validator(name: str) -> jsonschema.Draft202012Validator:

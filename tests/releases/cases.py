@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from generators.protos import renamed
-from lowering_checks import all_nodes
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, shape_inference
-from oracles import run_reference
+
+from tests.generators.protos import renamed
+from tests.oracles import run_reference
+from tests.patterns.lowering_checks import all_nodes
 
 Array = npt.NDArray[Any]
 FIRST_ADDING_SCATTER = 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from releases.runner import LEVELS
+from tests.releases.runner import LEVELS
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Writes the folder of cases that `runner` runs: models, lowered models, feeds.
 
-Usage: python -m releases.prepare FOLDER [--corpus FOLDER]. Files are named by their content: a model that several
+Usage: python -m tests.releases.prepare FOLDER [--corpus FOLDER]. Files are named by their content: a model that several
 variants are lowered to is there, and run, once. `cases.json` has a row for each case of which something is lowered.
 """
 
@@ -16,15 +16,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import catalogue
 import numpy as np
 import onnx
-from catalogue import Entry
 from onnx import ModelProto, TensorProto
 
+from models import catalogue
+from models.catalogue import Entry
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.errors import InvalidModelError
-from releases.cases import (
+from tests.releases.cases import (
     FIRST_ADDING_SCATTER,
     Array,
     Case,
@@ -34,8 +34,8 @@ from releases.cases import (
     standard,
     unknown_operators,
 )
-from releases.sweep import OPSETS, sweep
-from releases.texts import block, pooled_value, two_types
+from tests.releases.sweep import OPSETS, sweep
+from tests.releases.texts import block, pooled_value, two_types
 
 TARGETS = ("atlas-a2", "ascend950")
 VARIANTS = {

@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import onnx
-from generators.forms import FORMS, refusal
-from generators.models import build, feeds, results
-from generators.places import in_a_branch, in_a_function, in_a_loop
-from generators.plans import SPECIAL_VALUES, Plan, Root, Site
-from generators.protos import Choices
-from generators.sites import Pooling, Spelling
-from generators.windows import AdaptiveWindows, AxisWindow, PoolWindows, Windows
 from onnx import ModelProto, TensorProto
-from window_facts import Axis
 
-from releases.cases import Case, standard
+from tests.generators.forms import FORMS, refusal
+from tests.generators.models import build, feeds, results
+from tests.generators.places import in_a_branch, in_a_function, in_a_loop
+from tests.generators.plans import SPECIAL_VALUES, Plan, Root, Site
+from tests.generators.protos import Choices
+from tests.generators.sites import Pooling, Spelling
+from tests.generators.windows import AdaptiveWindows, AxisWindow, PoolWindows, Windows
+from tests.releases.cases import Case, standard
+from tests.window_facts import Axis
 
 OPSETS = range(11, onnx.defs.onnx_opset_version() + 1)
 SOME_OPSETS = (11, 16, 21)
 FEW_OPSETS = (11, 18)
-TYPES = {TensorProto.FLOAT: "float32", TensorProto.FLOAT16: "float16"}
+TYPES: dict[int, str] = {TensorProto.FLOAT: "float32", TensorProto.FLOAT16: "float16"}
 SYMBOLS = ("static", "symbolic batch", "symbolic sizes")
 SIZES = {1: (12,), 2: (9, 12), 3: (5, 6, 4)}
 FINITE = ""
@@ -32,7 +32,7 @@ VALUES = {
     "-inf": (*[len(SPECIAL_VALUES) - 2] * 29, 1, 0),
 }
 """Of x, as positions in the special values, over and over: 29 times −inf fill whole windows."""
-ORDERED_TERMS = {TensorProto.FLOAT: tuple(range(7)), TensorProto.FLOAT16: (0, 1, 2, 3, 6)}
+ORDERED_TERMS: dict[int, tuple[int, ...]] = {TensorProto.FLOAT: tuple(range(7)), TensorProto.FLOAT16: (0, 1, 2, 3, 6)}
 """Sums of the first depend on their order; the others stay in range."""
 
 OVERLAPPING = Axis(3, 2, 1, 1, 1, ceil=False)

@@ -7,18 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-import catalogue
 import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto
-from oracles import assert_same_bits, run_reference
 
-from releases.cases import Case, drawn_feeds, gradient_sites, site_feeds, standard
-from releases.prepare import VARIANTS, built, write_case
-from releases.runner import LEVELS
-from releases.sweep import OVERLAPPING, SIBLINGS, Graph, PoolWindows, usual
-from releases.texts import block, pooled_value, two_types
+from models import catalogue
+from tests.oracles import assert_same_bits, run_reference
+from tests.releases.cases import Case, drawn_feeds, gradient_sites, site_feeds, standard
+from tests.releases.prepare import VARIANTS, built, write_case
+from tests.releases.runner import LEVELS
+from tests.releases.sweep import OVERLAPPING, SIBLINGS, Graph, PoolWindows, usual
+from tests.releases.texts import block, pooled_value, two_types
 
 
 @pytest.mark.parametrize("opset", [11, 16, 21])

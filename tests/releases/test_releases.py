@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from releases.faults import FAULTS, Fault
-from releases.prepare import prepare
-from releases.runner import LEVELS, ORIGINAL
-from releases.sweep import FORMS_RUN
+from tests.releases.faults import FAULTS, Fault
+from tests.releases.prepare import prepare
+from tests.releases.runner import LEVELS, ORIGINAL
+from tests.releases.sweep import FORMS_RUN
 
 RELEASES = dict(named.split("=", 1) for named in os.environ.get("POOLGRAD_RELEASES", "").split())
 """By name, the interpreter of an environment with that onnxruntime."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from releases.runner import LEVELS, difference
+from tests.releases.runner import LEVELS, difference
 
 ONNXRUNTIME = """
 import enum, os, types

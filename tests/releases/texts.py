@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from releases.cases import Case, drawn_feeds, standard
+from tests.releases.cases import Case, drawn_feeds, standard
 
 POOL = "MaxPool<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>"
 BATCHES = {"static": "2", "symbolic batch": "N"}

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import onnx
 import onnx.parser
 import onnxruntime as ort
-from oracles import assert_same_bits
 
 from poolgrad_lowering.dialect import function_body
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from tests.oracles import assert_same_bits
 
 Array = npt.NDArray[Any]
 

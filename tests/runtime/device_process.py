@@ -6,10 +6,9 @@ There, host code that touches device memory faults, work on streams runs as late
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from ep_process import run_python
+from tests.runtime.ep_process import run_python
 
 STRICT = {"ACLNN_HOST_STRICT": "1"}
 
@@ -19,10 +18,9 @@ def on_device(check: Callable[[], Any], **environment: str) -> Any:
 
     Fails if the check fails or misuses the library.
     """
-    module = Path(check.__code__.co_filename).stem
     code = f"""
-from host_control import HostLibrary
-from {module} import {check.__name__} as check
+from tests.runtime.host_control import HostLibrary
+from {check.__module__} import {check.__name__} as check
 answer([check(), HostLibrary().violations()])
 """
     result, violations = run_python(code, **STRICT, **environment)

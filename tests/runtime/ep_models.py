@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper
-from oracles import max_pool_indices, pool_gradient
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
+from tests.oracles import max_pool_indices, pool_gradient
 
 Array = npt.NDArray[Any]
 Dims = Sequence[int | str | None]

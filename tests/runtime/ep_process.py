@@ -6,10 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-_FOLDERS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 _CANN_VARIABLES = (
     "ASCEND_HOME_PATH",
     "ASCEND_OPP_PATH",
@@ -30,8 +28,8 @@ def run_python(code: str, **environment: str) -> Any:
     The process sees of CANN's environment variables only those given here.
     """
     inherited = {name: value for name, value in os.environ.items() if name not in _CANN_VARIABLES}
-    prelude = f"import json, sys; sys.path[:0] = {_FOLDERS}\ndef answer(value): print('answer:' + json.dumps(value))\n"
-    # From "/": the current folder comes first on the path, and the source tree is not the installed package.
+    prelude = "import json, sys\ndef answer(value): print('answer:' + json.dumps(value))\n"
+    # From "/": a current folder comes first on the path, and an installed package has to come before its sources.
     done = subprocess.run(
         [sys.executable, "-c", prelude + code],
         env={**inherited, **environment},

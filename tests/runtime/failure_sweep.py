@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime as ort
-from device_models import Array, image, model_of
-from host_control import HostLibrary
-from oracles import assert_same_bits
 
 from poolgrad_lowering.runtime import create_session, get_library_path, register
+from tests.oracles import assert_same_bits
+from tests.runtime.device_models import Array, image, model_of
+from tests.runtime.host_control import HostLibrary
 
 FAULT = 507899  # ACL_ERROR_RT_DRV_INTERNAL_ERROR, which no function gives by itself
 KINDS = ("tensor", "int_array", "executor", "stream", "event", "device_memory", "pinned_memory")

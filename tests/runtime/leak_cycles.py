@@ -12,11 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from device_models import CHAIN, GRADIENT, POOL, image, model_of
-from failure_sweep import quiet_options
-from host_control import HostLibrary
-
 from poolgrad_lowering.runtime import create_session
+from tests.runtime.device_models import CHAIN, GRADIENT, POOL, image, model_of
+from tests.runtime.failure_sweep import quiet_options
+from tests.runtime.host_control import HostLibrary
 
 FEEDS = {"x": image(1, 2, 8, 8)}
 NODES = 4

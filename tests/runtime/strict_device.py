@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from aclnn_ctypes import Aclnn, Call, Tensor, current_device
+
+from tests.runtime.aclnn_ctypes import Aclnn, Call, Tensor, current_device
 
 Array = npt.NDArray[Any]
 TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3

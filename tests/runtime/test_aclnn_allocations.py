@@ -8,8 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
-from ep_process import run_python
-from fake_cann import build_library
+
+from tests.runtime.ep_process import run_python
+from tests.runtime.fake_cann import build_library
 
 SOURCE = Path(__file__).parent / "cpp" / "count_allocations.cpp"
 
@@ -21,7 +22,7 @@ counter.StopCounting.restype = ctypes.c_long
 """
 
 OWN = """
-from ep_models import Case, make_feeds, make_model, window
+from tests.runtime.ep_models import Case, make_feeds, make_model, window
 from poolgrad_lowering.runtime import create_session
 {case}
 dims = [None] * len(case.x_shape)
@@ -49,10 +50,8 @@ CASES = {
 
 # What a Run allocates for 20 nodes, but for what happens within the host library, which stands for a device.
 WHOLE = """
-import sys
-sys.path.insert(0, {benchmarks!r})
 import onnxruntime
-from node_models import GRADIENT, POOL, node_feeds, node_model
+from benchmarks.node_models import GRADIENT, POOL, node_feeds, node_model
 from poolgrad_lowering.runtime import create_session
 
 SHAPE = [1, 1, 4, 4]
@@ -70,7 +69,7 @@ def allocations(op_type, count):
     return min(count_one() for _ in range(10))
 
 op_types = "Relu", GRADIENT, "MaxPool", POOL
-answer({{op_type: allocations(op_type, 21) - allocations(op_type, 1) for op_type in op_types}})
+answer({op_type: allocations(op_type, 21) - allocations(op_type, 1) for op_type in op_types})
 """
 
 MODES = {"lenient": {}, "strict": {"ACLNN_HOST_STRICT": "1"}}
@@ -97,8 +96,7 @@ def test_a_run_that_finds_a_plan_allocates_nothing(counter: str, case: str, mode
 @pytest.mark.parametrize("mode", MODES)
 @counted
 def test_a_node_costs_onnxruntime_no_more_than_one_of_its_own(counter: str, mode: str) -> None:
-    benchmarks = str(Path(__file__).parents[2] / "benchmarks")
-    code = COUNTER + WHOLE.format(benchmarks=benchmarks)
+    code = COUNTER + WHOLE
     counts = run_python(code, LD_PRELOAD=counter, **MODES[mode])
     assert counts["MaxPool3DGradWithArgmax"] <= counts["Relu"]
     assert counts["MaxPool3DWithArgmaxV2"] <= counts["MaxPool"]  # with its Indices: two outputs, too

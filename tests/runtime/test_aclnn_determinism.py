@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ep_models import Case, make_model, window
-from ep_process import run_python
 
 from poolgrad_lowering.runtime import SessionError, create_session
+from tests.runtime.ep_models import Case, make_model, window
+from tests.runtime.ep_process import run_python
 
 _PRELUDE = """
 import ctypes
 import onnxruntime
-from ep_models import Case, make_feeds, make_model, window
+from tests.runtime.ep_models import Case, make_feeds, make_model, window
 from poolgrad_lowering.runtime import create_session, get_host_library_path
 
 host = ctypes.CDLL(get_host_library_path())
@@ -48,7 +48,7 @@ def test_the_switch_is_on_where_a_session_asks_and_stays_on() -> None:
 @pytest.mark.parametrize("option", ["0", "1"])
 def test_phase_1_sees_the_switch(option: str) -> None:
     code = f"""
-from host_control import HostLibrary
+from tests.runtime.host_control import HostLibrary
 trace = HostLibrary().trace(lambda: run(deterministic={option!r}))
 answer([line["deterministic"] for line in trace if line.get("call", "").endswith("GetWorkspaceSize")])
 """

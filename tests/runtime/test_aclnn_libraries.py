@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ep_process import run_python
-from fake_cann import build_library, build_over_host, host_library_without, install
 
 from poolgrad_lowering.runtime import get_host_library_path
+from tests.runtime.ep_process import run_python
+from tests.runtime.fake_cann import build_library, build_over_host, host_library_without, install
 
 GRADIENT = "aclnnMaxPool3dWithArgmaxBackward"
 CUSTOM = Path("op_api") / "lib" / "libcust_opapi.so"
@@ -171,7 +171,7 @@ def test_a_missing_operator_leaves_only_its_nodes(tmp_path: Path, phase: str) ->
         "AdaptiveMaxPool3d": [],
     }
     code = """
-from ep_models import Case, make_feeds, make_model, window
+from tests.runtime.ep_models import Case, make_feeds, make_model, window
 from poolgrad_lowering.runtime import assignment, create_session
 answers = []
 for case in (Case("MaxPool3DGradWithArgmax", (2, 3, 6, 6), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1])),

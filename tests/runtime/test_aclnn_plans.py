@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ep_models import NODE, Array, Case, make_feeds, make_model, window
-from ep_process import run_python
-from fake_cann import install
-from host_control import HostLibrary
 
 from poolgrad_lowering.runtime import create_session
+from tests.runtime.ep_models import NODE, Array, Case, make_feeds, make_model, window
+from tests.runtime.ep_process import run_python
+from tests.runtime.fake_cann import install
+from tests.runtime.host_control import HostLibrary
 
 CASES = {
     "max_pool": Case("MaxPool3DGradWithArgmax", (2, 3, 6, 6), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1])),
@@ -205,9 +205,9 @@ def feeds_of(case: Case) -> dict[str, Array]:
 def test_a_strict_device_finds_no_misuse(tmp_path: Path) -> None:
     """Plans with a workspace, on a device whose memory the process cannot touch and whose streams run late."""
     code = """
-from host_control import HostLibrary
+from tests.runtime.host_control import HostLibrary
 from poolgrad_lowering.runtime import register
-from test_aclnn_plans import Case, KINDS, create_session, live, make_feeds, make_model, window
+from tests.runtime.test_aclnn_plans import Case, KINDS, create_session, live, make_feeds, make_model, window
 host = HostLibrary()
 register()  # onnxruntime's copies keep a stream as long as the process
 kinds = (*KINDS, "stream", "device_memory")

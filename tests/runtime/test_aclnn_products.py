@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from ep_process import run_python
-from fake_cann import build_over_host, install
 
 from poolgrad_lowering.legality.targets import TARGETS
+from tests.runtime.ep_process import run_python
+from tests.runtime.fake_cann import build_over_host, install
 
 TABLE = Path(__file__).parents[2] / "runtime" / "src" / "abi" / "soc_names.h"
 

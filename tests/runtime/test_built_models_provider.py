@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import catalogue
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from catalogue import Entry
-from oracles import assert_same_bits, run_ort
 
+from models import catalogue
+from models.catalogue import Entry
 from poolgrad_lowering import lower, runtime
 from poolgrad_lowering.dialect import DOMAIN
+from tests.oracles import assert_same_bits, run_ort
 
 # onnxruntime's CPU computes float16 nodes in float32 and drops the casts between neighbours, so that a gradient inlined
 # among them is never rounded to float16; one that the provider runs is, as the graph says. One rounding of the largest

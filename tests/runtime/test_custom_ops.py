@@ -11,12 +11,12 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from ep_models import INDEX_TYPES, VALUE_TYPES, Case, make_feeds, make_model, window
 from onnx import TensorProto, helper
-from oracles import assert_same_bits
-from pool_models import CASES, PoolCase, pool_model, values_with_ties
 
 from poolgrad_lowering.runtime import get_library_path
+from tests.oracles import assert_same_bits
+from tests.pool_models import CASES, PoolCase, pool_model, values_with_ties
+from tests.runtime.ep_models import INDEX_TYPES, VALUE_TYPES, Case, make_feeds, make_model, window
 
 OPSET = 20
 ENTRY = "ep.aclnnexecutionprovider."

@@ -12,12 +12,12 @@ from typing import Any
 
 import onnxruntime
 import pytest
-from fake_cann import build_over_host, host_library_without, install
 
 import poolgrad_lowering
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.runtime import doctor, get_host_library_path, get_library_path, probing
 from poolgrad_lowering.runtime.errors import LibraryMissingError
+from tests.runtime.fake_cann import build_over_host, host_library_without, install
 
 CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ACLNN_HOST_SOC")
 

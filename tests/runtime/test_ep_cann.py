@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ep_process import run_python
 
 from poolgrad_lowering.runtime import get_host_library_path, get_library_path
+from tests.runtime.ep_process import run_python
 
 _LIBRARIES = ("libacl_rt.so", "libnnopbase.so", "libopapi_nn.so")
 
 _PRELUDE = """
-from ep_models import Case, make_feeds, make_model, window
+from tests.runtime.ep_models import Case, make_feeds, make_model, window
 from poolgrad_lowering.runtime import SessionError, assignment, create_session, get_backend, get_ep_name
 
 case = Case("MaxPool3DGradWithArgmax", (2, 3, 6, 6), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1]))
@@ -73,7 +73,7 @@ answer([[get_backend(session) for session in sessions], device.device.type.name,
 
 def test_staged_calls_compute_the_gradient(home: Path) -> None:
     code = """
-from test_ep_gradients import CASES
+from tests.runtime.test_ep_gradients import CASES
 wrong = []
 for name, case in CASES.items():
     for values in ("float32", "float16", "bfloat16"):

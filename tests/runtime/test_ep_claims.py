@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from ep_models import NODE, OPSET, Case, make_feeds, make_model, window
 from onnx import TensorProto, parser
-from oracles import assert_same_bits
 
 from poolgrad_lowering.dialect import function_body
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from tests.oracles import assert_same_bits
+from tests.runtime.ep_models import NODE, OPSET, Case, make_feeds, make_model, window
 
 POOL = Case("MaxPool3DGradWithArgmax", (2, 3, 6, 6), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1]))
 POOL_2D = Case("MaxPoolGradWithArgmaxV3", (2, 3, 6, 6), window([2, 2], [2, 2], [0, 0], [1, 1]))

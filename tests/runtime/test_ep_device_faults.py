@@ -7,12 +7,22 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import pytest
-from device_models import ALONE, CHAIN, DEEP, alone_feeds, assert_right, expected, image, model_of, open_session
-from device_process import on_device
-from host_control import HostLibrary
-from oracles import assert_same_bits
 
 from poolgrad_lowering.runtime import SessionError, create_session, register
+from tests.oracles import assert_same_bits
+from tests.runtime.device_models import (
+    ALONE,
+    CHAIN,
+    DEEP,
+    alone_feeds,
+    assert_right,
+    expected,
+    image,
+    model_of,
+    open_session,
+)
+from tests.runtime.device_process import on_device
+from tests.runtime.host_control import HostLibrary
 
 FAULT = 507899  # ACL_ERROR_RT_DRV_INTERNAL_ERROR, which no function gives by itself
 KINDS = ("tensor", "int_array", "executor", "stream", "event", "device_memory", "pinned_memory")

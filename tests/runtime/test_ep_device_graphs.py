@@ -7,15 +7,15 @@ import itertools
 import numpy as np
 import onnxruntime as ort
 import pytest
-from device_models import ALONE, BRANCH, CHAIN, LOOP, alone_feeds, assert_right, image, open_session
-from device_process import on_device
-from ep_models import VALUE_TYPES, make_feeds, make_model
-from oracles import assert_same_bits
-from pool_models import CASES as POOLS
-from pool_models import pool_model, values_with_ties
-from test_ep_gradients import CASES as GRADIENTS
 
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from tests.oracles import assert_same_bits
+from tests.pool_models import CASES as POOLS
+from tests.pool_models import pool_model, values_with_ties
+from tests.runtime.device_models import ALONE, BRANCH, CHAIN, LOOP, alone_feeds, assert_right, image, open_session
+from tests.runtime.device_process import on_device
+from tests.runtime.ep_models import VALUE_TYPES, make_feeds, make_model
+from tests.runtime.test_ep_gradients import CASES as GRADIENTS
 
 
 def check_every_operator() -> None:
@@ -26,12 +26,12 @@ def check_every_operator() -> None:
         assert any(node.provider == get_ep_name() for node in assignment(session)), name
         for _ in range(2):
             assert_same_bits(session.run(None, feeds)[0], wanted)
-    for case in POOLS.values():
-        session = create_session(pool_model(case.op, case.attributes(), 20, case.x_shape), backend="host")
+    for pool in POOLS.values():
+        session = create_session(pool_model(pool.op, pool.attributes(), 20, pool.x_shape), backend="host")
         if not any(node.provider == get_ep_name() for node in assignment(session)):
             continue  # Atlas A2 has no pools with dilation
-        x = values_with_ties(case.x_shape)
-        for found, array in zip(session.run(None, {"x": x}), case.expected(x), strict=True):
+        x = values_with_ties(pool.x_shape)
+        for found, array in zip(session.run(None, {"x": x}), pool.expected(x), strict=True):
             assert_same_bits(found, array.astype(found.dtype))
 
 

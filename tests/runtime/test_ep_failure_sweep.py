@@ -10,9 +10,10 @@ import re
 from typing import Any
 
 import pytest
-from device_process import STRICT
-from ep_process import run_python
-from failure_sweep import FAULT
+
+from tests.runtime.device_process import STRICT
+from tests.runtime.ep_process import run_python
+from tests.runtime.failure_sweep import FAULT
 
 # With workspaces on this product; with what `deterministic` calls.
 _A2 = {"ACLNN_HOST_SOC": "Ascend910B1"}
@@ -73,7 +74,7 @@ def test_every_call(setting: str) -> None:
 
 def check_sweep(setting: str, *, thorough: bool) -> None:
     opens, environment = SETTINGS[setting]
-    code = f"from failure_sweep import *; answer(sweep({opens}, thorough={thorough}))"
+    code = f"from tests.runtime.failure_sweep import *; answer(sweep({opens}, thorough={thorough}))"
     outcomes = run_python(code, **environment)
     assert {outcome["stage"] for outcome in outcomes} >= {"first run", "next run", "close"}
     for outcome in outcomes:
@@ -109,7 +110,9 @@ REGISTRATION_WITHOUT_EFFECT = {*WITHOUT_EFFECT, "aclrtGetSocName", "aclrtGetDevi
 
 @pytest.mark.parametrize("environment", [{}, STRICT], ids=["host library", "device memory"])
 def test_every_call_of_the_registration(environment: dict[str, str]) -> None:
-    sites = run_python("import failure_sweep; answer(failure_sweep.registration_sites())", **environment)
+    sites = run_python(
+        "from tests.runtime import failure_sweep; answer(failure_sweep.registration_sites())", **environment
+    )
     assert {"aclInit", "aclrtSetDevice"} <= {function for function, _ in sites}
     refused = [site for site in sites if site[0] not in REGISTRATION_WITHOUT_EFFECT]
     for outcome in sweep_registration(refused, environment):
@@ -120,6 +123,6 @@ def test_every_call_of_the_registration(environment: dict[str, str]) -> None:
 
 
 def sweep_registration(sites: list[list[Any]], environment: dict[str, str]) -> list[dict[str, Any]]:
-    code = f"import failure_sweep; answer(failure_sweep.sweep_registration({sites}))"
+    code = f"from tests.runtime import failure_sweep; answer(failure_sweep.sweep_registration({sites}))"
     found: list[dict[str, Any]] = run_python(code, **environment)
     return found

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ep_models import NODE, Case, make_feeds, make_model, window
 
 from poolgrad_lowering.runtime import create_session
+from tests.runtime.ep_models import NODE, Case, make_feeds, make_model, window
 
 CASE = Case("MaxPool3DGradWithArgmax", (2, 3, 6, 6), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1]))
 

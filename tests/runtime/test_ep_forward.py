@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from oracles import assert_same_bits, pool_gradient
-from pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
 
 from poolgrad_lowering.dialect import function_body
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from tests.oracles import assert_same_bits, pool_gradient
+from tests.pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
 
 OPSET = 20
 VALUES = {

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ep_process import run_python
 
 from poolgrad_lowering.runtime import get_host_library_path
+from tests.runtime.ep_process import run_python
 
 # Answers, for each case, index type and element type, what is wrong: the node is not claimed, or the result differs.
 _RUN_ALL = """
 import numpy as np
 from onnx import TensorProto
-from pool_models import CASES, pool_model, values_with_ties
+from tests.pool_models import CASES, pool_model, values_with_ties
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
 
 wrong = []
@@ -75,7 +75,7 @@ def test_plane_limits() -> None:
     code = """
 import onnxruntime
 from onnx import TensorProto
-from pool_models import POOL_2D, POOL_3D, PoolCase, pool_model
+from tests.pool_models import POOL_2D, POOL_3D, PoolCase, pool_model
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
 
 def is_claimed(op, width, index_type):

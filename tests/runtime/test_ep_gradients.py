@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 import pytest
-from ep_models import INDEX_TYPES, VALUE_TYPES, Case, make_feeds, make_model, window
-from oracles import assert_same_bits
 
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from tests.oracles import assert_same_bits
+from tests.runtime.ep_models import INDEX_TYPES, VALUE_TYPES, Case, make_feeds, make_model, window
 
 POOL_3D = "MaxPool3DGradWithArgmax"
 POOL_2D = "MaxPoolGradWithArgmaxV3"

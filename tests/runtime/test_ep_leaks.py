@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from device_process import STRICT
-from ep_process import run_python
+
+from tests.runtime.device_process import STRICT
+from tests.runtime.ep_process import run_python
 
 ENVIRONMENTS = {"host memory": {}, "device memory": STRICT}
 
@@ -22,7 +23,7 @@ MANY = {"measure_runs": 1 << 20, "measure_sessions": 4 << 20}
 
 
 def check_growth(measure: str, cycles: int, environment: str, tolerances: dict[str, int]) -> None:
-    code = f"import leak_cycles; answer(leak_cycles.{measure}({cycles}))"
+    code = f"from tests.runtime import leak_cycles; answer(leak_cycles.{measure}({cycles}))"
     growth = run_python(code, **ENVIRONMENTS[environment])
     assert growth["objects"] == 0
     assert growth["bytes"] < tolerances[measure] or WITH_SANITIZER, growth

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from ep_process import run_python
+
+from tests.runtime.ep_process import run_python
 
 # Runs a case and answers the operators claimed, and whether the result has the expected bits.
 _RUN_CASE = """
 import numpy as np
-from ep_models import Case, make_feeds, make_model, window
+from tests.runtime.ep_models import Case, make_feeds, make_model, window
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
 
 case = Case({case})
@@ -56,7 +57,7 @@ def test_products_without_the_operators_run_bodies(soc: str) -> None:
 def test_atlas_a2_refuses_large_planes_that_do_not_divide() -> None:
     """Its kernel compares positions in float32, which holds integers up to 2^24."""
     code = """
-from ep_models import make_model
+from tests.runtime.ep_models import make_model
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
 
 def is_claimed(width, out):
@@ -73,7 +74,7 @@ def test_int32_argmax_cannot_name_the_elements_of_a_larger_plane() -> None:
     # Without optimisations: onnxruntime would compute the zeros of the node that it inlines, 8 GiB, and copy them.
     code = """
 import onnxruntime
-from ep_models import make_model, window
+from tests.runtime.ep_models import make_model, window
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
 
 def is_claimed(width, indices):
@@ -104,7 +105,7 @@ except SessionError as error:
 def test_custom_operators_on_a_product_without_them_fail_the_session() -> None:
     code = """
 import onnxruntime
-from ep_models import Case, make_model, window
+from tests.runtime.ep_models import Case, make_model, window
 from poolgrad_lowering.runtime import get_library_path
 
 case = Case({case})

@@ -11,14 +11,24 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import pytest
-from device_models import ALONE, BRANCH, CHAIN, alone_feeds, assert_right, expected, image, model_of, open_session
-from device_process import STRICT, on_device
-from ep_process import run_python
-from fake_cann import install
-from host_control import HostLibrary
-from oracles import assert_same_bits
 
 from poolgrad_lowering.runtime import SessionError, create_session, get_ep_name, register
+from tests.oracles import assert_same_bits
+from tests.runtime.device_models import (
+    ALONE,
+    BRANCH,
+    CHAIN,
+    alone_feeds,
+    assert_right,
+    expected,
+    image,
+    model_of,
+    open_session,
+)
+from tests.runtime.device_process import STRICT, on_device
+from tests.runtime.ep_process import run_python
+from tests.runtime.fake_cann import install
+from tests.runtime.host_control import HostLibrary
 
 DEVICES = 3
 SEVERAL = {"ACLNN_HOST_DEVICES": str(DEVICES)}
@@ -188,8 +198,8 @@ def test_several_devices(check: Callable[[], None]) -> None:
 
 _BY_NAME = """
 import onnxruntime as ort
-from device_models import CHAIN, assert_right, image, model_of
-from host_control import HostLibrary
+from tests.runtime.device_models import CHAIN, assert_right, image, model_of
+from tests.runtime.host_control import HostLibrary
 from poolgrad_lowering.runtime import create_session, get_backend, get_ep_name, register
 register()
 feeds = {"x": image(1, 2, 8, 8)}

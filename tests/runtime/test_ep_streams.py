@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import pytest
-from device_models import ALONE, BRANCH, CHAIN, alone_feeds, expected, image, open_session
-from device_process import on_device
-from host_control import HostLibrary
-from oracles import assert_same_bits
+
+from tests.oracles import assert_same_bits
+from tests.runtime.device_models import ALONE, BRANCH, CHAIN, alone_feeds, expected, image, open_session
+from tests.runtime.device_process import on_device
+from tests.runtime.host_control import HostLibrary
 
 THREADS = 6
 MANY_THREADS = 16

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aclnn_ctypes import (
+
+from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_2D,
     ADAPTIVE_FORWARD_2D,
     POOL_2D,
@@ -24,8 +25,8 @@ from aclnn_ctypes import (
     environment,
     library,
 )
-from ep_process import run_python
-from strict_device import strict_device
+from tests.runtime.ep_process import run_python
+from tests.runtime.strict_device import strict_device
 
 INVALID, NO_MEMORY = 100000, 207001
 CALL = (np.ones((1, 1, 1, 1), np.float32), np.zeros((1, 1, 2, 2), np.float32), np.zeros((1, 1, 1, 1), np.int32))
@@ -139,7 +140,7 @@ def test_trace(aclnn: Aclnn) -> None:
 def test_trace_has_threads_of_their_own() -> None:
     code = """
 import threading
-from aclnn_ctypes import library
+from tests.runtime.aclnn_ctypes import library
 aclnn = library()
 aclnn.c.aclnnHostTraceStart()
 for _ in range(2):
@@ -218,7 +219,7 @@ def test_queued_work_in_the_trace() -> None:
 
 _PROCESS = """
 import ctypes
-from aclnn_ctypes import library
+from tests.runtime.aclnn_ctypes import library
 aclnn = library()
 codes = [aclnn.c.aclInit(None), aclnn.message(), aclnn.c.aclrtSetDevice(0)]
 address, array = ctypes.c_void_p(), (ctypes.c_int64 * 1)(1)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aclnn_ctypes import POOL_2D, Aclnn, Backward, Tensor, current_device, int64s
+
+from tests.runtime.aclnn_ctypes import POOL_2D, Aclnn, Backward, Tensor, current_device, int64s
 
 NULLPTR, RUNTIME, INNER_NULLPTR, FAULT = 161001, 361001, 561103, 507015
 

@@ -10,8 +10,9 @@ from ctypes import c_bool, c_char_p, c_int32, c_size_t, c_void_p
 
 import numpy as np
 import pytest
-from aclnn_ctypes import Aclnn, current_device
-from strict_device import StrictDevice, strict_device
+
+from tests.runtime.aclnn_ctypes import Aclnn, current_device
+from tests.runtime.strict_device import StrictDevice, strict_device
 
 FAILURE, INVALID, AICORE = 507899, 100000, 507015
 BODY = ctypes.CFUNCTYPE(c_int32, c_void_p, ctypes.POINTER(c_char_p))
@@ -36,7 +37,7 @@ class Extension:
                 [c_void_p, c_char_p, c_void_p, c_size_t, c_bool, RUN, RELEASE, c_void_p],
             ),
         ):
-            function.argtypes = arguments
+            function.argtypes = arguments  # type: ignore[assignment]
         aclnn.c.aclnnHostDeclare(self.name)
 
     def call(self, body: Callable[[], int], message: bytes | None = None, stream: int | None = None) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aclnn_ctypes import (
+
+from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_2D,
     ADAPTIVE_3D,
     NHWC,

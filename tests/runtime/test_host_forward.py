@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from aclnn_ctypes import (
+
+from tests.oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_windows
+from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_FORWARD_2D,
     ADAPTIVE_FORWARD_3D,
     FORWARD_2D,
@@ -22,8 +24,7 @@ from aclnn_ctypes import (
     Forward,
     bfloat16,
 )
-from oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_windows
-from strict_device import MODES, StrictDevice, either_device
+from tests.runtime.strict_device import MODES, StrictDevice, either_device
 
 Array = npt.NDArray[Any]
 AXES = {FORWARD_3D: 3, FORWARD_2D: 2, ADAPTIVE_FORWARD_2D: 2, ADAPTIVE_FORWARD_3D: 3}

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aclnn_ctypes import (
+
+from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_FORWARD_2D,
     ADAPTIVE_FORWARD_3D,
     FORWARD_2D,

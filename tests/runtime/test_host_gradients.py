@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from aclnn_ctypes import (
+
+from tests.oracles import assert_same_bits, pool_gradient
+from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_2D,
     ADAPTIVE_3D,
     NHWC,
@@ -23,8 +25,7 @@ from aclnn_ctypes import (
     bfloat16,
     current_device,
 )
-from oracles import assert_same_bits, pool_gradient
-from strict_device import MODES, StrictDevice, either_device
+from tests.runtime.strict_device import MODES, StrictDevice, either_device
 
 Array = npt.NDArray[Any]
 AXES = {POOL_3D: 3, POOL_2D: 2, ADAPTIVE_2D: 2, ADAPTIVE_3D: 3}

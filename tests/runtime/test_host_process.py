@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from ctypes import c_int32, c_int64, c_uint32, c_void_p
 
 import pytest
-from aclnn_ctypes import Aclnn, current_device, initialized, int64s, library
+
+from tests.runtime.aclnn_ctypes import Aclnn, current_device, initialized, int64s, library
 
 INVALID, UNINITIALIZED, REPEATED = 100000, 100001, 100002
 PARAM_INVALID, INVALID_DEVICE, NO_CONTEXT, NOT_SET = 107000, 107001, 107002, 107021

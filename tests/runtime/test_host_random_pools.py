@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from aclnn_ctypes import (
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.generators.windows import AdaptiveWindows, PoolWindows, adaptive_windows, pool_windows
+from tests.oracles import assert_same_bits
+from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_2D,
     ADAPTIVE_3D,
     ADAPTIVE_FORWARD_2D,
@@ -23,10 +28,6 @@ from aclnn_ctypes import (
     Forward,
     current_device,
 )
-from generators.windows import AdaptiveWindows, PoolWindows, adaptive_windows, pool_windows
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from oracles import assert_same_bits
 
 Array = npt.NDArray[Any]
 WINDOWED = {2: (FORWARD_2D, POOL_2D, "max_pool2d"), 3: (FORWARD_3D, POOL_3D, "max_pool3d")}

@@ -8,8 +8,9 @@ from ctypes import c_int32, c_int64, c_uint32, c_void_p
 
 import numpy as np
 import pytest
-from aclnn_ctypes import POOL_2D, Backward, current_device, environment, library
-from strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice, strict_device
+
+from tests.runtime.aclnn_ctypes import POOL_2D, Backward, current_device, environment, library
+from tests.runtime.strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice, strict_device
 
 INVALID, PARAM_INVALID, INVALID_DEVICE, NO_CONTEXT, OTHER_CONTEXT = 100000, 107000, 107001, 107002, 107003
 NOT_SET, KERNEL_FAULT = 107021, 507015

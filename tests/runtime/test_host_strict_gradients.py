@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aclnn_ctypes import (
+
+from tests.oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_windows
+from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_2D,
     ADAPTIVE_3D,
     POOL_2D,
@@ -23,8 +25,7 @@ from aclnn_ctypes import (
     bfloat16,
     current_device,
 )
-from oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_windows
-from strict_device import StrictDevice, strict_device
+from tests.runtime.strict_device import StrictDevice, strict_device
 
 A950, A2, A3 = "Ascend950PR_9599", "Ascend910B1", "Ascend910_9391"
 VALUES = {"float32": np.dtype(np.float32), "float16": np.dtype(np.float16), "bfloat16": bfloat16}
@@ -89,7 +90,8 @@ def gradient(device: Aclnn | StrictDevice, pool: Pool, x: Array, grad: Array, in
 
 def reversed_planes(array: Array) -> Array:
     """Return the elements of each plane from the last to the first."""
-    return np.ascontiguousarray(array[(..., *[slice(None, None, -1)] * (array.ndim - 2))])
+    backwards: Any = (..., *[slice(None, None, -1)] * (array.ndim - 2))
+    return np.ascontiguousarray(array[backwards])
 
 
 @pytest.mark.parametrize("deterministic", [0, 1])

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aclnn_ctypes import POOL_2D, POOL_3D, Array, Backward, Tensor, current_device, library
-from strict_device import StrictDevice, strict_device
+
+from tests.runtime.aclnn_ctypes import POOL_2D, POOL_3D, Array, Backward, Tensor, current_device, library
+from tests.runtime.strict_device import StrictDevice, strict_device
 
 NULLPTR, INVALID, INNER, FAULT = 161001, 161002, 561000, 507015
 A2 = "Ascend910B1"

@@ -7,12 +7,12 @@ import dataclasses
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
-from aclnn_ctypes import POOL_2D, Backward
-from strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice, strict_device
+
+from tests.runtime.aclnn_ctypes import POOL_2D, Backward
+from tests.runtime.strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice, strict_device
 
 PARAM_INVALID, DRIVER, FAULT = 107000, 507899, 507015
 
@@ -32,9 +32,8 @@ def test_the_process_is_a_host(device: StrictDevice) -> None:
 @pytest.mark.parametrize("touch", ["read", "write", "beyond", "freed"])
 def test_touching_what_is_the_devices_faults(touch: str) -> None:
     code = f"""
-import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 import ctypes
-from strict_device import strict_device
+from tests.runtime.strict_device import strict_device
 with strict_device() as device:
     touch = {touch!r}
     address = device.malloc(64) if touch in ("read", "write") else device.malloc_host(64)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from aclnn_ctypes import POOL_2D, Backward
-from strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice, strict_device
+
+from tests.runtime.aclnn_ctypes import POOL_2D, Backward
+from tests.runtime.strict_device import ON_DEVICE, TO_DEVICE, TO_HOST, StrictDevice, strict_device
 
 PARAM_INVALID, NO_CONTEXT, OTHER_CONTEXT, STALE, FAULT = 107000, 107002, 107003, 107017, 507015
 POISON = b"\xff" * 8

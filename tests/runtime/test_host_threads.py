@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aclnn_ctypes import POOL_2D, Aclnn, Backward, current_device
-from ep_process import run_python
-from oracles import assert_same_bits
+
+from tests.oracles import assert_same_bits
+from tests.runtime.aclnn_ctypes import POOL_2D, Aclnn, Backward, current_device
+from tests.runtime.ep_process import run_python
 
 INVALID = 100000
 
@@ -111,8 +112,8 @@ def test_a_bad_index_is_found_by_whichever_thread(aclnn: Aclnn) -> None:
 _THREADS = """
 import os
 from pathlib import Path
-from aclnn_ctypes import current_device
-from test_host_threads import check_gradient
+from tests.runtime.aclnn_ctypes import current_device
+from tests.runtime.test_host_threads import check_gradient
 
 def threads():
     return len(list(Path("/proc/self/task").iterdir()))

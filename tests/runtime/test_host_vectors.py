@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from aclnn_ctypes import (
+
+from tests.oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradient, pool_windows
+from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_2D,
     ADAPTIVE_FORWARD_3D,
     FORWARD_3D,
@@ -20,8 +22,7 @@ from aclnn_ctypes import (
     current_device,
     library,
 )
-from ep_process import run_python
-from oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradient, pool_windows
+from tests.runtime.ep_process import run_python
 
 Array = npt.NDArray[Any]
 VALUES = [np.dtype(np.float32), np.dtype(np.float16), bfloat16]
@@ -172,7 +173,7 @@ def test_unknown_vectors() -> None:
 
 
 ENVIRONMENT = """
-from aclnn_ctypes import library
+from tests.runtime.aclnn_ctypes import library
 aclnn = library()
 answer([aclnn.c.aclInit(None), aclnn.message()])
 """

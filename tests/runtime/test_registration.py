@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ep_process import run_python
 
 from poolgrad_lowering.runtime import get_host_library_path, get_library_path
+from tests.runtime.ep_process import run_python
 
 _PRELUDE = """
 import onnxruntime
-from ep_models import Case, make_feeds, make_model, window
+from tests.runtime.ep_models import Case, make_feeds, make_model, window
 from poolgrad_lowering.runtime import create_session, get_ep_name, get_library_path, register
 
 def register_as(name, path):

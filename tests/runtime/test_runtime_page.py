@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from ep_process import run_python
+
+from tests.runtime.ep_process import run_python
 
 PAGE = (Path(__file__).parents[2] / "docs" / "runtime.md").read_text(encoding="utf-8")
 OPTIONS = re.findall(r"^\| `(\w+)` \|", PAGE.split("## Options")[1].split("\n## ")[0], re.MULTILINE)
@@ -17,8 +18,8 @@ NEEDS_NO_DEVICE = 161002
 
 MESSAGES = """
 import re
-from device_models import ALONE, alone_feeds, open_session
-from host_control import HostLibrary
+from tests.runtime.device_models import ALONE, alone_feeds, open_session
+from tests.runtime.host_control import HostLibrary
 
 library, session = HostLibrary(), open_session(ALONE)
 feeds = alone_feeds(1, 1, 4, 4)
@@ -35,7 +36,7 @@ answer(messages)
 
 def test_every_option_is_on_the_page() -> None:
     code = """
-from device_models import ALONE, model_of
+from tests.runtime.device_models import ALONE, model_of
 from poolgrad_lowering.runtime import SessionError, create_session
 try:
     create_session(model_of(ALONE), unknown="1")
@@ -67,7 +68,7 @@ def test_no_other_code_has_advice() -> None:
 @pytest.mark.parametrize("option", OPTIONS)
 def test_a_value_that_an_option_does_not_take(option: str) -> None:
     code = f"""
-from device_models import ALONE, model_of
+from tests.runtime.device_models import ALONE, model_of
 from poolgrad_lowering.runtime import SessionError, create_session
 try:
     create_session(model_of(ALONE), **{{"{option}": "maybe"}})

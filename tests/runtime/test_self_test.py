@@ -9,18 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ep_process import run_python
-from fake_cann import host_library_without, install
-from oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradient, pool_windows
 
 from poolgrad_lowering.cli import main
-from poolgrad_lowering.runtime.self_test import operator_checks, tester
+from poolgrad_lowering.runtime.doctor import diagnose
+from poolgrad_lowering.runtime.self_test import operator_checks, tester, worker
 from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
 from poolgrad_lowering.runtime.self_test.checks import Check, Outcome, all_checks, perform
 from poolgrad_lowering.runtime.self_test.data import special, spread, ties, whole
 from poolgrad_lowering.runtime.self_test.reference import gradient, pool
 from poolgrad_lowering.runtime.self_test.result import Row, SelfTest
 from poolgrad_lowering.runtime.self_test.text import to_text
+from tests.oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradient, pool_windows
+from tests.runtime.ep_process import run_python
+from tests.runtime.fake_cann import host_library_without, install
 
 PAGE = (Path(__file__).parents[2] / "docs" / "on-a-real-npu.md").read_text(encoding="utf-8")
 CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
@@ -150,7 +151,7 @@ for number in range(int(first), {count}):
 def outcomes_of(path: Path, monkeypatch: pytest.MonkeyPatch, **program: Any) -> list[tuple[str, str | None]]:
     """What is reported of six checks in a worker that is this program."""
     path.write_text(WORKER.format(**{"count": 6, "ends": [], "how": "pass", "at_end": ""} | program))
-    monkeypatch.setattr(tester.worker, "__file__", str(path))
+    monkeypatch.setattr(worker, "__file__", str(path))
     found: list[Outcome] = []
     tester._perform(6, "cann", found.append)
     return [(outcome.status, outcome.detail) for outcome in found]
@@ -197,7 +198,7 @@ def test_a_process_that_ends_badly_after_all_checks(tmp_path: Path, monkeypatch:
 
 
 def test_the_text_says_each_thing_once() -> None:
-    machine = tester.diagnose()
+    machine = diagnose()
     rows = [Row("2-D", "Op", kind.name, "aclnn", "refused", "left", 0.0) for kind in ELEMENT_TYPES]
     text = to_text(SelfTest("host", None, rows, machine))
     assert text.endswith("\nOp 2-D float32 and 2 more: refused: left\n0 ok, 0 different, 3 refused, 0 error\n")
@@ -205,7 +206,7 @@ def test_the_text_says_each_thing_once() -> None:
 
 
 def test_nothing_but_refusals_does_not_pass() -> None:
-    machine = tester.diagnose()
+    machine = diagnose()
     row = Row("2-D", "Op", "float32", "aclnn", "refused", "left", 0.0)
     assert not SelfTest("host", None, [row], machine).passed
     assert SelfTest("host", None, [row, Row("2-D", "Op", "float16", "aclnn", "ok", None, 0.0)], machine).passed

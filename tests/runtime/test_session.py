@@ -11,9 +11,6 @@ import onnx
 import onnx.inliner
 import onnxruntime
 import pytest
-from ep_models import Case, make_feeds, make_model, window
-from ep_process import run_python
-from oracles import assert_same_bits
 
 from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.runtime import (
@@ -31,6 +28,9 @@ from poolgrad_lowering.runtime import (
 )
 from poolgrad_lowering.runtime.session import _others
 from poolgrad_lowering.runtime.training import session_options
+from tests.oracles import assert_same_bits
+from tests.runtime.ep_models import Case, make_feeds, make_model, window
+from tests.runtime.ep_process import run_python
 
 CASE = Case("MaxPoolGradWithArgmaxV3", (2, 3, 6, 6), window([2, 2], [2, 2], [0, 0], [1, 1]))
 

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from ep_models import Case, make_feeds, make_model, window
-from ep_process import run_python
-from oracles import assert_same_bits
 
 from poolgrad_lowering.runtime import create_session
+from tests.oracles import assert_same_bits
+from tests.runtime.ep_models import Case, make_feeds, make_model, window
+from tests.runtime.ep_process import run_python
 
 THREADS = 8
 RUNS = 40
@@ -72,8 +72,8 @@ with ThreadPoolExecutor(8) as pool:
 _INTRA_OP = """
 from pathlib import Path
 import onnxruntime
-from ep_models import Case, make_feeds, make_model, window
-from oracles import assert_same_bits
+from tests.runtime.ep_models import Case, make_feeds, make_model, window
+from tests.oracles import assert_same_bits
 from poolgrad_lowering.runtime import create_session
 
 def threads():

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from ort_nets import forward
-from training_runs import CLASSES, IMAGES, NET, SEED
+
+from models.ort_nets import forward
+from tests.training.training_runs import CLASSES, IMAGES, NET, SEED
 
 pytestmark = pytest.mark.training
 

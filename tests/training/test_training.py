@@ -9,13 +9,13 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
-from ort_nets import forward
-from training_runs import NET, SEED, make_artifacts, train
 
 import poolgrad_lowering
+from models.ort_nets import forward
 from poolgrad_lowering.dialect.onnx_window import onnx_window
 from poolgrad_lowering.runtime import SessionError, get_library_path
 from poolgrad_lowering.runtime.training import session_options
+from tests.training.training_runs import NET, SEED, make_artifacts, train
 
 pytestmark = pytest.mark.training
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training_peer import TrainingPeer
+
+from benchmarks.training_peer import TrainingPeer
 
 FEEDS = {"dy": np.ones((1, 2, 2, 2), np.float32), "indices": np.arange(8, dtype=np.int64).reshape(1, 2, 2, 2)}
 WINDOWS = {"kernel_shape": [2, 2], "strides": [2, 2]}

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import onnx
-from ort_nets import Net, forward
+
+from models.ort_nets import Net, forward
 
 SEED = 0
 STEPS = 50

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lookalikes.row import Expectation, Lookalike, Window
-from lookalikes.table import LOOKALIKES
+from tests.patterns.lookalikes.row import Expectation, Lookalike, Window
+from tests.patterns.lookalikes.table import LOOKALIKES
 
 __all__ = ["LOOKALIKES", "Expectation", "Lookalike", "Window"]

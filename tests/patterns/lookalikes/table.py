@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lookalikes import maxpoolgrad, others, scatter
-from lookalikes.row import Lookalike, Window
+from tests.patterns.lookalikes import maxpoolgrad, others, scatter
+from tests.patterns.lookalikes.row import Lookalike, Window
 
 _STRIDE_ONE = Window(strides=(1, 1))
 _TILES = Window(strides=(3, 3), pads=(0, 0, 0, 0))

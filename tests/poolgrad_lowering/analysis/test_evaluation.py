@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from oracles import run_reference
-from pool_graphs import main_value, parse
 
 from poolgrad_lowering.analysis import evaluation as evaluation_module
 from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES
 from poolgrad_lowering.analysis.evaluation import Evaluation, Rule
 from poolgrad_lowering.analysis.movement_rules import MOVEMENT_RULES, NOWHERE
+from tests.oracles import run_reference
+from tests.pool_graphs import main_value, parse
 
 Array = npt.NDArray[Any]
 

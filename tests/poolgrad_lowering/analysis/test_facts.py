@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
-from pool_graphs import main_value, parse
 
 from poolgrad_lowering.analysis import facts as facts_module
 from poolgrad_lowering.analysis.shape_rules import is_opaque
 from poolgrad_lowering.ir.dims import Dim
+from tests.pool_graphs import main_value, parse
 
 ZEROS = [
     "z = Constant<value = float[2,2] {0, 0, 0, 0}>()",

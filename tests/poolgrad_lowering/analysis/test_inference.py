@@ -10,10 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from external_models import DATA, external
 from onnx import ModelProto, TensorProto, numpy_helper
-from pool_graphs import main_value, parse
-from processes import environment
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.analysis.inference import inferred_types
@@ -21,6 +18,9 @@ from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
+from tests.external_models import DATA, external
+from tests.pool_graphs import main_value, parse
+from tests.processes import environment
 
 
 def reshaped(*, ir: int = 8) -> ModelProto:

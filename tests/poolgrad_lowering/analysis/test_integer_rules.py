@@ -7,11 +7,11 @@ import re
 
 import numpy as np
 import pytest
-from oracles import run_reference
-from pool_graphs import main_value, parse
 
 from poolgrad_lowering.analysis.integer_rules import INTEGER_RULES
 from poolgrad_lowering.ir.dims import Dim, Shape
+from tests.oracles import run_reference
+from tests.pool_graphs import main_value, parse
 
 SIZES = {"N": 3, "C": 2, "H": 5}
 CASES = [

@@ -9,13 +9,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from oracles import run_ort
-from pool_graphs import attribute_text, parse
 
 from poolgrad_lowering.analysis.pool import PoolAttributes, pooled_sizes
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node
+from tests.oracles import run_ort
+from tests.pool_graphs import attribute_text, parse
 
 MODES = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 

@@ -8,12 +8,12 @@ import re
 import numpy as np
 import onnx
 import pytest
-from oracles import run_reference
-from pool_graphs import main_value, parse
 
 from poolgrad_lowering.analysis import facts as facts_module
 from poolgrad_lowering.analysis.shape_rules import SHAPE_RULES, is_opaque, slice_bounds
 from poolgrad_lowering.ir.dims import Shape
+from tests.oracles import run_reference
+from tests.pool_graphs import main_value, parse
 
 CASES = [
     ("Add", "Y = Add(X0, X1)", [(2, 1, 3), (4, 1)], 16),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from pool_graphs import main_value, parse
 
 import poolgrad_lowering.analysis.facts as facts_module
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE
+from tests.pool_graphs import main_value, parse
 
 STATED = [
     "Y = Cast<to = 10>(X)",

@@ -9,16 +9,16 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from external_models import DATA, external, onto_zeros
 from onnx import ModelProto
-from pool_graphs import parse, torch_gradient
-from processes import environment
 
 import poolgrad_lowering
 from poolgrad_lowering import Limits, lower
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.legality.targets import TARGETS
 from poolgrad_lowering.patterns import all_patterns
+from tests.external_models import DATA, external, onto_zeros
+from tests.pool_graphs import parse, torch_gradient
+from tests.processes import environment
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 from onnx import ModelProto
-from pool_graphs import torch_gradient
-from processes import environment
 
 from poolgrad_lowering.cli import build_parser, main
 from poolgrad_lowering.cli.completion import SHELLS
 from poolgrad_lowering.cli.exit_codes import MEANINGS, ExitCode
+from tests.pool_graphs import torch_gradient
+from tests.processes import environment
 
 COMMAND = [sys.executable, "-m", "poolgrad_lowering.cli"]
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])

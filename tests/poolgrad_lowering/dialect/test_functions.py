@@ -10,7 +10,12 @@ import numpy as np
 import onnx
 import onnx.inliner
 import pytest
-from dialect_models import (
+from onnx import TensorProto, helper, parser
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from poolgrad_lowering.dialect import OPS, Kind, NoFunctionBodyError, function_body
+from tests.dialect_models import (
     OP_RANKS,
     expected_y,
     gradient_model,
@@ -19,18 +24,13 @@ from dialect_models import (
     shapes_of,
     with_body,
 )
-from onnx import TensorProto, helper, parser
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import OpRun
-from oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
-
-from poolgrad_lowering.dialect import OPS, Kind, NoFunctionBodyError, function_body
+from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from dialect_models import Array
+    from tests.dialect_models import Array
 
 OPSETS = range(9, onnx.defs.onnx_opset_version() + 1)
 DTYPES: dict[int, Any] = {

@@ -14,10 +14,10 @@ import onnx
 import onnx.inliner
 import pytest
 from onnx import TensorProto, parser
-from oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
-from pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
 
 from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
+from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
+from tests.pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
 
 OPSETS = range(10, onnx.defs.onnx_opset_version() + 1)
 GENERATIONS = [10, 12, 13, 15, 18]
@@ -28,7 +28,7 @@ DTYPES: dict[int, Any] = {
     TensorProto.FLOAT16: np.float16,
     TensorProto.BFLOAT16: ml_dtypes.bfloat16,
 }
-INDEX_DTYPES = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
+INDEX_DTYPES: dict[int, Any] = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
 
 FLAT = PoolCase(POOL_2D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 1), (1, 1))
 DILATED = PoolCase(POOL_2D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 1), (2, 3))

@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.defs import OpSchema
 from onnx.shape_inference import infer_shapes
-from pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, pool_node
 
 from poolgrad_lowering.dialect import DOMAIN, OPS, VERSION, DialectError, Kind, registered_schemas
+from tests.pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, pool_node
 
 pytestmark = pytest.mark.skipif(
     not hasattr(OpSchema, "set_type_and_shape_inference_function"),

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import onnx.defs
 import pytest
-from dialect_models import OP_RANKS, gradient_model, gradient_node, node_attributes, shapes_of
 from onnx import TensorProto, helper
 from onnx.defs import OpSchema
 from onnx.shape_inference import InferenceError, infer_shapes
 
 from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, DialectError, registered_schemas, schema
+from tests.dialect_models import OP_RANKS, gradient_model, gradient_node, node_attributes, shapes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

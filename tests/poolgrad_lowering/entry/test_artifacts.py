@@ -6,15 +6,15 @@ import errno
 import json
 from pathlib import Path
 
-import external_models
 import onnx
 import pytest
-from external_models import external, onto_zeros
 from onnx import ModelProto, TensorProto
-from pool_graphs import ort_gradient, parse
 
 from poolgrad_lowering import FileError, InvalidModelError, lower, lower_artifacts
 from poolgrad_lowering.cli import main
+from tests import external_models
+from tests.external_models import external, onto_zeros
+from tests.pool_graphs import ort_gradient, parse
 
 TRAINING = ort_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 EVAL = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")

@@ -8,10 +8,10 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
-from pool_graphs import parse, torch_gradient
 
 from poolgrad_lowering import FileError, InvalidModelError, PoolgradError, UnknownTargetError, lower, lower_file
 from poolgrad_lowering.entry.files import inspect_file
+from tests.pool_graphs import parse, torch_gradient
 
 OLD = b"what was there before"
 PLAIN = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from onnx import ModelProto
-from pool_graphs import parse, torch_gradient
 
 from poolgrad_lowering import FileError, UnknownTargetError, lower, lower_folder
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.entry import folders
+from tests.pool_graphs import parse, torch_gradient
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")

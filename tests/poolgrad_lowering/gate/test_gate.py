@@ -7,12 +7,12 @@ from pathlib import Path
 
 import onnx
 import pytest
-from bad_models import BAD, Bad, calls, nested, replaced
 from onnx import AttributeProto, ModelProto
-from pool_graphs import parse, torch_gradient
 
 from poolgrad_lowering import Fault, InvalidModelError, Limits, inspect, lower, lower_file
 from poolgrad_lowering.diagnostics.faults import FAULTS
+from tests.bad_models import BAD, Bad, calls, nested, replaced
+from tests.pool_graphs import parse, torch_gradient
 
 CASES = [pytest.param(bad, id=name, marks=pytest.mark.fault(bad.fault.value)) for name, bad in BAD.items()]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from bad_models import changed, external, f, function, in_branch, nested, tensor, training
 from onnx import ModelProto, TensorProto, helper, numpy_helper
-from pool_graphs import ort_gradient, parse
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.ir.tensors import tensor_flaw
+from tests.bad_models import changed, external, f, function, in_branch, nested, tensor, training
+from tests.pool_graphs import ort_gradient, parse
 
 GOOD: dict[str, ModelProto] = {
     "unsorted nodes": parse("g (float[2] X) => (float[2] Y) { Y = Relu(A) A = Neg(X) }"),

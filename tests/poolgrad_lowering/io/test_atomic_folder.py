@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import environment
 
 from poolgrad_lowering import FileError
 from poolgrad_lowering.io.atomic_folder import NewFolder
+from tests.processes import environment
 
 KILLED = """
 import os, signal, sys

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import environment
 
 from poolgrad_lowering import FileError
 from poolgrad_lowering.io.atomic_write import write_bytes, write_files
+from tests.processes import environment
 
 OLD = b"what was there before"
 LEFTOVER = ".poolgrad-0123456789abcdef.tmp"
@@ -125,7 +125,8 @@ def test_a_file_in_use_is_no_leftover(tmp_path: Path) -> None:
 
 def test_taken_for_a_leftover_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process cleans up between the creation of the file and its lock."""
-    flock, locked = fcntl.flock, []
+    flock = fcntl.flock
+    locked: list[object] = []
 
     def clean_up_first(handle: int, how: int) -> None:
         if not locked:

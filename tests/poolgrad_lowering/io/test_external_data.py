@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from external_models import DATA, external, move_out, onto_zeros, saved
 from onnx import ModelProto, TensorProto, helper, numpy_helper
-from pool_graphs import parse
 
 from poolgrad_lowering import InvalidModelError, Limits, inspect, lower, lower_file
 from poolgrad_lowering.analysis.facts import Facts
@@ -21,6 +19,8 @@ from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.report import AnchorReport
+from tests.external_models import DATA, external, move_out, onto_zeros, saved
+from tests.pool_graphs import parse
 
 SIZE = 6 * 16 * 4
 """Bytes of the zeros onto which the small models scatter."""

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from external_models import external, onto_zeros
-from external_models import saved as saved_model
 from onnx import ModelProto, TensorProto
-from pool_graphs import torch_gradient
 
 from poolgrad_lowering import Fault, FileError, InvalidModelError, lower_file
 from poolgrad_lowering.entry.files import inspect_file
+from tests.external_models import external, onto_zeros
+from tests.external_models import saved as saved_model
+from tests.pool_graphs import torch_gradient
 
 DATA = bytes(range(8))
 

@@ -7,11 +7,11 @@ from typing import Any
 import onnx
 import pytest
 from onnx import AttributeProto, ModelProto
-from pool_graphs import parse
 
 from poolgrad_lowering.ir.attributes import UNREADABLE, attribute, has_attribute, integer, integers, text
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node
+from tests.pool_graphs import parse
 
 
 def only_node(graph: str, **options: Any) -> Node:
@@ -54,7 +54,7 @@ def test_operator_of_another_domain_has_no_defaults() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(AttributeProto.AttributeType.values()))
-def test_every_type_is_read_or_unreadable(kind: int) -> None:
+def test_every_type_is_read_or_unreadable(kind: AttributeProto.AttributeType) -> None:
     model = parse("g (float[1,1,4] X) => (Y) { Y = MaxPool<strides = [2]>(X) }")
     model.graph.node[0].attribute[0].type = kind
     node = first_node(model)

@@ -7,10 +7,10 @@ import sys
 import onnx
 import pytest
 from onnx import ModelProto
-from pool_graphs import parse
 
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Scope, Use, canonical_domain
+from tests.pool_graphs import parse
 
 NESTED = parse(
     """g (float[2] X, bool c, int64 n) => (float[2] Y) <float[2] W = {1.0, 2.0}> {

@@ -8,12 +8,12 @@ import onnx
 import pytest
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto, helper
-from packed_lowering import assert_same_packed
-from pool_graphs import parse
-from training_graphs import Recipe, build
 
+from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import InvalidModelError, lower_file
 from poolgrad_lowering.ir.packed_model import Packed, PackedModel
+from tests.packed_lowering import assert_same_packed
+from tests.pool_graphs import parse
 
 MODEL = parse(
     "g (float[2] X) => (float[2] Y) <float[2] W = {1.0, 2.0}> { A = l.f(X)  B = Relu(A)  Y = Add(B, W) }",

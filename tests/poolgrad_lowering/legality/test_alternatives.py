@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 
 import pytest
-from window_facts import Axis, adaptive_gradient, axes, gradient_of
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.gradient import PoolGradient
@@ -20,6 +19,7 @@ from poolgrad_lowering.legality.targets import (
     TARGETS,
     find_target,
 )
+from tests.window_facts import Axis, adaptive_gradient, axes, gradient_of
 
 A2, ASCEND950 = find_target("atlas-a2"), find_target("ascend950")
 TILES = Axis(kernel=2, stride=2, dilation=1, begin=0, end=0, ceil=False)

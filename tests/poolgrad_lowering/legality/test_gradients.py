@@ -12,7 +12,6 @@ from collections import Counter
 
 import pytest
 from onnx import TensorProto
-from window_facts import Axis, aclnn_count, adaptive_gradient, axes, gradient_of
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.ir.dims import Dim
@@ -26,6 +25,7 @@ from poolgrad_lowering.legality.targets import (
     TARGETS,
     find_target,
 )
+from tests.window_facts import Axis, aclnn_count, adaptive_gradient, axes, gradient_of
 
 A2, ASCEND950 = find_target("atlas-a2"), find_target("ascend950")
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)

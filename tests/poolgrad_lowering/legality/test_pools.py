@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto
-from oracles import assert_same_bits, max_pool
-from window_facts import Axis, aclnn_count, adaptive_gradient, axes, gradient_of
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.legality.gradients import LoweredOp, select_op
@@ -23,6 +21,8 @@ from poolgrad_lowering.legality.targets import (
     MAX_POOL_3D,
     find_target,
 )
+from tests.oracles import assert_same_bits, max_pool
+from tests.window_facts import Axis, aclnn_count, adaptive_gradient, axes, gradient_of
 
 A2, ASCEND950 = find_target("atlas-a2"), find_target("ascend950")
 POOL = Axis(kernel=3, stride=2, dilation=1, begin=1, end=1, ceil=False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from window_facts import Axis, aclnn_count, axes
 
 from poolgrad_lowering.analysis.pool import AxisWindow
 from poolgrad_lowering.legality.windows import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
+from tests.window_facts import Axis, aclnn_count, axes
 
 
 def window_of(axis: Axis) -> AxisWindow:

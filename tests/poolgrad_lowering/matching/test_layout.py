@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from pool_graphs import main_value, parse
 
 from poolgrad_lowering.matching.layout import Arranged, arranged, channels_to_last, channels_to_second
+from tests.pool_graphs import main_value, parse
 
 
 def behind(nodes: str, rank: int = 3) -> tuple[str, tuple[int, ...]]:

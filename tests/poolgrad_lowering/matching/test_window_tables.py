@@ -7,8 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from oracles import max_pool_indices
-from window_facts import axes
 
 from poolgrad_lowering.analysis.movement_rules import NOWHERE
 from poolgrad_lowering.analysis.pool import AxisWindow
@@ -19,6 +17,8 @@ from poolgrad_lowering.matching.window_tables import (
     pool_table,
     same_windows,
 )
+from tests.oracles import max_pool_indices
+from tests.window_facts import axes
 
 
 def listed(table: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[list[int]]:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from onnx import ModelProto
-from pool_graphs import parse, torch_gradient
 
 from poolgrad_lowering import (
     LoweringPlan,
@@ -27,6 +26,7 @@ from poolgrad_lowering import (
 )
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.entry.files import inspect_file
+from tests.pool_graphs import parse, torch_gradient
 
 BUILT = Path(__file__).parents[3] / "models" / "built"
 TWO_SITES = parse(

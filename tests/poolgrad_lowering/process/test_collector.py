@@ -6,11 +6,11 @@ import gc
 from collections.abc import Iterator
 
 import pytest
-from pool_graphs import parse
-from training_graphs import Recipe, build
 
+from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import InvalidModelError, lower
 from poolgrad_lowering.process.collector import collector_paused
+from tests.pool_graphs import parse
 
 
 @pytest.fixture(autouse=True)

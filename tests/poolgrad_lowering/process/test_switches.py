@@ -7,9 +7,9 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import ModelProto
-from pool_graphs import parse, torch_gradient
 
 from poolgrad_lowering import FileError, lower
+from tests.pool_graphs import parse, torch_gradient
 
 MODEL = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 TWO_SITES = parse(

@@ -10,12 +10,12 @@ from typing import Any
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto
-from oracles import assert_same_bits, run_ort, run_reference
-from pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.dialect import DOMAIN, registered_schemas
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
+from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 OPSETS = range(9, 24)
 

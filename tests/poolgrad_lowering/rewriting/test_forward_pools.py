@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import aten_graphs
 import numpy as np
 import onnx
 import pytest
-from lookalikes import scatter
-from lowering_checks import TARGETS, check_same_results, check_well_formed, node_text, random_feeds
 from onnx import ModelProto, TensorProto, helper, parser
-from oracles import assert_same_bits, run_ort, run_reference
-from pool_graphs import ort_gradient, parse, torch_gradient
-from pool_graphs import random_feeds as small_feeds
 
 from poolgrad_lowering import lower
+from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.patterns import aten_graphs
+from tests.patterns.lookalikes import scatter
+from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed, node_text, random_feeds
+from tests.pool_graphs import ort_gradient, parse, torch_gradient
+from tests.pool_graphs import random_feeds as small_feeds
 
 OP_3D, OP_2D = "MaxPool3DWithArgmaxV2", "MaxPoolWithArgmaxV3"
 WINDOW = {

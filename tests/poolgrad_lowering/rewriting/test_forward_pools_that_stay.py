@@ -9,9 +9,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from lowering_checks import TARGETS, check_same_results, check_well_formed
 from onnx import ModelProto, TensorProto, helper
-from pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower
 from poolgrad_lowering.analysis.facts import Facts
@@ -24,6 +22,8 @@ from poolgrad_lowering.rewriting.bodies import Bodies
 from poolgrad_lowering.rewriting.forward_pools import choose_forwards
 from poolgrad_lowering.rewriting.rewrite import names
 from poolgrad_lowering.verdicts import Lowered
+from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed
+from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 OP_3D, OP_2D = "MaxPool3DWithArgmaxV2", "MaxPoolWithArgmaxV3"
 

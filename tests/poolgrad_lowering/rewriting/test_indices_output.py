@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from oracles import run_reference
-from packed_lowering import assert_same_packed
-from pool_graphs import parse, random_feeds
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.analysis.facts import Facts
@@ -16,6 +13,9 @@ from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.legality.targets import find_target
 from poolgrad_lowering.lowering import Verdict, lower_in_place
 from poolgrad_lowering.rewriting.rewrite import Replacement
+from tests.oracles import run_reference
+from tests.packed_lowering import assert_same_packed
+from tests.pool_graphs import parse, random_feeds
 
 GRADIENT = '<ksize=[1,1,2,2], strides=[1,1,2,2], padding="VALID", data_format="NCHW">'
 

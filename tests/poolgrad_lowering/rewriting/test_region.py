@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import networkx as nx
 from onnx import ModelProto
-from pool_graphs import parse
 
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.rewriting.region import Readers, Region, dying_region
+from tests.pool_graphs import parse
 
 
 def maker(index: ModelIndex, name: str) -> Node:

@@ -13,11 +13,11 @@ import onnx
 import pytest
 from google.protobuf.message import Message
 from onnx import ModelProto, NodeProto, TensorProto, helper
-from oracles import assert_same_bits, run_ort, run_reference
-from pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body, registered_schemas
+from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 OP, POOL = "MaxPool3DGradWithArgmax", "MaxPool3DWithArgmaxV2"
 UNKNOWN_FIELD = b"\xfa\x7f\x03abc"  # field 2047, three bytes

@@ -8,7 +8,6 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto
-from oracles import adaptive_windows, pool_windows
 
 from poolgrad_lowering.verification.compare import compare
 from poolgrad_lowering.verification.contract import broken_promise
@@ -23,6 +22,7 @@ from poolgrad_lowering.verification.data import (
 )
 from poolgrad_lowering.verification.flat import FlatNode
 from poolgrad_lowering.verification.operators.pool import max_pool
+from tests.oracles import adaptive_windows, pool_windows
 
 FLOATS = [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE]
 

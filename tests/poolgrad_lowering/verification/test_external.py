@@ -7,11 +7,11 @@ from pathlib import Path
 
 import onnx
 import pytest
-from external_models import DATA, external, onto_zeros, saved
 from onnx import TensorProto
 
 from poolgrad_lowering import lower_file, verify_files
 from poolgrad_lowering.verification import stored
+from tests.external_models import DATA, external, onto_zeros, saved
 
 WEIGHTS = bytes(range(64))
 SIZE = 6 * 16 * 4

@@ -12,13 +12,13 @@ import jsonschema
 import numpy as np
 import pytest
 from onnx import ModelProto, parser
-from pool_graphs import ort_gradient, parse, torch_gradient
 
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.verification import whole
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
 from poolgrad_lowering.verification.whole import DEFAULT, LEVELS, compare_whole
+from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
 pytest.importorskip("onnxruntime")
 
@@ -164,7 +164,7 @@ def test_the_command_names_the_level(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_json() -> None:
     data = json.loads(verify(POOL, wrong_when_optimised(POOL)).to_json())
-    schema = files("poolgrad_lowering").joinpath("schemas", "verification.json").read_text(encoding="utf-8")
+    schema = files("poolgrad_lowering").joinpath("schemas/verification.json").read_text(encoding="utf-8")
     jsonschema.Draft202012Validator(json.loads(schema)).validate(data)
     assert [(each["level"], each["status"]) for each in data["whole_model"]["levels"]] == [
         ("ORT_DISABLE_ALL", "same"),

@@ -10,14 +10,22 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from oracles import adaptive_windows, ascend_pool, assert_same_bits, max_pool, pool_gradient, pool_windows, same_pads
-from oracles import tensorflow as tensorflow_oracle
-from oracles.aten import OPERATORS as ATEN_ORACLES
-from pool_graphs import parse
 
 from poolgrad_lowering.verification.evaluator import reference_runner
 from poolgrad_lowering.verification.operators import aten, moving, pool, pooling, tensorflow
 from poolgrad_lowering.verification.result import UnprovenError
+from tests.oracles import (
+    adaptive_windows,
+    ascend_pool,
+    assert_same_bits,
+    max_pool,
+    pool_gradient,
+    pool_windows,
+    same_pads,
+)
+from tests.oracles import tensorflow as tensorflow_oracle
+from tests.oracles.aten import OPERATORS as ATEN_ORACLES
+from tests.pool_graphs import parse
 
 Array = npt.NDArray[Any]
 SEEDS = range(20)
@@ -51,8 +59,8 @@ def run_node(operator: type[OpRun], node: onnx.NodeProto, *inputs: Array, opset:
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
     own = [] if operator is OpRun else [operator]
-    found: list[Array] = ReferenceEvaluator(model, new_ops=own).run(None, dict(zip(names, inputs, strict=True)))
-    return found
+    found: Any = ReferenceEvaluator(model, new_ops=own).run(None, dict(zip(names, inputs, strict=True)))
+    return list(found)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -132,7 +140,7 @@ def test_torch_operators(name: str) -> None:
     random = np.random.default_rng(0)
     x = random.integers(-3, 4, (2, 3, *[6] * (3 if "3d" in name else 2))).astype(np.float32)
     sizes = [3] * (x.ndim - 2)
-    windows = ([2], [], [1], [1], True)
+    windows: tuple[Any, ...] = ([2], [], [1], [1], True)
     forward = (sizes,) if "adaptive" in name else windows
     if name == "max":
         arguments: tuple[Any, ...] = (x, np.array(2), np.array(False))

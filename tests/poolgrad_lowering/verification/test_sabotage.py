@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from oracles import run_reference
-from sabotage import HARMLESS, SABOTAGES, Sabotage, base, models
 
 from poolgrad_lowering import verify
+from tests.oracles import run_reference
+from tests.sabotage import HARMLESS, SABOTAGES, Sabotage, base, models
 
 SITES = {name: row for name, row in SABOTAGES.items() if row.site}
 OUTSIDE = {name: row for name, row in SABOTAGES.items() if not row.site}

@@ -7,21 +7,21 @@ import json
 import re
 from pathlib import Path
 
-import catalogue
 import numpy as np
 import onnx
 import pytest
-from catalogue import Entry
 from onnx import ModelProto, TensorProto
-from pool_graphs import ort_gradient, parse, torch_gradient
-from test_scopes import FORMS, PLACES
 
 import poolgrad_lowering
+from models import catalogue
+from models.catalogue import Entry
 from poolgrad_lowering import InvalidModelError, lower, verify
 from poolgrad_lowering.verification.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
 from poolgrad_lowering.verification.result import Mismatch, Verification
 from poolgrad_lowering.verification.roles import is_dialect_gradient
 from poolgrad_lowering.verification.structure import lay_side_by_side
+from tests.patterns.test_scopes import FORMS, PLACES
+from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
 EVERY_FORM = (  # a built model for each recognised form, and for what is special about sizes and types
     "ort/dilated",

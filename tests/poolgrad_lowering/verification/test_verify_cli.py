@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from onnx import ModelProto
-from pool_graphs import parse, torch_gradient
-from sabotage import attributes
 
 from poolgrad_lowering import VerificationError, lower, lower_file, verify_files
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.cli.progress import ProgressBar
 from poolgrad_lowering.gate.gate import Gate
+from tests.pool_graphs import parse, torch_gradient
+from tests.sabotage import attributes
 
 MODEL = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
 

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Makes the environments that the targets of the Makefile run in, and runs commands in them.
+
+    python3 tools/environments.py NAME [COMMAND...]
+
+An environment is filled again when what it was made from has changed: the arguments of pip, `pyproject.toml`, and the
+native sources where it builds them. A changed Python source changes nothing: editable installations use it where it is.
+The root of the repository is the last entry of `sys.path` in an environment: `tests`, `models` and `benchmarks` can be
+imported, and an installed package is found before its sources. Needs only Python's standard library and pip.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SANITIZERS = {"asan": "address", "ubsan": "undefined", "tsan": "thread"}
+
+PROJECT = ("pyproject.toml",)
+NATIVE = (*PROJECT, "CMakeLists.txt", "cmake/*", "runtime/**/CMakeLists.txt", "runtime/src/**/*")
+SOURCES = (*NATIVE, "LICENSE", "README.md", "poolgrad_lowering/**/*", "patterns/**/*", "runtime/**/*")
+WHEEL = f"build/wheels/{platform.machine()}/*.whl"  # `tools/wheels.py` makes it
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A folder, and the calls of `pip install` that fill it, each as its arguments.
+
+    An environment with a `base` adds to the folder of that one. `inputs` are the files that it is made from, as globs
+    from the root. `imports_tree`: whether the root of the repository is on its path.
+    """
+
+    folder: str
+    installs: tuple[tuple[str, ...], ...]
+    inputs: tuple[str, ...] = PROJECT
+    base: str | None = None
+    python: str = sys.executable
+    imports_tree: bool = True
+
+
+def groups(*names: str) -> tuple[str, ...]:
+    """Return pip's arguments for groups of dependencies in `pyproject.toml`."""
+    return tuple(argument for name in names for argument in ("--group", name))
+
+
+def editable(package: str, *arguments: str) -> tuple[tuple[str, ...], ...]:
+    """Return the installation of this package from its sources, which stay where they are."""
+    return (("--editable", package, *arguments),)
+
+
+def with_wheel(*arguments: str) -> tuple[tuple[str, ...], ...]:
+    """Return the installations of `arguments` and of this machine's wheel, whose version need not be a new one."""
+    return (arguments, ("--force-reinstall", "--no-deps", WHEEL), (WHEEL,))
+
+
+ENVIRONMENTS = {
+    "test": Environment(".venv", editable(".[ort]", *groups("test")), NATIVE),
+    "check": Environment(".venv", (groups("check"),), base="test"),
+    "browser": Environment(".venv", (groups("browser"),), base="test"),
+    "torch": Environment(".venv", (("torch==2.13.0", "onnxscript"),), base="test"),
+    "mutate": Environment(".venv", (groups("mutate"),), base="test"),
+    "training": Environment(".venv-training", editable(".", *groups("test", "training")), NATIVE),
+    "plugs": Environment(".venv-plugs", editable(".[olive,ort]", *groups("test", "olive")), NATIVE),
+    "cann": Environment(".venv-cann", with_wheel(*groups("test", "cann")), (*PROJECT, WHEEL)),
+    "wheels": Environment(".venv-wheels", (groups("wheels"),)),
+    "docs": Environment(".venv-docs", (groups("docs"),)),
+    "fuzz": Environment(".venv-fuzz", (groups("fuzz"),)),
+    "bench": Environment(
+        ".venv-bench", ((".[ort]", "-r", "benchmarks/requirements.txt"),), (*SOURCES, "benchmarks/requirements.txt")
+    ),
+}
+
+
+def describe(name: str) -> Environment:
+    """Return the environment of this name: one of `ENVIRONMENTS`, a sanitizer, or KIND/VERSION.
+
+    ort/VERSION is this machine's wheel beside a release of onnxruntime, release/VERSION a release of onnxruntime and
+    numpy alone, python/VERSION another Python with what the package needs, and not the package.
+    """
+    kind, _, version = name.partition("/")
+    if kind in SANITIZERS:
+        sanitize = f"cmake.define.POOLGRAD_SANITIZE={SANITIZERS[kind]}"
+        settings = (f"build-dir=build/{kind}", "cmake.build-type=Debug", sanitize)
+        options = [f"--config-settings={setting}" for setting in settings]
+        return Environment(f".venv-{kind}", editable(".[ort]", *groups("test"), *options), NATIVE)
+    if kind == "ort":
+        arguments = (*groups("test"), "--upgrade", release("onnxruntime", version))
+        return Environment(f".venv-matrix/{version}", with_wheel(*arguments), (*PROJECT, WHEEL))
+    if kind == "release":
+        package = "onnxruntime-cann" if version.startswith("cann-") else "onnxruntime"
+        numpy = "numpy<2" if version.startswith(("1.18.", "cann-")) else "numpy"  # as they are built
+        arguments = ("--no-deps", "--upgrade", numpy, release(package, version.removeprefix("cann-")))
+        return Environment(f".venv-releases/{version}", (arguments,), (), imports_tree=False)
+    if kind == "python":
+        arguments = ("numpy", "networkx", *versions_of_tests("onnx", "protobuf"))
+        return Environment(f".venv-python{version}", (arguments,), python=f"python{version}", imports_tree=False)
+    return ENVIRONMENTS[name]
+
+
+def release(package: str, version: str) -> str:
+    """Return what pip is asked for."""
+    return package if version == "newest" else f"{package}=={version}"
+
+
+def versions_of_tests(*packages: str) -> list[str]:
+    """Return packages in the versions that the environment of the tests has."""
+    command = [make("test") / "bin" / "python", "-m", "pip", "freeze"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in listed if line.partition("==")[0] in packages]
+
+
+def make(name: str) -> Path:
+    """Make an environment unless it is up to date, and return its folder."""
+    environment = describe(name)
+    if environment.base:
+        make(environment.base)
+    folder = ROOT / environment.folder
+    state = f"{fingerprint(environment.inputs)} {environment.installs}"
+    stamp = folder / f".made-{name.replace('/', '-')}"
+    if stamp.is_file() and stamp.read_text() == state and not name.endswith("/newest"):
+        return folder
+    if not (folder / "bin" / "pip").exists():
+        create(folder, environment)
+    for arguments in environment.installs:
+        found = (str(next(ROOT.glob(WHEEL))) if argument == WHEEL else argument for argument in arguments)
+        pip(folder, *found)
+    stamp.write_text(state)
+    return folder
+
+
+def fingerprint(inputs: Iterable[str]) -> str:
+    """Return a hash of the content of files, which are globs from the root."""
+    digest = hashlib.sha256()
+    for path in sorted({path for pattern in inputs for path in ROOT.glob(pattern)}):
+        if path.is_file() and path.parent.name != "__pycache__":
+            digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def create(folder: Path, environment: Environment) -> None:
+    """Make an environment with a pip of its own, which Debian's python3 cannot do alone: it has no ensurepip."""
+    python = folder / "bin" / "python"
+    subprocess.run([environment.python, "-m", "venv", "--without-pip", folder], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--upgrade", "pip"], check=True
+    )
+    if environment.imports_tree:
+        code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        packages = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        (Path(packages) / "root_of_the_repository.pth").write_text(f"{ROOT}\n")
+
+
+def pip(folder: Path, *arguments: str) -> None:
+    """Install into an environment."""
+    quiet = ("--quiet", "--disable-pip-version-check")
+    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", *quiet, *arguments], cwd=ROOT, check=True)
+
+
+def main(name: str, *command: str) -> None:
+    """Make an environment, one process at a time, and become the command in it."""
+    folder = ROOT / describe(name).folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            make(name)
+        except subprocess.CalledProcessError as error:
+            sys.exit(f"the environment {name} cannot be made: {error}")
+    if command:
+        path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        os.execvpe(command[0], command, os.environ | {"PATH": path, "VIRTUAL_ENV": str(folder)})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

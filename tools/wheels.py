@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Makes the wheels: `python tools/wheels.py TAG...`, with what the environment `wheels` has.
+
+A tag is a processor, for Linux, or `any`, for a wheel without the native libraries, which pip takes where no other
+fits. Every wheel is for any Python. The native libraries have the C++ library linked in, and the platform tag names the
+oldest glibc that they work with. A wheel is left in build/wheels/TAG, and made again when its sources have changed.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from environments import ROOT, SOURCES, fingerprint
+
+ANY = "any"
+
+
+def make(tag: str) -> None:
+    """Make the wheel of a tag unless it is up to date."""
+    folder = ROOT / "build" / "wheels" / tag
+    state, stamp = fingerprint(SOURCES), folder / ".made"
+    if stamp.is_file() and stamp.read_text() == state:
+        return
+    for old in folder.glob("*.whl"):
+        old.unlink()
+    if tag == ANY:
+        build(folder, "wheel.cmake=false", "wheel.platlib=false")
+    else:
+        build_native(folder, tag)
+    stamp.write_text(state)
+
+
+def build(folder: Path, *settings: str) -> Path:
+    """Build the wheel into a folder with these settings of scikit-build-core, and return its path."""
+    options = [f"--config-settings={setting}" for setting in settings]
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, *options, ROOT)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def build_native(folder: Path, machine: str) -> None:
+    """Build the wheel of a processor, that of another one by Debian's cross-compiler."""
+    settings = [f"build-dir={folder / 'cmake'}", "cmake.define.POOLGRAD_STATIC_CXX=ON"]
+    if machine != platform.machine():
+        toolchain = ROOT / "cmake" / f"{machine}-linux-gnu.cmake"
+        settings.append(f"cmake.define.CMAKE_TOOLCHAIN_FILE={toolchain}")
+    untagged = folder / "untagged"
+    shutil.rmtree(untagged, ignore_errors=True)
+    wheel = build(untagged, *settings)
+    run(sys.executable, "-m", "wheel", "tags", "--remove", "--platform-tag", f"linux_{machine}", wheel)
+    run("auditwheel", "repair", "--only-plat", "--wheel-dir", folder, *untagged.glob("*.whl"))
+    shutil.rmtree(untagged)
+
+
+def run(*command: str | Path) -> None:
+    """Run a command, which has to succeed."""
+    subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:]:
+        make(wanted)
