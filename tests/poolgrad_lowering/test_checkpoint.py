@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from onnx import ModelProto, TensorProto
-from pool_graphs import parse
 
 from poolgrad_lowering import driver, lower
 from poolgrad_lowering.analysis.facts import Facts
@@ -18,6 +17,7 @@ from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
+from tests.pool_graphs import parse
 
 Change = Callable[[PoolGradient], PoolGradient]
 

@@ -210,7 +210,7 @@ def _calls(model: ModelProto) -> int:
         index = ModelIndex(model)
     finally:
         sys.setprofile(None)
-    assert sum(len(scope.readings.names) + len(scope.producers) for scope in index.scopes) < 3 * len(model.graph.node)
+    assert sum(len(scope.use_lists.names) + len(scope.producers) for scope in index.scopes) < 3 * len(model.graph.node)
     return counted
 
 
