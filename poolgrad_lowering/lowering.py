@@ -174,7 +174,7 @@ def _verdicts(
     verdicts = [_with_body(verdict, bodies) for verdict in selected(judged, identifiers)]
     if plan is None:
         return identifiers, verdicts, bodies
-    bodies = Bodies(index)
+    bodies = Bodies(index)  # anew: below opset 15 a body serves the type of the first site, which the plan may skip
     return identifiers, follow(plan, verdicts, identifiers, target, bodies), bodies
 
 

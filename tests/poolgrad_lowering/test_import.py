@@ -11,7 +11,8 @@ import pytest
 
 from tests.processes import environment
 
-LENET = Path(__file__).parents[2] / "models" / "built" / "torch" / "lenet.onnx"
+ROOT = Path(__file__).parents[2]
+LENET = ROOT / "models" / "built" / "torch" / "lenet.onnx"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -79,3 +80,29 @@ def test_every_public_name_exists() -> None:
         assert getattr(poolgrad_lowering, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'no_such'"):
         _ = poolgrad_lowering.no_such
+
+
+def test_the_package_is_imported_from_a_source_tree() -> None:
+    """In the root of the repository, without an installation: no editable one is found without site (-S)."""
+    dependencies = str(Path(onnx.__file__).parents[1])
+    statement = "import poolgrad_lowering as p, poolgrad_lowering.patterns as f, poolgrad_lowering.runtime as r"
+    printed = subprocess.run(
+        [sys.executable, "-S", "-c", f"{statement}; print(p.__file__, f.__file__, r.__file__); p.lower"],
+        cwd=ROOT,
+        env={"PYTHONPATH": dependencies},
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout
+    assert printed.split() == [
+        str(ROOT / name / "__init__.py") for name in ("poolgrad_lowering", "patterns", "runtime")
+    ]
+
+
+def test_a_source_tree_without_libraries_says_what_is_missing() -> None:
+    code = "from poolgrad_lowering.runtime import get_library_path; get_library_path()"
+    failed = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=ROOT, env={}, capture_output=True, check=False, text=True
+    )
+    assert "LibraryMissingError" in failed.stderr
+    assert "without the native libraries" in failed.stderr
