@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from benchmarks import pool_cases, question_overhead
+from benchmarks import overhead_child, question_overhead
 from benchmarks.node_models import GRADIENT, POOL, node_feeds, node_model
 from poolgrad_lowering.runtime import assignment, create_session
 
@@ -34,7 +34,7 @@ def test_everything_is_timed(tmp_path: Path, mode: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(question_overhead, "MODES", {mode: question_overhead.MODES[mode]})
     monkeypatch.setattr(question_overhead, "ROUNDS", 1)
     rows = question_overhead.measure(tmp_path)["rows"]
-    assert len(rows) == len(pool_cases.CASES)
+    assert len(rows) == len(overhead_child.CASES)
     for row in rows:
         assert row["run"]["median"] > 0
         assert (row["calls"]["median"] != 0) == (row["elements"] != "none")
