@@ -37,16 +37,6 @@ WITHOUT_EFFECT = {
     "aclrtGetDevice": "the device is then set, as on a thread that has none",
     "aclrtMalloc": "is tried again once memory that waits for reuse is given back",
 }
-# What is not released then.
-RELEASES = {
-    "aclDestroyAclOpExecutor": "executor",
-    "aclDestroyIntArray": "int_array",
-    "aclDestroyTensor": "tensor",
-    "aclrtDestroyEvent": "event",
-    "aclrtDestroyStream": "stream",
-    "aclrtFree": "device_memory",
-    "aclrtFreeHost": "pinned_memory",
-}
 # Made to fail without having waited.
 TOLERATED = {"aclrtSynchronizeStream": {"race"}}
 
@@ -61,7 +51,7 @@ def check_outcomes(outcomes: list[dict[str, Any]]) -> None:
     assert {outcome["stage"] for outcome in outcomes} >= {"first run", "next run", "close"}
     for outcome in outcomes:
         function = outcome["function"]
-        released = RELEASES.get(function)
+        released = failure_sweep.RELEASES.get(function)
         assert outcome["leaked"] == ({released: 1} if released else {}), outcome
         assert set(outcome["violations"]) <= TOLERATED.get(function, set()), outcome
         if function not in WITHOUT_EFFECT:

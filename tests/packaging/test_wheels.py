@@ -31,6 +31,7 @@ LIBRARIES = {
         "CreateEpFactories|ReleaseEpFactory|RegisterCustomOps|PoolgradDescribeRuntime|PoolgradIsRegistered"
     ),
 }
+BIND_NOW, EXECUTABLE = 0x8, 0x1  # DF_BIND_NOW, PF_X
 # The C library in its parts, and the compiler's own library, which every machine with a C++ program has.
 NEEDED = re.compile(r"lib(c|m|gcc_s)\.so\.\d+|ld-linux-\S+")
 PACKAGES = {"poolgrad_lowering": "", "patterns": "patterns/", "runtime": "runtime/"}
@@ -97,6 +98,24 @@ def test_a_library_of_a_wheel(wheel: Path, library: str) -> None:
     exported = [symbol.name for symbol in symbols if symbol.name and symbol["st_shndx"] != "SHN_UNDEF"]
     assert exported
     assert [name for name in exported if not re.fullmatch(LIBRARIES[library], name)] == []
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_of_a_wheel_is_hardened(wheel: Path, library: str) -> None:
+    """Relocated data is read-only from the loading on, the stack is guarded, and the C library checks sizes."""
+    elffile = pytest.importorskip("elftools.elf.elffile")
+    with zipfile.ZipFile(wheel) as archive:
+        elf = elffile.ELFFile(io.BytesIO(archive.read(library)))
+    segments = {segment["p_type"]: segment for segment in elf.iter_segments()}
+    assert "PT_GNU_RELRO" in segments
+    assert segments["PT_GNU_STACK"]["p_flags"] & EXECUTABLE == 0
+    [flags] = elf.get_section_by_name(".dynamic").iter_tags("DT_FLAGS")
+    assert flags["d_val"] & BIND_NOW
+    imported = {
+        symbol.name for symbol in elf.get_section_by_name(".dynsym").iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"
+    }
+    assert "__stack_chk_fail" in imported
+    assert [name for name in imported if re.fullmatch(r"__\w+_chk", name)]
 
 
 def commands_without(unwanted: str, folder: Path) -> Path:

@@ -22,6 +22,17 @@ from tests.runtime.host_control import HostLibrary
 
 FAULT = 507899  # ACL_ERROR_RT_DRV_INTERNAL_ERROR, which no function gives by itself
 KINDS = ("tensor", "int_array", "executor", "stream", "event", "device_memory", "pinned_memory")
+# The functions that end what was made, each with what is then left. Their failure ends no session: nobody is left to
+# tell, and everything else is released all the same.
+RELEASES = {
+    "aclDestroyAclOpExecutor": "executor",
+    "aclDestroyIntArray": "int_array",
+    "aclDestroyTensor": "tensor",
+    "aclrtDestroyEvent": "event",
+    "aclrtDestroyStream": "stream",
+    "aclrtFree": "device_memory",
+    "aclrtFreeHost": "pinned_memory",
+}
 
 # Overlapping windows of halves: on Atlas A2 and A3 their gradient needs a workspace. One gradient has its argmax from a
 # pool of the session, the other from outside, where it is checked.

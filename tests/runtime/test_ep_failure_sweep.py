@@ -13,7 +13,7 @@ import pytest
 
 from tests.runtime.device_process import STRICT
 from tests.runtime.ep_process import run_python
-from tests.runtime.failure_sweep import FAULT
+from tests.runtime.failure_sweep import FAULT, RELEASES
 
 # With workspaces on this product; with what `deterministic` calls.
 _A2 = {"ACLNN_HOST_SOC": "Ascend910B1"}
@@ -28,16 +28,6 @@ SETTINGS: dict[str, tuple[str, dict[str, str]]] = {
 WITHOUT_EFFECT = {
     "aclrtGetDevice": "the device is then set, as on a thread that has none",
     "aclGetRecentErrMsg": "the text of a tolerated code is dropped anyway",
-}
-# What ends a session: nobody is left to tell, and everything else is released all the same.
-RELEASES = {
-    "aclDestroyAclOpExecutor": "executor",
-    "aclDestroyIntArray": "int_array",
-    "aclDestroyTensor": "tensor",
-    "aclrtDestroyEvent": "event",
-    "aclrtDestroyStream": "stream",
-    "aclrtFree": "device_memory",
-    "aclrtFreeHost": "pinned_memory",
 }
 # Null has no code.
 CREATORS = {"aclCreateTensor", "aclCreateIntArray"}

@@ -47,7 +47,8 @@ std::optional<std::int64_t> Architecture(const Api& api, std::int32_t device) {
   if (api.aclrtGetDeviceInfo == nullptr) return std::nullopt;
   const int code = api.aclrtGetDeviceInfo(static_cast<std::uint32_t>(device), ACL_DEV_ATTR_NPU_ARCH, &value);
   Tolerate(api, code);
-  return code == ACL_SUCCESS ? std::optional(value) : std::nullopt;
+  if (code != ACL_SUCCESS) return std::nullopt;
+  return value;
 }
 
 }  // namespace

@@ -62,8 +62,7 @@ std::string AdviceFor(const Api& api, int code) {
 
 }  // namespace
 
-void Check(const Api& api, const char* function, int code) {
-  if (code == ACL_SUCCESS) return;
+void ThrowFailure(const Api& api, const char* function, int code) {
   const std::string name = std::to_string(code) + " (" + AclErrorNameOf(code) + ")";
   const std::string text = Describe(api, function, "failed with " + name);
   throw CallError(code, text + AdviceFor(api, code));

@@ -19,9 +19,14 @@ class CallError : public std::runtime_error {
   int code_;
 };
 
-// Throws CallError unless code is 0: the function, the code and its name, the text that aclGetRecentErrMsg has for
-// this thread, and advice where the cause is known.
-void Check(const Api& api, const char* function, int code);
+// Throws CallError: the function, the code and its name, the text that aclGetRecentErrMsg has for this thread, and
+// advice where the cause is known.
+[[noreturn]] void ThrowFailure(const Api& api, const char* function, int code);
+
+// Does so unless the code is 0.
+inline void Check(const Api& api, const char* function, int code) {
+  if (code != ACL_SUCCESS) ThrowFailure(api, function, code);
+}
 
 // Takes a code that is no failure here. If it is not 0, clears what aclGetRecentErrMsg has for this thread: another
 // library of the process, such as onnxruntime's CANN provider, would take the message for an error of its own.

@@ -11,7 +11,7 @@ constexpr std::size_t kMaxKept = 32;
 
 }  // namespace
 
-PlanCache::Signature::Signature(Entry entry, const Operands& operands) : entry(entry) {
+PlanCache::Kept::Kept(Entry entry, const Operands& operands) : entry(entry) {
   for (std::size_t i = 0; i < operands.count; ++i) {
     const TensorView& view = operands.views[i];
     types[i] = view.type;
@@ -19,8 +19,14 @@ PlanCache::Signature::Signature(Entry entry, const Operands& operands) : entry(e
   }
 }
 
-bool PlanCache::Signature::operator==(const Signature& other) const {
-  return entry == other.entry && types == other.types && dims == other.dims;
+// The entry decides how many operands there are, and their ranks.
+bool PlanCache::Kept::Serves(Entry other_entry, const Operands& operands) const {
+  if (entry != other_entry) return false;
+  for (std::size_t i = 0; i < operands.count; ++i) {
+    const TensorView& view = operands.views[i];
+    if (types[i] != view.type || !std::equal(view.dims, view.dims + view.rank, dims[i].begin())) return false;
+  }
+  return true;
 }
 
 PlanCache::PlanCache(const Backend& backend, bool deterministic) : api_(backend.api()), deterministic_(deterministic) {
@@ -30,33 +36,28 @@ PlanCache::PlanCache(const Backend& backend, bool deterministic) : api_(backend.
 template <typename Call>
 void PlanCache::Enqueue(const Call& call, DeviceBuffer& workspace, aclrtStream stream) {
   const Operands operands = OperandsOf(call);
-  const Signature signature(call.entry, operands);
-  std::unique_ptr<Plan> plan = Take(call, signature);
-  plan->Enqueue(operands, workspace.Reserve(plan->workspace_size()), stream);
-  if (!plan->repeatable()) plan.reset();
-  Keep({signature, std::move(plan)});
+  std::unique_ptr<Kept> kept = Take(call.entry, operands);
+  const bool is_first = kept == nullptr;
+  if (is_first) kept = std::make_unique<Kept>(call.entry, operands);
+  if (kept->plan == nullptr) kept->plan = std::make_unique<Plan>(api_, call, PlanOptions{deterministic_, is_first});
+  kept->plan->Enqueue(operands, workspace.Reserve(kept->plan->workspace_size()), stream);
+  if (!kept->plan->repeatable()) kept->plan.reset();
+  Keep(std::move(kept));
 }
 
-template <typename Call>
-std::unique_ptr<Plan> PlanCache::Take(const Call& call, const Signature& signature) {
-  std::optional<Kept> kept = TakeKept(signature);
-  if (kept.has_value() && kept->plan != nullptr) return std::move(kept->plan);
-  return std::make_unique<Plan>(api_, call, PlanOptions{deterministic_, !kept.has_value()});
-}
-
-// Not the oldest of several, but the newest: the others grow old if fewer threads run.
-std::optional<PlanCache::Kept> PlanCache::TakeKept(const Signature& signature) {
+// Null if there is none. Not the oldest of several, but the newest: the others grow old if fewer threads run.
+std::unique_ptr<PlanCache::Kept> PlanCache::Take(Entry entry, const Operands& operands) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found =
-      std::find_if(kept_.rbegin(), kept_.rend(), [&](const Kept& kept) { return kept.signature == signature; });
-  if (found == kept_.rend()) return std::nullopt;
-  Kept kept = std::move(*found);
+      std::find_if(kept_.rbegin(), kept_.rend(), [&](const auto& kept) { return kept->Serves(entry, operands); });
+  if (found == kept_.rend()) return nullptr;
+  std::unique_ptr<Kept> kept = std::move(*found);
   kept_.erase(std::next(found).base());
   return kept;
 }
 
-void PlanCache::Keep(Kept kept) {
-  std::optional<Kept> dropped;  // destroyed without the lock
+void PlanCache::Keep(std::unique_ptr<Kept> kept) {
+  std::unique_ptr<Kept> dropped;  // destroyed without the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   if (kept_.size() == kMaxKept) {
     dropped = std::move(kept_.front());

@@ -2,9 +2,9 @@
 #ifndef POOLGRAD_ACLNN_PLAN_CACHE_H_
 #define POOLGRAD_ACLNN_PLAN_CACHE_H_
 
+#include <array>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "aclnn/device_buffer.h"
@@ -26,31 +26,25 @@ class PlanCache {
   void Enqueue(const Call& call, DeviceBuffer& workspace, aclrtStream stream);
 
  private:
-  // What a plan can serve again.
-  struct Signature {
-    Signature(Entry entry, const Operands& operands);
-    bool operator==(const Signature& other) const;
+  // An idle plan, with the types and sizes of the calls that it serves. The plan is null where executors of such calls
+  // cannot be repeated.
+  struct Kept {
+    Kept(Entry entry, const Operands& operands);
+    bool Serves(Entry other_entry, const Operands& operands) const;
 
     Entry entry;
     std::array<aclDataType, kMaxOperands> types{};
     std::array<std::array<std::int64_t, kMaxRank>, kMaxOperands> dims{};
-  };
-
-  // An idle plan; null where executors of this signature cannot be repeated.
-  struct Kept {
-    Signature signature;
     std::unique_ptr<Plan> plan;
   };
 
-  template <typename Call>
-  std::unique_ptr<Plan> Take(const Call& call, const Signature& signature);
-  std::optional<Kept> TakeKept(const Signature& signature);
-  void Keep(Kept kept);
+  std::unique_ptr<Kept> Take(Entry entry, const Operands& operands);
+  void Keep(std::unique_ptr<Kept> kept);
 
   const Api& api_;
   const bool deterministic_;
   std::mutex mutex_;
-  std::vector<Kept> kept_;  // the least recently used first
+  std::vector<std::unique_ptr<Kept>> kept_;  // the least recently used first
 };
 
 }  // namespace poolgrad::aclnn

@@ -78,7 +78,9 @@ class Stream {
 
   // Whether the session's tensors are used on given streams, by whomever.
   bool works_on_given_streams() const { return works_on_given_streams_; }
-  void ExpectGivenStreams() { works_on_given_streams_ = true; }
+  void ExpectGivenStreams() {
+    if (!works_on_given_streams_) works_on_given_streams_ = true;  // each Run comes by
+  }
 
  private:
   // A stream that onnxruntime gave, with the workspace of the calls on it.

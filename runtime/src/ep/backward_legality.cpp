@@ -20,9 +20,7 @@ void CheckRank(const char* name, const Shape& shape, const Shape& x) {
   });
 }
 
-void CheckPooledShape(const aclnn::Window& window, const Arguments& arguments) {
-  const Dims x = arguments.x.shape.AsNcdhw();
-  const Dims grad = arguments.grad.shape.AsNcdhw();
+void CheckPooledShape(const aclnn::Window& window, const Arguments& arguments, const Dims& x, const Dims& grad) {
   for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
     const std::int64_t expected = PooledSize(x[kFirstSpatialAxis + axis], window, axis);
     Require(grad[kFirstSpatialAxis + axis] == expected, [&] {
@@ -33,9 +31,7 @@ void CheckPooledShape(const aclnn::Window& window, const Arguments& arguments) {
 }
 
 // An adaptive window of less than one element is not among what the aclnn operators document.
-void CheckAdaptiveShape(const Arguments& arguments) {
-  const Dims x = arguments.x.shape.AsNcdhw();
-  const Dims grad = arguments.grad.shape.AsNcdhw();
+void CheckAdaptiveShape(const Arguments& arguments, const Dims& x, const Dims& grad) {
   for (std::size_t axis = kFirstSpatialAxis; axis < x.size(); ++axis) {
     Require(grad[axis] <= x[axis], [&] {
       return "grad " + ToString(arguments.grad.shape) + " has more positions along an axis than x " +
@@ -44,9 +40,7 @@ void CheckAdaptiveShape(const Arguments& arguments) {
   }
 }
 
-void CheckPlane(const Route& route, const Arguments& arguments) {
-  const Dims x = arguments.x.shape.AsNcdhw();
-  const Dims grad = arguments.grad.shape.AsNcdhw();
+void CheckPlane(const Route& route, const Arguments& arguments, const Dims& x, const Dims& grad) {
   bool even = true;
   for (std::size_t axis = kFirstSpatialAxis; axis < x.size(); ++axis) {
     even = even && grad[axis] > 0 && x[axis] % grad[axis] == 0;
@@ -71,12 +65,14 @@ void CheckShapes(const DialectOp& op, const Route& route, const Attributes& attr
     return;
   }
   RequireReasonable(x);
+  const Dims x_dims = x.AsNcdhw();
+  const Dims grad_dims = grad.AsNcdhw();
   if (op.axes > 0) {
-    CheckPooledShape(attributes.window, arguments);
+    CheckPooledShape(attributes.window, arguments, x_dims, grad_dims);
   } else {
-    CheckAdaptiveShape(arguments);
+    CheckAdaptiveShape(arguments, x_dims, grad_dims);
   }
-  CheckPlane(route, arguments);
+  CheckPlane(route, arguments, x_dims, grad_dims);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ ort::OrtStatus* CustomOp::InferOutputShapeImpl(const ort::OrtCustomOp* self,
   const CustomOp& op = Self(self);
   try {
     InferOutputShapes(op.ort_, op.op_, op.placement_->backend().product(), context);
-  } catch (const std::exception&) {
+  } catch (...) {
   }
   return nullptr;
 }

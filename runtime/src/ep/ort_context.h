@@ -22,6 +22,10 @@ struct EpContext : OrtContext {
   const ort::OrtEpApi& ep_api;
 };
 
+// Owns an object of onnxruntime that one of its Release functions frees.
+template <typename T>
+using OrtHandle = std::unique_ptr<T, void (*)(T*)>;
+
 class Error : public std::runtime_error {
  public:
   Error(ort::OrtErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -37,10 +41,9 @@ class InvalidArgument : public Error {
   explicit InvalidArgument(const std::string& message) : Error(ort::ORT_INVALID_ARGUMENT, message) {}
 };
 
-// `reason` is a text, or makes one: where a Run comes by, no text is made unless the condition fails.
+// What throws is out of line: it would make the functions that a Run calls longer and slower.
 template <typename Reason>
-void Require(bool condition, Reason&& reason) {
-  if (condition) return;
+[[noreturn, gnu::cold, gnu::noinline]] void Refuse(Reason&& reason) {
   if constexpr (std::is_invocable_v<Reason>) {
     throw InvalidArgument(reason());
   } else {
@@ -48,12 +51,20 @@ void Require(bool condition, Reason&& reason) {
   }
 }
 
+// `reason` is a text, or makes one: where a Run comes by, no text is made unless the condition fails.
+template <typename Reason>
+void Require(bool condition, Reason&& reason) {
+  if (!condition) Refuse(reason);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void ThrowStatus(const ort::OrtApi& api, ort::OrtStatus* status) {
+  const OrtHandle<ort::OrtStatus> owner(status, api.ReleaseStatus);
+  throw Error(api.GetErrorCode(status), api.GetErrorMessage(status));
+}
+
 // Throws Error if onnxruntime refused a call; takes the status.
 inline void Check(const ort::OrtApi& api, ort::OrtStatus* status) {
-  if (status == nullptr) return;
-  const Error error(api.GetErrorCode(status), api.GetErrorMessage(status));
-  api.ReleaseStatus(status);
-  throw error;
+  if (status != nullptr) ThrowStatus(api, status);
 }
 
 // Runs `body` at a C boundary: no exception passes, each becomes a status.
@@ -78,10 +89,6 @@ inline void* GivenStream(const ort::OrtApi& api, const ort::OrtKernelContext* co
   Check(api, api.KernelContext_GetGPUComputeStream(context, &stream));
   return stream;
 }
-
-// Owns an object of onnxruntime that one of its Release functions frees.
-template <typename T>
-using OrtHandle = std::unique_ptr<T, void (*)(T*)>;
 
 }  // namespace poolgrad::ep
 

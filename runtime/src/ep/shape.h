@@ -2,6 +2,7 @@
 #ifndef POOLGRAD_EP_SHAPE_H_
 #define POOLGRAD_EP_SHAPE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,11 +16,18 @@ struct Shape {
   std::array<std::int64_t, kMaxRank> dims{};  // -1 where a model leaves the size open
   std::size_t rank = 0;                       // 0 where a model leaves the rank open
 
-  bool IsKnown() const;
-  bool IsEmpty() const;
+  bool IsKnown() const {
+    return rank > 0 && std::all_of(dims.begin(), dims.begin() + rank, [](std::int64_t dim) { return dim >= 0; });
+  }
+
+  bool IsEmpty() const { return std::find(dims.begin(), dims.begin() + rank, 0) != dims.begin() + rank; }
 
   // (N, C, [D, [H,]] W) with size 1 for the spatial axes that it lacks; rank must be 3 to 5.
-  std::array<std::int64_t, kMaxRank> AsNcdhw() const;
+  std::array<std::int64_t, kMaxRank> AsNcdhw() const {
+    std::array<std::int64_t, kMaxRank> view{dims[0], dims[1], 1, 1, 1};
+    std::copy(dims.begin() + 2, dims.begin() + rank, view.end() - (rank - 2));
+    return view;
+  }
 };
 
 // As "(2, 3, ?, 5)".

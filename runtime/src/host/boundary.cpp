@@ -1,5 +1,7 @@
 #include "host/boundary.h"
 
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace poolgrad::host {
@@ -20,8 +22,24 @@ RecentMessage& Recent() {
 void SetRecentMessage(const char* function, int code, const char* message) noexcept {
   try {
     Recent().pending = Text(function, ": ", message, " (", code, ' ', AclErrorNameOf(code), ')');
-  } catch (const std::exception&) {
+  } catch (...) {
     // No memory for the text: the code, which the caller gets, has to do.
+  }
+}
+
+int CodeOfException(const char* function, int out_of_memory) noexcept {
+  const auto keep = [function](int code, const char* message) {
+    SetRecentMessage(function, code, message);
+    return code;
+  };
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return keep(out_of_memory, "out of host memory");
+  } catch (const std::exception& error) {
+    return keep(ACL_ERROR_INTERNAL_ERROR, error.what());
+  } catch (...) {
+    return keep(ACL_ERROR_INTERNAL_ERROR, "an exception of unknown type");
   }
 }
 
@@ -32,11 +50,10 @@ using namespace poolgrad::host;
 // Reading clears the message; the pointer is good until the thread's next call of this function.
 const char* aclGetRecentErrMsg() {
   const char* message = nullptr;
-  Boundary(__func__, {}, [&]() -> Status {
+  Boundary(__func__, {}, [&] {
     RecentMessage& recent = Recent();
     recent.read = std::exchange(recent.pending, {});
     if (!recent.read.empty()) message = recent.read.c_str();
-    return {};
   });
   return message;
 }

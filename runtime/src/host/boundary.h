@@ -4,8 +4,7 @@
 #ifndef POOLGRAD_HOST_BOUNDARY_H_
 #define POOLGRAD_HOST_BOUNDARY_H_
 
-#include <exception>
-#include <new>
+#include <type_traits>
 
 #include "host/injection.h"
 #include "host/status.h"
@@ -19,20 +18,25 @@ inline thread_local const char* current_function = "";
 // Keeps "function: message (code name)" for the calling thread's aclGetRecentErrMsg.
 void SetRecentMessage(const char* function, int code, const char* message) noexcept;
 
-// Runs the body of the C function `function`: a failed Status becomes its code and the thread's message,
-// an exception becomes a code, `out_of_memory` for std::bad_alloc.
+// Called where an exception of any type was caught: keeps its message and returns its code, `out_of_memory` for
+// std::bad_alloc.
+int CodeOfException(const char* function, int out_of_memory) noexcept;
+
+// Runs the body of the C function `function`, which returns a Status or nothing: a failed Status becomes its code and
+// the thread's message, and so does an exception.
 template <typename Body>
-int RunGuarded(const char* function, Body&& body, int out_of_memory) noexcept {
+int RunGuarded(const char* function, Body&& body, int out_of_memory = ACL_ERROR_BAD_ALLOC) noexcept {
   try {
-    const Status status = body();
-    if (!status.message.empty()) SetRecentMessage(function, status.code, status.message.c_str());
-    return status.code;
-  } catch (const std::bad_alloc&) {
-    SetRecentMessage(function, out_of_memory, "out of host memory");
-    return out_of_memory;
-  } catch (const std::exception& error) {
-    SetRecentMessage(function, ACL_ERROR_INTERNAL_ERROR, error.what());
-    return ACL_ERROR_INTERNAL_ERROR;
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+      return ACL_SUCCESS;
+    } else {
+      const Status status = body();
+      if (!status.message.empty()) SetRecentMessage(function, status.code, status.message.c_str());
+      return status.code;
+    }
+  } catch (...) {
+    return CodeOfException(function, out_of_memory);
   }
 }
 

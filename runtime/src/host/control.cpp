@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <exception>
 
 #include "host/boundary.h"
 #include "host/injection.h"
@@ -61,7 +60,10 @@ int64_t LiveObjects() {
 // The last line of a trace: what the process leaves behind.
 struct ExitLine {
   ~ExitLine() {
-    if (!Tracing()) return;
+    if (Tracing()) RunGuarded("exit", Write);
+  }
+
+  static void Write() {
     std::string counts;
     for (const Kind kind : kKinds) {
       counts += Text(counts.empty() ? "" : ", ", '"', KindName(kind), "\": ", LiveCount(kind).load());
@@ -72,15 +74,11 @@ struct ExitLine {
 
 const ExitLine exit_line;
 
-// The text of `make`, kept for the thread in `kept`; null without memory for it.
+// The text of `make`, kept for the thread in `kept`; null if it cannot be made.
 template <typename Make>
-const char* Keep(std::string& kept, Make&& make) {
-  try {
-    kept = make();
-    return kept.c_str();
-  } catch (const std::exception&) {
-    return nullptr;
-  }
+const char* Keep(const char* function, std::string& kept, Make&& make) {
+  const int code = RunGuarded(function, [&] { kept = make(); });
+  return code == ACL_SUCCESS ? kept.c_str() : nullptr;
 }
 
 }  // namespace
@@ -91,23 +89,22 @@ Status EnvironmentStatus() { return environment_status; }
 
 using namespace poolgrad::host;
 
-void aclnnHostTraceStart() { StartTrace(); }
+void aclnnHostTraceStart() { RunGuarded(__func__, StartTrace); }
 
-void aclnnHostTraceStop() { StopTrace(); }
+void aclnnHostTraceStop() { RunGuarded(__func__, StopTrace); }
 
 const char* aclnnHostTraceRead() {
   thread_local std::string kept;
-  return Keep(kept, TakeTrace);
+  return Keep(__func__, kept, TakeTrace);
 }
 
 int32_t aclnnHostFail(const char* function, uint64_t nth, int32_t code) {
-  const auto body = [&] { return InjectFailure(function != nullptr ? function : "", nth, code); };
-  return RunGuarded(__func__, body, ACL_ERROR_BAD_ALLOC);
+  return RunGuarded(__func__, [&] { return InjectFailure(function != nullptr ? function : "", nth, code); });
 }
 
 const char* aclnnHostViolations() {
   thread_local std::string kept;
-  return Keep(kept, ViolationLines);
+  return Keep(__func__, kept, ViolationLines);
 }
 
 int64_t aclnnHostLiveObjects(const char* kind) {
@@ -119,18 +116,19 @@ int64_t aclnnHostLiveObjects(const char* kind) {
 }
 
 int32_t aclnnHostSetVectors(const char* name) {
-  const auto body = [&] { return SetVectors(name != nullptr ? name : ""); };
-  return RunGuarded(__func__, body, ACL_ERROR_BAD_ALLOC);
+  return RunGuarded(__func__, [&] { return SetVectors(name != nullptr ? name : ""); });
 }
 
 int32_t aclnnHostSetThreads(int64_t count) {
-  return RunGuarded(__func__, [&] { return SetThreads(count); }, ACL_ERROR_BAD_ALLOC);
+  return RunGuarded(__func__, [&] { return SetThreads(count); });
 }
 
 void aclnnHostSetParallelFor(aclnnHostParallelFor parallel_for, void* context) { ShareRangesBy(parallel_for, context); }
 
 void aclnnHostReset() {
-  ForgetFailures();
-  ForgetViolations();
-  TakeTrace();
+  RunGuarded(__func__, [] {
+    ForgetFailures();
+    ForgetViolations();
+    TakeTrace();
+  });
 }

@@ -279,10 +279,7 @@ aclError aclrtGetDeviceCount(uint32_t* count) {
 
 const char* aclrtGetSocName() {
   const char* name = nullptr;
-  Boundary(__func__, {}, [&]() -> Status {
-    name = SocName();
-    return {};
-  });
+  Boundary(__func__, {}, [&] { name = SocName(); });
   return name;
 }
 

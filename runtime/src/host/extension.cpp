@@ -17,7 +17,9 @@ Status StatusOf(int32_t code, const char* message) { return {code, message != nu
 
 using namespace poolgrad::host;
 
-void aclnnHostDeclare(const char* function) { DeclareFunction(function); }
+void aclnnHostDeclare(const char* function) {
+  RunGuarded(__func__, [&] { DeclareFunction(function); });
+}
 
 int32_t aclnnHostCall(const char* function, aclrtStream stream, int32_t (*body)(void* context, const char** message),
                       void* context) {
@@ -44,5 +46,5 @@ int32_t aclnnHostLaunch(aclrtStream stream, const char* name, void* address, siz
     work.is_kernel = true;
     return TheHardware().Submit(stream, std::move(work));
   };
-  return RunGuarded(current_function, launch, ACL_ERROR_BAD_ALLOC);
+  return RunGuarded(current_function, launch);
 }

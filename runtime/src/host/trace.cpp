@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -45,7 +44,7 @@ void AppendMade(Make&& make) noexcept {
   if (!Tracing()) return;
   try {
     Append(make() + "\n");
-  } catch (const std::exception&) {
+  } catch (...) {
     // No memory for the line.
   }
 }

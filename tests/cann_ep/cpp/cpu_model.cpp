@@ -13,11 +13,12 @@ namespace {
 constexpr int kErrorsOnly = 3;
 constexpr int kNoOptimization = 0;
 
-const OrtRunApi& Api() {
-  static const auto* const api =
-      reinterpret_cast<const OrtRunApi*>(OrtGetApiBase()->GetApi(poolgrad::ort::kApiVersion));
+const poolgrad::ort::OrtApi& Api() {
+  static const auto* const api = OrtGetApiBase()->GetApi(poolgrad::ort::kApiVersion);
   return *api;
 }
+
+const OrtRunApi& RunApi() { return reinterpret_cast<const OrtRunApi&>(Api()); }
 
 void Check(OrtStatus* status) {
   if (status == nullptr) return;
@@ -35,12 +36,12 @@ T* Make(OrtStatus* (*create)(Parameters...), const Arguments&... arguments) {
 }
 
 const OrtEnv* Env() {
-  static const OrtEnv* const env = Make<OrtEnv>(Api().CreateEnv, kErrorsOnly, "stand_in");
+  static const OrtEnv* const env = Make<OrtEnv>(RunApi().CreateEnv, kErrorsOnly, "stand_in");
   return env;
 }
 
 const OrtMemoryInfo* HostMemory() {
-  static const OrtMemoryInfo* const info = Make<OrtMemoryInfo>(Api().CreateCpuMemoryInfo, 0, 0);
+  static const OrtMemoryInfo* const info = Make<OrtMemoryInfo>(RunApi().CreateCpuMemoryInfo, 0, 0);
   return info;
 }
 
@@ -48,14 +49,14 @@ OrtSession* Session(void* session) { return static_cast<OrtSession*>(session); }
 
 template <typename GetCount, typename GetName>
 std::vector<std::string> Names(const OrtSession* session, GetCount get_count, GetName get_name) {
-  auto* allocator = Make<OrtDefaultAllocator>(Api().GetAllocatorWithDefaultOptions);
+  auto* allocator = Make<OrtDefaultAllocator>(RunApi().GetAllocatorWithDefaultOptions);
   size_t count = 0;
   Check(get_count(session, &count));
   std::vector<std::string> names;
   for (size_t index = 0; index < count; ++index) {
     auto* name = Make<char>(get_name, session, index, allocator);
     names.emplace_back(name);
-    Check(Api().AllocatorFree(allocator, name));
+    Check(RunApi().AllocatorFree(allocator, name));
   }
   return names;
 }
@@ -66,11 +67,17 @@ std::vector<const char*> Pointers(const std::vector<std::string>& names) {
   return pointers;
 }
 
+int ElementType(const OrtTensorTypeAndShapeInfo* info) {
+  auto type = poolgrad::ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  Check(Api().GetTensorElementType(info, &type));
+  return type;
+}
+
 TensorType TypeOf(const OrtValue* value) {
   auto* info = Make<OrtTensorTypeAndShapeInfo>(Api().GetTensorTypeAndShape, value);
   TensorType type;
   size_t rank = 0;
-  Check(Api().GetTensorElementType(info, &type.element_type));
+  type.element_type = ElementType(info);
   Check(Api().GetDimensionsCount(info, &rank));
   type.dims.resize(rank);
   Check(Api().GetDimensions(info, type.dims.data(), rank));
@@ -96,7 +103,7 @@ class CpuModel::Values {
   Values(Values&& other) noexcept : values_(std::move(other.values_)) {}
   ~Values() {
     for (OrtValue* value : values_) {
-      if (value != nullptr) Api().ReleaseValue(value);
+      if (value != nullptr) RunApi().ReleaseValue(value);
     }
   }
 
@@ -112,27 +119,24 @@ class CpuModel::Values {
 };
 
 CpuModel::CpuModel(std::string_view onnx) {
-  auto* options = Make<OrtOptions>(Api().CreateSessionOptions);
-  const std::unique_ptr<OrtOptions, void (*)(OrtOptions*)> owned(options, Api().ReleaseSessionOptions);
-  Check(Api().SetSessionLogSeverityLevel(options, kErrorsOnly + 1));
-  Check(Api().SetSessionGraphOptimizationLevel(options, kNoOptimization));
-  Check(Api().SetIntraOpNumThreads(options, 1));
-  session_ = Make<OrtSession>(Api().CreateSessionFromArray, Env(), onnx.data(), onnx.size(), options);
-  input_names_ = Names(Session(session_), Api().SessionGetInputCount, Api().SessionGetInputName);
-  output_names_ = Names(Session(session_), Api().SessionGetOutputCount, Api().SessionGetOutputName);
+  auto* options = Make<OrtOptions>(RunApi().CreateSessionOptions);
+  const std::unique_ptr<OrtOptions, void (*)(OrtOptions*)> owned(options, RunApi().ReleaseSessionOptions);
+  Check(RunApi().SetSessionLogSeverityLevel(options, kErrorsOnly + 1));
+  Check(RunApi().SetSessionGraphOptimizationLevel(options, kNoOptimization));
+  Check(RunApi().SetIntraOpNumThreads(options, 1));
+  session_ = Make<OrtSession>(RunApi().CreateSessionFromArray, Env(), onnx.data(), onnx.size(), options);
+  input_names_ = Names(Session(session_), RunApi().SessionGetInputCount, RunApi().SessionGetInputName);
+  output_names_ = Names(Session(session_), RunApi().SessionGetOutputCount, RunApi().SessionGetOutputName);
 }
 
 CpuModel::~CpuModel() {
-  if (session_ != nullptr) Api().ReleaseSession(Session(session_));
+  if (session_ != nullptr) RunApi().ReleaseSession(Session(session_));
 }
 
 int CpuModel::input_element_type(size_t index) const {
-  auto* type = Make<OrtTypeInfo>(Api().SessionGetInputTypeInfo, Session(session_), index);
+  auto* type = Make<OrtTypeInfo>(RunApi().SessionGetInputTypeInfo, Session(session_), index);
   const std::unique_ptr<OrtTypeInfo, void (*)(OrtTypeInfo*)> owned(type, Api().ReleaseTypeInfo);
-  const auto* tensor = Make<const OrtTensorTypeAndShapeInfo>(Api().CastTypeInfoToTensorInfo, type);
-  int element_type = 0;
-  Check(Api().GetTensorElementType(tensor, &element_type));
-  return element_type;
+  return ElementType(Make<const OrtTensorTypeAndShapeInfo>(Api().CastTypeInfoToTensorInfo, type));
 }
 
 std::vector<TensorType> CpuModel::OutputTypes(const std::vector<TensorType>& inputs) const {
@@ -162,13 +166,13 @@ CpuModel::Values CpuModel::RunOn(const std::vector<TensorType>& types, const std
   Values inputs;
   for (size_t index = 0; index < types.size(); ++index) {
     const TensorType& type = types[index];
-    inputs.Add(Make<OrtValue>(Api().CreateTensorWithDataAsOrtValue, HostMemory(), data[index], ByteSize(type),
+    inputs.Add(Make<OrtValue>(RunApi().CreateTensorWithDataAsOrtValue, HostMemory(), data[index], ByteSize(type),
                               type.dims.data(), type.dims.size(), type.element_type));
   }
   Values outputs;
   outputs.Resize(output_count());
-  Check(Api().Run(Session(session_), nullptr, Pointers(input_names_).data(), inputs.data(), types.size(),
-                  Pointers(output_names_).data(), output_count(), outputs.data()));
+  Check(RunApi().Run(Session(session_), nullptr, Pointers(input_names_).data(), inputs.data(), types.size(),
+                     Pointers(output_names_).data(), output_count(), outputs.data()));
   return outputs;
 }
 

@@ -1,4 +1,4 @@
-// The part of onnxruntime's C ABI that runs a model; slots are those of the official header, see abi/ort.h.
+// What onnxruntime's C ABI has to run a model, beside what abi/ort.h has of it; slots are those of the official header.
 #ifndef TESTS_CANN_EP_ORT_API_H_
 #define TESTS_CANN_EP_ORT_API_H_
 
@@ -20,9 +20,9 @@ struct OrtSession;
 struct OrtOptions;
 struct OrtDefaultAllocator;
 
+// The same table as poolgrad::ort::OrtApi, by its other members.
 struct OrtRunApi {
-  Gap<0, 2> gap_0;
-  const char* (*GetErrorMessage)(const OrtStatus* status);
+  Gap<0, 3> gap_0;
   OrtStatus* (*CreateEnv)(int log_level, const char* name, OrtEnv** out);
   Gap<4, 8> gap_4;
   OrtStatus* (*CreateSessionFromArray)(const OrtEnv* env, const void* model, size_t size, const OrtOptions* options,
@@ -48,30 +48,16 @@ struct OrtRunApi {
   Gap<38, 49> gap_38;
   OrtStatus* (*CreateTensorWithDataAsOrtValue)(const OrtMemoryInfo* info, void* data, size_t size, const int64_t* dims,
                                                size_t rank, int element_type, OrtValue** out);
-  Gap<50, 51> gap_50;
-  OrtStatus* (*GetTensorMutableData)(OrtValue* value, void** out);
-  Gap<52, 55> gap_52;
-  OrtStatus* (*CastTypeInfoToTensorInfo)(const OrtTypeInfo* type_info, const OrtTensorTypeAndShapeInfo** out);
-  Gap<56, 60> gap_56;
-  OrtStatus* (*GetTensorElementType)(const OrtTensorTypeAndShapeInfo* info, int* out);
-  OrtStatus* (*GetDimensionsCount)(const OrtTensorTypeAndShapeInfo* info, size_t* out);
-  OrtStatus* (*GetDimensions)(const OrtTensorTypeAndShapeInfo* info, int64_t* dims, size_t count);
-  Gap<63, 65> gap_63;
-  OrtStatus* (*GetTensorTypeAndShape)(const OrtValue* value, OrtTensorTypeAndShapeInfo** out);
-  Gap<66, 69> gap_66;
+  Gap<50, 69> gap_50;
   OrtStatus* (*CreateCpuMemoryInfo)(int allocator_type, int memory_type, OrtMemoryInfo** out);
   Gap<70, 76> gap_70;
   OrtStatus* (*AllocatorFree)(OrtDefaultAllocator* allocator, void* memory);
   Gap<77, 78> gap_77;
   OrtStatus* (*GetAllocatorWithDefaultOptions)(OrtDefaultAllocator** out);
-  Gap<79, 93> gap_79;
-  void (*ReleaseStatus)(OrtStatus* status);
-  Gap<94, 95> gap_94;
+  Gap<79, 95> gap_79;
   void (*ReleaseSession)(OrtSession* session);
   void (*ReleaseValue)(OrtValue* value);
-  Gap<97, 98> gap_97;
-  void (*ReleaseTypeInfo)(OrtTypeInfo* info);
-  void (*ReleaseTensorTypeAndShapeInfo)(OrtTensorTypeAndShapeInfo* info);
+  Gap<97, 100> gap_97;
   void (*ReleaseSessionOptions)(OrtOptions* options);
 };
 

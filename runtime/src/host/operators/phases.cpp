@@ -38,7 +38,7 @@ Status CheckReferences(const PoolCall& call) {
 // consumes its executor like any other that fails.
 class Claim {
  public:
-  explicit Claim(aclOpExecutor* executor) {
+  Claim(const char* function, aclOpExecutor* executor) : function_(function) {
     if (executor == nullptr || !Executors().IsAlive(executor)) return;
     if (IsStrict() && executor->in_call.exchange(true)) return;
     executor_ = executor;
@@ -49,12 +49,14 @@ class Claim {
   ~Claim() {
     if (executor_ == nullptr) return;
     executor_->in_call = false;
-    if (!executor_->repeatable) Executors().Remove(executor_, ACLNN_ERR_INNER);
+    // Where it cannot be removed for want of memory, it stays.
+    if (!executor_->repeatable) RunGuarded(function_, [&] { Executors().Remove(executor_, ACLNN_ERR_INNER); });
   }
 
   bool succeeded() const { return executor_ != nullptr; }
 
  private:
+  const char* function_;
   aclOpExecutor* executor_ = nullptr;
 };
 
@@ -91,8 +93,8 @@ Status Launch(void* workspace, uint64_t workspace_size, const aclOpExecutor& exe
 
 }  // namespace
 
-aclnnStatus RunPhase1(const char* function, PoolCall call, const std::function<Status(aclOpExecutor&)>& plan,
-                      uint64_t* workspace_size, aclOpExecutor** executor) {
+aclnnStatus RunPhase1(const char* function, PoolCall call, Status (*plan)(aclOpExecutor&), uint64_t* workspace_size,
+                      aclOpExecutor** executor) {
   const auto body = [&]() -> Status {
     if (workspace_size == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "workspaceSize is null");
     if (executor == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "executor is null");
@@ -103,8 +105,8 @@ aclnnStatus RunPhase1(const char* function, PoolCall call, const std::function<S
     auto planned = std::make_unique<aclOpExecutor>();
     planned->call = call;
     if (Status status = plan(*planned); !status.ok()) return status;
-    *workspace_size = planned->workspace_size;
     *executor = Executors().Add(std::move(planned));
+    *workspace_size = (*executor)->workspace_size;
     return {};
   };
   return Boundary(
@@ -117,7 +119,7 @@ aclnnStatus RunPhase1(const char* function, PoolCall call, const std::function<S
 
 aclnnStatus RunPhase2(const char* function, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
                       aclrtStream stream) {
-  const Claim claim(executor);
+  const Claim claim(function, executor);
   return Boundary(
       function,
       {In("workspace", workspace), In("workspaceSize", workspace_size), In("executor", executor), In("stream", stream)},

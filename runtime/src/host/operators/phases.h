@@ -2,8 +2,6 @@
 #ifndef POOLGRAD_HOST_OPERATORS_PHASES_H_
 #define POOLGRAD_HOST_OPERATORS_PHASES_H_
 
-#include <functional>
-
 #include "host/executor.h"
 #include "host/pool_call.h"
 #include "host/status.h"
@@ -12,8 +10,8 @@ namespace poolgrad::host {
 
 // Phase 1: `plan` checks the call and fills in the executor, which is handed over only if that succeeds. The call's
 // entry says no more than which function of how many axes it is; the rest is sampled here.
-aclnnStatus RunPhase1(const char* function, PoolCall call, const std::function<Status(aclOpExecutor&)>& plan,
-                      uint64_t* workspace_size, aclOpExecutor** executor);
+aclnnStatus RunPhase1(const char* function, PoolCall call, Status (*plan)(aclOpExecutor&), uint64_t* workspace_size,
+                      aclOpExecutor** executor);
 
 // Phase 2. Consumes the executor, also on failure, unless it is repeatable.
 aclnnStatus RunPhase2(const char* function, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
