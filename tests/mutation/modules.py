@@ -13,6 +13,7 @@ TESTS = (
 _HOME = Path(__file__).parents[2]
 _MODULES = (
     "analysis.provenance",
+    "checkpoint",
     "legality.gradients",
     "legality.pools",
     "legality.windows",

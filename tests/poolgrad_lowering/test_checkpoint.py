@@ -179,3 +179,37 @@ OTHERS: dict[str, tuple[Change, str]] = {
 def test_a_contradiction(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     change, code = OTHERS[name]
     assert verdict(model(), change, monkeypatch) == ("refused", code)
+
+
+def of_acmes_own_pool(body: str, pool: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str | None]:
+    """The verdict on a gradient by indices `i` that acme's pool `pool` is said to have recorded, inside planes."""
+
+    def change(gradient: PoolGradient) -> PoolGradient:
+        indices_of = value(gradient, "k")
+        return replace(gradient, argmax=indices_of, numbering=Numbering.PLANE, pool=value(gradient, pool).producer)
+
+    return verdict(model(body), change, monkeypatch)
+
+
+ACME_POOLS = """
+    a, p = com.acme.Pool (x)
+    b, q = com.acme.Pool (x)
+    h = Identity (p)
+    k = Cast <to = 7> (h)
+"""
+
+
+def test_indices_of_a_pool_that_only_the_form_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert of_acmes_own_pool(ACME_POOLS, "a", monkeypatch) == ("lowered", None)
+    assert of_acmes_own_pool(ACME_POOLS, "b", monkeypatch) == ("refused", "malformed-gradient")
+
+
+@pytest.mark.parametrize(("numbering", "expected"), [(Numbering.PLANE, "lowered"), (Numbering.TENSOR, "refused")])
+def test_only_indices_inside_planes_may_be_int32(
+    numbering: Numbering, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(gradient: PoolGradient) -> PoolGradient:
+        return replace(gradient, argmax=value(gradient, "k"), numbering=numbering, pool=None)
+
+    body = "a, p = com.acme.Pool (x)\n k = Cast <to = 6> (p)"
+    assert verdict(model(body), change, monkeypatch)[0] == expected
