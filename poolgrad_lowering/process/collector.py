@@ -1,20 +1,33 @@
-"""Python's cyclic garbage collector, out of the way of work that makes many objects and no garbage."""
+"""Python's cyclic garbage collector, paused during work that makes many objects and no garbage."""
 
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_lock = threading.Lock()
+_pauses = 0
+_was_enabled = False
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """No collections meanwhile, in the whole process: each would walk an index that lives until the end anyway."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
+    """Pause the collector, which belongs to the whole process: each collection would walk an index that lives on.
+
+    Threads may pause it at the same time. The last one to finish restores the state that the first one found.
+    """
+    global _pauses, _was_enabled  # noqa: PLW0603 - the collector is one of the process, and so is this count
+    with _lock:
+        if not _pauses:
+            _was_enabled = gc.isenabled()
+            gc.disable()
+        _pauses += 1
     try:
         yield
     finally:
-        gc.enable()
+        with _lock:
+            _pauses -= 1
+            if not _pauses and _was_enabled:
+                gc.enable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -34,6 +35,42 @@ def test_what_the_caller_turned_off_stays_off() -> None:
     with collector_paused():
         assert not gc.isenabled()
     assert not gc.isenabled()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("first_ends_first", [True, False])
+def test_two_threads(enabled: bool, first_ends_first: bool) -> None:
+    """Whichever thread finishes first, the collector is paused until both have, and then as it was."""
+    if not enabled:
+        gc.disable()
+    entered = threading.Barrier(3)
+    ends = [threading.Event(), threading.Event()]
+
+    def work(end: threading.Event) -> None:
+        with collector_paused():
+            entered.wait()
+            end.wait()
+
+    threads = [threading.Thread(target=work, args=(end,), daemon=True) for end in ends]
+    for thread in threads:
+        thread.start()
+    entered.wait()
+    order = (0, 1) if first_ends_first else (1, 0)
+    for number in order:
+        assert not gc.isenabled()
+        ends[number].set()
+        threads[number].join()
+    assert gc.isenabled() is enabled
+
+
+def test_many_threads_that_lower() -> None:
+    model = build(Recipe(200, sites=4))
+    threads = [threading.Thread(target=lambda: [lower(model) for _ in range(5)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert gc.isenabled()
 
 
 def test_on_again_after_an_error() -> None:
