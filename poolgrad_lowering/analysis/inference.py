@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 import onnx
 
-from poolgrad_lowering.analysis.bounds import bounded_memory
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.packed_model import PackedModel
@@ -20,19 +19,18 @@ _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 _KEPT_ELEMENTS = 1 << 10  # shapes, axes and the like; weights are larger
 _SHAPE_TYPES = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
 """Of external tensors of other types, biases for the most part, the values are not read."""
-_MEMORY, _MEMORY_PER_BYTE = 1 << 28, 1 << 6
-"""What inference may take: it makes a shape of as many sizes as a tensor has elements, if the model says so."""
 
 
 def inferred_types(index: ModelIndex, external: ExternalData | None = None) -> dict[Value, onnx.TypeProto]:
     """The types that `onnx.shape_inference` finds for the values of the main graph.
 
-    A model that inference cannot work on yields nothing: facts stay unknown, which is always safe.
+    A model that inference cannot work on yields nothing: facts stay unknown, which is always safe. Integers are not
+    propagated (`data_prop`): that would store a size for each element of an integer vector, however long, and the
+    rules of this package evaluate the integers that shapes are made of.
     """
     model = _without_weights(index.model, external or ExternalData())
     try:
-        with bounded_memory(_MEMORY + _MEMORY_PER_BYTE * model.ByteSize()):
-            inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(model)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, MemoryError) as error:
         logger.info("shape inference failed, undeclared shapes stay unknown: %s", error)
         return {}
