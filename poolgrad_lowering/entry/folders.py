@@ -109,7 +109,8 @@ def _require_apart(source: Path, destination: Path) -> None:
 
 
 def _cpus() -> int:
-    return len(os.sched_getaffinity(0))
+    """How many CPUs this process may use, as far as the system says."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _lower_one(

@@ -1,17 +1,14 @@
 """Files put in place whole or not at all, whatever ends the process. Knows nothing of models.
 
-A file is written beside its target under a name of its own, brought to the disk, and renamed over the target. While
-that lasts it is locked, so that what a killed process has left behind is known by having no lock: the next write into
-the folder removes it.
+A file is written beside its target under a name of its own, brought to the disk, and renamed over the target.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
+import io
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -26,10 +23,10 @@ PathLike = str | os.PathLike[str]
 
 _BLOCK = 1 << 20
 """Bytes of another file that are in memory at a time."""
-
-_TEMPORARY = re.compile(r"\.poolgrad-[0-9a-f]{16}\.tmp")
-_NO_SUCH_SERVICE = (errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What file systems answer that have no locks, or do not sync folders."""
+_NO_SUCH_SERVICE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What file systems answer that do not sync folders."""
+_OPEN_AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Reads bytes, and does not wait for the other end of a pipe. Windows alone has the last flag and lacks the other."""
 
 
 class Part(NamedTuple):
@@ -89,24 +86,19 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 class _Staged:
-    """A new file beside its target, complete and on the disk; gone again where it is not put in place."""
+    """A new file beside its target, complete and on the disk; removed at the end unless it is put in place."""
 
     def __init__(self, path: Path, content: Content) -> None:
         self._path = path
         self._stack = contextlib.ExitStack()
         with self._stack, self._explained():
-            target = _target(path)
-            self._name = target.name
-            self._folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            self._stack.callback(os.close, self._folder)
-            _remove_leftovers(self._folder)
-            self._temporary = f".poolgrad-{secrets.token_hex(8)}.tmp"
+            self._target = _target(path)
+            self._temporary = temporary_beside(self._target)
             self._stack.callback(self._discard)  # before it is made: an interrupt may come at any time
-            handle = _create(self._temporary, self._folder)
-            self._stack.callback(os.close, handle)  # and with it the lock
-            with contextlib.suppress(FileNotFoundError):  # another process may take it away at any time
-                os.fchmod(handle, target.stat().st_mode & 0o777)
-            _fill(handle, content)
+            with self._temporary.open("xb") as file:
+                with contextlib.suppress(FileNotFoundError):
+                    self._temporary.chmod(self._target.stat().st_mode & 0o777)
+                _fill(file, content)
             self._stack = self._stack.pop_all()
 
     def __enter__(self) -> _Staged:
@@ -118,22 +110,26 @@ class _Staged:
     def withdraw_old(self) -> None:
         """Remove the file that is to be replaced."""
         with self._explained():
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._name, dir_fd=self._folder)
-            sync_folder(self._folder)
+            self._target.unlink(missing_ok=True)
+            sync_folder(self._target.parent)
 
     def put(self) -> None:
         """Rename it over its target."""
         with self._explained():
-            os.rename(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-            sync_folder(self._folder)
+            os.replace(self._temporary, self._target)  # noqa: PTH105 - one name for what tests have fail
+            sync_folder(self._target.parent)
 
     def _discard(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._temporary, dir_fd=self._folder)
+        with contextlib.suppress(OSError):
+            self._temporary.unlink()
 
     def _explained(self) -> contextlib.AbstractContextManager[None]:
         return explained(f"cannot write '{self._path}'")
+
+
+def temporary_beside(target: Path) -> Path:
+    """A new name in the folder of a file or folder that is to be made: a killed process leaves it behind."""
+    return target.with_name(f".poolgrad-{secrets.token_hex(8)}.tmp")
 
 
 def _target(path: Path) -> Path:
@@ -152,31 +148,16 @@ def _target(path: Path) -> Path:
     return target
 
 
-def _create(name: str, folder: int) -> int:
-    """A new, locked file with the permissions that new files get."""
-    while True:
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
-        try:
-            lock(handle)
-        except BaseException:
-            os.close(handle)
-            raise
-        if os.fstat(handle).st_nlink:
-            return handle
-        os.close(handle)  # taken for a leftover before it was locked
-
-
-def _fill(handle: int, content: Content) -> None:
-    with os.fdopen(handle, "wb", closefd=False) as file:
-        if isinstance(content, Path):
-            with open_regular(content) as source:
-                shutil.copyfileobj(source, file, _BLOCK)
-        elif isinstance(content, Parts):
-            file.writelines(content.blocks())
-        else:
-            file.write(content)
-        file.flush()
-        os.fsync(handle)
+def _fill(file: BinaryIO, content: Content) -> None:
+    if isinstance(content, Path):
+        with open_regular(content) as source:
+            shutil.copyfileobj(source, file, _BLOCK)
+    elif isinstance(content, Parts):
+        file.writelines(content.blocks())
+    else:
+        file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def make_folder(folder: Path) -> None:
@@ -185,9 +166,13 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> io.BufferedReader:
     """A file opened for reading, never a pipe or device, which could last for ever. Raises `OSError`."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    return regular(os.open(path, _OPEN_AT_ONCE))
+
+
+def regular(handle: int) -> io.BufferedReader:
+    """The file of a descriptor, which is closed where that is no regular file. Raises `OSError`."""
     try:
         require_regular(os.fstat(handle).st_mode)
     except OSError:
@@ -204,31 +189,15 @@ def require_regular(mode: int) -> None:
         raise OSError(errno.EINVAL, "it is no regular file")
 
 
-def _remove_leftovers(folder: int) -> None:
-    """Remove what killed processes have left; what cannot be removed, or is not known to be theirs, stays."""
-    for name in filter(_TEMPORARY.fullmatch, os.listdir(folder)):
-        with contextlib.suppress(OSError):
-            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(name, dir_fd=folder)
-            finally:
-                os.close(handle)
-
-
-def lock(handle: int) -> None:
-    """Lock a file or folder for this process, where the file system has locks."""
+def sync_folder(folder: Path) -> None:
+    """Bring a folder's entries to the disk, where the system and the file system do that."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        os.fsync(handle)
     except OSError as error:
         if error.errno not in _NO_SUCH_SERVICE:
             raise
-
-
-def sync_folder(folder: int) -> None:
-    """Bring a folder's entries to the disk, where the file system does that."""
-    try:
-        os.fsync(folder)
-    except OSError as error:
-        if error.errno not in _NO_SUCH_SERVICE:
-            raise
+    finally:
+        os.close(handle)

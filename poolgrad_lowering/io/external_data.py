@@ -1,14 +1,15 @@
 """The bytes of external tensors, read where a proof needs them: from regular files in the model's folder, in blocks.
 
-Every file is opened folder by folder without following links, so that a file that is exchanged after its path was
-resolved is not read either. What cannot be read raises `UnreadableError`, which never stops a lowering: a fact stays
-unknown, and the site that needed it is refused.
+Where the system can, every file is opened folder by folder without following links, so that a file that is exchanged
+after its path was resolved is not read. What cannot be read raises `UnreadableError`, which never stops a lowering: a
+fact stays unknown, and the site that needed it is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.faults import shown
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.io.atomic_write import require_regular
+from poolgrad_lowering.io.atomic_write import open_regular, regular
 from poolgrad_lowering.ir.external import ModelFolder, Reference
 from poolgrad_lowering.ir.tensors import external_reference, tensor_flaw
 
@@ -26,6 +27,8 @@ _BLOCK = 1 << 19
 _MOST_KEPT = 1 << 30
 """Bytes of constants and tables that are kept."""
 _ZEROS = bytes(_BLOCK)
+_OPENS_IN_FOLDERS = os.open in os.supports_dir_fd
+"""Whether the system opens files by their names in an open folder. Windows does not."""
 
 
 class UnreadableError(Exception):
@@ -99,37 +102,37 @@ class ExternalData:
                 f"reading {_named(reference)} would exceed the {self._limit} bytes of external data that may be read: "
                 "raise the limit max_external_bytes"
             )
-        with self._opened(reference) as handle:
+        with self._opened(reference) as file:
+            file.seek(position)
             while position < reference.end:
                 if len(buffer) > reference.end - position:
                     buffer = bytearray(reference.end - position)
-                count = os.preadv(handle, [buffer], position)
+                count = file.readinto(buffer)
                 if count < len(buffer):
-                    raise _too_short(reference, os.fstat(handle).st_size)
+                    raise _too_short(reference, os.fstat(file.fileno()).st_size)
                 position += count
                 self._left -= count
                 yield buffer
 
     @contextlib.contextmanager
-    def _opened(self, reference: Reference) -> Iterator[int]:
-        """A file descriptor of the file, which is regular and long enough."""
+    def _opened(self, reference: Reference) -> Iterator[io.BufferedReader]:
+        """The file, which is regular and long enough."""
         if self._folder is None:
             raise _without_folder(reference)
         try:
-            handle = _open_in(self._folder, reference.location)
+            file = _open_in(self._folder, reference.location)
         except OSError as error:
             raise UnreadableError(
                 f"{_named(reference)} cannot be read from '{self._folder.path}': {error.strerror or error}; "
                 "put the file beside the model"
             ) from error
         try:
-            if (size := os.fstat(handle).st_size) < reference.end:
-                raise _too_short(reference, size)
-            yield handle
+            with file:
+                if (size := os.fstat(file.fileno()).st_size) < reference.end:
+                    raise _too_short(reference, size)
+                yield file
         except OSError as error:
             raise UnreadableError(f"{_named(reference)} cannot be read: {error.strerror or error}") from error
-        finally:
-            os.close(handle)
 
 
 def _is_zero(block: bytes | bytearray) -> bool:
@@ -161,26 +164,22 @@ def _too_short(reference: Reference, size: int) -> UnreadableError:
     )
 
 
-def _open_in(folder: ModelFolder, location: str) -> int:
+def _open_in(folder: ModelFolder, location: str) -> io.BufferedReader:
     """Open a regular file whose path, with all links resolved, lies in the folder. Raises `OSError`."""
     path = folder.resolve(location)
     if (home := folder.home(path)) is None:
         raise OSError(errno.EXDEV, "links lead out of the folder")
+    if not _OPENS_IN_FOLDERS:
+        return open_regular(path)
     with contextlib.ExitStack() as stack:
         parent = _open_folder(stack, home)
         *folders, name = path.relative_to(home).parts or (".",)
         for part in folders:
             parent = _open_folder(stack, Path(part), parent)
-        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        require_regular(os.fstat(handle).st_mode)
-    except OSError:
-        os.close(handle)
-        raise
-    return handle
+        return regular(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent))
 
 
 def _open_folder(stack: contextlib.ExitStack, folder: Path, parent: int | None = None) -> int:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
     stack.callback(os.close, handle)
     return handle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tracemalloc
 from collections.abc import Callable
@@ -227,6 +228,21 @@ def shared_by_two(zeros: TensorProto) -> ModelProto:
     return model
 
 
+def test_where_no_folder_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows: the file is opened by its path, and links are followed no further than before."""
+    monkeypatch.setattr(external_data, "_OPENS_IN_FOLDERS", False)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / DATA).write_bytes(bytes(8))
+    data = reader(tmp_path / "models")
+    assert data.is_zero(external("zeros", [2]))
+    (tmp_path / "outside").write_bytes(bytes(8))
+    (tmp_path / "models" / "link").symlink_to(tmp_path / "outside")
+    tensor = external("linked", [2])
+    tensor.external_data[0].value = "link"
+    with pytest.raises(UnreadableError, match="links lead out of the folder"):
+        data.is_zero(tensor)
+
+
 @pytest.mark.parametrize("elements", [6 * 16, 1 << 20])
 def test_a_tensor_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elements: int) -> None:
     (tmp_path / DATA).write_bytes(bytes(4 * elements))
@@ -309,24 +325,23 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     model = onto_zeros(ZEROS)
     saved(tmp_path, model, bytes(SIZE))
 
-    def failing(*_: object) -> int:
-        raise OSError(5, "Input/output error")
+    class Failing(io.FileIO):
+        def readinto(self, _: object) -> int:
+            raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(os, "preadv", failing)
+    monkeypatch.setattr(external_data, "regular", Failing)
     assert anchor(model, tmp_path).reason == f"'zeros': external data '{DATA}' cannot be read: Input/output error"
 
 
 def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / DATA).write_bytes(bytes(SIZE))
-    calls: list[int] = []
 
-    def cut(*_: object) -> int:
-        calls.append(0)
-        assert len(calls) == 1
-        (tmp_path / DATA).write_bytes(b"")
-        return 0
+    class Cut(io.FileIO):
+        def readinto(self, buffer: object) -> int:
+            (tmp_path / DATA).write_bytes(b"")
+            return super().readinto(buffer)
 
-    monkeypatch.setattr(os, "preadv", cut)
+    monkeypatch.setattr(external_data, "regular", Cut)
     with pytest.raises(UnreadableError, match=f"has 0 bytes, and the tensor takes bytes 0 to {SIZE}"):
         reader(tmp_path).is_zero(ZEROS)
 
