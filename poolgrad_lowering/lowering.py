@@ -21,7 +21,7 @@ from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import DataWarning, data_warnings
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.legality.alternatives import alternatives
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.targets import Target
@@ -125,7 +125,7 @@ def inspect(
 
 @collector_paused()
 def lower_in_place(
-    model: ModelProto | PackedModel,
+    model: Model,
     target: Target,
     *,
     forward: bool,

@@ -10,7 +10,7 @@ import onnx
 
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.ir.scopes import Value
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def inferred_types(index: ModelIndex, external: ExternalData | None = None) -> d
     return {Value(main, value.name): value.type for value in inferred.graph.value_info}
 
 
-def _without_weights(model: onnx.ModelProto | PackedModel, external: ExternalData) -> onnx.ModelProto:
+def _without_weights(model: Model, external: ExternalData) -> onnx.ModelProto:
     graph = onnx.GraphProto()
     graph.node.extend(model.graph.node)
     _hide_slice_bounds(graph.node)

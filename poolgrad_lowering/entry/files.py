@@ -15,9 +15,9 @@ from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import Copies, copies, require_apart
-from poolgrad_lowering.io.model_file import naming, packed_model, parse_model, read_bytes
+from poolgrad_lowering.io.model_file import naming, open_model, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder, Reference
-from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.ir.model import Model, edit_external
 from poolgrad_lowering.ir.tensors import external_reference
 from poolgrad_lowering.lowering import lower_in_place
 from poolgrad_lowering.plans.apply import chosen_target, require_same_file
@@ -58,7 +58,7 @@ def lower_file(
     logger.info("%s: %d bytes", source, len(data))
     if plan is not None:
         require_same_file(plan, model_sha256(data))
-    model = packed_model(data, source)
+    model = open_model(data, source)
     gate = Gate(limits, ModelFolder.of_file(source))
     with naming(source):
         outcome = lower_in_place(model, found, forward=forward, plan=plan, gate=gate, observer=descriptions.recorder)
@@ -96,7 +96,7 @@ def inspect_file(
     found, source = chosen_target(target, None), Path(source)
     descriptions = SideOutputs(source, page=html_path, plan=plan_path)
     data = read_bytes(source, limits)
-    model, gate = packed_model(data, source), Gate(limits, ModelFolder.of_file(source))
+    model, gate = open_model(data, source), Gate(limits, ModelFolder.of_file(source))
     with naming(source):
         outcome = lower_in_place(model, found, forward=forward, gate=gate, observer=descriptions.recorder)
         report = outcome.report(len(data), len(gate.serialised(model)) if outcome.changed else len(data))
@@ -105,7 +105,7 @@ def inspect_file(
     return report
 
 
-def _missing_data(gate: Gate, model: PackedModel, source: Path, destination: Path, *, copy: bool) -> Copies:
+def _missing_data(gate: Gate, model: Model, source: Path, destination: Path, *, copy: bool) -> Copies:
     """The external data to copy for a lowered model: runtimes look for it relative to the path's folder as given."""
     folder, written = source.parent.resolve(), destination.parent.resolve()
     if not gate.external or folder == written or not (left := _references(model)):
@@ -118,7 +118,7 @@ def _missing_data(gate: Gate, model: PackedModel, source: Path, destination: Pat
     )
 
 
-def _references(model: PackedModel) -> dict[str, set[Reference]]:
+def _references(model: Model) -> dict[str, set[Reference]]:
     """The references of a sound model to external data, by location."""
     found = defaultdict[str, set[Reference]](set)
 
@@ -127,11 +127,11 @@ def _references(model: PackedModel) -> dict[str, set[Reference]]:
         found[reference.location].add(reference)
         return False
 
-    model.edit_external(see)
+    edit_external(model, see)
     return found
 
 
-def _move(model: PackedModel, moved: Mapping[Reference, Reference]) -> None:
+def _move(model: Model, moved: Mapping[Reference, Reference]) -> None:
     """Replace references to external data in a sound model."""
 
     def replace(tensor: TensorProto) -> bool:
@@ -145,7 +145,7 @@ def _move(model: PackedModel, moved: Mapping[Reference, Reference]) -> None:
         tensor.external_data.extend(kept)
         return True
 
-    model.edit_external(replace)
+    edit_external(model, replace)
 
 
 def _require_verified(data: bytes, lowered: bytes, source: Path) -> None:

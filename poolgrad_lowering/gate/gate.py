@@ -20,10 +20,10 @@ from poolgrad_lowering.gate.model import model_flaw
 from poolgrad_lowering.gate.operators import operator_flaw
 from poolgrad_lowering.gate.order import cycle_flaw
 from poolgrad_lowering.ir import tensors
+from poolgrad_lowering.ir.attributes import Form
 from poolgrad_lowering.ir.external import ExternalFile, ModelFolder, link_flaw
 from poolgrad_lowering.ir.index import ModelIndex, Visitor, held_graphs
-from poolgrad_lowering.ir.node_columns import Form
-from poolgrad_lowering.ir.packed_model import PackedGraph, PackedModel
+from poolgrad_lowering.ir.model import Graph, Model
 from poolgrad_lowering.ir.scopes import Scope
 
 _MODEL = "the model"
@@ -57,7 +57,7 @@ class Gate(Visitor):
         self._forms: dict[bytes, str] = {}  # attributes that are in order, as bytes: few forms, many nodes
         self._sound: set[Form] = set()  # the same of whole nodes
 
-    def serialised(self, model: onnx.ModelProto | PackedModel) -> bytes:
+    def serialised(self, model: Model) -> bytes:
         """The bytes of a model, which protobuf does not write beyond 2 GiB."""
         try:
             data: bytes = model.SerializeToString()
@@ -68,7 +68,7 @@ class Gate(Visitor):
             raise InvalidModelError(Fault.TOO_LARGE, _MODEL, what)
         return data
 
-    def index(self, model: onnx.ModelProto | PackedModel) -> ModelIndex:
+    def index(self, model: Model) -> ModelIndex:
         """The index of a model that is sound. Raises `DecodeError` as `ModelIndex` does, which `naming` explains."""
         _require(model_flaw(model), _MODEL)
         return ModelIndex(model, self)
@@ -137,7 +137,7 @@ class Gate(Visitor):
             for location, file in self.external.items():
                 _require(link_flaw(location, self.folder), file.first)
 
-    def _open_graph(self, scope: Scope, graph: onnx.GraphProto | PackedGraph) -> None:
+    def _open_graph(self, scope: Scope, graph: Graph) -> None:
         sparse = [tensor.values.name for tensor in graph.sparse_initializer]
         _require_of(scope, names.twice([value.name for value in graph.input]))
         if len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-import onnx
-
 from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
 from poolgrad_lowering.gate.imports import imports_flaw, ir_version_flaw
 from poolgrad_lowering.gate.names import not_text
-from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.ir.scopes import canonical_domain
 
 
-def model_flaw(model: onnx.ModelProto | PackedModel) -> Flaw | None:
+def model_flaw(model: Model) -> Flaw | None:
     """What is wrong with a model before its nodes are looked at."""
     if not model.HasField("graph"):
         return Flaw(Fault.NOT_ONNX, "it has no graph")
@@ -28,7 +26,7 @@ def model_flaw(model: onnx.ModelProto | PackedModel) -> Flaw | None:
     return _functions_flaw(model)
 
 
-def _functions_flaw(model: onnx.ModelProto | PackedModel) -> Flaw | None:
+def _functions_flaw(model: Model) -> Flaw | None:
     keys = Counter((canonical_domain(f.domain), f.name, f.overload) for f in model.functions)
     for key, count in keys.items():
         if (flaw := not_text(key)) is not None:

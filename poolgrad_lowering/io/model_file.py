@@ -15,7 +15,7 @@ from poolgrad_lowering.diagnostics.errors import InvalidModelError, explained
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import open_regular
-from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.ir.model import Model, read_model
 
 T = TypeVar("T")
 
@@ -36,9 +36,9 @@ def parse_model(data: bytes, path: Path) -> ModelProto:
     return _parsed(ModelProto.FromString, data, path)
 
 
-def packed_model(data: bytes, path: Path) -> PackedModel:
-    """As `parse_model`; the gate finds what is wrong in what is packed."""
-    return _parsed(PackedModel, data, path)
+def open_model(data: bytes, path: Path) -> Model:
+    """As `parse_model`, for the compiler, which asks for few nodes: the gate finds what is wrong in the others."""
+    return _parsed(read_model, data, path)
 
 
 def _parsed(parse: Callable[[bytes], T], data: bytes, path: Path) -> T:

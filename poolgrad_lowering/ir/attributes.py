@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx
 from onnx import AttributeProto
 
 from poolgrad_lowering.ir.scopes import Node
+
+
+class Form(NamedTuple):
+    """What nodes have in common that differ in their names alone: operator, and the bytes of all attributes.
+
+    Without attributes where their bytes are not at hand.
+    """
+
+    domain: str
+    op_type: str
+    attributes: tuple[bytes, ...] = ()
 
 
 class Unreadable:

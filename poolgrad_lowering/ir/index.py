@@ -15,8 +15,9 @@ from operator import ge, gt
 import onnx
 from onnx import AttributeProto, TensorProto
 
-from poolgrad_lowering.ir.node_columns import Form, NodeColumns, declared_names, node_columns
-from poolgrad_lowering.ir.packed_model import PackedGraph, PackedModel
+from poolgrad_lowering.ir.attributes import Form
+from poolgrad_lowering.ir.model import Graph, Model
+from poolgrad_lowering.ir.node_columns import NodeColumns, declared_names, node_columns
 from poolgrad_lowering.ir.scopes import LOCAL, Node, Scope, Use, canonical_domain
 from poolgrad_lowering.ir.use_lists import UseLists
 
@@ -62,7 +63,7 @@ class ModelIndex:
     Raises `DecodeError` where something that a model has packed is not what it should be.
     """
 
-    def __init__(self, model: onnx.ModelProto | PackedModel, visitor: Visitor | None = None) -> None:
+    def __init__(self, model: Model, visitor: Visitor | None = None) -> None:
         self.model = model
         self.scopes: list[Scope] = []
         self._visitor = visitor or Visitor()
@@ -105,7 +106,7 @@ class ModelIndex:
         """The model's version of the default domain; 0 where it is not imported."""
         return self.scopes[0].opset
 
-    def _add_graph(self, graph: onnx.GraphProto | PackedGraph, scope: Scope) -> Scope:
+    def _add_graph(self, graph: Graph, scope: Scope) -> Scope:
         # A sparse initializer is no tensor that could be read, so it is a value that comes from outside.
         scope.inputs = frozenset(
             [value.name for value in graph.input] + [sparse.values.name for sparse in graph.sparse_initializer]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import onnx
 
+from poolgrad_lowering.ir.attributes import Form
 from poolgrad_lowering.ir.packed_model import Packed
 from poolgrad_lowering.ir.wire import Fields, read_fields
 
@@ -36,17 +37,6 @@ _DECLARED = (
 )
 _ENTRY = (onnx.StringStringEntryProto.KEY_FIELD_NUMBER, onnx.StringStringEntryProto.VALUE_FIELD_NUMBER)
 """Fields that are texts or messages."""
-
-
-class Form(NamedTuple):
-    """What nodes have in common that differ in their names alone: operator, and the bytes of all attributes.
-
-    Without attributes where their bytes are not at hand.
-    """
-
-    domain: str
-    op_type: str
-    attributes: tuple[bytes, ...] = ()
 
 
 class NodeColumns(NamedTuple):

@@ -11,10 +11,11 @@ from typing import Literal, NamedTuple
 
 import onnx
 
-from poolgrad_lowering.ir.packed_model import Packed, PackedGraph
+from poolgrad_lowering.ir.model import Graph
+from poolgrad_lowering.ir.packed_model import Packed
 from poolgrad_lowering.ir.use_lists import UseLists
 
-GraphLike = onnx.GraphProto | PackedGraph | onnx.FunctionProto
+GraphLike = Graph | onnx.FunctionProto
 
 _MAX_COPIES = 64
 LOCAL = "local function"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-import onnx
 from onnx import FunctionProto, TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.ir.scopes import Scope
 
 
@@ -83,7 +82,7 @@ class Bodies:
             return None
 
 
-def import_dialect(scope: onnx.ModelProto | PackedModel | FunctionProto) -> None:
+def import_dialect(scope: Model | FunctionProto) -> None:
     """Have the scope import the dialect, in its version."""
     present = [entry for entry in scope.opset_import if entry.domain == DOMAIN]
     for entry in present or [scope.opset_import.add(domain=DOMAIN)]:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import onnx
 from onnx import NodeProto
@@ -18,7 +18,7 @@ from onnx import NodeProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.packed_model import Packed
+from poolgrad_lowering.ir.model import replace_run
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.bodies import Bodies, import_dialect
 from poolgrad_lowering.rewriting.emit import emit, emit_forward, record_replaced
@@ -28,9 +28,7 @@ from poolgrad_lowering.rewriting.region import Readers, Region, dying_region
 from poolgrad_lowering.verdicts import Lowered
 
 if TYPE_CHECKING:
-    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
-
-    _Entries = RepeatedCompositeFieldContainer[Any] | Packed[Any]
+    from poolgrad_lowering.ir.model import Entries
 
 
 @dataclass(frozen=True)
@@ -147,25 +145,16 @@ def _apply(edits: dict[Scope, _Edit]) -> None:
             scope.parent.write_back(scope.holder)
 
 
-def _edit_nodes(nodes: _Entries, edit: _Edit) -> None:
+def _edit_nodes(nodes: Entries, edit: _Edit) -> None:
     """What takes a node's place goes where the run began that it stood in: nothing of that run is left."""
     for run in _runs(edit.removed):
-        _replace(nodes, run, [node for position in run for node in edit.inserted.get(position, ())])
+        replace_run(nodes, run, [node for position in run for node in edit.inserted.get(position, ())])
 
 
-def _drop(entries: _Entries, positions: Mapping[str, int], names: Collection[str]) -> None:
+def _drop(entries: Entries, positions: Mapping[str, int], names: Collection[str]) -> None:
     """The entries of these names gone, which are at these positions."""
     for run in _runs(positions[name] for name in names if name in positions):
-        _replace(entries, run, ())
-
-
-def _replace(entries: _Entries, run: range, messages: Sequence[Any]) -> None:
-    if isinstance(entries, Packed):
-        entries.replace(run, messages)
-        return
-    del entries[run.start : run.stop]
-    for message in reversed(messages):
-        entries.insert(run.start, message)
+        replace_run(entries, run, ())
 
 
 def _runs(positions: Iterable[int]) -> Iterator[range]:

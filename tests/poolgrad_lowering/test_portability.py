@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+
 from tests.external_models import DATA, external, onto_zeros, saved
 from tests.processes import environment
 

@@ -9,7 +9,8 @@ import pytest
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto, helper
 
-from poolgrad_lowering.ir.node_columns import Form, NodeColumns, declared_names, node_columns
+from poolgrad_lowering.ir.attributes import Form
+from poolgrad_lowering.ir.node_columns import NodeColumns, declared_names, node_columns
 from poolgrad_lowering.ir.packed_model import Packed, PackedModel
 
 PLAIN = helper.make_node("Relu", ["x"], ["y"], name="relu")
