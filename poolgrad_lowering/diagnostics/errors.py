@@ -48,7 +48,7 @@ class UsageError(PoolgradError, ValueError):
 class PlanError(PoolgradError, ValueError):
     """A plan that does not fit the model or the target, or a plan file that is none.
 
-    `where` is the place, `plan.json:17` for a file, empty for a plan made in Python; `what` a sentence.
+    `where` is the place, `plan.json: sites[3].operator` for a file, empty for a plan made in Python; `what` a sentence.
     """
 
     def __init__(self, where: str, what: str) -> None:
