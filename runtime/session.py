@@ -115,13 +115,18 @@ def _take_parts_of_graphs(options: dict[str, str]) -> None:
 
     Raises `SessionError` where its options say so.
     """
-    if str(options.get(_GRAPH_MODE, "1")) not in ("1", "True", "true"):
+    if not _is_on(options.get(_GRAPH_MODE, "1")):
         return
-    if str(options.setdefault(_SUBGRAPHS, "1")) not in ("1", "True", "true"):
+    if not _is_on(options.setdefault(_SUBGRAPHS, "1")):
         raise SessionError(
             f"with {_GRAPH_MODE} and without {_SUBGRAPHS}, {CANN_PROVIDER} takes a whole graph or nothing, "
             f"which nodes of domain npu rule out: set {_SUBGRAPHS} to '1', or {_GRAPH_MODE} to '0'"
         )
+
+
+def _is_on(option: object) -> bool:
+    """Whether the CANN provider takes the value of one of its options for true."""
+    return str(option) in ("1", "True", "true")
 
 
 def _tell_of_no_node(model: str | os.PathLike[str] | bytes | onnx.ModelProto, *, require_nodes: bool) -> None:

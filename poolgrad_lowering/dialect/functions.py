@@ -55,11 +55,12 @@ def function_body(
     below opset 15; `KeyError` for an op that is not in `OPS`.
     """
     described = OPS[op]
-    _require_body(described, opset, element_types)
+    types = frozenset(element_types)
+    _require_body(described, opset, types)
     head = f'<domain: "{DOMAIN}", opset_import: ["": {opset}]> {op}'
     inputs = ", ".join(operand.name for operand in described.inputs)
     outputs = ", ".join(operand.name for operand in described.outputs)
-    text = _text(described, opset, element_types, index_type)
+    text = _text(described, opset, types, index_type)
     body = parser.parse_function(f"{head} ({inputs}) => ({outputs}) {{{text}}}")
     _name_nodes(body.node)
     for attribute in described.attributes:
@@ -70,10 +71,10 @@ def function_body(
     return body
 
 
-def _text(op: Op, opset: int, element_types: Collection[int], index_type: int) -> str:
+def _text(op: Op, opset: int, element_types: frozenset[int], index_type: int) -> str:
     narrow = None
     if _converts(op, element_types):
-        one, *more = sorted(set(element_types))
+        one, *more = sorted(element_types)
         narrow = "CastLike({}, x)" if more else f"Cast<to = {one}>({{}})"
     if op.kind is Kind.GRADIENT:
         return gradient_text(opset, narrow)
@@ -82,8 +83,8 @@ def _text(op: Op, opset: int, element_types: Collection[int], index_type: int) -
     return adaptive_pool_text(opset, index_type, narrow)
 
 
-def _converts(op: Op, element_types: Collection[int]) -> bool:
-    return not _COMPUTED[op.kind].issuperset(element_types)
+def _converts(op: Op, element_types: frozenset[int]) -> bool:
+    return not element_types <= _COMPUTED[op.kind]
 
 
 def _name_nodes(nodes: Iterable[NodeProto]) -> None:
@@ -98,8 +99,8 @@ def _name_nodes(nodes: Iterable[NodeProto]) -> None:
             _name_nodes(attribute.g.node)
 
 
-def _require_body(op: Op, opset: int, element_types: Collection[int]) -> None:
-    if strange := sorted(set(element_types).difference(TYPES[VALUE])):
+def _require_body(op: Op, opset: int, element_types: frozenset[int]) -> None:
+    if strange := sorted(element_types.difference(TYPES[VALUE])):
         expected = ", ".join(map(TensorProto.DataType.Name, TYPES[VALUE]))
         raise NoFunctionBodyError(
             f"{DOMAIN}.{op.name}: no body for x of element type number {strange[0]}, expected one of {expected}."
@@ -107,10 +108,10 @@ def _require_body(op: Op, opset: int, element_types: Collection[int]) -> None:
     oldest = _OLDEST_OPSETS[op.kind]
     if TensorProto.BFLOAT16 in element_types:
         oldest = max(oldest, _OLDEST_BFLOAT16_OPSET)
-    if _converts(op, element_types) and len(set(element_types)) > 1:
+    if _converts(op, element_types) and len(element_types) > 1:
         oldest = max(oldest, _CAST_LIKE_OPSET)
     if opset < oldest:
-        names = " and ".join(TensorProto.DataType.Name(element_type) for element_type in sorted(set(element_types)))
+        names = " and ".join(TensorProto.DataType.Name(element_type) for element_type in sorted(element_types))
         raise NoFunctionBodyError(
             f"{DOMAIN}.{op.name}: no body for {names} at opset {opset}; convert the model to opset {oldest} or newer."
         )

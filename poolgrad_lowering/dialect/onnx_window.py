@@ -50,14 +50,18 @@ def window_difference(values: Mapping[str, Any]) -> str | None:
 
 
 def onnx_count(values: Mapping[str, Any], axis: int, size: int) -> int:
-    """How many windows ONNX's MaxPool makes along spatial axis `axis` of x, which has `size` elements.
-
-    Formula: the MaxPool page of the ONNX operator documentation; with ceil_mode a last window that would start behind
-    x and the padding before it is dropped.
-    """
+    """How many windows ONNX's MaxPool makes along spatial axis `axis` of x, which has `size` elements."""
     kernel, stride, dilation = (int(values[name][axis]) for name in (KERNEL, STRIDES, DILATIONS))
     begin, end = (int(values[PADS][position]) for position in (axis, len(values[KERNEL]) + axis))
-    room = size + begin + end - dilation * (kernel - 1) - 1
-    ceil = bool(values[CEIL])
-    count = (-(-room // stride) if ceil else room // stride) + 1
+    return window_count(size, dilation * (kernel - 1) + 1, stride, begin, end, ceil=bool(values[CEIL]))
+
+
+def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, ceil: bool) -> int:
+    """How many windows of `extent` elements there are along an axis of `size` elements, padded at both ends.
+
+    Formula: the MaxPool page of the ONNX operator documentation and, with equal pads, the output shape section of
+    CANN's documentation of aclnnMaxPool2dWithIndices. With `ceil`, a last window that would start behind the elements
+    and the padding before them is dropped.
+    """
+    count = (size + begin + end - extent + (stride - 1 if ceil else 0)) // stride + 1
     return count - 1 if ceil and (count - 1) * stride >= size + begin else count

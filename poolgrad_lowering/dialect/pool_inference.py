@@ -84,20 +84,10 @@ def _pooled_dim(node: CheckedNode, values: Mapping[str, Any], axis: int, dim: Di
     if not dim.HasField("dim_value"):
         keeps_size = stride == 1 and extent == 2 * pad + 1
         return dim if keeps_size else TensorShapeProto.Dimension()
-    size = pooled_size(dim.dim_value, extent, stride, pad, ceil=bool(values["ceil_mode"]))
+    size = onnx_window.window_count(dim.dim_value, extent, stride, pad, pad, ceil=bool(values["ceil_mode"]))
     if size < 1:
         node.fail(f"no window of {extent} elements fits into {dim.dim_value} elements with padding {pad}.")
     onnx_axis = axis - len(values["ksize"]) + len(values[onnx_window.KERNEL])
     if onnx_axis >= 0 and (count := onnx_window.onnx_count(values, onnx_axis, dim.dim_value)) != size:
         node.fail(f"along {dim.dim_value} elements the attributes make {size} windows, and in ONNX's words {count}.")
     return TensorShapeProto.Dimension(dim_value=size)
-
-
-def pooled_size(size: int, extent: int, stride: int, pad: int, *, ceil: bool) -> int:
-    """How many windows of `extent` elements there are along an axis of `size` elements.
-
-    Formula: the output shape section of CANN's documentation of aclnnMaxPool2dWithIndices; a last window that would
-    start beyond the input and its left padding is dropped.
-    """
-    count = (size + 2 * pad - extent + (stride - 1 if ceil else 0)) // stride + 1
-    return count - 1 if ceil and (count - 1) * stride >= size + pad else count

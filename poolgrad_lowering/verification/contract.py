@@ -38,15 +38,7 @@ def broken_promise(node: FlatNode, operands: Sequence[Array]) -> str | None:
         return f"grad has type {grad.dtype}, x {x.dtype}"
     if "dtype" in attributes and argmax.dtype != _ASCEND_TYPES.get(attributes["dtype"]):
         return f"argmax has type {argmax.dtype}, which is not number {attributes['dtype']} of Ascend's"
-    sizes, counts = x.shape[2:], grad.shape[2:]
-    try:
-        windows = _windows(attributes, sizes, counts)
-    except (KeyError, IndexError, ValueError, ZeroDivisionError) as error:
-        return f"the attributes do not fit x: {error}"
-    expected = tuple(len(first) for first, _, _ in windows)
-    if expected != counts:
-        return f"the attributes give {expected} windows, grad has {counts}"
-    return _outside(windows, sizes, argmax)
+    return _broken_windows(attributes, x.shape[2:], argmax, pooled=False)
 
 
 def broken_pool_promise(node: FlatNode, x: Array, argmax: Array) -> str | None:
@@ -55,16 +47,21 @@ def broken_pool_promise(node: FlatNode, x: Array, argmax: Array) -> str | None:
     number = attributes.get("dtype", attributes.get("indices_dtype", 0))
     if argmax.dtype != _ASCEND_TYPES.get(number):
         return f"argmax has type {argmax.dtype}, which is not number {number} of Ascend's"
-    sizes, counts = x.shape[2:], argmax.shape[2:]
+    return _broken_windows(attributes, x.shape[2:], argmax, pooled=True)
+
+
+def _broken_windows(attributes: Mapping[str, Any], sizes: Sequence[int], argmax: Array, *, pooled: bool) -> str | None:
+    """What is wrong with the windows of a pool, or of a gradient, whose grad has argmax's shape; None if nothing is."""
+    counts = argmax.shape[2:]
     try:
-        if "ksize" in attributes and (difference := window_difference(attributes)) is not None:
+        if pooled and "ksize" in attributes and (difference := window_difference(attributes)) is not None:
             return f"the attributes name two windows: {difference}"
         windows = _windows(attributes, sizes, counts)
     except (KeyError, IndexError, ValueError, ZeroDivisionError) as error:
         return f"the attributes do not fit x: {error}"
     expected = tuple(len(first) for first, _, _ in windows)
     if expected != counts:
-        return f"the attributes give {expected} windows, argmax has {counts}"
+        return f"the attributes give {expected} windows, {'argmax' if pooled else 'grad'} has {counts}"
     return _outside(windows, sizes, argmax)
 
 
