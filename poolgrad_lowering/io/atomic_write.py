@@ -116,7 +116,7 @@ class _Staged:
     def put(self) -> None:
         """Rename it over its target."""
         with self._explained():
-            os.replace(self._temporary, self._target)  # noqa: PTH105 - one name for what tests have fail
+            os.replace(self._temporary, self._target)  # noqa: PTH105 - tests make it fail
             sync_folder(self._target.parent)
 
     def _discard(self) -> None:
