@@ -25,7 +25,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Make a page's name in code, as `docs/legality.md`, a link to it."""
+    """Make a page's name in code, as `docs/legality.md`, a link to it; links to files of the root lead to their pages."""
+    for source, page in PAGES.items():
+        markdown = markdown.replace(f"](../{source}", f"]({page}")
     return re.sub(r"`docs/([\w-]+)\.md`", r"[\1](\1.md)", markdown)
 
 
