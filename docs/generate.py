@@ -53,7 +53,7 @@ def codes() -> str:
 def faults() -> str:
     """Every fault of an input, its meaning and what to do."""
     rows = sorted((fault.value, *meaning) for fault, meaning in FAULTS.items())
-    return _table(("fault", "what is turned away", "what to do"), ((f"`{fault}`", *row) for fault, *row in rows))
+    return _table(("fault", "what is rejected", "what to do"), ((f"`{fault}`", *row) for fault, *row in rows))
 
 
 def limits() -> str:
