@@ -13,13 +13,13 @@ MILLI = 1e-3
 
 BODIES = """## Function bodies
 
-The nodes of the bodies of a 2-D max pool in float32 and of its gradient, those of subgraphs included, by the opset of
-the model. A pool without a body stays an ONNX node.
+The number of nodes in the bodies of a 2-D max pool in float32 and of its gradient, including those of subgraphs, by the
+opset of the model. A pool without a body stays an ONNX node.
 """
 
 SESSIONS = """Joint graphs of PyTorch from `models/built`, before and after lowering: the bytes of the file, and the
 time to make a session of it in onnxruntime's CPU provider at its default optimisation level and delete it again. The
-original is measured a second time, to show what ratio is noise.
+original is measured a second time, to show which ratios are noise.
 """
 
 
