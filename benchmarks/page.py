@@ -24,17 +24,17 @@ quartiles; a ratio is the median of the ratios within the rounds.
 PASS = """## Lowering a file
 
 The graphs are made for this benchmark. 1 % of the nodes are gradients, or only as many as a deep network has; half of
-them are `MaxPoolGrad`, half are scatters onto zeros. The same number of nodes look like gradients and are none. The floor
-is reading the file and writing it again. The other packages work on the same file in the same process and do the same or
-less; a package is missing where it took more than a minute. Memory is the largest resident set of a separate process,
-and the part of it that is resident once everything is imported.
+them are `MaxPoolGrad`, half are scatters onto zeros. The same number of nodes look like gradients and are none. The
+floor is reading the file and writing it again. The other packages work on the same file in the same process and do the
+same or less; a package is missing where it took more than a minute. Memory is the largest resident set of a separate
+process, and the part of it that is resident once everything is imported.
 """
 
 SCALING = """## Growth
 
-The time of `lower_file` over the number of nodes, sites, subgraphs, functions or value_infos. All graphs except those of
-the first plot have 20,000 nodes: what is counted replaces other nodes. The dashed line is the straight line through the
-points.
+The time of `lower_file` over the number of nodes, sites, subgraphs, functions or value_infos. All graphs except those
+of the first plot have 20,000 nodes: what is counted replaces other nodes. The dashed line is the straight line through
+the points.
 """
 
 PROCESS = """## Processes
@@ -45,9 +45,9 @@ The time to start the command from a shell:
 KERNELS = """## Kernels of the host library
 
 Milliseconds of pools and gradients, with the multiple of the floor in brackets. The floor is the time for memory access
-alone: as many bytes read and written as the result needs, on all cores. onnxruntime's CPU provider has these for float32
-only: MaxPool with Indices, and ScatterElements with `add` onto zeros. Its training build has MaxPoolGrad, which runs in a
-separate process that is called through a pipe.
+alone: as many bytes read and written as the result needs, on all cores. onnxruntime's CPU provider has these for
+float32 only: MaxPool with Indices, and ScatterElements with `add` onto zeros. Its training build has MaxPoolGrad, which
+runs in a separate process that is called through a pipe.
 """
 
 

@@ -16,13 +16,13 @@ REFERENCE, ORIGINAL = "Relu of onnxruntime", "original"
 OVERHEAD = """## What a node of the provider costs
 
 The models have {nodes} gradient nodes or one, with windows of one element; the difference is the time of each further
-node. The calls of aclnn in it are timed separately, in a loop in C++ that makes the calls of a Run and nothing else; the
-rest is the time of onnxruntime and the provider. For comparison, the same models are made of `Relu` on onnxruntime's CPU
-provider, the cheapest node there is. Tensors have 16 elements, or none, and then nothing of aclnn is called. The host
-library is in its lenient mode, with tensors in host memory, or in its strict mode, with device memory. The checks of the
-strict mode take longer the more is allocated and queued, so the loop has its memory arranged as a Run has. Mixed is the
-strict mode in sessions that also have onnxruntime-cann's provider, on whose stream the calls then are. Inputs and outputs
-are fed as numpy arrays, or bound to tensors by IoBinding.
+node. The calls of aclnn in it are timed separately, in a loop in C++ that makes the calls of a Run and nothing else;
+the rest is the time of onnxruntime and the provider. For comparison, the same models are made of `Relu` on
+onnxruntime's CPU provider, the cheapest node there is. Tensors have 16 elements, or none, and then nothing of aclnn is
+called. The host library is in its lenient mode, with tensors in host memory, or in its strict mode, with device memory.
+The checks of the strict mode take longer the more is allocated and queued, so the loop has its memory arranged as a Run
+has. Mixed is the strict mode in sessions that also have onnxruntime-cann's provider, on whose stream the calls then
+are. Inputs and outputs are fed as numpy arrays, or bound to tensors by IoBinding.
 """
 
 TRAINING_STEP = """## Training steps
@@ -30,9 +30,9 @@ TRAINING_STEP = """## Training steps
 PyTorch's joint forward and backward graphs with all weights, on the CPU: the original and the lowered graph in
 onnxruntime's CPU provider, which runs function bodies, and the lowered graph with the execution provider on the host
 library. The original is measured a second time, to show which ratios are noise. All sessions have onnxruntime's default
-optimisation level, and all give the same bits. "Pools" is the time of the nodes that lowering replaced, and of the nodes
-that replaced them, in onnxruntime's profile. Memory is the largest resident set of a separate process that makes the
-session and runs one step.
+optimisation level, and all give the same bits. "Pools" is the time of the nodes that lowering replaced, and of the
+nodes that replaced them, in onnxruntime's profile. Memory is the largest resident set of a separate process that makes
+the session and runs one step.
 """
 
 

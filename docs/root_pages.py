@@ -25,7 +25,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Make a page's name in code, as `docs/legality.md`, a link to it; links to files of the root lead to their pages."""
+    """Turn the name of a page in code, as `docs/legality.md`, and links to files of the root into links to pages."""
     for source, page in PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({page}")
     return re.sub(r"`docs/([\w-]+)\.md`", r"[\1](\1.md)", markdown)

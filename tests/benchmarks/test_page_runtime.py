@@ -19,7 +19,7 @@ def test_overhead(tmp_path: Path) -> None:
     row |= {"node": timing(2), "calls": timing(1.5), "own": timing(0.5), "reference": timing(0.25)}
     empty = {**row, "elements": "none", "calls": timing(0)}
     text = overhead({"nodes": 50, "rows": [row, empty]}, tmp_path)
-    assert "Models of 50 gradient nodes" in text
+    assert "have 50 gradient nodes" in text
     assert "| lenient | 16 | bound | chain | 3.00 (2.70–3.30) | 2.00 (1.80–2.20) | 1.50 (1.35–1.65) | 0.50" in text
     assert "| none | bound | chain | 3.00 (2.70–3.30) | 2.00 (1.80–2.20) | – |" in text
     assert len(list(ET.parse(tmp_path / "overhead.svg").iter("{http://www.w3.org/2000/svg}rect"))) == 4
