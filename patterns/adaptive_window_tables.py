@@ -17,12 +17,12 @@ from dataclasses import replace
 from poolgrad_lowering.analysis.evaluation import static_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.ir.dims import Dim, Shape
+from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum, argmax_node
-from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.forward import Pooled, known_element_type
 from poolgrad_lowering.matching.scatter import (
     Scatter,
     check_adds_to_zeros,
@@ -35,23 +35,17 @@ from poolgrad_lowering.matching.window_tables import adaptive_counts, factorisat
 from poolgrad_lowering.matching.written_windows import written_windows
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that a ScatterElements node computes, or why it is not one; None where no table is read."""
     scatter = Scatter.read(node)
-    reducer = None if isinstance(scatter, Refusal) else _looked_up(facts, scatter.recorded)
-    if isinstance(scatter, Refusal) or reducer is None:
+    reducer = _looked_up(facts, scatter.recorded)
+    if reducer is None:
         return None
-    maximum = FirstMaximum.read(facts, reducer)
-    if isinstance(maximum, Refusal):
-        return maximum
-    pooled = _pooled(facts, maximum, scatter.recorded)
-    if isinstance(pooled, Refusal):
-        return pooled
-    elsewhere = check_adds_to_zeros(facts, scatter) or check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
+    pooled = _pooled(facts, FirstMaximum.read(facts, reducer), scatter.recorded)
+    check_adds_to_zeros(facts, scatter)
+    check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    found = elsewhere or scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
-    if isinstance(found, Refusal):
-        return found
+    found = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
     return replace(found, x_is_flat=facts.shape(pooled.x) != pooled.x_shape)
 
 
@@ -63,23 +57,19 @@ def _looked_up(facts: Facts, recorded: Value) -> Node | None:
     return argmax_node(facts, answer) if answer is not None else None
 
 
-def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> Pooled | Refusal:
+def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> Pooled:
     """What is pooled to what, proven from the tables."""
     rows = _gathered_rows(facts, maximum)
     shape = static_shape(facts, rows) if rows is not None else None
     if rows is None or shape is None or len(shape) < 2 or 0 in shape or maximum.axis != len(maximum.shape) - 1:
-        return refuse(Code.WINDOW_TABLES, "ArgMax '{}' is not over windows gathered by a table", maximum.node.label)
-    element_type = facts.element_type(rows)
-    if not element_type:
-        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", rows.name)
+        raise Refuse(Code.WINDOW_TABLES, "ArgMax '{}' is not over windows gathered by a table", maximum.node.label)
+    element_type = known_element_type(facts, rows)
     table = written_windows(facts, maximum, recorded, rows, math.prod(shape[:-1]))
-    if isinstance(table, Refusal):
-        return table
     for x, x_shape in _planes(facts, rows, shape):
         counts = adaptive_counts(table, x_shape[2:])
         if counts is not None:
-            return Pooled(x, element_type, _dims(x_shape), _dims(x_shape[:2] + counts))
-    return refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of adaptive pooling", rows.name)
+            return Pooled(x, element_type, static_dims(x_shape), static_dims(x_shape[:2] + counts))
+    raise Refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of adaptive pooling", rows.name)
 
 
 def _gathered_rows(facts: Facts, maximum: FirstMaximum) -> Value | None:
@@ -100,10 +90,6 @@ def _planes(facts: Facts, rows: Value, shape: tuple[int, ...]) -> Iterator[tuple
             yield source, found
     if len(shape) == 3:
         yield from ((rows, shape[:2] + sizes) for sizes in factorisations(shape[-1], 2))
-
-
-def _dims(sizes: tuple[int, ...]) -> Shape:
-    return tuple(Dim(size) for size in sizes)
 
 
 PATTERN = Pattern(

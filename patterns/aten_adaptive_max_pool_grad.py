@@ -8,9 +8,9 @@ MaxPool, its Indices made plane-local serve as well.
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, number_list
 from poolgrad_lowering.matching.backward_ops import BackwardOp, ForwardOp, Windows, match_backward_op
@@ -20,16 +20,15 @@ _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
 _OPERANDS = (0, 1, 2)
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that the node computes, or why it is not one that can be lowered."""
     rank = _RANKS.get(aten_operator(facts, node) or "")
     if rank is None:
         return None
-    backward = BackwardOp.read(node, _OPERANDS, rank, None)
-    return backward if isinstance(backward, Refusal) else match_backward_op(facts, backward, _forward)
+    return match_backward_op(facts, BackwardOp.read(node, _OPERANDS, rank, None), _forward)
 
 
-def _forward(facts: Facts, node: Node) -> ForwardOp | Refusal | None:
+def _forward(facts: Facts, node: Node) -> ForwardOp | None:
     rank, x, given = _FORWARD_RANKS.get(aten_operator(facts, node) or ""), node.input(0), node.input(1)
     if rank is None or x is None or given is None:
         return None
@@ -37,8 +36,8 @@ def _forward(facts: Facts, node: Node) -> ForwardOp | Refusal | None:
     if sizes is None:
         return ForwardOp(node, x, Windows(AdaptiveWindows()))
     if len(sizes) != rank or min(sizes) < 1:
-        return refuse(Code.POOL_ATTRIBUTES, "'{}' has output_size {}", node.label, sizes)
-    return ForwardOp(node, x, Windows(AdaptiveWindows(), tuple(Dim(size) for size in sizes)))
+        raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has output_size {}", node.label, sizes)
+    return ForwardOp(node, x, Windows(AdaptiveWindows(), static_dims(sizes)))
 
 
 PATTERN = Pattern(

@@ -9,11 +9,11 @@ writes the indices of its example into the graph as a constant: that is no gradi
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, pool_arguments
-from poolgrad_lowering.matching.backward_ops import BackwardOp, ForwardOp, match_backward_op
+from poolgrad_lowering.matching.backward_ops import BackwardOp, ForwardOp, Windows, match_backward_op
 
 _FORWARD_RANKS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
 _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
@@ -21,30 +21,28 @@ _GRAD, _X, _ARGUMENTS, _INDICES = 0, 1, 2, 7
 _FORWARD_ARGUMENTS = 1
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that the node computes, or why it is not one that can be lowered."""
     rank = _RANKS.get(aten_operator(facts, node) or "")
     if rank is None:
         return None
     windows = pool_arguments(facts, node, node.input(_X), _ARGUMENTS, rank)
     backward = BackwardOp.read(node, (_GRAD, _X, _INDICES), rank, windows)
-    if isinstance(backward, Refusal):
-        return backward
-    if backward.windows is None:
-        return _malformed(node)
+    _checked(node, windows)
     return match_backward_op(facts, backward, _forward)
 
 
-def _forward(facts: Facts, node: Node) -> ForwardOp | Refusal | None:
+def _forward(facts: Facts, node: Node) -> ForwardOp | None:
     rank, x = _FORWARD_RANKS.get(aten_operator(facts, node) or ""), node.input(0)
     if rank is None or x is None:
         return None
-    windows = pool_arguments(facts, node, x, _FORWARD_ARGUMENTS, rank)
-    return _malformed(node) if windows is None else ForwardOp(node, x, windows)
+    return ForwardOp(node, x, _checked(node, pool_arguments(facts, node, x, _FORWARD_ARGUMENTS, rank)))
 
 
-def _malformed(node: Node) -> Refusal:
-    return refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
+def _checked(node: Node, windows: Windows | None) -> Windows:
+    if windows is None:
+        raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
+    return windows
 
 
 PATTERN = Pattern(

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Dim, Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, flag
-from poolgrad_lowering.matching.backward_ops import constant_indices, stated_element_type, unchanged_source
+from poolgrad_lowering.matching.backward_ops import check_not_constant, stated_element_type, unchanged_source
 from poolgrad_lowering.matching.forward import check_shape
 
 _OPERATOR = "value_selecting_reduction_backward"
@@ -37,50 +37,43 @@ class _Reduction:
     keepdims: bool | None
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that the node computes, or why it is not one that can be lowered."""
     if aten_operator(facts, node) != _OPERATOR:
         return None
     grad, recorded, dx = node.input(_GRAD), node.input(_INDICES), node.output(0)
     if grad is None or recorded is None or dx is None:
-        return refuse(Code.ARITY, "{} '{}' lacks an operand", node.proto.op_type, node.label)
+        raise Refuse(Code.ARITY, "{} '{}' lacks an operand", node.proto.op_type, node.label)
     forward = _forward(facts, recorded)
-    if isinstance(forward, Refusal):
-        return forward
     x_shape = facts.shape(forward.x)
     if x_shape is None:
-        return refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", forward.x.name)
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", forward.x.name)
     axis = _axis(facts, node, forward, len(x_shape))
-    if isinstance(axis, Refusal):
-        return axis
     keepdims = bool(forward.keepdims)
     pooled_shape = (*x_shape[:axis], Dim(1), *x_shape[axis + 1 :])
     reduced = pooled_shape if keepdims else x_shape[:axis] + x_shape[axis + 1 :]
-    return (
-        _other_sizes(facts, node, forward.x, x_shape)
-        or check_shape(facts, Code.GRAD_SHAPE, grad, reduced)
-        or PoolGradient(
-            x=forward.x,
-            grad=grad,
-            argmax=recorded,
-            dx=dx,
-            numbering=Numbering.AXIS,
-            element_type=stated_element_type(facts, forward.x, grad, dx),
-            windows=AdaptiveWindows(),
-            x_shape=x_shape,
-            pooled_shape=pooled_shape,
-            grad_is_flat=not keepdims,
-            argmax_is_flat=not keepdims,
-            axis=axis - 2,
-        )
+    _check_sizes(facts, node, forward.x, x_shape)
+    check_shape(facts, Code.GRAD_SHAPE, grad, reduced)
+    return PoolGradient(
+        x=forward.x,
+        grad=grad,
+        argmax=recorded,
+        dx=dx,
+        numbering=Numbering.AXIS,
+        element_type=stated_element_type(facts, forward.x, grad, dx),
+        windows=AdaptiveWindows(),
+        x_shape=x_shape,
+        pooled_shape=pooled_shape,
+        grad_is_flat=not keepdims,
+        argmax_is_flat=not keepdims,
+        axis=axis - 2,
     )
 
 
-def _forward(facts: Facts, recorded: Value) -> _Reduction | Refusal:
+def _forward(facts: Facts, recorded: Value) -> _Reduction:
     """The maximum whose positions are the indices."""
     source = unchanged_source(recorded)
-    if (constant := constant_indices(source)) is not None:
-        return constant
+    check_not_constant(source)
     node = source.producer
     x = node.input(0) if node is not None else None
     if node is not None and x is not None:
@@ -89,34 +82,37 @@ def _forward(facts: Facts, recorded: Value) -> _Reduction | Refusal:
             return _Reduction(x, integer(node, "axis"), None if keepdims is None else bool(keepdims))
         if aten_operator(facts, node) in _FORWARD and source == node.output(1):
             return _Reduction(x, _number(facts, node, _FORWARD_DIM), flag(facts, node, _FORWARD_KEEPDIM))
-    return refuse(
+    raise Refuse(
         Code.INDICES_SOURCE, "indices come from '{}', which are no positions of a maximum over an axis", source.name
     )
 
 
-def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int | Refusal:
+def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
     """The reduced axis, which both nodes name alike and which is a spatial one."""
     stated, keepdims = _number(facts, node, _DIM), flag(facts, node, _KEEPDIM)
     axes = [axis for axis in (stated, forward.axis) if axis is not None and -rank <= axis < rank]
     if len(axes) != 2 or keepdims is None or forward.keepdims is None:
-        return refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
+        raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
     if axes[0] % rank != axes[1] % rank or keepdims != forward.keepdims:
-        return refuse(
+        raise Refuse(
             Code.ATTRIBUTE_MISMATCH,
             "'{}' reduces another axis, or otherwise, than the maximum of '{}'",
             node.label,
             forward.x.name,
         )
     axis = axes[0] % rank
-    return axis if axis >= 2 else refuse(Code.NOT_SPATIAL, "'{}' reduces axis {} of {}", node.label, axis, rank)
+    if axis < 2:
+        raise Refuse(Code.NOT_SPATIAL, "'{}' reduces axis {} of {}", node.label, axis, rank)
+    return axis
 
 
-def _other_sizes(facts: Facts, node: Node, x: Value, x_shape: Shape) -> Refusal | None:
+def _check_sizes(facts: Facts, node: Node, x: Value, x_shape: Shape) -> None:
     given = node.input(_SIZES)
     sizes = None if given is None else facts.integers(given)
-    if sizes == x_shape:
-        return None
-    return refuse(Code.DX_SHAPE, "'{}' gives sizes {}, '{}' has {}", node.label, Shown(sizes), x.name, Shown(x_shape))
+    if sizes != x_shape:
+        raise Refuse(
+            Code.DX_SHAPE, "'{}' gives sizes {}, '{}' has {}", node.label, Shown(sizes), x.name, Shown(x_shape)
+        )
 
 
 def _number(facts: Facts, node: Node, position: int) -> int | None:

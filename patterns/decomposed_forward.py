@@ -19,12 +19,12 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.ir.dims import Dim, Shape
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.ir.dims import static_dims
+from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum
-from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.forward import Pooled, known_element_type
 from poolgrad_lowering.matching.scatter import (
     Scatter,
     check_adds_to_zeros,
@@ -37,7 +37,6 @@ from poolgrad_lowering.matching.window_tables import pool_table, same_windows
 from poolgrad_lowering.matching.written_windows import written_windows
 
 _ARITHMETIC = tuple(op_type for op_type in ARITHMETIC_RULES if op_type not in ("Expand", "GatherElements"))
-_MAX_STEPS = 64
 
 
 @dataclass(frozen=True)
@@ -53,38 +52,29 @@ class _Gathered:
     coordinates: Array
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that a ScatterElements node computes, or why it is not one; None where nothing was computed."""
     scatter = Scatter.read(node)
-    reducer = None if isinstance(scatter, Refusal) else _computed_from(facts, scatter.recorded)
-    if isinstance(scatter, Refusal) or reducer is None:
-        return None
-    gather = _gather_node(facts, reducer)
-    if gather is None:
+    reducer = _computed_from(facts, scatter.recorded)
+    gather = _gather_node(facts, reducer) if reducer is not None else None
+    if reducer is None or gather is None:
         return None
     maximum = FirstMaximum.read(facts, reducer)
-    if isinstance(maximum, Refusal):
-        return maximum
-    return _gradient(facts, scatter, maximum, gather)
-
-
-def _gradient(facts: Facts, scatter: Scatter, maximum: FirstMaximum, gather: Node) -> PoolGradient | Refusal:
     gathered = _gathered(facts, gather)
     if gathered is None or maximum.axis != len(maximum.shape) - 1:
-        return refuse(Code.WINDOW_TABLES, "GatherND '{}' is not proven to take windows", gather.label)
+        raise Refuse(Code.WINDOW_TABLES, "GatherND '{}' is not proven to take windows", gather.label)
     windows = _windows(gathered)
     pooled = _pooled(facts, maximum, scatter.recorded, gathered, windows)
-    if isinstance(pooled, Refusal):
-        return pooled
-    elsewhere = check_adds_to_zeros(facts, scatter) or check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
+    check_adds_to_zeros(facts, scatter)
+    check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    return elsewhere or scattered_gradient(facts, scatter, pooled, _attributes(windows), argmax)
+    return scattered_gradient(facts, scatter, pooled, _attributes(windows), argmax)
 
 
 def _computed_from(facts: Facts, recorded: Value) -> Node | None:
     """The ArgMax whose answer the indices are computed from, through arithmetic and not through views alone."""
     pending, computed = [recorded], False
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_CHAIN):
         if not pending:
             return None
         made = pending.pop().producer
@@ -148,20 +138,16 @@ def _window(gathered: _Gathered, axis: int) -> AxisWindow:
 
 def _pooled(
     facts: Facts, maximum: FirstMaximum, recorded: Value, gathered: _Gathered, windows: list[AxisWindow]
-) -> Pooled | Refusal:
+) -> Pooled:
     """What is pooled to what, once the table of its windows is proven to be a MaxPool's."""
     sizes, counts = gathered.sizes, gathered.coordinates.shape[0:-1:2]
     table = written_windows(facts, maximum, recorded, gathered.x, math.prod(sizes[:2]))
-    if isinstance(table, Refusal):
-        return table
     if any(min(w.stride, w.dilation) < 1 or min(w.begin, w.end) < 0 for w in windows) or not same_windows(
         table, pool_table(windows, sizes[2:], counts)
     ):
-        return refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of a max pool", gathered.x.name)
-    element_type = facts.element_type(gathered.x)
-    if not element_type:
-        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", gathered.x.name)
-    return Pooled(gathered.x, element_type, _dims(sizes), _dims(sizes[:2] + counts))
+        raise Refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of a max pool", gathered.x.name)
+    element_type = known_element_type(facts, gathered.x)
+    return Pooled(gathered.x, element_type, static_dims(sizes), static_dims(sizes[:2] + counts))
 
 
 def _attributes(windows: list[AxisWindow]) -> PoolAttributes:
@@ -175,10 +161,6 @@ def _attributes(windows: list[AxisWindow]) -> PoolAttributes:
         auto_pad="NOTSET",
         storage_order=0,
     )
-
-
-def _dims(sizes: tuple[int, ...]) -> Shape:
-    return tuple(Dim(extent) for extent in sizes)
 
 
 PATTERN = Pattern(

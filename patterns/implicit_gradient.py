@@ -8,25 +8,24 @@ writes the backward graph out has to come first. Without a MaxPool it is no anch
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern
 from poolgrad_lowering.ir.attributes import text
 from poolgrad_lowering.ir.scopes import Node, Value
 
 
-def match(facts: Facts, node: Node) -> Refusal | None:
+def match(facts: Facts, node: Node) -> None:
     """Why a Gradient node is not lowered; None where no MaxPool is in front of what is differentiated."""
     name = text(node, "y")
     pool = None if name is None or facts.is_function(node) else _pool_before(node.scope.resolve(name))
-    if pool is None:
-        return None
-    return refuse(
-        Code.IMPLICIT_GRADIENT,
-        "Gradient '{}' differentiates '{}' through MaxPool '{}', and no node computes that",
-        node.label,
-        name,
-        pool.label,
-    )
+    if pool is not None:
+        raise Refuse(
+            Code.IMPLICIT_GRADIENT,
+            "Gradient '{}' differentiates '{}' through MaxPool '{}', and no node computes that",
+            node.label,
+            name,
+            pool.label,
+        )
 
 
 def _pool_before(value: Value | None) -> Node | None:

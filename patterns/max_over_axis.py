@@ -11,69 +11,58 @@ from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Dim, Shape, Shown
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
-from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.forward import Pooled, known_element_type
 from poolgrad_lowering.matching.scatter import Argmax, Scatter, check_adds_to_zeros, scattered_gradient
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that a ScatterElements node computes, or why it is not one; None where it is no ArgMax's.
 
     A plane flattened to one axis is `torch_global_max`'s.
     """
     scatter = Scatter.read(node)
-    reducer = None if isinstance(scatter, Refusal) else argmax_node(facts, scatter.recorded)
-    if isinstance(scatter, Refusal) or reducer is None:
+    reducer = argmax_node(facts, scatter.recorded)
+    if reducer is None:
         return None
     maximum = FirstMaximum.read(facts, reducer)
-    if isinstance(maximum, Refusal):
-        return maximum
     if maximum.flattened(facts) is not None:
         return None
-    return _gradient(facts, scatter, maximum)
-
-
-def _gradient(facts: Facts, scatter: Scatter, maximum: FirstMaximum) -> PoolGradient | Refusal:
     pooled = _one_line(facts, maximum)
-    if isinstance(pooled, Refusal):
-        return pooled
-    elsewhere = check_adds_to_zeros(facts, scatter, ("add", "none")) or _not_along(facts, scatter, maximum, pooled)
+    check_adds_to_zeros(facts, scatter, ("add", "none"))
+    _check_along_axis(facts, scatter, maximum, pooled)
     argmax = Argmax(scatter.recorded, Numbering.AXIS, axis=maximum.axis - 2)
-    return elsewhere or scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
+    return scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
 
 
-def _one_line(facts: Facts, maximum: FirstMaximum) -> Pooled | Refusal:
+def _one_line(facts: Facts, maximum: FirstMaximum) -> Pooled:
     """The pooling of x to one element a line along the axis."""
     x, shape, axis = maximum.data, maximum.shape, maximum.axis
     if axis < 2:
-        return refuse(Code.NOT_SPATIAL, "ArgMax '{}' is over axis {} of {}", maximum.node.label, axis, Shown(shape))
-    element_type = facts.element_type(x)
-    if not element_type:
-        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
-    return Pooled(x, element_type, shape, _with_one(shape, axis))
+        raise Refuse(Code.NOT_SPATIAL, "ArgMax '{}' is over axis {} of {}", maximum.node.label, axis, Shown(shape))
+    return Pooled(x, known_element_type(facts, x), shape, _with_one(shape, axis))
 
 
-def _not_along(facts: Facts, scatter: Scatter, maximum: FirstMaximum, pooled: Pooled) -> Refusal | None:
-    """Why an index would not be the position along the reduced axis of x."""
+def _check_along_axis(facts: Facts, scatter: Scatter, maximum: FirstMaximum, pooled: Pooled) -> None:
+    """An index is the position along the reduced axis of x."""
     base, recorded = facts.shape(scatter.base), facts.shape(scatter.recorded)
     if base is None or recorded is None:
-        return refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterElements '{}' are not known", scatter.node.label)
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterElements '{}' are not known", scatter.node.label)
     along = integer(scatter.node, "axis") in (maximum.axis, maximum.axis - len(maximum.shape))
-    if along and (base, recorded) == (pooled.x_shape, pooled.pooled_shape):
-        return None
-    return refuse(
-        Code.ROWS_NOT_PLANES,
-        "{} onto {} is not proven to go along axis {} of {}",
-        Shown(recorded),
-        Shown(base),
-        maximum.axis,
-        Shown(pooled.x_shape),
-    )
+    if not along or (base, recorded) != (pooled.x_shape, pooled.pooled_shape):
+        raise Refuse(
+            Code.ROWS_NOT_PLANES,
+            "{} onto {} is not proven to go along axis {} of {}",
+            Shown(recorded),
+            Shown(base),
+            maximum.axis,
+            Shown(pooled.x_shape),
+        )
 
 
 def _with_one(shape: Shape, axis: int) -> Shape:

@@ -12,14 +12,14 @@ from typing import Any
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering, indices
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, has_attribute
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.forward import ForwardPool, check_shape, forward_pool
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that a MaxPoolGrad node computes, or why it is not one that can be lowered.
 
     None for TensorFlow's operator of the same name, which has three inputs.
@@ -28,40 +28,34 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
         return None
     grad, recorded, dx = node.input(0), node.input(1), node.output(0)
     if len(node.inputs) != 2 or grad is None or recorded is None or dx is None:
-        return refuse(Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has {} inputs", len(node.inputs))
+        raise Refuse(Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has {} inputs", len(node.inputs))
     found = indices(facts, recorded)
-    if isinstance(found, Refusal):
-        return found
     if found.numbering is not Numbering.TENSOR:
-        return refuse(
+        raise Refuse(
             Code.INDICES_NUMBERING, "'{}' counts inside planes, MaxPoolGrad over the whole tensor", recorded.name
         )
     forward = forward_pool(facts, found.pool)
-    if isinstance(forward, Refusal):
-        return forward
-    return (
-        _other_attributes(node, forward)
-        or check_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
-        or PoolGradient(
-            x=forward.x,
-            grad=grad,
-            argmax=found.argmax,
-            dx=dx,
-            numbering=found.argmax_numbering,
-            element_type=forward.element_type,
-            windows=forward.attributes,
-            x_shape=forward.x_shape,
-            pooled_shape=forward.pooled_shape,
-            pool=forward.node,
-        )
+    _check_attributes(node, forward)
+    check_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
+    return PoolGradient(
+        x=forward.x,
+        grad=grad,
+        argmax=found.argmax,
+        dx=dx,
+        numbering=found.argmax_numbering,
+        element_type=forward.element_type,
+        windows=forward.attributes,
+        x_shape=forward.x_shape,
+        pooled_shape=forward.pooled_shape,
+        pool=forward.node,
     )
 
 
-def _other_attributes(node: Node, forward: ForwardPool) -> Refusal | None:
+def _check_attributes(node: Node, forward: ForwardPool) -> None:
     """The node's own attributes are the pool's, where it has any."""
     for name, expected in _attributes(forward.attributes).items():
         if has_attribute(node, name) and (found := attribute(node, name)) != expected:
-            return refuse(
+            raise Refuse(
                 Code.ATTRIBUTE_MISMATCH,
                 "{} is {} here and {} on MaxPool '{}'",
                 name,
@@ -69,7 +63,6 @@ def _other_attributes(node: Node, forward: ForwardPool) -> Refusal | None:
                 expected,
                 forward.node.label,
             )
-    return None
 
 
 def _attributes(pool: PoolAttributes) -> dict[str, Any]:

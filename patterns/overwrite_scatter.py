@@ -11,8 +11,8 @@ zero as +0.0.
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import indices
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.analysis.provenance import find_indices
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.scopes import Node
@@ -24,42 +24,37 @@ from poolgrad_lowering.matching.scatter import (
     check_rows_are_planes,
     scattered_gradient,
 )
-from poolgrad_lowering.matching.scatter_nd import not_by_rows, within_rows
+from poolgrad_lowering.matching.scatter_nd import check_nd_rows_are_planes, within_rows
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that an overwriting scatter computes, or why it is not one that can be lowered.
 
     None where it reduces, or overwrites by something else than a MaxPool's Indices.
     """
     scatter = Scatter.read(node)
-    if isinstance(scatter, Refusal) or attribute(node, "reduction") not in (None, "none"):
+    if attribute(node, "reduction") not in (None, "none"):
         return None
     by_rows = node.is_a("ScatterND")
-    found = indices(facts, (within_rows(scatter) if by_rows else scatter).recorded)
-    if isinstance(found, Refusal):
+    found = find_indices(facts, (within_rows(scatter) if by_rows else scatter).recorded)
+    if found is None:
         return None
     forward = forward_pool(facts, found.pool)
-    if isinstance(forward, Refusal):
-        return forward
-    if (overlapping := _overlapping(node, forward)) is not None:
-        return overlapping
-    if (elsewhere := check_adds_to_zeros(facts, scatter, ("none",))) is not None:
-        return elsewhere
-    misplaced = (not_by_rows if by_rows else check_rows_are_planes)(facts, scatter, forward, found.numbering)
-    if misplaced is not None:
-        return misplaced
+    _check_no_overlap(node, forward)
+    check_adds_to_zeros(facts, scatter, ("none",))
+    check_positions = check_nd_rows_are_planes if by_rows else check_rows_are_planes
+    check_positions(facts, scatter, forward, found.numbering)
     argmax = Argmax(found.argmax, found.argmax_numbering)
     return scattered_gradient(facts, scatter, forward, forward.attributes, argmax)
 
 
-def _overlapping(node: Node, forward: ForwardPool) -> Refusal | None:
-    """Whether two windows may share an element."""
+def _check_no_overlap(node: Node, forward: ForwardPool) -> None:
+    """No two windows share an element."""
     pool = forward.attributes
     axes = zip(pool.kernel, pool.dilations, pool.strides, forward.pooled_shape[2:], strict=True)
     for number, (kernel, dilation, stride, count) in enumerate(axes):
         if (kernel - 1) * dilation + 1 > stride and count.static != 1:
-            return refuse(
+            raise Refuse(
                 Code.OVERLAPPING_OVERWRITE,
                 "{} '{}' overwrites, and windows of MaxPool '{}' overlap on spatial axis {}",
                 node.proto.op_type,
@@ -67,7 +62,6 @@ def _overlapping(node: Node, forward: ForwardPool) -> Refusal | None:
                 forward.node.label,
                 number,
             )
-    return None
 
 
 PATTERN = Pattern(

@@ -9,18 +9,16 @@ ScatterElements (`torch_scatter_add`).
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.maxpool_scatter import maxpool_scatter
 from poolgrad_lowering.matching.scatter import Scatter
-from poolgrad_lowering.matching.scatter_nd import not_by_rows, within_rows
+from poolgrad_lowering.matching.scatter_nd import check_nd_rows_are_planes, within_rows
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal:
+def match(facts: Facts, node: Node) -> PoolGradient:
     """The gradient that a ScatterND node computes, or why it is not one that can be lowered."""
-    scatter = Scatter.read(node)
-    return scatter if isinstance(scatter, Refusal) else maxpool_scatter(facts, within_rows(scatter), not_by_rows)
+    return maxpool_scatter(facts, within_rows(Scatter.read(node)), check_nd_rows_are_planes)
 
 
 PATTERN = Pattern(

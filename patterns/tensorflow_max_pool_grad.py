@@ -11,14 +11,14 @@ both take the first one. A MaxPool that has no Indices output gets one. onnxrunt
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.layout import Arranged, arranged
 from poolgrad_lowering.matching.tensorflow import DOMAINS, GradientOperator, gradient_operator, tensorflow_gradient
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that one of TensorFlow's nodes computes, or why it is not one that can be lowered.
 
     None for onnxruntime training's MaxPoolGrad, which has two inputs, and for a call of the model's own function.
@@ -27,13 +27,11 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
         return None
     x, pooled, grad = node.input(0), node.input(1), node.input(2)
     if x is None or pooled is None or grad is None:
-        return refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
+        raise Refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
     operator = gradient_operator(node)
-    if isinstance(operator, Refusal):
-        return operator
     pool = _pool_of(pooled, operator)
     if pool is None:
-        return refuse(Code.NO_FORWARD_POOL, "'{}' is not the output of a MaxPool", pooled.name)
+        raise Refuse(Code.NO_FORWARD_POOL, "'{}' is not the output of a MaxPool", pooled.name)
     return tensorflow_gradient(facts, operator, pool, x, grad)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, size
@@ -27,7 +27,7 @@ Coefficients = dict[str, Dim]
 """What a tensor of indices is the sum of: the plane's position, the channel's and the batch's number, each times it."""
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that a MaxPoolGradWithArgmax node computes, or why it is not one that can be lowered.
 
     None for a call of the model's own function.
@@ -36,15 +36,13 @@ def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
         return None
     x, grad, argmax = node.input(0), node.input(1), node.input(2)
     if x is None or grad is None or argmax is None:
-        return refuse(Code.ARITY, "MaxPoolGradWithArgmax '{}' lacks an input", node.label)
+        raise Refuse(Code.ARITY, "MaxPoolGradWithArgmax '{}' lacks an input", node.label)
     operator = gradient_operator(node)
-    if isinstance(operator, Refusal):
-        return operator
     pool = _pool_behind(argmax)
     if pool is None or not operator.channels_last:
-        return refuse(Code.NO_FORWARD_POOL, "'{}' does not come from the Indices of a MaxPool", argmax.name)
+        raise Refuse(Code.NO_FORWARD_POOL, "'{}' does not come from the Indices of a MaxPool", argmax.name)
     if not _is_argmax(facts, argmax, pool, counts_batch=bool(attribute(node, "include_batch_in_index"))):
-        return refuse(
+        raise Refuse(
             Code.INDICES_NUMBERING,
             "'{}' is not proven to be the Indices of MaxPool '{}' counted channels last",
             argmax.name,

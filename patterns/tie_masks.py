@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from poolgrad_lowering.analysis.facts import VIEW_OPS, Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern
 from poolgrad_lowering.ir.scopes import Node, Value
 
@@ -23,19 +23,18 @@ _CODES = {
 }
 _LAYOUT = (*VIEW_OPS, "Transpose")
 _SPREADS = (*_LAYOUT, "Expand", "Resize", "Tile", "Upsample")
-_MAX_CHAIN = 64
 
 
-def match(_: Facts, node: Node) -> Refusal | None:
+def match(_: Facts, node: Node) -> None:
     """Why an Equal node's mask is no pool's gradient; None where it does not compare a value with its own maximum."""
     left, right = node.input(0), node.input(1)
     if left is None or right is None:
-        return None
+        return
     for compared, bound in ((left, right), (right, left)):
         spread = list(_upstream(bound, _SPREADS))[-1]
         maximum = spread.producer
         if maximum is not None and maximum.is_a(*_CODES) and _pools(maximum, spread, compared):
-            return refuse(
+            raise Refuse(
                 _CODES[maximum.op[1]],
                 "Equal '{}' marks all elements of '{}' that equal {} '{}', not the first",
                 node.label,
@@ -43,7 +42,6 @@ def match(_: Facts, node: Node) -> Refusal | None:
                 maximum.op[1],
                 maximum.label,
             )
-    return None
 
 
 def _pools(maximum: Node, pooled: Value, compared: Value) -> bool:
@@ -56,13 +54,7 @@ def _pools(maximum: Node, pooled: Value, compared: Value) -> bool:
 
 def _upstream(value: Value, through: tuple[str, ...]) -> Iterator[Value]:
     """The value, and those that it comes from through the first inputs of some operators, nearest first."""
-    for _ in range(_MAX_CHAIN):
-        yield value
-        node = value.producer
-        source = node.input(0) if node is not None and node.is_a(*through) else None
-        if source is None:
-            return
-        value = source
+    return value.sources(lambda node: node.is_a(*through))
 
 
 PATTERN = Pattern(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -24,42 +24,32 @@ from poolgrad_lowering.matching.scatter import (
     plane_argmax_of,
     scattered_gradient,
 )
-from poolgrad_lowering.matching.scatter_nd import not_by_rows, within_rows
+from poolgrad_lowering.matching.scatter_nd import check_nd_rows_are_planes, within_rows
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that a scatter computes, or why it is not one; None where no plane was flattened."""
-    read = Scatter.read(node)
-    if isinstance(read, Refusal):
-        return None
-    scatter = within_rows(read) if node.is_a("ScatterND") else read
+    by_rows = node.is_a("ScatterND")
+    scatter = within_rows(Scatter.read(node)) if by_rows else Scatter.read(node)
     reducer = argmax_node(facts, scatter.recorded)
     if reducer is None:
         return None
-    maximum = FirstMaximum.read(facts, reducer)
-    if isinstance(maximum, Refusal):
-        return maximum
-    x = maximum.flattened(facts)
-    return None if x is None else _gradient(facts, scatter, x)
-
-
-def _gradient(facts: Facts, scatter: Scatter, x: Value) -> PoolGradient | Refusal:
+    x = FirstMaximum.read(facts, reducer).flattened(facts)
+    if x is None:
+        return None
     pooled = _one_window(facts, x)
-    if isinstance(pooled, Refusal):
-        return pooled
-    misplaced = not_by_rows if scatter.node.is_a("ScatterND") else check_rows_are_planes
-    elsewhere = check_adds_to_zeros(facts, scatter, ("add", "none")) or misplaced(
-        facts, scatter, pooled, Numbering.PLANE
-    )
+    check_adds_to_zeros(facts, scatter, ("add", "none"))
+    check_positions = check_nd_rows_are_planes if by_rows else check_rows_are_planes
+    check_positions(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    return elsewhere or scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
+    return scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
 
 
-def _one_window(facts: Facts, x: Value) -> Pooled | Refusal:
+def _one_window(facts: Facts, x: Value) -> Pooled:
     """The pooling of x to one element a plane."""
     element_type, shape = facts.element_type(x), facts.shape(x)
     if not element_type or shape is None:
-        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
+        raise Refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
     return Pooled(x, element_type, shape, shape[:2] + (Dim(1),) * len(shape[2:]))
 
 

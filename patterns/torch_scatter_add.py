@@ -11,17 +11,15 @@ is all zero, a row is a plane, index and update of the same element meet, and th
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.maxpool_scatter import maxpool_scatter
 from poolgrad_lowering.matching.scatter import Scatter, check_rows_are_planes
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal:
+def match(facts: Facts, node: Node) -> PoolGradient:
     """The gradient that a ScatterElements node computes, or why it is not one that can be lowered."""
-    scatter = Scatter.read(node)
-    return scatter if isinstance(scatter, Refusal) else maxpool_scatter(facts, scatter, check_rows_are_planes)
+    return maxpool_scatter(facts, Scatter.read(node), check_rows_are_planes)
 
 
 PATTERN = Pattern(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts, type_name
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, integer, integers
 from poolgrad_lowering.ir.scopes import Node
@@ -25,30 +25,27 @@ _LISTS = ("kernel_size", "stride", "padding", "dilation")
 _OPERANDS = (0, 1, 2)
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that the node computes, or why it is not one that can be lowered."""
     rank = _RANKS.get(node.op)
     if rank is None or facts.is_function(node):
         return None
-    backward = BackwardOp.read(node, _OPERANDS, rank, _windows(node, rank))
-    if isinstance(backward, Refusal):
-        return backward
-    if backward.windows is None:
-        return _malformed(node)
+    windows = _windows(node, rank)
+    backward = BackwardOp.read(node, _OPERANDS, rank, windows)
+    _checked(node, windows)
     return match_backward_op(facts, backward, _forward)
 
 
-def _forward(facts: Facts, node: Node) -> ForwardOp | Refusal | None:
+def _forward(facts: Facts, node: Node) -> ForwardOp | None:
     rank, x, recorded = _FORWARD_RANKS.get(node.op), node.input(0), node.output(1)
     if rank is None or x is None or recorded is None or facts.is_function(node):
         return None
     element_type = facts.element_type(recorded)
     if element_type not in (TensorProto.INT32, TensorProto.INT64):
-        return refuse(
+        raise Refuse(
             Code.INDICES_SOURCE, "'{}' is {}, not known to hold indices", recorded.name, type_name(element_type)
         )
-    windows = _windows(node, rank)
-    return _malformed(node) if windows is None else ForwardOp(node, x, windows)
+    return ForwardOp(node, x, _checked(node, _windows(node, rank)))
 
 
 def _windows(node: Node, rank: int) -> Windows | None:
@@ -60,8 +57,10 @@ def _windows(node: Node, rank: int) -> Windows | None:
     return None if attributes is None else Windows(attributes)
 
 
-def _malformed(node: Node) -> Refusal:
-    return refuse(Code.POOL_ATTRIBUTES, "'{}' has attributes that are malformed or out of range", node.label)
+def _checked(node: Node, windows: Windows | None) -> Windows:
+    if windows is None:
+        raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has attributes that are malformed or out of range", node.label)
+    return windows
 
 
 PATTERN = Pattern(

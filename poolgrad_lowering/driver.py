@@ -7,7 +7,7 @@ from onnx import FunctionProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.checkpoint import verify_gradient
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, refuse
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import Shown
@@ -71,9 +71,12 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
 
 def _match(facts: Facts, anchor: Node, pattern: Pattern) -> PoolGradient | Refusal | None:
     """What the form says of the anchor, a gradient only where it passes the checkpoint."""
-    gradient = pattern.match(facts, anchor)
-    if isinstance(gradient, PoolGradient):
-        return verify_gradient(facts, gradient) or gradient
+    try:
+        gradient = pattern.match(facts, anchor)
+        if isinstance(gradient, PoolGradient):
+            verify_gradient(facts, gradient)
+    except Refuse as refused:
+        return refused.refusal
     return gradient
 
 

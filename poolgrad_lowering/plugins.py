@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 
@@ -80,6 +80,8 @@ def _guarded(pattern: Pattern) -> Pattern:
     def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
         try:
             verdict: object = pattern.match(facts, node)
+        except Refuse:
+            raise
         except Exception as error:
             verdict = f"{type(error).__name__}: {error}"
         if verdict is None or isinstance(verdict, (PoolGradient, Refusal)):

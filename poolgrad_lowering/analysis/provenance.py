@@ -15,12 +15,10 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import slice_bounds
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Dim, size
-from poolgrad_lowering.ir.scopes import Node, Value
-
-_MAX_CHAIN = 64
+from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 
 
 class Numbering(Enum):
@@ -45,28 +43,31 @@ class Indices:
     argmax_numbering: Numbering
 
 
-def indices(facts: Facts, value: Value) -> Indices | Refusal:
-    """Trace a tensor of indices back to the MaxPool that recorded it.
+def indices(facts: Facts, value: Value) -> Indices:
+    """Trace a tensor of indices back to the MaxPool that recorded it; raises `Refuse` where none did.
 
     The elements of `value` are then those of the pool's Indices in the same row-major order; its shape may be
     another.
     """
-    return _trace(facts, value, _MAX_CHAIN)
+    return _trace(facts, value, MAX_CHAIN)
 
 
-def _trace(facts: Facts, value: Value, steps: int) -> Indices | Refusal:
+def find_indices(facts: Facts, value: Value) -> Indices | None:
+    """As `indices`; None where no MaxPool recorded them."""
+    try:
+        return indices(facts, value)
+    except Refuse:
+        return None
+
+
+def _trace(facts: Facts, value: Value, steps: int) -> Indices:
     node = value.producer
-    if node is None or steps == 0:
-        return _no_source(value)
-    if node.is_a("MaxPool"):
-        recorded = value == node.output(1)
-        return Indices(node, Numbering.TENSOR, value, Numbering.TENSOR) if recorded else _no_source(value)
-    source, operand = _source_and_operand(facts, node)
-    if source is None:
-        return _no_source(value)
+    if node is not None and node.is_a("MaxPool") and value == node.output(1) and steps:
+        return Indices(node, Numbering.TENSOR, value, Numbering.TENSOR)
+    source, operand = _source_and_operand(facts, node) if node is not None else (None, None)
+    if node is None or node.is_a("MaxPool") or source is None or steps == 0:
+        raise Refuse(Code.INDICES_SOURCE, "indices come from '{}', which is not the Indices of a MaxPool", value.name)
     found = _trace(facts, source, steps - 1)
-    if isinstance(found, Refusal):
-        return found
     if facts.is_view(node):
         return _reached(facts, found, value)
     if node.is_a("Add"):
@@ -75,7 +76,7 @@ def _trace(facts: Facts, value: Value, steps: int) -> Indices | Refusal:
         return _through_cast(facts, node, found, value)
     if node.is_a("Sub", "Mod"):
         return _to_plane(facts, node, found, value)
-    return refuse(
+    raise Refuse(
         Code.INDICES_ALTERED,
         "{} '{}' changes the Indices of MaxPool '{}'",
         node.proto.op_type,
@@ -91,10 +92,6 @@ def _source_and_operand(facts: Facts, node: Node) -> tuple[Value | None, Value |
     return (second, first) if swapped else (first, second)
 
 
-def _no_source(value: Value) -> Refusal:
-    return refuse(Code.INDICES_SOURCE, "indices come from '{}', which is not the Indices of a MaxPool", value.name)
-
-
 def _reached(facts: Facts, found: Indices, value: Value) -> Indices:
     """The indices at `value`, which is the better argmax where it still has the pooled shape.
 
@@ -106,23 +103,23 @@ def _reached(facts: Facts, found: Indices, value: Value) -> Indices:
     return found
 
 
-def _through_cast(facts: Facts, node: Node, found: Indices, value: Value) -> Indices | Refusal:
+def _through_cast(facts: Facts, node: Node, found: Indices, value: Value) -> Indices:
     target = integer(node, "to")
     narrowed = target == TensorProto.INT32 and found.numbering is Numbering.PLANE
     if target == TensorProto.INT64 or narrowed:
         return _reached(facts, found, value)
-    return refuse(
+    raise Refuse(
         Code.INDICES_ALTERED, "Cast '{}' may cut the Indices of MaxPool '{}' short", node.label, found.pool.label
     )
 
 
-def _to_plane(facts: Facts, node: Node, found: Indices, value: Value) -> Indices | Refusal:
+def _to_plane(facts: Facts, node: Node, found: Indices, value: Value) -> Indices:
     """`Indices − first index of the plane`, or `Indices mod plane size`."""
     operand = node.input(1)
     proof = _is_plane_base if node.is_a("Sub") else _is_plane_size
     if found.numbering is Numbering.TENSOR and operand is not None and proof(facts, operand, found, node):
         return _reached(facts, replace(found, numbering=Numbering.PLANE), value)
-    return refuse(
+    raise Refuse(
         Code.PLANE_BASE,
         "{} '{}' is not proven to make the Indices of MaxPool '{}' plane-local",
         node.proto.op_type,
@@ -131,11 +128,11 @@ def _to_plane(facts: Facts, node: Node, found: Indices, value: Value) -> Indices
     )
 
 
-def _to_tensor(facts: Facts, node: Node, found: Indices, source: Value, table: Value | None) -> Indices | Refusal:
+def _to_tensor(facts: Facts, node: Node, found: Indices, source: Value, table: Value | None) -> Indices:
     """`plane-local index + first index of the plane`, by a constant table that is checked value by value."""
     if found.numbering is Numbering.PLANE and table is not None and _is_base_table(facts, table, found, source):
         return replace(found, numbering=Numbering.TENSOR)
-    return refuse(
+    raise Refuse(
         Code.PLANE_BASE,
         "Add '{}' is not proven to give the Indices of MaxPool '{}' their plane's first index",
         node.label,

@@ -168,6 +168,14 @@ _OF_NO_FORM = frozenset({Code.INDICES_SOURCE})
 """Codes of forms that do not recognise where the indices come from: any other refusal says more."""
 
 
+class Refuse(Exception):  # noqa: N818 - raised as what it says
+    """Raised where a condition of a form does not hold: the anchor is refused, with `refusal`."""
+
+    def __init__(self, code: Code, template: str, *values: object) -> None:
+        super().__init__(code, template, *values)
+        self.refusal = Refusal(code, template, values)
+
+
 def refuse(code: Code, template: str, *values: object) -> Refusal:
     """A refusal whose reason is `template.format(*values)`, formatted when it is read."""
     return Refusal(code, template, values)

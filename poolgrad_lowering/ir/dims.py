@@ -59,6 +59,11 @@ def is_static(shape: Shape) -> bool:
     return None not in [dim.static for dim in shape]
 
 
+def static_dims(sizes: Iterable[int]) -> Shape:
+    """The shape with these numbers as its sizes."""
+    return tuple(Dim(extent) for extent in sizes)
+
+
 def size(dims: Iterable[Dim]) -> Dim:
     """The number of elements of a shape: the product of its sizes."""
     factors = list(dims)

@@ -6,6 +6,7 @@ function. Subgraphs see the values of the scopes around them. `index` fills them
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -17,7 +18,9 @@ from poolgrad_lowering.ir.use_lists import UseLists
 
 GraphLike = Graph | onnx.FunctionProto
 
-_MAX_COPIES = 64
+MAX_CHAIN = 64
+"""The number of nodes that one search of the graph visits at most; producers write fewer in a row."""
+
 LOCAL = "local function"
 """In place of the default domain: the node calls a function with which the model redefines a standard operator."""
 
@@ -185,17 +188,33 @@ class Value:
         """Let go of the node that makes it."""
         self._producer = None
 
+    def upstream(self) -> Iterator[tuple[Value, Node | None]]:
+        """The value with its producer, then the first input of each producer with its own producer.
+
+        In the last pair the node is None. Ends after `MAX_CHAIN` nodes.
+        """
+        value = self
+        for _ in range(MAX_CHAIN):
+            node = value.producer
+            source = node.input(0) if node is not None else None
+            if source is None:
+                break
+            yield value, node
+            value = source
+        yield value, None
+
+    def sources(self, passes: Callable[[Node], bool]) -> Iterator[Value]:
+        """The value itself, and those that it comes from through nodes that `passes` accepts, nearest first."""
+        for value, node in self.upstream():
+            yield value
+            if node is None or not passes(node):
+                return
+
     @property
     def origin(self) -> Value:
         """The value that this one is a copy of, through Identity nodes; itself where it is none."""
-        value = self
-        for _ in range(_MAX_COPIES):
-            node = value.producer
-            source = node.input(0) if node is not None and node.is_a("Identity") else None
-            if source is None:
-                break
-            value = source
-        return value
+        *_, source = self.sources(lambda node: node.is_a("Identity"))
+        return source
 
     @property
     def uses(self) -> list[Use]:

@@ -18,14 +18,12 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes, pooled_sizes
 from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.analysis.shape_rules import opaque
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import check_shape, forward_pool
-
-_MAX_CHAIN = 64
 
 
 class Windows(NamedTuple):
@@ -48,14 +46,12 @@ class BackwardOp:
     windows: Windows | None
 
     @classmethod
-    def read(
-        cls, node: Node, positions: tuple[int, int, int], rank: int, windows: Windows | None
-    ) -> BackwardOp | Refusal:
+    def read(cls, node: Node, positions: tuple[int, int, int], rank: int, windows: Windows | None) -> BackwardOp:
         """The operands at the input positions of grad, x and indices."""
         grad, x, recorded = (node.input(position) for position in positions)
         dx = node.output(0)
         if grad is None or x is None or recorded is None or dx is None:
-            return refuse(Code.ARITY, "{} '{}' lacks an operand", node.proto.op_type, node.label)
+            raise Refuse(Code.ARITY, "{} '{}' lacks an operand", node.proto.op_type, node.label)
         return cls(node, grad, x, recorded, dx, rank, windows)
 
 
@@ -68,24 +64,22 @@ class ForwardOp:
     windows: Windows
 
 
-ReadForward = Callable[[Facts, Node], ForwardOp | Refusal | None]
+ReadForward = Callable[[Facts, Node], ForwardOp | None]
 """A form's own forward node, whose second output are plane-local indices; None where the node is none."""
 
 
-def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> PoolGradient | Refusal:
+def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> PoolGradient:
     """The gradient that the node computes, or why it is not one that can be lowered."""
-    found = _recorded(facts, backward, read_forward)
-    if isinstance(found, Refusal):
-        return found
-    forward, argmax, numbering = found
+    forward, argmax, numbering = _recorded(facts, backward, read_forward)
     x_shape = facts.shape(backward.x)
     if x_shape is None:
-        return refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", backward.x.name)
-    mismatch = _other_rank(backward, x_shape) or _other_windows(backward, forward) or _other_x(facts, backward, forward)
-    if mismatch is not None:
-        return mismatch
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", backward.x.name)
+    _check_rank(backward, x_shape)
+    _check_windows(backward, forward)
+    _check_x(facts, backward, forward)
     pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
-    return check_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape) or PoolGradient(
+    check_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
+    return PoolGradient(
         x=backward.x,
         grad=backward.grad,
         argmax=argmax,
@@ -104,24 +98,18 @@ def stated_element_type(facts: Facts, *values: Value) -> int:
     return next(filter(None, map(facts.element_type, values)), 0)
 
 
-def constant_indices(value: Value) -> Refusal | None:
-    """A refusal where indices are stored in the model."""
+def check_not_constant(value: Value) -> None:
+    """Refuses indices that are stored in the model."""
     maker = value.producer
     stored = value.name in value.scope.initializers and value.name not in value.scope.inputs
-    if not (stored if maker is None else maker.is_a("Constant")):
-        return None
-    return refuse(Code.CONSTANT_INDICES, "the indices '{}' are a constant", value.name)
+    if stored if maker is None else maker.is_a("Constant"):
+        raise Refuse(Code.CONSTANT_INDICES, "the indices '{}' are a constant", value.name)
 
 
 def unchanged_source(value: Value, *, casts: bool = False) -> Value:
     """What the value is a copy of; with `casts` also one in int32 or int64: plane positions fit in both."""
-    for _ in range(_MAX_CHAIN):
-        node = value.producer
-        source = node.input(0) if node is not None and _copies(node, casts=casts) else None
-        if source is None:
-            break
-        value = source
-    return value
+    *_, source = value.sources(lambda node: _copies(node, casts=casts))
+    return source
 
 
 def _copies(node: Node, *, casts: bool) -> bool:
@@ -129,70 +117,56 @@ def _copies(node: Node, *, casts: bool) -> bool:
     return node.is_a("Identity") or (casts and node.is_a("Cast") and integer(node, "to") in integers)
 
 
-def _recorded(
-    facts: Facts, backward: BackwardOp, read_forward: ReadForward
-) -> tuple[ForwardOp, Value, Numbering] | Refusal:
+def _recorded(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> tuple[ForwardOp, Value, Numbering]:
     """The forward pool behind the indices, and the indices in the pooled shape with their numbering."""
     source = unchanged_source(backward.indices, casts=True)
-    if (constant := constant_indices(source)) is not None:
-        return constant
+    check_not_constant(source)
     maker = source.producer
     forward = read_forward(facts, maker) if maker is not None and source == maker.output(1) else None
-    if isinstance(forward, Refusal):
-        return forward
     if forward is not None:
         return forward, backward.indices, Numbering.PLANE
     found = indices(facts, backward.indices)
-    if isinstance(found, Refusal):
-        return found
     if found.numbering is not Numbering.PLANE:
-        return refuse(
+        raise Refuse(
             Code.INDICES_NUMBERING,
             "'{}' counts over the whole tensor, '{}' inside planes",
             backward.indices.name,
             backward.node.label,
         )
     pool = forward_pool(facts, found.pool)
-    if isinstance(pool, Refusal):
-        return pool
     return ForwardOp(pool.node, pool.x, Windows(pool.attributes)), found.argmax, found.argmax_numbering
 
 
-def _other_rank(backward: BackwardOp, x_shape: Shape) -> Refusal | None:
-    rank = backward.rank + 2
-    if len(x_shape) == rank:
-        return None
-    if len(x_shape) == rank - 1:
-        return refuse(Code.UNBATCHED, "'{}' has shape {}, no batch axis", backward.x.name, Shown(x_shape))
-    return refuse(
-        Code.SPATIAL_RANK, "'{}' has shape {}, the pool {} spatial axes", backward.x.name, Shown(x_shape), backward.rank
-    )
+def _check_rank(backward: BackwardOp, x_shape: Shape) -> None:
+    x, rank = backward.x, backward.rank
+    if len(x_shape) == rank + 1:
+        raise Refuse(Code.UNBATCHED, "'{}' has shape {}, no batch axis", x.name, Shown(x_shape))
+    if len(x_shape) != rank + 2:
+        raise Refuse(Code.SPATIAL_RANK, "'{}' has shape {}, the pool {} spatial axes", x.name, Shown(x_shape), rank)
 
 
-def _other_windows(backward: BackwardOp, forward: ForwardOp) -> Refusal | None:
-    if backward.windows is None or backward.windows == forward.windows:
-        return None
-    return refuse(
-        Code.ATTRIBUTE_MISMATCH,
-        "'{}' has other windows than the forward pool '{}'",
-        backward.node.label,
-        forward.node.label,
-    )
+def _check_windows(backward: BackwardOp, forward: ForwardOp) -> None:
+    if backward.windows is not None and backward.windows != forward.windows:
+        raise Refuse(
+            Code.ATTRIBUTE_MISMATCH,
+            "'{}' has other windows than the forward pool '{}'",
+            backward.node.label,
+            forward.node.label,
+        )
 
 
-def _other_x(facts: Facts, backward: BackwardOp, forward: ForwardOp) -> Refusal | None:
+def _check_x(facts: Facts, backward: BackwardOp, forward: ForwardOp) -> None:
     """The indices are good for every tensor of the pooled input's shape."""
     x, pooled = backward.x, forward.x
     shape = facts.shape(pooled)
-    if unchanged_source(x) == unchanged_source(pooled) or (shape is not None and shape == facts.shape(x)):
-        return None
-    return refuse(
-        Code.DX_SHAPE,
-        "'{}' is not proven to have the shape of '{}', which '{}' pooled",
-        x.name,
-        pooled.name,
-        forward.node.label,
-    )
+    if unchanged_source(x) != unchanged_source(pooled) and (shape is None or shape != facts.shape(x)):
+        raise Refuse(
+            Code.DX_SHAPE,
+            "'{}' is not proven to have the shape of '{}', which '{}' pooled",
+            x.name,
+            pooled.name,
+            forward.node.label,
+        )
 
 
 def _pooled_sizes(facts: Facts, backward: BackwardOp, forward: ForwardOp, spatial: Shape) -> Shape:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.dims import Shape, size
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -25,15 +25,15 @@ class FirstMaximum:
     axis: int
 
     @classmethod
-    def read(cls, facts: Facts, node: Node) -> FirstMaximum | Refusal:
+    def read(cls, facts: Facts, node: Node) -> FirstMaximum:
         """What an ArgMax node computes, or why it records no indices of a pool."""
         data = node.input(0)
         shape, axis = facts.shape(data) if data is not None else None, integer(node, "axis")
         if data is None or shape is None or axis is None or not -len(shape) <= axis < len(shape):
-            return refuse(Code.UNKNOWN_SHAPE, "the shape that ArgMax '{}' reduces is not known", node.label)
+            raise Refuse(Code.UNKNOWN_SHAPE, "the shape that ArgMax '{}' reduces is not known", node.label)
         # The attribute exists from opset 12; before, runtimes select the first one too.
         if attribute(node, "select_last_index") not in (0, None):
-            return refuse(Code.LAST_MAXIMUM, "ArgMax '{}' selects the last of equal maxima", node.label)
+            raise Refuse(Code.LAST_MAXIMUM, "ArgMax '{}' selects the last of equal maxima", node.label)
         return cls(node, data, shape, axis % len(shape))
 
     def flattened(self, facts: Facts) -> Value | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.shape_rules import opaque
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.dims import Shape, Shown, differ
 from poolgrad_lowering.ir.scopes import Node, Value
 
@@ -33,38 +33,43 @@ class ForwardPool(Pooled):
     attributes: PoolAttributes
 
 
-def forward_pool(facts: Facts, node: Node) -> ForwardPool | Refusal:
+def forward_pool(facts: Facts, node: Node) -> ForwardPool:
     """What is known of a MaxPool node, or why no gradient of it can be lowered."""
     attributes, x, pooled = facts.pool(node), node.input(0), node.output(1) or node.output(0)
     if attributes is None or x is None or pooled is None:
-        return refuse(Code.POOL_ATTRIBUTES, "MaxPool '{}' has missing or malformed attributes", node.label)
+        raise Refuse(Code.POOL_ATTRIBUTES, "MaxPool '{}' has missing or malformed attributes", node.label)
     if attributes.storage_order:
-        return refuse(Code.STORAGE_ORDER, "MaxPool '{}' has storage_order=1", node.label)
+        raise Refuse(Code.STORAGE_ORDER, "MaxPool '{}' has storage_order=1", node.label)
     if attributes.has_ambiguous_pads:
-        return refuse(
+        raise Refuse(
             Code.POOL_ATTRIBUTES,
             "MaxPool '{}' has auto_pad={} with dilations or gaps, which runtimes pad differently",
             node.label,
             attributes.auto_pad,
         )
-    element_type = facts.element_type(x)
-    if not element_type:
-        return refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
+    element_type = known_element_type(facts, x)
     rank = len(attributes.kernel) + 2
     x_shape, pooled_shape = (
         shape if shape is not None else tuple(opaque(value, axis) for axis in range(rank))
         for value, shape in ((x, facts.shape(x)), (pooled, facts.shape(pooled)))
     )
     if len(x_shape) != rank or len(pooled_shape) != rank:
-        return refuse(
+        raise Refuse(
             Code.POOL_ATTRIBUTES, "MaxPool '{}' has {} spatial axes, '{}' has others", node.label, rank - 2, x.name
         )
     return ForwardPool(x, element_type, x_shape, pooled_shape, node, attributes)
 
 
-def check_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> Refusal | None:
-    """A refusal where the value is known to have another shape than its operator wants."""
+def known_element_type(facts: Facts, x: Value) -> int:
+    """The element type of a pooled input, refused where it is not known."""
+    element_type = facts.element_type(x)
+    if not element_type:
+        raise Refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
+    return element_type
+
+
+def check_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> None:
+    """Refuses a value that is known to have another shape than its operator wants."""
     shape = facts.shape(value)
-    if shape is None or not differ(shape, expected):
-        return None
-    return refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))
+    if shape is not None and differ(shape, expected):
+        raise Refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))

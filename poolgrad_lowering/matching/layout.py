@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from poolgrad_lowering.ir.attributes import attribute, integers
 from poolgrad_lowering.ir.scopes import Node, Value
 
-_MAX_CHAIN = 64
-
 
 @dataclass(frozen=True)
 class Arranged:
@@ -40,17 +38,12 @@ def channels_to_last(rank: int) -> list[int]:
 def arranged(value: Value, rank: int) -> Arranged:
     """The value of that rank behind every Transpose and Identity in front of `value`."""
     axes = tuple(range(rank))
-    for _ in range(_MAX_CHAIN):
-        node = value.producer
-        source = node.input(0) if node is not None else None
-        if node is None or source is None:
-            break
-        permutation = _permutation(node, rank)
+    for behind, node in value.upstream():  # noqa: B007 - read after the loop
+        permutation = None if node is None else _permutation(node, rank)
         if permutation is None:
             break
         axes = tuple(permutation[axis] for axis in axes)
-        value = source
-    return Arranged(value, axes)
+    return Arranged(behind, axes)
 
 
 def _permutation(node: Node, rank: int) -> list[int] | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
@@ -30,11 +30,11 @@ class Scatter:
     scattered: Value
 
     @classmethod
-    def read(cls, node: Node) -> Scatter | Refusal:
+    def read(cls, node: Node) -> Scatter:
         """The operands of a ScatterElements or ScatterND node."""
         base, recorded, updates, scattered = node.input(0), node.input(1), node.input(2), node.output(0)
         if base is None or recorded is None or updates is None or scattered is None:
-            return refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
+            raise Refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
         return cls(node, base, recorded, updates, scattered)
 
 
@@ -58,12 +58,12 @@ def plane_argmax_of(facts: Facts, recorded: Value, pooled: Pooled) -> Argmax:
     return Argmax(shaped or sources[-1], Numbering.PLANE, is_flat=shaped is None)
 
 
-def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] = ("add",)) -> Refusal | None:
-    """Why the scatter does not add onto zeros; `reductions` are those that the form takes for adding."""
+def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] = ("add",)) -> None:
+    """Refuses a scatter that does not add onto zeros; `reductions` are those that the form takes for adding."""
     reduction = attribute(scatter.node, "reduction")
     # Below opset 16 the attribute does not exist, and scatters overwrite.
     if reduction not in reductions and not (reduction is None and "none" in reductions):
-        return refuse(
+        raise Refuse(
             Code.REDUCTION,
             "{} '{}' has reduction={}, not {}",
             scatter.node.proto.op_type,
@@ -72,31 +72,29 @@ def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, .
             " or ".join(reductions),
         )
     if not facts.is_zero(scatter.base):
-        return refuse(Code.BASE_NOT_ZERO, "'{}' is not proven to be all zero", scatter.base.name)
-    return None
+        raise Refuse(Code.BASE_NOT_ZERO, "'{}' is not proven to be all zero", scatter.base.name)
 
 
-def check_rows_are_planes(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> Refusal | None:
-    """Why element (row, i) of the scatter would not be position i of its own plane (or of the whole tensor)."""
+def check_rows_are_planes(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
+    """Element (row, i) of the scatter is position i of its own plane (or of the whole tensor)."""
     node, base, recorded = scatter.node, facts.shape(scatter.base), facts.shape(scatter.recorded)
     if base is None or recorded is None:
-        return refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterElements '{}' are not known", node.label)
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterElements '{}' are not known", node.label)
     rank, axis = len(base), integer(node, "axis")
     if rank == 0 or len(recorded) != rank or axis not in (-1, rank - 1):
-        return refuse(Code.ROWS_NOT_PLANES, "ScatterElements '{}' does not scatter along the last axis", node.label)
-    return not_rows_of_planes(node, base, recorded, pooled, numbering)
+        raise Refuse(Code.ROWS_NOT_PLANES, "ScatterElements '{}' does not scatter along the last axis", node.label)
+    check_rows(node, base, recorded, pooled, numbering)
 
 
-def not_rows_of_planes(
-    node: Node, base: Shape, recorded: Shape, pooled: Pooled, numbering: Numbering
-) -> Refusal | None:
-    """Why rows of positions, `recorded`, onto rows of elements, `base`, are not the planes (or the whole tensor)."""
+def check_rows(node: Node, base: Shape, recorded: Shape, pooled: Pooled, numbering: Numbering) -> None:
+    """Rows of positions, `recorded`, onto rows of elements, `base`, are the planes of x (or one row the whole of x)."""
     planes, plane = size(pooled.x_shape[:2]), size(pooled.x_shape[2:])
     one_plane = planes.static == 1
     if numbering is Numbering.TENSOR and not one_plane:
-        return _misnumbered(node, base, pooled)
+        _check_one_row(node, base, pooled)
+        return
     if recorded[-1] != size(pooled.pooled_shape[2:]) or recorded[:-1] != base[:-1] or size(base[:-1]) != planes:
-        return refuse(
+        raise Refuse(
             Code.ROWS_NOT_PLANES,
             "rows of {} onto {} are not proven to be the planes of {}",
             Shown(recorded),
@@ -104,23 +102,21 @@ def not_rows_of_planes(
             Shown(pooled.x_shape),
         )
     if base[-1] != plane:
-        return refuse(
+        raise Refuse(
             Code.ROW_LENGTH, "rows have {} elements, a plane of {} has {}", base[-1], Shown(pooled.x_shape), plane
         )
-    return None
 
 
-def _misnumbered(node: Node, base: Shape, pooled: Pooled) -> Refusal | None:
+def _check_one_row(node: Node, base: Shape, pooled: Pooled) -> None:
     """Whole-tensor indices need one row that is the whole tensor."""
-    if size(base[:-1]).static == 1 and base[-1] == size(pooled.x_shape):
-        return None
-    return refuse(
-        Code.INDICES_NUMBERING,
-        "{} '{}' uses whole-tensor Indices on rows of {}",
-        node.proto.op_type,
-        node.label,
-        Shown(base),
-    )
+    if size(base[:-1]).static != 1 or base[-1] != size(pooled.x_shape):
+        raise Refuse(
+            Code.INDICES_NUMBERING,
+            "{} '{}' uses whole-tensor Indices on rows of {}",
+            node.proto.op_type,
+            node.label,
+            Shown(base),
+        )
 
 
 def scattered_gradient(
@@ -129,14 +125,10 @@ def scattered_gradient(
     pooled: Pooled,
     windows: PoolAttributes | AdaptiveWindows,
     argmax: Argmax,
-) -> PoolGradient | Refusal:
+) -> PoolGradient:
     """The gradient of a scatter that is proven to be one: what is left is to find its operand and its result."""
     grad = find_source(facts, scatter.updates, pooled)
-    if isinstance(grad, Refusal):
-        return grad
     result = find_result(facts, scatter.scattered, pooled)
-    if isinstance(result, Refusal):
-        return result
     return PoolGradient(
         x=pooled.x,
         grad=grad.value,

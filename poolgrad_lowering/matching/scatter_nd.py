@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.matching.forward import Pooled
-from poolgrad_lowering.matching.scatter import Scatter, not_rows_of_planes
+from poolgrad_lowering.matching.scatter import Scatter, check_rows
 
 
 def within_rows(scatter: Scatter) -> Scatter:
@@ -31,27 +31,27 @@ def within_rows(scatter: Scatter) -> Scatter:
     return scatter if position is None else replace(scatter, recorded=position)
 
 
-def not_by_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> Refusal | None:
-    """Why element (row, i) of a ScatterND would not be position i of its own plane (or of the whole tensor)."""
+def check_nd_rows_are_planes(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
+    """Element (row, i) of a ScatterND is position i of its own plane (or of the whole tensor)."""
     node, indices = scatter.node, scatter.node.input(1)
     base, entries = facts.shape(scatter.base), facts.shape(indices) if indices is not None else None
     if base is None or indices is None or not entries:
-        return refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterND '{}' are not known", node.label)
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterND '{}' are not known", node.label)
     rows, depth = entries[:-1], entries[-1].static
     if depth != len(base):
-        return refuse(
+        raise Refuse(
             Code.ROWS_NOT_PLANES, "ScatterND '{}' writes slices of {}, not single elements", node.label, Shown(base)
         )
     if depth == 1:
-        return not_rows_of_planes(node, base, (size(rows),), pooled, numbering)
-    if not _names_own_rows(facts, indices, rows, depth):
-        return refuse(
+        rows = (size(rows),)
+    elif not _names_own_rows(facts, indices, rows, depth):
+        raise Refuse(
             Code.ROWS_NOT_PLANES,
             "'{}' is not proven to keep each entry of ScatterND '{}' in its row",
             indices.name,
             node.label,
         )
-    return not_rows_of_planes(node, base, rows, pooled, numbering)
+    check_rows(node, base, rows, pooled, numbering)
 
 
 def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, integers, text
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -51,9 +51,9 @@ class GradientOperator:
         return channels_to_last(rank) if self.channels_last else list(range(rank))
 
 
-def gradient_operator(node: Node) -> GradientOperator | Refusal:
+def gradient_operator(node: Node) -> GradientOperator:
     """The operator that a node is, or why its attributes are none of TensorFlow's."""
-    malformed = refuse(
+    malformed = Refuse(
         Code.POOL_ATTRIBUTES, "{} '{}' has missing or malformed attributes", node.proto.op_type, node.label
     )
     data_format = "NHWC" if attribute(node, "data_format") is None else text(node, "data_format")
@@ -61,16 +61,16 @@ def gradient_operator(node: Node) -> GradientOperator | Refusal:
     ksize, all_strides = integers(node, "ksize"), integers(node, "strides")
     auto_pad = _AUTO_PADS.get(text(node, "padding") or "")
     if channels_last is None or ksize is None or all_strides is None or auto_pad is None:
-        return malformed
+        raise malformed
     pads = integers(node, "explicit_paddings") if auto_pad == "NOTSET" else [0] * 2 * len(ksize)
     if len(ksize) < 3 or len(all_strides) != len(ksize) or pads is None or len(pads) != 2 * len(ksize):
-        return malformed
+        raise malformed
     kernel, strides = (_spatial(entries, channels_last, 1) for entries in (ksize, all_strides))
     begins, ends = (_spatial(entries, channels_last, 0) for entries in (pads[0::2], pads[1::2]))
     if kernel is None or strides is None or begins is None or ends is None:
-        return malformed
+        raise malformed
     if min(*kernel, *strides) < 1 or min(*begins, *ends) < 0:
-        return malformed
+        raise malformed
     dilations = (1,) * len(kernel)
     return GradientOperator(
         node, channels_last, PoolAttributes(kernel, strides, begins, ends, dilations, False, auto_pad, 0)
@@ -85,48 +85,42 @@ def _spatial(entries: Sequence[int], channels_last: bool, neutral: int) -> tuple
     return tuple(entry for axis, entry in enumerate(entries) if axis not in (0, channel))
 
 
-def tensorflow_gradient(
-    facts: Facts, operator: GradientOperator, pool: Node, x: Value, grad: Value
-) -> PoolGradient | Refusal:
+def tensorflow_gradient(facts: Facts, operator: GradientOperator, pool: Node, x: Value, grad: Value) -> PoolGradient:
     """The gradient of a MaxPool that an operator computes from x and the incoming gradient, in its own layout."""
     node, dx = operator.node, operator.node.output(0)
     if dx is None:
-        return refuse(Code.ARITY, "{} '{}' has no output", node.proto.op_type, node.label)
+        raise Refuse(Code.ARITY, "{} '{}' has no output", node.proto.op_type, node.label)
     if pool.scope.opset < _FIRST_WITH_INDICES:
-        return refuse(Code.OPSET, "MaxPool '{}' has no Indices below opset {}", pool.label, _FIRST_WITH_INDICES)
+        raise Refuse(Code.OPSET, "MaxPool '{}' has no Indices below opset {}", pool.label, _FIRST_WITH_INDICES)
     forward = forward_pool(facts, pool)
-    if isinstance(forward, Refusal):
-        return forward
-    return (
-        _other_windows(operator, forward)
-        or _other_input(operator, x, forward)
-        or PoolGradient(
-            x=forward.x,
-            grad=grad,
-            argmax=pool.output(1) or Value(pool.scope, ""),
-            dx=dx,
-            numbering=Numbering.TENSOR,
-            element_type=forward.element_type,
-            windows=forward.attributes,
-            x_shape=forward.x_shape,
-            pooled_shape=forward.pooled_shape,
-            pool=pool,
-            channels_last=operator.channels_last,
-        )
+    _check_windows(operator, forward)
+    _check_input(operator, x, forward)
+    return PoolGradient(
+        x=forward.x,
+        grad=grad,
+        argmax=pool.output(1) or Value(pool.scope, ""),
+        dx=dx,
+        numbering=Numbering.TENSOR,
+        element_type=forward.element_type,
+        windows=forward.attributes,
+        x_shape=forward.x_shape,
+        pooled_shape=forward.pooled_shape,
+        pool=pool,
+        channels_last=operator.channels_last,
     )
 
 
-def _other_windows(operator: GradientOperator, forward: ForwardPool) -> Refusal | None:
+def _check_windows(operator: GradientOperator, forward: ForwardPool) -> None:
     """The MaxPool has the operator's windows, whether its pads are written out or left to `auto_pad`."""
     mine, its = operator.windows, forward.attributes
     if mine == its:
-        return None
+        return
     if len(mine.kernel) == len(its.kernel) and not its.ceil:
         axes = enumerate(forward.x_shape[2:])
         windows = [(mine.axis(number, extent), its.axis(number, extent)) for number, extent in axes]
         if all(own is not None and own == other for own, other in windows):
-            return None
-    return refuse(
+            return
+    raise Refuse(
         Code.ATTRIBUTE_MISMATCH,
         "the windows of {} '{}' are not proven to be those of MaxPool '{}'",
         operator.node.proto.op_type,
@@ -135,15 +129,14 @@ def _other_windows(operator: GradientOperator, forward: ForwardPool) -> Refusal 
     )
 
 
-def _other_input(operator: GradientOperator, x: Value, forward: ForwardPool) -> Refusal | None:
+def _check_input(operator: GradientOperator, x: Value, forward: ForwardPool) -> None:
     """The MaxPool is over the operator's x, through Transposes."""
     rank = len(forward.x_shape)
-    if arranged(forward.x, rank) == arranged(x, rank).transposed(operator.to_second):
-        return None
-    return refuse(
-        Code.NO_FORWARD_POOL,
-        "MaxPool '{}' is not over '{}' in {}",
-        forward.node.label,
-        x.name,
-        "channels-last order" if operator.channels_last else "the same order",
-    )
+    if arranged(forward.x, rank) != arranged(x, rank).transposed(operator.to_second):
+        raise Refuse(
+            Code.NO_FORWARD_POOL,
+            "MaxPool '{}' is not over '{}' in {}",
+            forward.node.label,
+            x.name,
+            "channels-last order" if operator.channels_last else "the same order",
+        )

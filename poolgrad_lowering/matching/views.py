@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts, type_name
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.matching.forward import Pooled
-
-_MAX_CHAIN = 64
 
 
 @dataclass(frozen=True)
@@ -31,35 +29,24 @@ class View:
 
 def view_sources(facts: Facts, value: Value) -> Iterator[Value]:
     """The value itself, and those that it is a view of, nearest first."""
-    for _ in range(_MAX_CHAIN):
-        yield value
-        node = value.producer
-        source = node.input(0) if node is not None and facts.is_view(node) else None
-        if source is None:
-            return
-        value = source
+    return value.sources(facts.is_view)
 
 
-def find_source(facts: Facts, updates: Value, pooled: Pooled) -> View | Refusal:
+def find_source(facts: Facts, updates: Value, pooled: Pooled) -> View:
     """The incoming gradient behind the updates of a scatter: in x's element type, in the pooled shape if there is one.
 
     Where no view has the pooled shape, the one nearest to the scatter that has x's element type is taken.
     """
     nearest: View | None = None
-    value: Value | None = updates
-    for _ in range(_MAX_CHAIN):
-        if value is None:
-            break
-        shape = facts.shape(value)
+    for value in updates.sources(lambda node: facts.is_view(node) or _widens(facts, node, pooled)):
         if facts.element_type(value) == pooled.element_type:
-            nearest = nearest or View(value, shape)
-            if shape == pooled.pooled_shape:
-                return View(value, shape)
-        node = value.producer
-        if node is None or not (facts.is_view(node) or _widens(facts, node, pooled)):
-            break
-        value = node.input(0)
-    return nearest or refuse(
+            found = View(value, facts.shape(value))
+            if found.shape == pooled.pooled_shape:
+                return found
+            nearest = nearest or found
+    if nearest is not None:
+        return nearest
+    raise Refuse(
         Code.DTYPE_MIX,
         "'{}' is {}, the pooled input '{}' {}",
         updates.name,
@@ -81,7 +68,7 @@ def _widens(facts: Facts, node: Node, pooled: Pooled) -> bool:
     )
 
 
-def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View | Refusal:
+def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View:
     """The value downstream of a scatter that the lowered node takes over.
 
     It is the first one in x's element type and shape (or the shape of what x itself is a view of), reached through
@@ -90,7 +77,7 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View | Refusa
     """
     shapes = _shapes_of_x(facts, pooled)
     value = scattered
-    for _ in range(_MAX_CHAIN):
+    for _ in range(MAX_CHAIN):
         shape, element_type = facts.shape(value), facts.element_type(value)
         if element_type == pooled.element_type and shape in shapes:
             return View(value, shape)
@@ -104,10 +91,10 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View | Refusa
     return _rows(facts, scattered, value, pooled)
 
 
-def _rows(facts: Facts, scattered: Value, last: Value, pooled: Pooled) -> View | Refusal:
+def _rows(facts: Facts, scattered: Value, last: Value, pooled: Pooled) -> View:
     """The scatter's rows as the result, where somebody reads them as they are or several views share them."""
     if facts.element_type(scattered) != pooled.element_type:
-        return refuse(
+        raise Refuse(
             Code.OTHER_CONSUMER if len(last.uses) > 1 or last.is_output else Code.DTYPE_MIX,
             "'{}' is not brought back to {} {} by one chain of views and a Cast",
             last.name,
@@ -118,7 +105,7 @@ def _rows(facts: Facts, scattered: Value, last: Value, pooled: Pooled) -> View |
     readers = [use.scope.node(use.position) for use in scattered.uses if use.position >= 0]
     served = any(not facts.is_view(reader) or _output_shape(facts, reader) in shapes for reader in readers)
     if shape is None or not _can_be_told(shape) or scattered.is_output or not served:
-        return refuse(
+        raise Refuse(
             Code.DX_SHAPE,
             "'{}' has shape {}, the pooled input {}",
             last.name,

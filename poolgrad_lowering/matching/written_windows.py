@@ -12,25 +12,23 @@ from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES
 from poolgrad_lowering.analysis.evaluation import MAX_ELEMENTS, Array, Evaluation, is_affordable, static_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.movement_rules import MOVEMENT_RULES, NOWHERE
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.matching.first_maximum import FirstMaximum
 
 
-def written_windows(facts: Facts, maximum: FirstMaximum, recorded: Value, x: Value, rows: int) -> Array | Refusal:
+def written_windows(facts: Facts, maximum: FirstMaximum, recorded: Value, x: Value, rows: int) -> Array:
     """The table of the windows of x, alike for all its `rows` planes, whose recorded indices `recorded` holds.
 
     Proven: window [plane, o] reads plane `plane` of x alone, by the same positions for all planes; and where ArgMax
     answers k, `recorded` holds the position of the k-th element read, at [plane, o] in row-major order.
     """
     read = _read(facts, maximum, x, rows)
-    if isinstance(read, Refusal):
-        return read
     reported = _reported(facts, maximum, recorded, read.shape[1], rows)
     if reported is None:
-        return refuse(Code.WINDOW_TABLES, "'{}' does not follow from ArgMax '{}'", recorded.name, maximum.node.label)
+        raise Refuse(Code.WINDOW_TABLES, "'{}' does not follow from ArgMax '{}'", recorded.name, maximum.node.label)
     if (reported[read != NOWHERE] != read[read != NOWHERE]).any():
-        return refuse(
+        raise Refuse(
             Code.WINDOW_TABLES,
             "'{}' holds other positions than those where ArgMax '{}' looks",
             recorded.name,
@@ -39,11 +37,11 @@ def written_windows(facts: Facts, maximum: FirstMaximum, recorded: Value, x: Val
     return read
 
 
-def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array | Refusal:
+def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array:
     """The plane positions that each window reads."""
     shape, windows = static_shape(facts, x), static_shape(facts, maximum.data)
     if shape is None or windows is None or not is_affordable(windows) or not is_affordable(shape):
-        return refuse(
+        raise Refuse(
             Code.WINDOW_TABLES,
             "the windows of '{}' are not known to be {} elements at most",
             maximum.data.name,
@@ -51,16 +49,18 @@ def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array | R
         )
     numbers = np.arange(np.prod(shape, dtype=np.int64)).reshape(shape)
     found = Evaluation(facts, MOVEMENT_RULES, {x: numbers}).value(maximum.data)
-    unread = refuse(Code.WINDOW_TABLES, "'{}' is not proven to be windows of '{}'", maximum.data.name, x.name)
+    unread = Refuse(Code.WINDOW_TABLES, "'{}' is not proven to be windows of '{}'", maximum.data.name, x.name)
     if found is None or found.shape != windows or not found.size or numbers.size % rows:
-        return unread
+        raise unread
     plane = numbers.size // rows
     by_row = found.reshape(rows, -1, found.shape[-1]) if found.size % (rows * found.shape[-1]) == 0 else None
     if by_row is None:
-        return unread
+        raise unread
     local = np.where(by_row == NOWHERE, NOWHERE, by_row - np.arange(rows)[:, None, None] * plane)
     alike = (local == local[0]).all() and ((local == NOWHERE) | ((local >= 0) & (local < plane))).all()
-    return np.asarray(local[0]) if alike else unread
+    if not alike:
+        raise unread
+    return np.asarray(local[0])
 
 
 def _reported(facts: Facts, maximum: FirstMaximum, recorded: Value, width: int, rows: int) -> Array | None:
