@@ -204,6 +204,26 @@ NETS: dict[str, Net] = {
         _IMAGE,
         form="F8",
     ),
+    "maximum_over_points": Net(
+        "PointPillars: torch.max over the points of each pillar, axis 1 of 3",
+        lambda: nn.Sequential(nn.Linear(7, 6), nn.ReLU(), Maximum(lambda x: torch.max(x, 1).values)),
+        (4, 9, 7),
+        form="F8",
+        dynamic_batch=True,
+    ),
+    "maximum_over_channels": Net(
+        "CBAM's spatial attention: torch.max over the channels, the axis kept",
+        stem(Maximum(lambda x: torch.max(x, 1, keepdim=True).values)),
+        _IMAGE,
+        form="F8",
+    ),
+    "maxima_of_six_axes": Net(
+        "torch.max over two axes of six, one after the other",
+        lambda: nn.Sequential(nn.Linear(4, 3), Maximum(lambda x: torch.max(torch.max(x, 3).values, 3).values)),
+        (2, 2, 3, 5, 4, 4),
+        pools=2,
+        form="F8",
+    ),
     "maximum_shared_by_ties": Net(
         "torch.amax: the gradient is divided among tied maxima",
         stem(Maximum(lambda x: torch.amax(x, (2, 3)))),

@@ -1,11 +1,16 @@
-"""AdaptiveMaxPool of sizes that do not divide, written out: windows by tables, ArgMax, positions by a table.
+"""`dX[n, c].flat[p(n, c, o)] += dY[n, c, o]`, p the position of the first maximum in window o of plane (n, c).
 
-No exporter has an operator for it, so that decompositions gather every window by a constant table, mask what is too
-much with −inf, reduce, and look the position up in a second table: dX = Reshape(ScatterElements(zeros, GatherElements(
-positions, ArgMax(Where(mask, Gather(x, windows), −inf))), updates, reduction="add")). What is proven here, value by
-value: each window reads, in row-major order, what PyTorch's adaptive pooling pools (⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1),
-and what is looked up is where it was read. Where an optimiser has merged the shape of the plane away, it is found
-again as one whose windows the tables hold.
+Along each axis, window o spans ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1: PyTorch's AdaptiveMaxPool. ONNX has no operator for it
+where the sizes do not divide, so decompositions write the windows out by constant tables:
+
+    windows = Gather(x as rows, table of windows)        # all as long as the longest one
+    k = ArgMax(Where(mask, windows, −inf))
+    p = GatherElements(table of positions, k)
+    dX = Reshape(ScatterElements(zeros, p, dY, reduction="add"))
+
+What must hold is proven value by value: each window reads what adaptive pooling pools, in row-major order, and the
+table of positions tells where element k of the window was read. Where an optimiser has removed the sizes of the plane,
+they are found again as sizes whose adaptive windows are those of the table.
 """
 
 from __future__ import annotations

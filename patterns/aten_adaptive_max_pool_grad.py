@@ -1,8 +1,14 @@
-"""PyTorch's `adaptive_max_pool2d_backward` and its 3-D sister, kept as operators of domain org.pytorch.aten.
+"""`dX[n, c].flat[indices[n, c, o]] += grad[n, c, o]`, o running over the windows of an adaptive pool.
 
-The arguments are (grad, x, indices), indices plane-local; the forward operator's are (x, output_size). This is the one
-form in which an adaptive pool whose sizes do not divide is still named. Where an exporter wrote a dividing forward as
-MaxPool, its Indices made plane-local serve as well.
+Graph: PyTorch's operators, kept in domain org.pytorch.aten.
+
+    y, indices = adaptive_max_pool2d(x, output_size)     # or 3d
+    dX = adaptive_max_pool2d_backward(grad, x, indices)
+
+Where an exporter wrote a forward pool whose sizes divide as MaxPool, its Indices made plane-local serve as well. Of an
+adaptive pool whose sizes do not divide, this is the only form that is one operator.
+
+What must hold: the indices come from such a node and count inside planes, and x has the shape that it pooled.
 """
 
 from __future__ import annotations

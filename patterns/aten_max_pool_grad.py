@@ -1,9 +1,16 @@
-"""PyTorch's `max_pool2d_with_indices_backward` and its 3-D sister, kept as operators of domain org.pytorch.aten.
+"""`dX[n, c].flat[indices[n, c, o]] += grad[n, c, o]`, o running over the windows of a max pool.
 
-ORTModule runs 2-D pools this way; the TorchScript exporter's fallback modes write the same for a backward call. The
-arguments are (grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices), indices plane-local. They come
-from the forward operator, or from a MaxPool whose Indices were made plane-local. A trace through `autograd.grad`
-writes the indices of its example into the graph as a constant: that is no gradient.
+Graph: PyTorch's operators, kept in domain org.pytorch.aten. ORTModule runs 2-D pools this way; the fallback modes of
+the TorchScript exporter write the same for a backward call.
+
+    y, indices = max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode)     # or 3d
+    dX = max_pool2d_with_indices_backward(grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices)
+
+The forward node may also be a MaxPool whose Indices were made plane-local.
+
+What must hold: both nodes have the same constant windows, the indices come from the forward node and count inside
+planes, and x has the shape that it pooled. Constant indices are refused: a trace through `autograd.grad` writes those
+of its example into the graph.
 """
 
 from __future__ import annotations

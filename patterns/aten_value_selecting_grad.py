@@ -1,9 +1,16 @@
-"""PyTorch's `value_selecting_reduction_backward`, kept as an operator of domain org.pytorch.aten: `torch.max(x, dim)`.
+"""`dX[…, indices[…], …] = grad[…]`, the index standing at axis `dim`: the gradient of `torch.max(x, dim)`.
 
-The arguments are (grad, dim, indices, sizes of x, keepdim); x is not among them and is taken from the forward node,
-`max.dim` of the same domain or ONNX's ArgMax. Over a spatial axis it is a pool whose window is that whole axis and one
-element of every other; over batch or channels it is none. The operator writes the gradient over zeros and the lowered
-node adds it to them, so a gradient of -0.0 arrives as +0.0.
+Graph: PyTorch's operators, kept in domain org.pytorch.aten. The forward node may also be ONNX's ArgMax.
+
+    y, indices = max.dim(x, dim, keepdim)
+    dX = value_selecting_reduction_backward(grad, dim, indices, sizes of x, keepdim)
+
+It is a max pool whose window is the whole axis and one element of every other one. Along the axes that are not spatial,
+and for other ranks than 3 to 5, x is viewed as [∏before, 1, L, ∏after] and the window is [L, 1].
+
+What must hold: both nodes name the same axis, constant, and the sizes are those of the forward node's x. A view needs
+an x that is not empty and has at most one symbolic size. The operator writes onto zeros and the lowered node adds to
+them, so a gradient of −0.0 arrives as +0.0.
 """
 
 from __future__ import annotations
@@ -16,9 +23,10 @@ from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.dims import Dim, Shape, Shown
+from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, flag
+from poolgrad_lowering.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.matching.backward_ops import check_not_constant, stated_element_type, unchanged_source
 from poolgrad_lowering.matching.forward import check_shape
 
@@ -50,11 +58,11 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
         raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", forward.x.name)
     axis = _axis(facts, node, forward, len(x_shape))
     keepdims = bool(forward.keepdims)
-    pooled_shape = (*x_shape[:axis], Dim(1), *x_shape[axis + 1 :])
-    reduced = pooled_shape if keepdims else x_shape[:axis] + x_shape[axis + 1 :]
+    pooled_shape = reduced_shape(x_shape, axis)
+    given = pooled_shape if keepdims else x_shape[:axis] + x_shape[axis + 1 :]
     _check_sizes(facts, node, forward.x, x_shape)
-    check_shape(facts, Code.GRAD_SHAPE, grad, reduced)
-    return PoolGradient(
+    check_shape(facts, Code.GRAD_SHAPE, grad, given)
+    gradient = PoolGradient(
         x=forward.x,
         grad=grad,
         argmax=recorded,
@@ -66,8 +74,8 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
         pooled_shape=pooled_shape,
         grad_is_flat=not keepdims,
         argmax_is_flat=not keepdims,
-        axis=axis - 2,
     )
+    return as_max_pool(gradient, axis)
 
 
 def _forward(facts: Facts, recorded: Value) -> _Reduction:
@@ -88,7 +96,7 @@ def _forward(facts: Facts, recorded: Value) -> _Reduction:
 
 
 def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
-    """The reduced axis, which both nodes name alike and which is a spatial one."""
+    """The reduced axis, which both nodes name alike."""
     stated, keepdims = _number(facts, node, _DIM), flag(facts, node, _KEEPDIM)
     axes = [axis for axis in (stated, forward.axis) if axis is not None and -rank <= axis < rank]
     if len(axes) != 2 or keepdims is None or forward.keepdims is None:
@@ -100,10 +108,7 @@ def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
             node.label,
             forward.x.name,
         )
-    axis = axes[0] % rank
-    if axis < 2:
-        raise Refuse(Code.NOT_SPATIAL, "'{}' reduces axis {} of {}", node.label, axis, rank)
-    return axis
+    return axes[0] % rank
 
 
 def _check_sizes(facts: Facts, node: Node, x: Value, x_shape: Shape) -> None:
@@ -123,7 +128,7 @@ def _number(facts: Facts, node: Node, position: int) -> int | None:
 PATTERN = Pattern(
     name="aten_value_selecting_grad",
     anchors=aten_anchors(_OPERATOR),
-    summary="PyTorch operators in ONNX: value_selecting_reduction_backward of a maximum over a spatial axis",
+    summary="PyTorch operators in ONNX: value_selecting_reduction_backward of a maximum over one axis",
     match=match,
     priority=30,
 )

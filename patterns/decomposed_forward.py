@@ -1,11 +1,16 @@
-"""MaxPool written out by index arithmetic: windows by GatherND, ArgMax, and the position computed from its answer.
+"""`dX[n, c].flat[p(n, c, o)] += dY[n, c, o]`, p the position of the first maximum in window o of plane (n, c).
 
-torch decomposes `max_pool2d_with_indices` so where it is told to: Pad with −inf, Transpose, GatherND by a table of
-canvas coordinates, Transpose and Reshape to one window a row, ArgMax; its answer becomes row and column of the tap (by
-Div and Floor in float32, and Mod), those a position in the plane, and that one ScatterElements' index. The windows are
-read off the table and the pads, then everything is proven by computing it: each window reads what that MaxPool pools,
-in its order, and the arithmetic gives where it was read, for every answer of ArgMax. A window of nothing but −inf may
-choose its padding, whose position means nothing; CANN takes no −inf either.
+The windows are those of a MaxPool, written out by index arithmetic as torch decomposes `max_pool2d_with_indices` where
+it is told to:
+
+    windows = GatherND(Transpose(Pad(x, −inf)), table of canvas coordinates)
+    k = ArgMax(Reshape(Transpose(windows)))              # one window a row
+    p = arithmetic on k: row and column of the tap, then the position in the plane
+    dX = Reshape(ScatterElements(zeros, p, dY, reduction="add"))
+
+What must hold is proven by computing it: each window, read off the table and the pads, reads what that MaxPool pools,
+in its order; and for every answer of ArgMax the arithmetic gives the position that was read. A window of nothing but
+−inf may choose its padding, whose position means nothing; CANN takes no −inf either.
 """
 
 from __future__ import annotations

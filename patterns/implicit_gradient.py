@@ -1,8 +1,10 @@
-"""ONNX's preview operator `Gradient`: dw = Gradient <xs, zs, y> (…), which names a gradient and leaves it to a runtime.
+"""`dw = ∂y/∂w`, asked for by ONNX's preview operator: `dw = Gradient <xs, zs, y> (…)`. Recognised and never lowered.
 
-The gradient of a MaxPool between `xs` and `y` is then in no node, so there is nothing to lower; no runtime implements
-the operator. It is refused where a MaxPool lies in front of `y`, so that the report does not pass over it: a tool that
-writes the backward graph out has to come first. Without a MaxPool it is no anchor.
+The operator names a gradient and leaves its computation to a runtime; no runtime implements it. The gradient of a
+MaxPool between `xs` and `y` is then in no node of the graph, so there is nothing to lower: another tool has to write
+the backward graph out first.
+
+What must hold to be reported: `y` is computed from a MaxPool. Without one the node is no anchor.
 """
 
 from __future__ import annotations

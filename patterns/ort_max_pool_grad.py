@@ -1,8 +1,12 @@
-"""onnxruntime training's `MaxPoolGrad` (default domain): dX = MaxPoolGrad(dY, Indices).
+"""`dX.flat[Indices[n, c, o]] += dY[n, c, o]`, o running over the windows of a MaxPool, Indices over the whole tensor.
 
-The gradient builder emits it for MaxPool of any rank, with the forward node's attributes copied (older releases:
-none). The kernel is a flat scatter of dY by the pool's whole-tensor Indices; x is not an input and is taken from
-the MaxPool that recorded them.
+Graph: onnxruntime training's operator, in the default domain. Its gradient builder writes it for MaxPool of any rank.
+
+    Y, Indices = MaxPool(X)
+    dX = MaxPoolGrad(dY, Indices)
+
+What must hold: the Indices are those of a MaxPool, whose input is the x of the lowered node, and no attribute of
+MaxPoolGrad contradicts that MaxPool. Older releases copy no attributes.
 """
 
 from __future__ import annotations

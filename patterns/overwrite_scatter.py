@@ -1,11 +1,14 @@
-"""Scatters without a reduction: dX = Reshape(ScatterElements(zeros, indices, updates)), or with ScatterND.
+"""`dX[n, c].flat[Indices[n, c, o]] = dY[n, c, o]`, o running over windows of which no two share an element.
 
-PyTorch's `scatter` and `index_put`, and the MaxUnpool of SegNet and its kind, which is the same thing. The legacy
-exporter writes `index_put(accumulate=True)` and `index_add` so too, with an Add of zeros behind, and loses the
-accumulation. Where windows share an element, the last one wins instead of the sum: that is no gradient and stays. Where
-no two windows can overlap (the effective kernel is at most the stride, or there is one window, on every axis), nothing
-is ever written twice, and overwriting is adding. One bit differs: an incoming −0.0 is written as it is, and added to
-zero as +0.0.
+    dX = Reshape(ScatterElements(zeros, Indices, dY))    # or ScatterND
+
+PyTorch's `scatter` and `index_put` are exported so, as is the MaxUnpool of SegNet, which is the same function. The
+TorchScript exporter also writes `index_put(accumulate=True)` and `index_add` so, followed by an Add of zeros: it loses
+the accumulation.
+
+What must hold: windows do not overlap, that is, along every axis the effective kernel is at most the stride, or there
+is one window. Where windows share an element, the last one wins, which is no gradient. All else is as for
+`torch_scatter_add`. One bit differs: −0.0 is written as it is, and arrives as +0.0 where it is added to zero.
 """
 
 from __future__ import annotations

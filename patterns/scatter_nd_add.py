@@ -1,9 +1,12 @@
-"""PyTorch's `index_put(accumulate=True)`: dX = Reshape(ScatterND(zeros, indices, updates, reduction="add")).
+"""`dX[n, c].flat[indices[n, c, o]] += dY[n, c, o]`, o running over the windows of a MaxPool.
 
-Two spellings come out of the dynamo exporter: on the flattened tensor, by plane-local Indices plus a constant table of
-each plane's first index; and on rows, one per (n, c) plane, by a constant table of the rows' numbers joined to the
-Indices. Both tables are checked value by value. What else has to hold, and what happens to half types, is as for
-ScatterElements (`torch_scatter_add`).
+Graph: PyTorch's `index_put(accumulate=True)`, which the dynamo exporter writes in two ways.
+
+    dX = Reshape(ScatterND(flat zeros, indices + first index of each plane, dY, reduction="add"))
+    dX = Reshape(ScatterND(zeros as rows, Concat(numbers of rows, indices), dY, reduction="add"))
+
+What must hold: the first indices and the numbers of the rows are constant tables, which are checked value by value; a
+row is one (n, c) plane. All else, half types too, is as for `torch_scatter_add`.
 """
 
 from __future__ import annotations

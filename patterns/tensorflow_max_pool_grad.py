@@ -1,11 +1,16 @@
-"""TensorFlow's `MaxPoolGrad` and `MaxPool3DGrad` as tf2onnx leaves them: dx = MaxPoolGrad(x, y, dy).
+"""`dx[n, c].flat[p(n, c, o)] += dy[n, c, o]`, p the position of the first maximum in window o of plane (n, c).
 
-tf2onnx converts the forward pool to a MaxPool between two Transposes, has nothing for the gradient and writes
-TensorFlow's node into the model, which no ONNX runtime loads. The name and the domain are those of onnxruntime
-training's operator; three inputs tell them apart. The node computes the maxima again from x and y; lowered, it takes
-the Indices of the MaxPool that made y, if x is that MaxPool's input and the windows are the same. Among equal maxima
-both take the first one. A MaxPool that has no Indices output gets one. onnxruntime's MaxPool with Indices treats NaN
-(and windows of nothing but −inf) in another way than the one without; for other values y keeps its bits.
+Graph: TensorFlow's `MaxPoolGrad` or `MaxPool3DGrad`, which tf2onnx cannot convert and leaves in the model.
+
+    y = Transpose(MaxPool(Transpose(x)))                 # by tf2onnx, from NHWC to NCHW and back
+    dx = MaxPoolGrad(x, y, dy)
+
+Three inputs tell it from onnxruntime training's operator of the same name and domain. It computes the maxima again
+from x and y; lowered, it takes the Indices of the MaxPool that made y, which gets that output if it has none.
+
+What must hold: y is the output of a MaxPool over x with the same windows, in the layout of the operator. Both take the
+first of equal maxima. onnxruntime's MaxPool with Indices treats NaN, and windows of nothing but −inf, otherwise than
+the one without; for other values y keeps its bits.
 """
 
 from __future__ import annotations

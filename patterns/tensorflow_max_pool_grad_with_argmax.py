@@ -1,9 +1,14 @@
-"""TensorFlow's `MaxPoolGradWithArgmax` as tf2onnx leaves it: dx = MaxPoolGradWithArgmax(x, dy, argmax).
+"""`dx[n].flat[argmax[n, o, c]] += dy[n, o, c]`, argmax = (h·W + w)·C + c, plus n·H·W·C if the batch is counted.
 
-tf2onnx converts MaxPoolWithArgmax to a MaxPool between Transposes and writes the arithmetic that turns its Indices into
-TensorFlow's: the position in a channels-last tensor, `(h·W + w)·C + c`, plus `n·H·W·C` where the batch is counted. What
-is proven here is that argmax is exactly that, of a MaxPool over x with the same windows; the lowered node then takes
-the Indices themselves.
+Graph: TensorFlow's operator, which tf2onnx cannot convert and leaves in the model. It converts the forward pool to a
+MaxPool between Transposes, and writes the arithmetic that turns its Indices into TensorFlow's numbering.
+
+    y, Indices = MaxPool(Transpose(x))
+    argmax = Transpose(Indices) mod (H·W) · C + c
+    dx = MaxPoolGradWithArgmax(x, dy, argmax)
+
+What must hold: argmax is exactly that sum, of the Indices of a MaxPool over x with the same windows. The lowered node
+takes the Indices themselves.
 """
 
 from __future__ import annotations

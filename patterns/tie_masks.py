@@ -1,10 +1,13 @@
-"""Equality masks: dX = Equal(x, maximum of x) · dY, recognised and never lowered.
+"""`dX[i] = (x[i] == maximum of its window) · dY`: all equal maxima get a gradient. Recognised and never lowered.
 
-Where a framework has no argmax at hand it compares x with its own maximum: JAX, TensorFlow and torch's `amax` with the
-maximum over whole axes, dividing the gradient by the number of equal maxima; hand-written modules with a MaxPool's
-output spread back over its windows, giving every one of them the whole gradient. A pool's gradient goes to the first
-maximum alone, and after a ReLU equal maxima (zeros) are the rule. The masks that keep a heat map's local maxima in
-detectors look the same and are no gradients at all.
+    mask = Equal(x, spread(maximum of x))                # ReduceMax, GlobalMaxPool or MaxPool
+
+JAX, TensorFlow and torch's `amax` take the maximum over whole axes and divide the gradient by the number of equal
+maxima. Hand-written modules spread a MaxPool's output back over its windows and give each of them the whole gradient.
+A pool's gradient goes to the first maximum alone, and behind a ReLU equal maxima (zeros) are common. The masks with
+which detectors keep the local maxima of a heat map look the same and are no gradients.
+
+What must hold to be reported: Equal compares a tensor with its own maximum, through views, Transposes and operators that repeat elements.
 """
 
 from __future__ import annotations

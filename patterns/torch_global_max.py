@@ -1,10 +1,13 @@
-"""PyTorch's AdaptiveMaxPool(1): dX = Reshape(ScatterElements(zeros, ArgMax of each flattened plane, updates)).
+"""`dX[n, c].flat[k[n, c]] += dY[n, c]`, k the position of the first maximum of plane (n, c): AdaptiveMaxPool(1).
 
-torch decomposes a pool to one output per plane into `amax` and `argmax` over the plane flattened to one axis; no pool
-node exists. Its gradient is the scatter that MaxPool's is, with one index a plane, counted inside the plane by
-construction; `index_put(accumulate=True)` becomes ScatterND, with a constant table of the rows. What is proven here:
-ArgMax reads rows that are the planes of x, and takes the first maximum as a pool does. One index a row never meets
-another, so a scatter that overwrites is the same, but for the sign of a gradient of -0.0, which adding onto +0.0 loses.
+torch decomposes a pool with one output per plane into `amax` and `argmax` over the flattened plane:
+
+    k = ArgMax(Reshape(x, [N, C, plane]), axis=-1)
+    dX = Reshape(ScatterElements(zeros as rows, k, dY))  # `index_put(accumulate=True)` becomes ScatterND
+
+What must hold: ArgMax reads rows that are the planes of x and takes the first maximum; the scatter goes onto zeros, one
+row a plane; the numbers of the rows in a ScatterND are a constant table. Each row gets one index, so a scatter that
+overwrites is the same as one that adds, but for a gradient of −0.0, which the lowered node turns into +0.0.
 """
 
 from __future__ import annotations

@@ -1,11 +1,17 @@
-"""PyTorch's joint graphs: dX = Reshape(ScatterElements(zeros, indices, updates, reduction="add")).
+"""`dX[n, c].flat[indices[n, c, o]] += dY[n, c, o]`, o running over the windows of a MaxPool.
 
-`torch.onnx.export(dynamo=True)` decomposes the backward of max_pool into a scatter of dY onto zeros, one row per
-(n, c) plane, by the pool's Indices made plane-local; or, written by hand, a flat scatter by whole-tensor Indices.
-The views around it come and go with the optimiser, half types are scattered in float32 between two casts, 1-D and
-unbatched pools wrap everything in Unsqueeze and Squeeze. A scatter that adds in a half type itself is lowered too:
-the lowered node adds in float32 and rounds once, where the scatter rounded every sum. What is proven here: the base
-is all zero, a row is a plane, index and update of the same element meet, and the result is seen in x's shape.
+Graph: `torch.onnx.export(dynamo=True)` decomposes the backward of max_pool into a scatter onto rows, one per (n, c)
+plane. Users also write one flat scatter by whole-tensor Indices.
+
+    indices = Indices of MaxPool − first index of each plane
+    dX = Reshape(ScatterElements(zeros as rows, Reshape(indices), Reshape(dY), axis=1, reduction="add"))
+
+Optimisers add and remove the views around it. Half types are scattered in float32 between two Casts. 1-D and unbatched
+pools are surrounded by Unsqueeze and Squeeze.
+
+What must hold: the base is all zero, a row is a plane, index and update of one element stand at the same place, and the
+result is seen in x's shape. A scatter that adds in a half type is lowered too: the lowered node adds in float32 and
+rounds once, where the scatter rounds every sum.
 """
 
 from __future__ import annotations

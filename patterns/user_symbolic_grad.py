@@ -1,9 +1,14 @@
-"""A max pool's backward as a node of the user's own, from a symbolic function registered with PyTorch's exporter.
+"""`dX[n, c].flat[indices[n, c, o]] += grad[n, c, o]`, o running over the windows of a max pool.
 
-`npu::NPUMaxPool2dWithIndicesBackward(grad, x, indices; kernel_size, stride, padding, dilation, ceil_mode)` and its
-3-D sister: PyTorch's operator under another name, its arguments as attributes. Indices are those of a MaxPool made
-plane-local, or of `NPUMaxPool2dWithIndices` of the same domain. Of the latter the element type must be known to be an
-integer of 32 or 64 bits: Ascend also has a forward pool that gives a bit mask in their place.
+Graph: PyTorch's backward operator as a node of the user's own, in domain npu, written by a symbolic function that was
+registered with PyTorch's exporter. Also for 3-D pools.
+
+    dX = npu::NPUMaxPool2dWithIndicesBackward <kernel_size, stride, padding, dilation, ceil_mode> (grad, x, indices)
+
+The indices are those of a MaxPool made plane-local, or the second output of `NPUMaxPool2dWithIndices` of domain npu.
+
+What must hold: both nodes have the same windows, and x has the shape that the forward node pooled. Indices of the
+user's own forward node must be known to be integers of 32 or 64 bits: Ascend also has a forward pool that gives a bit mask.
 """
 
 from __future__ import annotations

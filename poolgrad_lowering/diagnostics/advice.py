@@ -42,7 +42,6 @@ ADVICE: dict[Code, str] = {
     Code.LAST_MAXIMUM: "Set select_last_index to 0.",
     Code.MALFORMED_GRADIENT: "Report it to the package that brings the form; `PoolGradient` says what fields mean.",
     Code.NOT_SELECTED: "Unset POOLGRAD_ONLY, or name the site or its form in it.",
-    Code.NOT_SPATIAL: "Nothing: no pool takes the maximum over these axes.",
     Code.NO_FORWARD_POOL: "Compute the pooled tensor with an ONNX MaxPool over the same tensor, with the operator's "
     "attributes.",
     Code.OPERATOR_WINDOWS: "Leave the operator in the plan as `poolgrad inspect --plan` writes it.",

@@ -33,7 +33,6 @@ class Code(Enum):
     LAST_MAXIMUM = "last-maximum"
     MALFORMED_GRADIENT = "malformed-gradient"
     NOT_SELECTED = "not-selected"
-    NOT_SPATIAL = "not-spatial"
     NO_FORWARD_POOL = "no-forward-pool"
     OPERATOR_WINDOWS = "operator-windows"
     OPSET = "opset"
@@ -78,7 +77,8 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.DTYPE_MIX: "The gradient is computed in another element type than the pooled input, without the casts that "
     "would make it the pool's.",
     Code.DX_SHAPE: "The result does not have the pooled input's shape, or cannot be proven to have it.",
-    Code.EMPTY_WINDOW: "A window of the pool touches no element of its input, so that its index means nothing.",
+    Code.EMPTY_WINDOW: "A window of the pool touches no element of its input, so that its index means nothing; or the "
+    "input has no element.",
     Code.EXTERNAL_DATA: "The proof needs the value of a tensor in external data, which cannot be read: the file is "
     "missing or too short, or the model's folder is not known.",
     Code.FORWARD_READERS: "The gradient is lowered, its forward pool stays: something else reads the pool's Indices.",
@@ -101,8 +101,6 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.MALFORMED_GRADIENT: "A form's record of a gradient is incomplete, or contradicts itself or the graph (a form "
     "of another package, most likely).",
     Code.NOT_SELECTED: "POOLGRAD_ONLY is set and names neither the site nor its form (docs/command-line.md).",
-    Code.NOT_SPATIAL: "A maximum over the batch or channel axis, or of a tensor without spatial axes: no pool does "
-    "that.",
     Code.NO_FORWARD_POOL: "TensorFlow's operator computes the maxima itself, and no MaxPool over the same tensor is "
     "found whose Indices could serve.",
     Code.OPERATOR_WINDOWS: "The operator that a plan asks for does not have the pool's windows.",

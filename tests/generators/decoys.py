@@ -155,6 +155,23 @@ def last_maximum(write: Writer, _: int, x: str, dy: str) -> str:
     return write("Reshape", sums, X_SHAPE)
 
 
+def across_axes(write: Writer, number: int, x: str, dy: str) -> str:
+    """The maxima of one axis, scattered along another one of the same size."""
+    axis = (2, 3, 2)[number - 1]
+    best = write("ArgMax", x, axis=axis, keepdims=1)
+    lines = write.reduce_max(dy, [2, 3], keepdims=True)
+    updates = write("Expand", lines, [2, 3, 1, 6] if axis == 2 else [2, 3, 6, 1])
+    return write("ScatterElements", _zeros(write, *X_SHAPE), best, updates, axis=5 - axis)
+
+
+def lowest(write: Writer, number: int, x: str, dy: str) -> str:
+    """The smallest element along an axis gets the gradient."""
+    axis = number - 1
+    shape = [1 if place == axis else extent for place, extent in enumerate(X_SHAPE)]
+    updates = write("Expand", write.reduce_max(dy, [0, 1, 2, 3], keepdims=True), shape)
+    return write("ScatterElements", _zeros(write, *X_SHAPE), write("ArgMin", x, axis=axis), updates, axis=axis)
+
+
 def average(write: Writer, _: int, x: str, dy: str) -> str:
     """An average pool, whose gradient is a transposed convolution by its window."""
     window = np.full((3, 1, 3, 3), 1 / 9, np.float32)
@@ -165,11 +182,13 @@ def average(write: Writer, _: int, x: str, dy: str) -> str:
 _IMAGE = (_FLOAT, X_SHAPE)
 _POOLED = (_FLOAT, (2, 3, 2, 2))
 DECOYS = {
+    "across_axes": Decoy(across_axes, (_IMAGE, _POOLED), since=11),
     "average": Decoy(average, (_IMAGE, _POOLED), since=9),
     "embedding": Decoy(embedding, ((_FLOAT, (6, 4)), (_INT, (6,))), rank=2),
     "embedding_by_elements": Decoy(embedding_by_elements, ((_FLOAT, (6, 4)), (_INT, (6,))), rank=2),
     "one_hot": Decoy(one_hot, ((_FLOAT, (6, 1)), (_INT, (6,))), rank=2, since=11),
     "unpool": Decoy(unpool, (_IMAGE, _POOLED), since=11),
+    "lowest": Decoy(lowest, (_IMAGE, _POOLED), since=11),
     "onto_ones": Decoy(onto_ones, (_IMAGE, _POOLED)),
     "maximum": Decoy(maximum, (_IMAGE, _POOLED), since=18),
     "shifted": Decoy(shifted, (_IMAGE, _POOLED)),

@@ -91,6 +91,7 @@ def _one_axis(sizes: Sequence[int], _: int) -> st.SearchStrategy[Windows]:
     return st.integers(0, len(sizes) + 1).map(lambda number: AxisWindow(len(sizes) + 1 - number))
 
 
+ALL_RANKS = (1, 2, 3, 0, 4)
 ALL_TYPES = (FLOAT, HALF, BFLOAT, DOUBLE)
 FORMS: dict[str, Form] = {
     "F1": Form(
@@ -123,7 +124,7 @@ FORMS: dict[str, Form] = {
     "F5": Form("torch_global_max", reduced.global_maximum, _whole_planes, since=16, nests=False),
     "F6": Form("scatter_nd_add", recorded.scatter_nd, _any_windows, since=16, symbols=0, special=True),
     "F7": Form("overwrite_scatter", recorded.overwrite, _any_windows, since=11),
-    "F8": Form("max_over_axis", reduced.axis_maximum, _one_axis, since=11, nests=False),
+    "F8": Form("max_over_axis", reduced.axis_maximum, _one_axis, ranks=ALL_RANKS, since=11, nests=False),
     "F11": Form(
         "tensorflow_max_pool_grad", operators.tensorflow_pool, _tensorflow_windows, ranks=(2, 3), declares=("dx",)
     ),
@@ -146,7 +147,9 @@ FORMS: dict[str, Form] = {
         nests=False,
         planes=(2, 3),
     ),
-    "F14": Form("aten_value_selecting_grad", operators.aten_axis, _one_axis, nests=False, declares=("dx",)),
+    "F14": Form(
+        "aten_value_selecting_grad", operators.aten_axis, _one_axis, ranks=ALL_RANKS, nests=False, declares=("dx",)
+    ),
     "F15": Form("user_symbolic_grad", operators.user_pool, _torch_windows, ranks=(2, 3), since=10, declares=("dx",)),
     "F16": Form(
         "adaptive_window_tables",
@@ -163,8 +166,8 @@ FORMS: dict[str, Form] = {
 def refusal(name: str, site: Pooling) -> Code | None:
     """The code with which a gradient has to be refused; None where it has to be lowered."""
     windows = site.windows
-    if isinstance(windows, AxisWindow) and windows.axis < 2:
-        return Code.NOT_SPATIAL
+    if isinstance(windows, AxisWindow) and windows.axis == 0 and site.dynamic:
+        return Code.UNKNOWN_SHAPE
     if isinstance(windows, PoolWindows) and windows.column_major:
         return Code.STORAGE_ORDER
     if loses_gradients(name, site):

@@ -28,7 +28,7 @@ RECORDED = [
 REFUSALS = {  # what the manifest calls a node that must be left alone → the code that it gets
     "equality mask": Code.SPLITS_TIES,
     "float64": Code.DTYPE,
-    "maximum over a channel axis": Code.NOT_SPATIAL,
+    "maximum between two axes of symbolic size": Code.UNKNOWN_SHAPE,
     "one-hot scatter of the loss": Code.INDICES_SOURCE,
     "storage_order": Code.STORAGE_ORDER,
     "traced indices": Code.CONSTANT_INDICES,

@@ -24,7 +24,10 @@ STAY = {  # pools of lowered gradients that stay on every target; all others mov
     "ort_module/whole_row": Code.FORWARD_WINDOWS,  # the pooled size is symbolic
     "torch_legacy/axis_maximum": Code.FORWARD_SOURCE,  # ReduceMax and ArgMax
     "torch/global": Code.FORWARD_SOURCE,  # the same
+    "torch/maxima_of_six_axes": Code.FORWARD_SOURCE,  # the same, twice
     "torch/maximum_over_axis": Code.FORWARD_SOURCE,  # the same
+    "torch/maximum_over_channels": Code.FORWARD_SOURCE,  # the same
+    "torch/maximum_over_points": Code.FORWARD_SOURCE,  # the same
     "ort/returned_indices": Code.FORWARD_READERS,
     "ort/same_lower": Code.FORWARD_WINDOWS,
     "ort/unequal_pads": Code.FORWARD_WINDOWS,
@@ -39,7 +42,10 @@ def staying(entry: Entry, target: str) -> list[str]:
     """The codes of the pools that stay."""
     if entry.name in DILATED and not find_target(target).forward_dilation:
         return [Code.FORWARD_WINDOWS.value]
-    return [STAY[entry.name].value] if entry.name in STAY else []
+    if entry.name not in STAY:
+        return []
+    code = STAY[entry.name]
+    return [code.value] * (entry.site_count if code is Code.FORWARD_SOURCE else 1)
 
 
 def pools(model: ModelProto) -> list[NodeProto]:

@@ -1,6 +1,8 @@
-"""The maximum over one axis, text in and text out: every spatial axis is lowered, what is no such gradient is not."""
+"""The maximum over one axis, text in and text out: every axis is lowered, what is no such gradient is not."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +13,15 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.patterns.lowering_checks import NearMisses, backward, check_refused, near_misses, node_text, random_feeds
-from tests.patterns.reductions import axis_max
+from tests.patterns.reductions import axis_max, global_max
 
 FORWARD = """y = ReduceMax <keepdims=0> (x, axes)
     a = ArgMax <axis=3, keepdims=0, select_last_index=0> (x)
     r = Unsqueeze (a, axes)
     u = Unsqueeze (dy, axes)"""
+
+
+SHAPES: tuple[tuple[int, ...], ...] = ((5,), (3, 4), (2, 3, 4), (2, 3, 4, 5), (2, 3, 2, 3, 4), (2, 1, 3, 2, 2, 3))
 
 
 def window(sizes: str) -> str:
@@ -33,7 +38,7 @@ def check(source: str, expected: str, target: str = "atlas-a2") -> None:
 
 
 def check_same_results(model: ModelProto, lowered: ModelProto) -> None:
-    feeds = {name: value + value.dtype.type(0) for name, value in random_feeds(model).items()}
+    feeds = {name: np.asarray(value + value.dtype.type(0)) for name, value in random_feeds(model).items()}
     for run in (run_reference, run_ort):
         found = run(lowered, feeds)
         for name, value in run(model, feeds).items():
@@ -159,17 +164,182 @@ def test_every_axis_of_three_against_torch(axis: int) -> None:
     assert_same_bits(run_ort(result.model, {"x": x, "dy": dy})["dx"], leaf.grad.numpy())
 
 
+LIKE_X = "shape = Shape (x)\nz = Expand (zero, shape)"
+
+
+def over_axis(axis: int, shape: str, *, element: str = "float", dropped: str | None = None, **steps: Any) -> str:
+    """Return the gradient of torch.max(x, axis) over an x of this shape (symbols in it only with LIKE_X as canvas)."""
+    sizes = shape.split(",")
+    pooled = ",".join(sizes[:axis] + sizes[axis + 1 :]) if dropped is None else dropped
+    constants = {"axes": f"int64[1] axes = {{{axis}}}", "zero": f"{element} zero = {{0}}"}
+    constants["x_shape"] = (
+        f"int64[{len(sizes)}] x_shape = {{{shape}}}" if "canvas" not in steps else "float unused = {0}"
+    )
+    defaults = {
+        "inputs": f"{element}[{shape}] x, {element}[{pooled}] dy",
+        "outputs": f"{element}[{pooled}] y, {element}[{shape}] dx",
+        "maximum": f"a = ArgMax <axis={axis}, keepdims=0> (x)",
+        "scatter": f'dx = ScatterElements <axis={axis}, reduction="none"> (z, r, u)',
+    }
+    return axis_max(constants=constants | steps.pop("constants", {}), **defaults | steps)
+
+
+def folded(axis: int, view: str, pooled: str, kernel: str, shape: str, *, columns: int) -> str:
+    """Return the lowered nodes of a maximum over an axis of x, seen as [∏before, 1, L, ∏after]."""
+    first = ",".join(map(str, range(columns)))
+    step = f"""dx_axis_step = Constant <value = int64 {{{columns}}}> ()
+        dx_axis_offset = Mul (dx_pooled_argmax, dx_axis_step)
+        dx_first = Constant <value = int64[1,{columns}] {{{first}}}> ()
+        dx_plane_index = Add (dx_axis_offset, dx_first)"""
+    return f"""y = ReduceMax <keepdims=0> (x, axes)
+        a = ArgMax <axis={axis}, keepdims=0> (x)
+        r = Unsqueeze (a, axes)
+        u = Unsqueeze (dy, axes)
+        dx_pooled_argmax_shape = Constant <value = int64[4] {{{pooled}}}> ()
+        dx_pooled_argmax = Reshape (r, dx_pooled_argmax_shape)
+        {step if columns > 1 else ""}
+        dx_argmax = Cast <to=6> ({"dx_plane_index" if columns > 1 else "dx_pooled_argmax"})
+        dx_grad_shape = Constant <value = int64[4] {{{pooled}}}> ()
+        dx_grad = Reshape (u, dx_grad_shape)
+        dx_x_shape = Constant <value = int64[4] {{{view}}}> ()
+        dx_x = Reshape (x, dx_x_shape)
+        {backward("dx_x, dx_grad, dx_argmax", "dx_MaxPool3DGradWithArgmax", window=window(kernel))}
+        dx_view_shape = Constant <value = int64[{len(shape.split(","))}] {{{shape}}}> ()
+        dx = Reshape (dx_MaxPool3DGradWithArgmax, dx_view_shape)"""
+
+
+FOLDED = {
+    "channels": (1, "2,3,4,5", "2,1,3,20", "2,1,1,20", "1,3,1", 20),
+    "batch": (0, "2,3,4,5", "1,1,2,60", "1,1,1,60", "1,2,1", 60),
+    "points_before_features": (1, "4,9,6", "4,1,9,6", "4,1,1,6", "1,9,1", 6),
+    "rows_of_a_matrix": (0, "3,4", "1,1,3,4", "1,1,1,4", "1,3,1", 4),
+    "columns_of_a_matrix": (1, "3,4", "3,1,4,1", "3,1,1,1", "1,4,1", 1),
+    "one_axis": (0, "7", "1,1,7,1", "1,1,1,1", "1,7,1", 1),
+    "third_of_six": (3, "2,2,3,5,4,2", "12,1,5,8", "12,1,1,8", "1,5,1", 8),
+    "last_of_six": (5, "2,1,3,2,2,4", "24,1,4,1", "24,1,1,1", "1,4,1", 1),
+    "a_single_element": (1, "3,1,2", "3,1,1,2", "3,1,1,2", "1,1,1", 2),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_any_axis_of_any_rank(name: str) -> None:
+    axis, shape, view, pooled, kernel, columns = FOLDED[name]
+    check(over_axis(axis, shape), folded(axis, view, pooled, kernel, shape, columns=columns))
+
+
+def test_a_batch_of_symbolic_size() -> None:
+    check(
+        over_axis(1, "N,9,6", canvas=LIKE_X),
+        folded(1, "-1,1,9,6", "-1,1,1,6", "1,9,1", "-1,9,6", columns=6),
+    )
+
+
+def test_one_symbolic_size_behind_others() -> None:
+    """The product of all sizes before the axis is one symbolic size."""
+    check(
+        over_axis(3, "2,N,3,5,4,2", canvas=LIKE_X),
+        folded(3, "-1,1,5,8", "-1,1,1,8", "1,5,1", "2,-1,3,5,4,2", columns=8),
+    )
+
+
+def test_channels_kept() -> None:
+    """As CBAM's spatial attention: the axis stays, so neither the indices nor the updates are unsqueezed."""
+    source = over_axis(
+        1, "2,3,4,5", dropped="2,1,4,5", forward="y = ReduceMax (x, axes)", maximum="r = ArgMax <axis=1> (x)",
+        indices="", updates="u = Identity (dy)",
+    )  # fmt: skip
+    lowered = lower(parse_model(source))
+    assert [anchor.pattern for anchor in lowered.report.lowered] == ["max_over_axis"]
+    check_same_results(parse_model(source), lowered.model)
+
+
+@pytest.mark.parametrize("element", ["float16", "float"])
+@pytest.mark.parametrize("reduction", ["none", "add"])
+@pytest.mark.parametrize(("shape", "axis"), [(shape, axis) for shape in SHAPES for axis in range(len(shape))], ids=str)
+def test_every_axis_by_definition(shape: tuple[int, ...], axis: int, reduction: str, element: str) -> None:
+    """Ties go to the first of the maxima, infinities of both signs are values as others."""
+    scatter = f'dx = ScatterElements <axis={axis}, reduction="{reduction}"> (z, r, u)'
+    model = parse_model(over_axis(axis, ",".join(map(str, shape)), element=element, scatter=scatter))
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    random = np.random.default_rng(axis)
+    dtype = np.float16 if element == "float16" else np.float32
+    x = random.choice([0, -0.0, 1, 2, -1, np.inf, -np.inf], shape).astype(dtype)
+    dy = random.normal(size=shape[:axis] + shape[axis + 1 :]).astype(dtype)
+    expected = np.zeros(shape, dtype)
+    for place in np.ndindex(dy.shape):
+        line = [*place[:axis], slice(None), *place[axis:]]
+        line[axis] = list(x[tuple(line)]).index(max(x[tuple(line)]))
+        expected[tuple(line)] = dy[place]
+    for run in (run_reference, run_ort):
+        assert_same_bits(run(result.model, {"x": x, "dy": dy})["dx"], expected)
+
+
+def test_a_view_that_is_reduced() -> None:
+    """Channels flattened with their batch: the maximum is one over axis 1 of the view."""
+    source = global_max(
+        constants={
+            "flat_shape": "int64[2] flat_shape = {2, 60}",
+            "row_shape": "int64[2] row_shape = {2, 1}",
+            "canvas_shape": "int64[2] canvas_shape = {2, 60}",
+        },
+        inputs="float[2,3,4,5] x, float[2,1] dy",
+    )
+    model = parse_model(source)
+    lowered = lower(model)
+    assert [anchor.pattern for anchor in lowered.report.lowered] == ["max_over_axis"]
+    feeds = random_feeds(model)
+    for run in (run_reference, run_ort):
+        assert_same_bits(run(lowered.model, feeds)["dx"], run(model, feeds)["dx"])
+
+
 NEAR_MISSES: NearMisses = {
-    "over_channels": (
-        Code.NOT_SPATIAL,
-        "ArgMax 'a' is over axis 1 of [2, 3, 4, 5]",
-        axis_max(
-            inputs="float[2,3,4,5] x, float[2,4,5] dy",
-            outputs="float[2,4,5] y, float[2,3,4,5] dx",
-            maximum="a = ArgMax <axis=1, keepdims=0> (x)",
-            scatter='dx = ScatterElements <axis=1, reduction="none"> (z, r, u)',
-            constants={"axes": "int64[1] axes = {1}"},
+    "along_another_axis_of_channels": (
+        Code.ROWS_NOT_PLANES,
+        "[2, 1, 3, 3] onto [2, 3, 3, 3] is not proven to go along axis 1 of [2, 3, 3, 3]",
+        over_axis(1, "2,3,3,3", scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)'),
+    ),
+    "between_two_symbolic_sizes": (
+        Code.UNKNOWN_SHAPE,
+        "'x' of shape [N, H, 5] cannot be folded around axis 1: several sizes are not known",
+        over_axis(1, "N,H,5", canvas=LIKE_X),
+    ),
+    "of_a_symbolic_size": (
+        Code.UNKNOWN_SHAPE,
+        "'r' cannot be counted in planes of [2, 1, N, 5]: several sizes are not known",
+        over_axis(1, "2,N,5", canvas=LIKE_X),
+    ),
+    "before_a_symbolic_size": (
+        Code.UNKNOWN_SHAPE,
+        "'r' cannot be counted in planes of [1, 1, 4, 5*N]: several sizes are not known",
+        over_axis(0, "4,N,5", canvas=LIKE_X),
+    ),
+    "of_an_empty_axis": (
+        Code.EMPTY_WINDOW,
+        "'x' of shape [2, 0, 4] has no element",
+        over_axis(1, "2,0,4"),
+    ),
+    "of_no_lines": (
+        Code.EMPTY_WINDOW,
+        "'x' of shape [0, 3, 4] has no element",
+        over_axis(1, "0,3,4"),
+    ),
+    "axis_beyond_the_rank": (
+        Code.UNKNOWN_SHAPE,
+        "the shape that ArgMax 'a' reduces is not known",
+        over_axis(1, "7", dropped="7", maximum="a = ArgMax <axis=1, keepdims=0> (x)"),
+    ),
+    "onto_a_longer_line_of_channels": (
+        Code.ROWS_NOT_PLANES,
+        "[2, 1, 4] onto [2, 4, 4] is not proven to go along axis 1 of [2, 3, 4]",
+        over_axis(
+            1, "2,3,4", outputs="float[2,4] y, float[2,4,4] dx", constants={"x_shape": "int64[3] x_shape = {2, 4, 4}"}
         ),
+    ),
+    "double_precision_over_channels": (
+        Code.DTYPE,
+        "'x' is double; Ascend takes float32, float16 and bfloat16",
+        over_axis(1, "2,3,4", element="double"),
     ),
     "last_of_equal_maxima": (
         Code.LAST_MAXIMUM,

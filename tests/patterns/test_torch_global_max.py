@@ -267,18 +267,6 @@ NEAR_MISSES: NearMisses = {
         "indices come from 'x', which is not the Indices of a MaxPool",
         global_max(maximum="a = ArgMin <axis=-1, keepdims=0> (f)"),
     ),
-    "of_channels_flattened_with_their_batch": (
-        Code.NOT_SPATIAL,
-        "ArgMax 'a' is over axis 1 of [2, 60]",
-        global_max(
-            constants={
-                "flat_shape": "int64[2] flat_shape = {2, 60}",
-                "row_shape": "int64[2] row_shape = {2, 1}",
-                "canvas_shape": "int64[2] canvas_shape = {2, 60}",
-            },
-            inputs="float[2,3,4,5] x, float[2,1] dy",
-        ),
-    ),
     "unknown_shape": (
         Code.UNKNOWN_SHAPE,
         "the shape that ArgMax 'a' reduces is not known",

@@ -28,7 +28,7 @@ from tests.generators.plans import Plan, plans
 
 CONTRACTED = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 SYMBOLIC = (Code.AUTO_PAD_SYMBOLIC.value, Code.SYMBOLIC_CANVAS.value, Code.SYMBOLIC_CEIL.value)
-BEHIND_THE_STRUCTURE = (Code.DTYPE.value, Code.NOT_SPATIAL.value, Code.STORAGE_ORDER.value)
+BEHIND_THE_STRUCTURE = (Code.DTYPE.value, Code.STORAGE_ORDER.value, Code.UNKNOWN_SHAPE.value)
 
 
 def core(edges: list[tuple[str, str, int, int]], kinds: dict[str, str]) -> nx.DiGraph[str]:
