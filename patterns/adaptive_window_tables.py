@@ -41,7 +41,7 @@ from poolgrad_lowering.matching.written_windows import written_windows
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that a ScatterElements node computes, or why it is not one; None where no table is read."""
+    """The gradient that a ScatterElements node computes, None where no table is read."""
     scatter = Scatter.read(node)
     reducer = _looked_up(facts, scatter.recorded)
     if reducer is None:

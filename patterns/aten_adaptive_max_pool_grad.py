@@ -27,7 +27,7 @@ _OPERANDS = (0, 1, 2)
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that the node computes, or why it is not one that can be lowered."""
+    """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     rank = _RANKS.get(aten_operator(facts, node) or "")
     if rank is None:
         return None

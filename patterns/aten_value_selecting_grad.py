@@ -46,7 +46,7 @@ class _Reduction:
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that the node computes, or why it is not one that can be lowered."""
+    """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     if aten_operator(facts, node) != _OPERATOR:
         return None
     grad, recorded, dx = node.input(_GRAD), node.input(_INDICES), node.output(0)

@@ -58,7 +58,7 @@ class _Gathered:
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that a ScatterElements node computes, or why it is not one; None where nothing was computed."""
+    """The gradient that a ScatterElements node computes, None where nothing was computed."""
     scatter = Scatter.read(node)
     reducer = _computed_from(facts, scatter.recorded)
     gather = _gather_node(facts, reducer) if reducer is not None else None

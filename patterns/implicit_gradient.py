@@ -32,16 +32,10 @@ def match(facts: Facts, node: Node) -> None:
 
 def _pool_before(value: Value | None) -> Node | None:
     """The nearest MaxPool that `value` is computed from."""
-    pending, seen = [value], {value}
-    for reached in pending:
-        node = reached.producer if reached is not None else None
-        if node is None:
-            continue
-        if node.is_a("MaxPool"):
+    for reached in value.ancestors(lambda node: node.inputs) if value is not None else ():
+        node = reached.producer
+        if node is not None and node.is_a("MaxPool"):
             return node
-        new = [source for source in node.inputs if source not in seen]
-        seen.update(new)
-        pending.extend(new)
     return None
 
 

@@ -28,7 +28,7 @@ from poolgrad_lowering.matching.scatter import Argmax, Scatter, check_adds_to_ze
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that a ScatterElements node computes, or why it is not one; None where it is no ArgMax's.
+    """The gradient that a ScatterElements node computes, None where it is no ArgMax's.
 
     A plane flattened to one axis is `torch_global_max`'s.
     """

@@ -24,7 +24,7 @@ from poolgrad_lowering.matching.forward import ForwardPool, check_shape, forward
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that a MaxPoolGrad node computes, or why it is not one that can be lowered.
+    """The gradient that a MaxPoolGrad node computes; raises `Refuse` where it cannot be lowered.
 
     None for TensorFlow's operator of the same name, which has three inputs.
     """

@@ -31,7 +31,7 @@ from poolgrad_lowering.matching.scatter_nd import check_nd_rows_are_planes, with
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that an overwriting scatter computes, or why it is not one that can be lowered.
+    """The gradient that an overwriting scatter computes; raises `Refuse` where it cannot be lowered.
 
     None where it reduces, or overwrites by something else than a MaxPool's Indices.
     """

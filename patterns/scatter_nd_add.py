@@ -20,7 +20,7 @@ from poolgrad_lowering.matching.scatter_nd import check_nd_rows_are_planes, with
 
 
 def match(facts: Facts, node: Node) -> PoolGradient:
-    """The gradient that a ScatterND node computes, or why it is not one that can be lowered."""
+    """The gradient that a ScatterND node computes; raises `Refuse` where it cannot be lowered."""
     return maxpool_scatter(facts, within_rows(Scatter.read(node)), check_nd_rows_are_planes)
 
 

@@ -24,7 +24,7 @@ from poolgrad_lowering.matching.tensorflow import DOMAINS, GradientOperator, gra
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that one of TensorFlow's nodes computes, or why it is not one that can be lowered.
+    """The gradient that one of TensorFlow's nodes computes; raises `Refuse` where it cannot be lowered.
 
     None for onnxruntime training's MaxPoolGrad, which has two inputs, and for a call of the model's own function.
     """

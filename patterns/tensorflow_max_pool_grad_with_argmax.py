@@ -26,6 +26,7 @@ from poolgrad_lowering.matching.tensorflow import DOMAINS, gradient_operator, te
 
 _RANK = 4  # TensorFlow has the operator for two spatial axes and channels last only
 _MAX_DEPTH = 8
+_ARITHMETIC = ("Add", "Mul", "Mod", "Transpose", "Identity")
 _POSITION, _CHANNEL, _BATCH = "position", "channel", "batch"
 
 Coefficients = dict[str, Dim]
@@ -33,7 +34,7 @@ Coefficients = dict[str, Dim]
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that a MaxPoolGradWithArgmax node computes, or why it is not one that can be lowered.
+    """The gradient that a MaxPoolGradWithArgmax node computes; raises `Refuse` where it cannot be lowered.
 
     None for a call of the model's own function.
     """
@@ -58,15 +59,10 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
 
 def _pool_behind(argmax: Value) -> Node | None:
     """The MaxPool whose Indices go into the arithmetic."""
-    pending, seen = [argmax], {argmax}
-    for reached in pending:
+    for reached in argmax.ancestors(lambda node: node.inputs[:2] if node.is_a(*_ARITHMETIC) else ()):
         node = reached.producer
         if node is not None and node.is_a("MaxPool"):
             return node if reached == node.output(1) else None
-        if node is not None and node.is_a("Add", "Mul", "Mod", "Transpose", "Identity"):
-            sources = [source for position in (0, 1) if (source := node.input(position)) is not None]
-            pending += [source for source in sources if source not in seen]
-            seen.update(sources)
     return None
 
 

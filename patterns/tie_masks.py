@@ -7,7 +7,8 @@ maxima. Hand-written modules spread a MaxPool's output back over its windows and
 A pool's gradient goes to the first maximum alone, and behind a ReLU equal maxima (zeros) are common. The masks with
 which detectors keep the local maxima of a heat map look the same and are no gradients.
 
-What must hold to be reported: Equal compares a tensor with its own maximum, through views, Transposes and operators that repeat elements.
+What must hold to be reported: Equal compares a tensor with its own maximum, through views, Transposes and operators
+that repeat elements.
 """
 
 from __future__ import annotations

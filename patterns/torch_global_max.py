@@ -31,7 +31,7 @@ from poolgrad_lowering.matching.scatter_nd import check_nd_rows_are_planes, with
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that a scatter computes, or why it is not one; None where no plane was flattened."""
+    """The gradient that a scatter computes, None where no plane was flattened."""
     by_rows = node.is_a("ScatterND")
     scatter = within_rows(Scatter.read(node)) if by_rows else Scatter.read(node)
     reducer = argmax_node(facts, scatter.recorded)

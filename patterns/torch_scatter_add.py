@@ -24,7 +24,7 @@ from poolgrad_lowering.matching.scatter import Scatter, check_rows_are_planes
 
 
 def match(facts: Facts, node: Node) -> PoolGradient:
-    """The gradient that a ScatterElements node computes, or why it is not one that can be lowered."""
+    """The gradient that a ScatterElements node computes; raises `Refuse` where it cannot be lowered."""
     return maxpool_scatter(facts, Scatter.read(node), check_rows_are_planes)
 
 

@@ -5,10 +5,11 @@ registered with PyTorch's exporter. Also for 3-D pools.
 
     dX = npu::NPUMaxPool2dWithIndicesBackward <kernel_size, stride, padding, dilation, ceil_mode> (grad, x, indices)
 
-The indices are those of a MaxPool made plane-local, or the second output of `NPUMaxPool2dWithIndices` of domain npu.
+The indices are those of a MaxPool made plane-local, or the second output of `npu::NPUMaxPool2dWithIndices`.
 
 What must hold: both nodes have the same windows, and x has the shape that the forward node pooled. Indices of the
-user's own forward node must be known to be integers of 32 or 64 bits: Ascend also has a forward pool that gives a bit mask.
+user's own forward node must be known to be integers of 32 or 64 bits: Ascend also has a forward pool that gives a bit
+mask.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _OPERANDS = (0, 1, 2)
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
-    """The gradient that the node computes, or why it is not one that can be lowered."""
+    """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     rank = _RANKS.get(node.op)
     if rank is None or facts.is_function(node):
         return None

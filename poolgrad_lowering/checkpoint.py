@@ -7,6 +7,8 @@ the graph does not tell are left to the form; facts that it does tell must not c
 
 from __future__ import annotations
 
+from itertools import islice
+
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts, type_name
@@ -166,15 +168,7 @@ def _check_pool(facts: Facts, gradient: PoolGradient, pool: Node | None) -> None
 
 def _comes_from(value: Value, source: Value | None) -> bool:
     """Whether a value is computed from another one, by a search over at most a few nodes."""
-    pending = [value]
-    for _ in range(MAX_CHAIN):
-        if not pending:
-            return False
-        if pending[0] == source:
-            return True
-        maker = pending.pop(0).producer
-        pending += [operand for operand in maker.inputs if operand is not None] if maker is not None else []
-    return False
+    return source is not None and source in islice(value.ancestors(lambda node: node.inputs), MAX_CHAIN)
 
 
 def _check_order(gradient: PoolGradient) -> None:

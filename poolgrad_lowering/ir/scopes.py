@@ -6,7 +6,7 @@ function. Subgraphs see the values of the scopes around them. `index` fills them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -209,6 +209,17 @@ class Value:
             yield value
             if node is None or not passes(node):
                 return
+
+    def ancestors(self, inputs: Callable[[Node], Sequence[Value | None]]) -> Iterator[Value]:
+        """The value itself, and those that it is computed from, nearest first: of each node the ones in `inputs`."""
+        pending, seen = [self], {self}
+        for reached in pending:
+            yield reached
+            node = reached.producer
+            found = inputs(node) if node is not None else ()
+            new = [value for value in found if value is not None and value not in seen]
+            seen.update(new)
+            pending += new
 
     @property
     def origin(self) -> Value:

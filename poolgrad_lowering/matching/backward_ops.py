@@ -1,4 +1,4 @@
-"""BackwardOp operators that are given the pooled input and its plane-local indices: what must be proven of all of them.
+"""Backward operators that are given the pooled input and its plane-local indices: what must be proven of all of them.
 
 They differ in how an operator and its arguments are spelt, which their forms know. The gradient follows from the
 indices alone, so the forward pool that recorded them decides: a node of the form's own, or a MaxPool whose Indices
@@ -69,7 +69,7 @@ ReadForward = Callable[[Facts, Node], ForwardOp | None]
 
 
 def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> PoolGradient:
-    """The gradient that the node computes, or why it is not one that can be lowered."""
+    """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     forward, argmax, numbering = _recorded(facts, backward, read_forward)
     x_shape = facts.shape(backward.x)
     if x_shape is None:

@@ -26,7 +26,7 @@ class FirstMaximum:
 
     @classmethod
     def read(cls, facts: Facts, node: Node) -> FirstMaximum:
-        """What an ArgMax node computes, or why it records no indices of a pool."""
+        """What an ArgMax node computes; raises `Refuse` where it records no indices of a pool."""
         data = node.input(0)
         shape, axis = facts.shape(data) if data is not None else None, integer(node, "axis")
         if data is None or shape is None or axis is None or not -len(shape) <= axis < len(shape):

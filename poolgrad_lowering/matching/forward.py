@@ -34,7 +34,7 @@ class ForwardPool(Pooled):
 
 
 def forward_pool(facts: Facts, node: Node) -> ForwardPool:
-    """What is known of a MaxPool node, or why no gradient of it can be lowered."""
+    """What is known of a MaxPool node; raises `Refuse` where no gradient of it can be lowered."""
     attributes, x, pooled = facts.pool(node), node.input(0), node.output(1) or node.output(0)
     if attributes is None or x is None or pooled is None:
         raise Refuse(Code.POOL_ATTRIBUTES, "MaxPool '{}' has missing or malformed attributes", node.label)

@@ -17,7 +17,7 @@ CheckPositions = Callable[[Facts, Scatter, ForwardPool, Numbering], None]
 
 
 def maxpool_scatter(facts: Facts, scatter: Scatter, check_positions: CheckPositions) -> PoolGradient:
-    """The gradient of the pool that recorded `scatter.recorded`, or why the scatter is not it.
+    """The gradient of the pool that recorded `scatter.recorded`; raises `Refuse` where the scatter is not it.
 
     `check_positions` refuses elements that do not meet their positions, in the terms of the scatter's operator.
     """

@@ -52,7 +52,7 @@ class GradientOperator:
 
 
 def gradient_operator(node: Node) -> GradientOperator:
-    """The operator that a node is, or why its attributes are none of TensorFlow's."""
+    """The operator that a node is; raises `Refuse` where its attributes are none of TensorFlow's."""
     malformed = Refuse(
         Code.POOL_ATTRIBUTES, "{} '{}' has missing or malformed attributes", node.proto.op_type, node.label
     )
