@@ -20,14 +20,8 @@ from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.matching.scatter import (
-    Argmax,
-    Scatter,
-    check_adds_to_zeros,
-    check_rows_are_planes,
-    scattered_gradient,
-)
-from poolgrad_lowering.matching.scatter_nd import check_nd_rows_are_planes, within_rows
+from poolgrad_lowering.matching.scatter import Argmax, check_adds_to_zeros, scattered_gradient
+from poolgrad_lowering.matching.scatter_nd import check_positions, read_scatter
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
@@ -35,17 +29,15 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
 
     None where it reduces, or overwrites by something else than a MaxPool's Indices.
     """
-    scatter = Scatter.read(node)
+    scatter = read_scatter(node)
     if attribute(node, "reduction") not in (None, "none"):
         return None
-    by_rows = node.is_a("ScatterND")
-    found = find_indices(facts, (within_rows(scatter) if by_rows else scatter).recorded)
+    found = find_indices(facts, scatter.recorded)
     if found is None:
         return None
     forward = forward_pool(facts, found.pool)
     _check_no_overlap(node, forward)
     check_adds_to_zeros(facts, scatter, ("none",))
-    check_positions = check_nd_rows_are_planes if by_rows else check_rows_are_planes
     check_positions(facts, scatter, forward, found.numbering)
     argmax = Argmax(found.argmax, found.argmax_numbering)
     return scattered_gradient(facts, scatter, forward, forward.attributes, argmax)

@@ -15,13 +15,11 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.maxpool_scatter import maxpool_scatter
-from poolgrad_lowering.matching.scatter import Scatter
-from poolgrad_lowering.matching.scatter_nd import check_nd_rows_are_planes, within_rows
 
 
 def match(facts: Facts, node: Node) -> PoolGradient:
     """The gradient that a ScatterND node computes; raises `Refuse` where it cannot be lowered."""
-    return maxpool_scatter(facts, within_rows(Scatter.read(node)), check_nd_rows_are_planes)
+    return maxpool_scatter(facts, node)
 
 
 PATTERN = Pattern(

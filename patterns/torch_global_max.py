@@ -20,20 +20,13 @@ from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.matching.forward import Pooled
-from poolgrad_lowering.matching.scatter import (
-    Scatter,
-    check_adds_to_zeros,
-    check_rows_are_planes,
-    plane_argmax_of,
-    scattered_gradient,
-)
-from poolgrad_lowering.matching.scatter_nd import check_nd_rows_are_planes, within_rows
+from poolgrad_lowering.matching.scatter import check_adds_to_zeros, plane_argmax_of, scattered_gradient
+from poolgrad_lowering.matching.scatter_nd import check_positions, read_scatter
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that a scatter computes, None where no plane was flattened."""
-    by_rows = node.is_a("ScatterND")
-    scatter = within_rows(Scatter.read(node)) if by_rows else Scatter.read(node)
+    scatter = read_scatter(node)
     reducer = argmax_node(facts, scatter.recorded)
     if reducer is None:
         return None
@@ -42,7 +35,6 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
         return None
     pooled = _one_window(facts, x)
     check_adds_to_zeros(facts, scatter, ("add", "none"))
-    check_positions = check_nd_rows_are_planes if by_rows else check_rows_are_planes
     check_positions(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
     return scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)

@@ -5,22 +5,18 @@ The order of the questions is that of the refusals: nearest to a pool gradient l
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import Numbering, indices
+from poolgrad_lowering.analysis.provenance import indices
 from poolgrad_lowering.gradient import PoolGradient
-from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.matching.scatter import Argmax, Scatter, check_adds_to_zeros, scattered_gradient
+from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.matching.forward import forward_pool
+from poolgrad_lowering.matching.scatter import Argmax, check_adds_to_zeros, scattered_gradient
+from poolgrad_lowering.matching.scatter_nd import check_positions, read_scatter
 
-CheckPositions = Callable[[Facts, Scatter, ForwardPool, Numbering], None]
 
-
-def maxpool_scatter(facts: Facts, scatter: Scatter, check_positions: CheckPositions) -> PoolGradient:
-    """The gradient of the pool that recorded `scatter.recorded`; raises `Refuse` where the scatter is not it.
-
-    `check_positions` refuses elements that do not meet their positions, in the terms of the scatter's operator.
-    """
+def maxpool_scatter(facts: Facts, node: Node) -> PoolGradient:
+    """The gradient of the pool that recorded a scatter's indices; raises `Refuse` where the scatter is not it."""
+    scatter = read_scatter(node)
     found = indices(facts, scatter.recorded)
     check_adds_to_zeros(facts, scatter)
     forward = forward_pool(facts, found.pool)

@@ -17,21 +17,29 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
-from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import Pooled
-from poolgrad_lowering.matching.scatter import Scatter, check_rows
+from poolgrad_lowering.matching.scatter import Scatter, check_rows, check_rows_are_planes
 
 
-def within_rows(scatter: Scatter) -> Scatter:
-    """A ScatterND whose `recorded` are the positions in their rows: what the table is joined to, if there is one."""
-    node = scatter.recorded.origin.producer
-    if node is None or not node.is_a("Concat"):
-        return scatter
-    position = node.input(len(node.inputs) - 1)
+def read_scatter(node: Node) -> Scatter:
+    """The operands of a ScatterElements or ScatterND node; `recorded` are the positions in the rows.
+
+    Of a ScatterND they are what the table of the rows' numbers is joined to, if there is one.
+    """
+    scatter = Scatter.read(node)
+    joined = scatter.recorded.origin.producer if node.is_a("ScatterND") else None
+    position = joined.input(len(joined.inputs) - 1) if joined is not None and joined.is_a("Concat") else None
     return scatter if position is None else replace(scatter, recorded=position)
 
 
-def check_nd_rows_are_planes(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
+def check_positions(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
+    """Each element of the scatter meets its position, whichever operator it is."""
+    check = _check_nd_rows if scatter.node.is_a("ScatterND") else check_rows_are_planes
+    check(facts, scatter, pooled, numbering)
+
+
+def _check_nd_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
     """Element (row, i) of a ScatterND is position i of its own plane (or of the whole tensor)."""
     node, indices = scatter.node, scatter.node.input(1)
     base, entries = facts.shape(scatter.base), facts.shape(indices) if indices is not None else None
