@@ -73,20 +73,21 @@ class _RootWriter:
         y, backward = FORMS[site.form].write(self.write.under(f"{name}/"), site.pooling, x)
         pooling = site.pooling
         returned = [self._write_site(child, f"{name}c{number}", y) for number, child in enumerate(site.children)]
-        dx = backward(returned[0] if returned else self._entering(f"{name}dy", grad_shape(site)))
+        over_batch = isinstance(pooling.windows, AxisWindow) and pooling.windows.axis == 0  # then dy has no batch
+        dx = backward(returned[0] if returned else self._entering(f"{name}dy", grad_shape(site), batch=not over_batch))
         for value, named, shape in ((y, "y", pooling.pooled_shape), (dx, "dx", pooling.x_shape)):
             if named in FORMS[site.form].declares:
                 self.inner.append(self._declared(value, shape, self.root.element_type))
         return dx
 
-    def _entering(self, value: str, shape: Sequence[int]) -> str:
-        self.inputs.append(self._declared(value, shape, self.edge))
+    def _entering(self, value: str, shape: Sequence[int], *, batch: bool = True) -> str:
+        self.inputs.append(self._declared(value, shape, self.edge, batch=batch))
         return self.write("Cast", value, to=self.root.element_type) if self.root.cast else value
 
-    def _declared(self, value: str, shape: Sequence[int], element_type: int) -> ValueInfoProto:
-        batch = [f"{self.name}batch"] if self.plan.symbols else shape[:1]
+    def _declared(self, value: str, shape: Sequence[int], element_type: int, *, batch: bool = True) -> ValueInfoProto:
+        first = [f"{self.name}batch"] if self.plan.symbols and batch else shape[:1]
         spatial = [f"{value}{axis}" for axis in range(2, len(shape))] if self.plan.symbols == 2 else shape[2:]
-        return helper.make_tensor_value_info(value, element_type, [*batch, shape[1], *spatial])
+        return helper.make_tensor_value_info(value, element_type, [*first, *shape[1:2], *spatial])
 
 
 def grad_shape(site: Site) -> tuple[int, ...]:

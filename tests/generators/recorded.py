@@ -42,7 +42,7 @@ def zeros(write: Writer, site: Pooling, shape: list[int], x: str, element_type: 
     dtype = helper.tensor_dtype_to_np_dtype(element_type)
     if -1 in shape:
         batch = write.slice(write("Shape", x), [0], [1], [0])
-        first = batch if len(shape) > 2 else write("Mul", batch, [site.x_shape[1]])
+        first = batch if len(shape) > 2 or site.rank == 0 else write("Mul", batch, [site.x_shape[1]])
         told = write("Concat", first, *([size] for size in shape[1:]), axis=0)
     elif site.spelling.zeros == 2:
         return write.constant(np.zeros(shape, dtype))
