@@ -1,20 +1,20 @@
 """Sessions of our provider and onnxruntime's CANN provider, in processes without an NPU. `make test-cann-ep` runs them.
 
-What is real: the package onnxruntime-cann of PyPI with its libonnxruntime_providers_cann.so, unchanged, and our wheel.
+Real parts: the package onnxruntime-cann of PyPI with its libonnxruntime_providers_cann.so, unchanged, and our wheel.
 
-What stands in for CANN: a folder that serves as ASCEND_HOME_PATH and is on LD_LIBRARY_PATH.
+The stand-in for CANN is a folder that serves as ASCEND_HOME_PATH and is on LD_LIBRARY_PATH.
 
 * Runtime, streams, events, memory, copies and the operators of aclnn are those of libaclnn_host.so in its strict mode
   (docs/host.md), for both providers: libacl_rt.so, libnnopbase.so and libopapi_nn.so are links to it. Work is queued
-  and runs as late as it may; memory that is still to be written holds NaN; every broken rule is recorded.
-* What else the CANN provider needs, the library of `cpp/` has, under the names libascendcl.so, libacl_op_compiler.so
-  and libfmk_onnx_parser.so. It computes with onnxruntime's CPU provider, the libonnxruntime.so of the same package:
-  a single operator as a model of one ONNX node, a graph of GE as the ONNX model that it was parsed from. Both read
-  their inputs and write their outputs when the stream reaches them. Only the operators that the models here need are
-  there, and no graph whose output shapes depend on values.
+  and runs as late as possible; memory that is not written yet holds NaN; every violation is recorded.
+* The other functions that the CANN provider calls are in the library of `cpp/`, under the names libascendcl.so,
+  libacl_op_compiler.so and libfmk_onnx_parser.so. It computes with onnxruntime's CPU provider, the libonnxruntime.so of
+  the same package: a single operator as a model of one ONNX node, a graph of GE as the ONNX model that it was parsed
+  from. Both read their inputs and write their outputs when the stream runs them. It has only the operators that these
+  models use, and no graphs whose output shapes depend on values.
 
-What follows for a result: it has the bits of onnxruntime's CPU provider where both use the same kernel on the same
-shapes. A check runs in a process of its own, see `on_device`, as the device is chosen once per process.
+So a result has the bits of onnxruntime's CPU provider if both use the same kernel on the same shapes. Each check runs
+in a process of its own (`on_device`), because the device is chosen once per process.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ alternating (float[N, C, H, W] x, float[N, C, H, W] b) => (float[N, C, H, W] out
 
 
 def on_device(check: Callable[..., Any], *arguments: str, **environment: str) -> Any:
-    """Return what the check returns, a function at the top of a test module: JSON, from a process of its own in which
-    the device is the strict host library and CANN's libraries are the stand-in.
+    """Run the check, a function at the top level of a test module, in a process whose device is the strict host library
+    and whose CANN libraries are the stand-in. Return its result, which must be JSON.
 
-    Fails if the check fails or breaks a rule of the device.
+    Fails if the check fails or violates a rule of the device.
     """
     code = f"""
 from tests.runtime.host_control import HostLibrary
@@ -85,7 +85,7 @@ answer([check(*{arguments!r}), HostLibrary().violations()])
 
 
 def quiet_options() -> Any:
-    """Options without onnxruntime's messages, with which sums have the bits that the stand-in gives them."""
+    """Options that turn onnxruntime's messages off and give sums the same bits as the stand-in."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -97,7 +97,7 @@ def quiet_options() -> Any:
 def open_mixed(
     model: onnx.ModelProto, order: str, mode: str, *, options: Any = None, ours: Mapping[str, str] | None = None
 ) -> ort.InferenceSession:
-    """A session of both providers and the CPU's."""
+    """A session of both providers and the CPU provider."""
     register()
     options = options if options is not None else quiet_options()
     device = next(device for device in ort.get_ep_devices() if device.ep_name == get_ep_name())
@@ -113,16 +113,16 @@ def open_mixed(
 
 
 def is_fetched_by_cann(order: str, mode: str) -> bool:
-    """Whether outputs may race in such a session without our doing.
+    """Whether outputs of such a session may race because of the CANN provider.
 
-    The CANN provider's Reshape copies into an output of the graph by its own copy, if that comes first, which does not
-    wait for the stream: see test_built_models.
+    Its Reshape writes an output of the graph by the copy of the provider that comes first. The CANN provider's copy
+    does not wait for the stream: see test_built_models.
     """
     return order == "cann_first" and mode == "operators"
 
 
 def without_reshaped_outputs(model: onnx.ModelProto) -> None:
-    """Remove the graph's outputs that a Reshape gives."""
+    """Remove the graph's outputs that a Reshape computes."""
     reshaped = {node.output[0] for node in model.graph.node if node.op_type == "Reshape"}
     kept = [output for output in model.graph.output if output.name not in reshaped]
     del model.graph.output[:]
@@ -130,25 +130,25 @@ def without_reshaped_outputs(model: onnx.ModelProto) -> None:
 
 
 def on_cpu(model: onnx.ModelProto, feeds: Feeds) -> list[Array]:
-    """What the CPU provider alone gives, by the bodies of our nodes."""
+    """The results of the CPU provider alone, which runs the function bodies of our nodes."""
     session = ort.InferenceSession(model.SerializeToString(), quiet_options(), providers=["CPUExecutionProvider"])
     return list(session.run(None, dict(feeds)))
 
 
 def assert_results(session: ort.InferenceSession, feeds: Feeds, expected: list[Array]) -> None:
-    """Run the session: its results have the expected bits."""
+    """Run the session and require the expected bits."""
     for found, wanted in zip(session.run(None, dict(feeds)), expected, strict=True):
         assert_same_bits(np.asarray(found), np.asarray(wanted))
 
 
 def count_copies(run: Callable[[], object]) -> dict[int, int]:
-    """How many copies of each kind `run` makes."""
+    """The number of copies of each kind that `run` makes."""
     calls = HostLibrary().trace(run)
     return dict(Counter(call["kind"] for call in calls if str(call.get("call", "")).startswith("aclrtMemcpy")))
 
 
 def providers_of(session: ort.InferenceSession) -> dict[str, set[str]]:
-    """For each provider, the names of the nodes that it was given."""
+    """For each provider, the names of its nodes."""
     found: dict[str, set[str]] = {}
     for subgraph in session.get_provider_graph_assignment_info():
         found.setdefault(subgraph.ep_name, set()).update(node.name for node in subgraph.get_nodes())
@@ -156,10 +156,10 @@ def providers_of(session: ort.InferenceSession) -> dict[str, set[str]]:
 
 
 def is_installed() -> bool:
-    """Whether this process can make such sessions: the CANN provider is there, and the stand-in was built."""
+    """Whether this process can create such sessions: the CANN provider is installed, and the stand-in is built."""
     return CANN in ort.get_available_providers() and str(HOME / "lib64") in os.environ.get("LD_LIBRARY_PATH", "")
 
 
 def image(*shape: int, seed: int = 0) -> Array:
-    """Numbers of both signs, few of them, so that windows have ties."""
+    """Few distinct numbers of both signs, so that windows have ties."""
     return np.random.default_rng(seed).integers(-3, 4, shape).astype(np.float32)

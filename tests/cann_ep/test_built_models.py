@@ -49,12 +49,12 @@ def check_model(name: str, order: str, mode: str, pools: str) -> None:
 
 
 def check_copies(name: str) -> None:
-    """Where the CANN provider takes all other nodes, only feeds and fetches are copied."""
+    """If the CANN provider runs all other nodes, only inputs and outputs are copied."""
     entry = catalogue.entry(name)
     model = lower(onnx.load(entry.file), target="ascend950").model
     feeds = entry.feeds()
     for order in ORDERS:
-        # With the check, indices of a two-dimensional pool are looked at on the host.
+        # With the check, indices of a two-dimensional pool are read on the host.
         session = open_mixed(model, order, "subgraphs", ours={"check_indices": "0"})
         assert {node.provider for node in assignment(session)} == {get_ep_name(), CANN}
         session.run(None, feeds)
@@ -63,7 +63,7 @@ def check_copies(name: str) -> None:
 
 
 def check_reshaped_output_of_cann_alone() -> list[str]:
-    """The rules that the CANN provider breaks without ours, in the model as it was exported."""
+    """The rules that the CANN provider violates without ours, on the model before lowering."""
     entry = catalogue.entry("torch/lenet")
     options = quiet_options()
     options.add_provider(CANN, MODES["operators"])

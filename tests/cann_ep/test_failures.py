@@ -1,6 +1,6 @@
-"""Every call of the runtime that sessions of both providers make, made to fail once: an error, and full recovery.
+"""Makes every runtime call of sessions of both providers fail once, and requires an error and full recovery.
 
-`failure_sweep` makes the calls fail, and itself fails where results are wrong, in that Run or after it.
+`failure_sweep` makes the calls fail. It fails itself if results are wrong, in that Run or after it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.parametrize("order", ORDERS),
 ]
 
-# Whose failure onnxruntime or the CANN provider does not survive, whatever ours does.
+# Functions after whose failure onnxruntime or the CANN provider does not recover, independent of our provider.
 NOT_SURVIVED = {
     "aclGetRecentErrMsg": "has no failure, and one made here would leave a message",
     "aclrtDestroyStream": "the CANN provider leaves its message, and its next node takes that for an error",
@@ -28,16 +28,16 @@ NOT_SURVIVED = {
     "aclrtSetDevice": "onnxruntime waits for ever for a Run that cannot set the device of its stream",
     "aclmdlUnload": "the CANN provider's destructor throws",
 }
-# The same, where ours comes first: its allocator is then that of the CANN provider's nodes too.
+# The same if our provider comes first: the CANN provider's nodes then use its allocator too.
 NOT_SURVIVED_BY_OURS_FIRST = {
     "aclrtMalloc": "an allocator can only answer null, and the CANN provider's kernels write to that",
 }
-# Whose failure has no effect, and why.
+# Functions whose failure has no effect, with the reason.
 WITHOUT_EFFECT = {
     "aclrtGetDevice": "the device is then set, as on a thread that has none",
     "aclrtMalloc": "is tried again once memory that waits for reuse is given back",
 }
-# Made to fail without having waited.
+# If they fail by request, they have not waited.
 TOLERATED = {"aclrtSynchronizeStream": {"race"}}
 
 

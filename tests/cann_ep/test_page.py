@@ -1,4 +1,4 @@
-"""The blocks of the page on onnxruntime's CANN provider run as they stand."""
+"""The code blocks of the page on onnxruntime's CANN provider run unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.cann_ep
 
 
 def run_page() -> list[str]:
-    """What the page's Python blocks print, line by line."""
+    """The lines that the page's Python blocks print."""
     os.chdir(ROOT)
     names: dict[str, Any] = {"__name__": "page"}
     printed = io.StringIO()

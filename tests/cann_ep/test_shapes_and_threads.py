@@ -1,4 +1,4 @@
-"""Several shapes, several threads, and tensors that are already on the device."""
+"""Sessions of both providers with several shapes, several threads, and tensors on the device."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def feeds_of(batch: int, seed: int = 0) -> dict[str, Array]:
 
 
 def check_shapes_of_one_session(order: str, mode: str) -> None:
-    """Sub-models of the CANN provider are built for each shape, in the first Run that has it."""
+    """The CANN provider builds its sub-models for each shape, in the first Run with that shape."""
     model = model_of(ALTERNATING)
     session = open_mixed(model, order, mode)
     for batch in (2, 1, 3, 2, 1, 3):
@@ -60,7 +60,7 @@ def check_dynamic_batch(order: str, mode: str) -> None:
         without_reshaped_outputs(model)
     session = open_mixed(model, order, mode)
     feeds = entry.feeds()
-    for size in (3, 2, 3):  # of one row, the CPU's products by constants have other bits than by inputs
+    for size in (3, 2, 3):  # for one row, the CPU's products with constants and with inputs have different bits
         given = {name: array[:size] for name, array in feeds.items()}
         assert_results(session, given, on_cpu(model, given))
 
@@ -75,7 +75,7 @@ def check_overlapping_runs(order: str, mode: str) -> None:
         for _ in range(RUNS):
             assert_results(session, feeds, expected)
 
-    run(0)  # the sub-models of the CANN provider, whose table of them no lock protects
+    run(0)  # builds the CANN provider's sub-models, whose table no lock protects
     run(1)
     in_threads(run)
 
@@ -114,7 +114,7 @@ def check_device_tensors(order: str, mode: str) -> None:
 
 
 def check_chained_runs(order: str, mode: str) -> None:
-    """What a Run left on the device is an input of the next, without a wait in between."""
+    """An output on the device is an input of the next Run, without a wait between the Runs."""
     model = model_of(ALTERNATING)
     session = open_mixed(model, order, mode)
     feeds = feeds_of(2)

@@ -1,4 +1,4 @@
-"""The CANN provider's default, graph mode without subgraphs: it takes a whole graph or nothing."""
+"""The CANN provider's default, graph mode without subgraphs: it runs the whole graph or nothing."""
 
 from __future__ import annotations
 

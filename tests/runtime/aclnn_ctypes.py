@@ -137,7 +137,7 @@ def int64s(values: Sequence[int]) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """What aclCreateTensor is told. Strides and offset count elements; `owner` keeps the memory alive."""
+    """The arguments of aclCreateTensor. Strides and offset count elements; `owner` keeps the memory alive."""
 
     dims: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -188,7 +188,7 @@ class Backward:
         return cls(grad_output, self_, indices, grad_input, **windows)
 
     def in_order(self, api: str) -> list[Argument]:
-        """The arguments as the prototype has them."""
+        """The arguments in the order of the prototype."""
         windows = [self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode]
         return [self.grad_output, self.self_, self.indices, *(windows if api in WINDOWED else []), self.grad_input]
 
@@ -214,7 +214,7 @@ class Forward:
         return cls(self_, out, indices, **lists)
 
     def in_order(self, api: str) -> list[Argument]:
-        """The arguments as the prototype has them."""
+        """The arguments in the order of the prototype."""
         windows = [self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode]
         adaptive = api in (ADAPTIVE_FORWARD_2D, ADAPTIVE_FORWARD_3D)
         return [self.self_, *([self.output_size] if adaptive else windows), self.out, self.indices]
@@ -225,7 +225,7 @@ Call = Backward | Forward
 
 
 class Aclnn:
-    """The functions of the library, and the two-phase call made of them."""
+    """The functions of the library, and two-phase calls."""
 
     def __init__(self, path: Path) -> None:
         self.c = ctypes.CDLL(str(path))
@@ -234,22 +234,22 @@ class Aclnn:
             function.restype, function.argtypes = result, arguments
 
     def message(self) -> str | None:
-        """Read, and so clear, this thread's message."""
+        """Read and clear this thread's message."""
         text = self.c.aclGetRecentErrMsg()
         return None if text is None else text.decode()
 
     def violations(self) -> list[str]:
-        """Take the rules broken since the last reset, in order."""
+        """Return and clear the violated rules, in order."""
         text = self.c.aclnnHostViolations().decode()
         self.c.aclnnHostReset()
         return [json.loads(line)["violation"] for line in text.splitlines()]
 
     def trace(self) -> list[dict[str, Any]]:
-        """Take the lines traced since aclnnHostTraceStart or the last taking."""
+        """Return and clear the lines of the trace."""
         return [json.loads(line) for line in self.c.aclnnHostTraceRead().decode().splitlines()]
 
     def live(self, kind: str | None = None) -> int:
-        """Return how many objects of a kind, or of all, are not destroyed."""
+        """Return the number of live objects of a kind, or of all kinds."""
         count: int = self.c.aclnnHostLiveObjects(None if kind is None else kind.encode())
         return count
 
@@ -282,7 +282,7 @@ class Aclnn:
 
             yield [made(argument) for argument in call.in_order(api)]
 
-    def plan(self, api: str, arguments: list[Any]) -> tuple[int, int | None]:
+    def phase_1(self, api: str, arguments: list[Any]) -> tuple[int, int | None]:
         """Phase 1: return its code and the executor."""
         workspace_size, executor = c_uint64(2**63), c_void_p()
         code: int = getattr(self.c, f"{api}GetWorkspaceSize")(
@@ -297,9 +297,9 @@ class Aclnn:
         return code
 
     def check(self, api: str, call: Call) -> int:
-        """Phase 1 alone; its executor is destroyed."""
+        """Run phase 1 and destroy its executor."""
         with self.arguments(api, call) as arguments:
-            code, executor = self.plan(api, arguments)
+            code, executor = self.phase_1(api, arguments)
             if code == 0:
                 assert self.c.aclDestroyAclOpExecutor(executor) == 0
         return code
@@ -307,7 +307,7 @@ class Aclnn:
     def run(self, api: str, call: Call) -> int:
         """Run both phases; phase 1 must succeed. Returns the code of phase 2."""
         with self.arguments(api, call) as arguments:
-            code, executor = self.plan(api, arguments)
+            code, executor = self.phase_1(api, arguments)
             assert code == 0, self.message()
             return self.execute(api, executor)
 
@@ -329,7 +329,7 @@ def library(name: str = "under_test") -> Aclnn:
 
 @contextlib.contextmanager
 def environment(**variables: str | None) -> Iterator[None]:
-    """Set environment variables, or with None remove them, for a while."""
+    """Set environment variables, or remove them with None, in a with block."""
     before = {name: os.environ.get(name) for name in variables}
 
     def put(values: dict[str, str | None]) -> None:

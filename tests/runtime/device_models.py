@@ -1,4 +1,4 @@
-"""Models that mix pools of the dialect with nodes of the CPU, and what onnxruntime's CPU makes of them."""
+"""Models that mix pools of the dialect with nodes of the CPU, and their results on onnxruntime's CPU provider."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def alone_feeds(*shape: int, seed: int = 0) -> dict[str, Array]:
 
 
 def open_session(text: str, session_options: ort.SessionOptions | None = None, **options: str) -> ort.InferenceSession:
-    """A session on the provider, which has every node of the dialect."""
+    """A session in which the provider runs every node of the dialect."""
     quiet = session_options or ort.SessionOptions()
     quiet.log_severity_level = 3
     session = create_session(model_of(text), backend="host", session_options=quiet, **options)
@@ -127,7 +127,7 @@ def open_session(text: str, session_options: ort.SessionOptions | None = None, *
 
 
 def expected(text: str, feeds: dict[str, Array]) -> list[Array]:
-    """What the bodies give on the CPU."""
+    """The results of the function bodies on the CPU."""
     return list(_on_cpu(text).run(None, feeds))
 
 
@@ -137,6 +137,6 @@ def _on_cpu(text: str) -> ort.InferenceSession:
 
 
 def assert_right(session: ort.InferenceSession, text: str, feeds: dict[str, Array]) -> None:
-    """The session's results have the bits of `expected`."""
+    """Require that the session's results have the bits of `expected`."""
     for found, wanted in zip(session.run(None, feeds), expected(text, feeds), strict=True):
         assert_same_bits(found, wanted)

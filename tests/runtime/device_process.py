@@ -1,4 +1,4 @@
-"""Running a check in a process whose backend has memory of its own: the host library in its strict mode.
+"""Runs a check in a process whose backend has device memory: the host library in its strict mode.
 
 There, host code that touches device memory faults, work on streams runs as late as it may, and misuse is recorded.
 """

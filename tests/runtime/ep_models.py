@@ -1,4 +1,4 @@
-"""Models of one dialect node, feeds for them, and what numpy says of the result."""
+"""Models of one dialect node, feeds for them, and the expected results by numpy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Case:
     out: tuple[int, ...] = ()  # the adaptive op's output sizes
 
     def attributes(self, indices: str = "int32") -> dict[str, Any]:
-        """The attributes of the node, all of them."""
+        """All attributes of the node."""
         if not self.window:
             return {}
         common = {**self.window, "ceil_mode": self.ceil_mode}

@@ -1,4 +1,4 @@
-"""Running a few lines of Python in a process of its own: backends and SoC names are chosen once per process."""
+"""Runs lines of Python in a new process, because backends and SoC names are chosen once per process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CANN_VARIABLES = (
 
 
 def run_python(code: str, **environment: str) -> Any:
-    """Return what the code passes to `answer`, which is JSON; the helpers of the tests can be imported.
+    """Return the JSON value that the code passes to `answer`; it can import the helpers of the tests.
 
     The process sees of CANN's environment variables only those given here.
     """

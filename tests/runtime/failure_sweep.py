@@ -1,4 +1,4 @@
-"""Making every call that sessions make of aclnn fail once, in each stage of a session's life, and what then happens.
+"""Makes every aclnn call of sessions fail once, in each stage of a session, and records what follows.
 
 Runs in a process of its own: `sweep` and `sweep_registration` are for `run_python`. What is right of it, the tests say.
 """
@@ -65,7 +65,7 @@ def model(*, with_bodies: bool = True) -> bytes:
 
 @functools.cache
 def expected() -> list[Array]:
-    """What the function bodies give on the CPU."""
+    """The results of the function bodies on the CPU."""
     cpu = ort.InferenceSession(model(), providers=["CPUExecutionProvider"])
     return list(cpu.run(None, FEEDS))
 
@@ -77,7 +77,7 @@ def quiet_options() -> Any:
 
 
 def open_provider(**options: str) -> Open:
-    """How to make sessions on the provider."""
+    """Creates sessions on the provider."""
     return lambda: create_session(model(), backend="host", session_options=quiet_options(), **options)
 
 
@@ -91,7 +91,7 @@ def open_custom_operators() -> Any:
 
 
 class Life:
-    """A session, from its making to its end, by stages."""
+    """The stages of a session, from its creation to its end."""
 
     STAGES = ("open", "first run", "next run", "close")
 
@@ -100,7 +100,7 @@ class Life:
         self._session: Any = None
 
     def go(self, stage: str) -> None:
-        """Go through this stage; results must be right to the bit."""
+        """Run this stage; results must have the exact bits."""
         if stage == "open":
             self._session = self._open()
         elif stage == "close":
@@ -111,12 +111,12 @@ class Life:
                 assert_same_bits(found, wanted)
 
     def go_until(self, stage: str) -> None:
-        """Go through the stages before this one."""
+        """Run the stages before this one."""
         for earlier in self.STAGES[: self.STAGES.index(stage)]:
             self.go(earlier)
 
     def recover(self) -> None:
-        """Run again, if there is a session, and end it; then lead a whole life."""
+        """Run the session again, if there is one, and end it; then run all stages of a new one."""
         if self._session is not None:
             self.go("next run")
         self.go("close")
@@ -142,7 +142,7 @@ def sweep(open_session: Open, *, thorough: bool, without: Collection[str] = ()) 
 
 
 def sweep_registration(sites: list[tuple[str, int]]) -> list[dict[str, Any]]:
-    """As `sweep`, of calls made when the provider is registered, which is tried again after each failure."""
+    """As `sweep`, for the calls at registration, which is repeated after each failure."""
     library = HostLibrary()
     found = []
     for function, nth in sites:
@@ -155,7 +155,7 @@ def sweep_registration(sites: list[tuple[str, int]]) -> list[dict[str, Any]]:
 
 
 def registration_sites() -> list[tuple[str, int]]:
-    """The calls made when the provider is registered, as function and number."""
+    """The calls at registration, as function and number."""
     return list(_numbered(HostLibrary().trace(register)))
 
 

@@ -1,4 +1,4 @@
-"""CANN installations made of the host implementation, which has the same C ABI, and of small libraries over it.
+"""CANN installations made from the host implementation, which has the same C ABI, and small libraries on top of it.
 
 The libraries of an installation must be links to one file: each copy would be a library with state of its own.
 """
@@ -51,6 +51,6 @@ def build_library(path: Path, source: str, *, over: Path | str | None = None) ->
 
 
 def build_over_host(path: Path, source: str) -> Path:
-    """The host implementation with what the source adds or replaces, to be installed as one of CANN's libraries."""
+    """The host implementation, with functions that the source adds or replaces, as one of CANN's libraries."""
     path.unlink(missing_ok=True)
     return build_library(path, source, over=get_host_library_path())

@@ -1,4 +1,4 @@
-"""The host library that the provider of this process has opened: its record of calls, and how to make them fail."""
+"""The host library that the provider of this process has opened: its trace of calls, and failures by request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HostLibrary:
         self._library.aclnnHostFail.argtypes = [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_int32]
 
     def violations(self) -> list[dict[str, Any]]:
-        """What was misused so far."""
+        """The violations so far."""
         return self._lines(self._library.aclnnHostViolations())
 
     def live(self, kind: str) -> int:
@@ -33,16 +33,16 @@ class HostLibrary:
         return int(self._library.aclnnHostLiveObjects(None))
 
     def fail(self, function: str, nth: int, code: int) -> None:
-        """Have the nth call from now of this function fail; 0: every call."""
+        """Make the nth call of this function from now fail; 0: every call."""
         assert self._library.aclnnHostFail(function.encode(), nth, code) == 0
 
     def heal(self, *, tolerated: str = "") -> None:
-        """Let no further call fail; until now there must have been no misuse but of the tolerated kind."""
+        """Make no further call fail, and require that no violation but the tolerated one was recorded."""
         assert [found for found in self.violations() if found["violation"] != tolerated] == []
         self.reset()
 
     def reset(self) -> None:
-        """Forget violations, calls and failures."""
+        """Clear violations, calls and failures."""
         self._library.aclnnHostReset()
 
     def trace(self, run: Callable[[], object]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Making, running and ending sessions again and again, and what of the process grows by it.
+"""Creates, runs and ends sessions repeatedly, and measures the growth of the process.
 
 Runs in a process of its own: its functions are for `run_python`.
 """
@@ -22,7 +22,7 @@ NODES = 4
 
 
 def measure_sessions(cycles: int) -> dict[str, int]:
-    """What sessions of NODES nodes, made, run and ended, let grow."""
+    """The growth by sessions of NODES nodes that are created, run and ended."""
     model = _many_nodes().SerializeToString()
 
     def cycle() -> None:
@@ -32,7 +32,7 @@ def measure_sessions(cycles: int) -> dict[str, int]:
 
 
 def measure_runs(cycles: int) -> dict[str, int]:
-    """What Runs of one session, of three sizes in turn, let grow."""
+    """The growth by Runs of one session with three sizes in turn."""
     session = _open(model_of(CHAIN).SerializeToString())
     feeds = [{"x": image(1, 2, size, size)} for size in (4, 8, 6)]
     turn = iter(range(10**9))

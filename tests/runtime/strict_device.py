@@ -1,4 +1,4 @@
-"""A caller of the strict library that does everything right: buffers, streams and two-phase calls in device memory."""
+"""A correct caller of the strict library: buffers, streams and two-phase calls in device memory."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ MODES = ("lenient", "strict")
 
 
 class StrictDevice:
-    """The strict library on this thread, with what tests do with it; a failed call is an AssertionError."""
+    """The strict library on this thread, with helpers for tests; a failed call raises AssertionError."""
 
     def __init__(self, aclnn: Aclnn) -> None:
         self.aclnn = aclnn
         self.c = aclnn.c
 
     def check(self, code: int) -> None:
-        """Demand success."""
+        """Require success."""
         assert code == 0, self.aclnn.message()
 
     def message(self) -> str | None:
-        """Read, and so clear, this thread's message."""
+        """Read and clear this thread's message."""
         return self.aclnn.message()
 
     def malloc(self, size: int) -> int:
@@ -87,12 +87,12 @@ class StrictDevice:
             self.check(self.c.aclrtDestroyEvent(event))
 
     def pending(self, stream: int | None) -> bool:
-        """Whether the stream has work to do."""
+        """Whether the stream has queued work."""
         status = ctypes.c_int(-1)
         self.check(self.c.aclrtStreamQuery(stream, ctypes.byref(status)))
         return status.value == 1
 
-    def plan(self, api: str, arguments: list[Any]) -> tuple[int, int]:
+    def phase_1(self, api: str, arguments: list[Any]) -> tuple[int, int]:
         """Phase 1: return executor and workspace size."""
         size, executor = c_uint64(), c_void_p()
         self.check(getattr(self.c, f"{api}GetWorkspaceSize")(*arguments, ctypes.byref(size), ctypes.byref(executor)))
@@ -132,7 +132,7 @@ class StrictDevice:
         """Run both phases on arrays of the host: return the code of phase 2, or of the stream after it."""
         stream = self.stream()
         with self.staged(call) as (on_device, _), self.aclnn.arguments(api, on_device) as arguments:
-            executor, size = self.plan(api, arguments)
+            executor, size = self.phase_1(api, arguments)
             workspace = self.malloc(size) if size else None
             code = self.execute(api, executor, workspace, size, stream) or self.c.aclrtSynchronizeStream(stream)
             if workspace is not None:
@@ -143,7 +143,7 @@ class StrictDevice:
 
 @contextlib.contextmanager
 def strict_device(soc: str | None = None) -> Iterator[StrictDevice]:
-    """The strict library as the given SoC; at the end nothing may be left, and no violation unread."""
+    """The strict library as the given SoC; at the end no object may be alive, and no violation unread."""
     with current_device(soc, strict=True) as aclnn:
         aclnn.c.aclnnHostReset()
         yield StrictDevice(aclnn)
@@ -152,7 +152,7 @@ def strict_device(soc: str | None = None) -> Iterator[StrictDevice]:
 
 @contextlib.contextmanager
 def either_device(mode: str, soc: str | None = None) -> Iterator[Aclnn | StrictDevice]:
-    """The library in one of MODES, with `run` and `message`, which take and give the same in both."""
+    """The library in one of MODES, with `run` and `message`, which behave alike in both."""
     if mode == "strict":
         with strict_device(soc) as strict:
             yield strict

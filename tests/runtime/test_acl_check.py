@@ -1,4 +1,4 @@
-"""The comparison of CANN's C ABI with official headers: made-up headers that agree, and some that do not."""
+"""The comparison of CANN's C ABI with official headers, on synthetic headers that agree, and some that do not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def compile_(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def declarations(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What this project declares, without its tables: only the preprocessor has seen them."""
+    """This project's declarations after preprocessing, without its tables."""
     no_headers = tmp_path_factory.mktemp("no_headers")
     for name in ("cstddef", "cstdint"):
         (no_headers / name).touch()

@@ -1,5 +1,5 @@
-"""A Run that finds a plan allocates nothing on the heap in the provider's own code, and no more in onnxruntime than
-nodes of its own.
+"""A Run that finds a cached executor allocates nothing on the heap in the provider's code, and no more in onnxruntime
+than onnxruntime's own nodes.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize(("case", "mode"), [*((case, "lenient") for case in CASES), ("max_pool_3d", "strict")])
 @counted
-def test_a_run_that_finds_a_plan_allocates_nothing(counter: str, case: str, mode: str) -> None:
+def test_a_run_that_finds_a_cached_executor_allocates_nothing(counter: str, case: str, mode: str) -> None:
     code = COUNTER + OWN.format(case=CASES[case])
     first, later = run_python(code, LD_PRELOAD=counter, **MODES[mode])
     assert first > 0

@@ -1,4 +1,4 @@
-"""The switch ACL_OPT_DETERMINISTIC: when it is on as a node's executors are planned."""
+"""The switch ACL_OPT_DETERMINISTIC: when it is on while a node's executors are created."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ from tests.runtime.host_control import HostLibrary
 trace = HostLibrary().trace(lambda: run(deterministic={option!r}))
 answer([line["deterministic"] for line in trace if line.get("call", "").endswith("GetWorkspaceSize")])
 """
-    tried, planned = run(code)  # when the node was claimed, and in its Run
-    assert [bool(tried), bool(planned)] == [option == "1"] * 2
+    tried, created = run(code)  # when the node was claimed, and in its Run
+    assert [bool(tried), bool(created)] == [option == "1"] * 2
 
 
 def test_the_switch_is_on_before_an_operator_is_first_used() -> None:
-    """CANN 8.5 samples it then and no more; the first use is the try of the operator when a session is made."""
+    """CANN 8.5 reads it only then; the first use is the probe of the operator when a session is created."""
     assert run("create_session(model, backend='host', deterministic='1')\nanswer(switch())") == 1
 
 

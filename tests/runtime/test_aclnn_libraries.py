@@ -1,4 +1,4 @@
-"""Which libraries of a CANN installation are opened, in which order, and what is said of the rest."""
+"""Which libraries of a CANN installation are opened, in which order, and what is reported about the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def describe(home: Path, **environment: str) -> Any:
-    """What the provider's library says of the backend cann."""
+    """The provider library's description of the backend cann."""
     code = """
 import json
 from poolgrad_lowering.runtime import get_library_path, probe

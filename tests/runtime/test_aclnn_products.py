@@ -1,4 +1,4 @@
-"""Which product a SoC name stands for, and what is taken for one that is not known."""
+"""The product of a SoC name, and of a name that is not known."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_runtime_and_the_compiler_know_the_same_names() -> None:
 
 
 def runtime(soc: str, architecture: str) -> str:
-    """Source of an acl runtime of this chip; the code `architecture` answers aclrtGetDeviceInfo."""
+    """Source of an acl runtime of this chip; the code `architecture` is the body of aclrtGetDeviceInfo."""
     return f"""
 #include <cstdint>
 extern "C" const char* aclrtGetSocName() {{ return "{soc}"; }}

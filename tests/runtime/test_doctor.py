@@ -1,4 +1,4 @@
-"""`poolgrad doctor`: what it says of a machine, whatever is broken."""
+"""`poolgrad doctor`: its report on machines with each kind of fault."""
 
 from __future__ import annotations
 

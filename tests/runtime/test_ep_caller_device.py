@@ -1,4 +1,4 @@
-"""The calling thread has the device again that it had before, whatever the provider does on it."""
+"""Every call of the provider restores the current device of the calling thread."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Caller:
 
 
 def check_sessions() -> None:
-    """Made, run, in error, dropped; with tensors in device memory and in the host's."""
+    """Sessions are created, run, in error, and released, with tensors in device memory and in host memory."""
     library = HostLibrary()
     caller = Caller()
     register()

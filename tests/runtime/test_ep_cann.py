@@ -32,7 +32,7 @@ def open_session(backend):
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """An ASCEND_HOME_PATH with all that is needed."""
+    """A complete ASCEND_HOME_PATH."""
     folder = tmp_path / "cann" / "lib64"
     folder.mkdir(parents=True)
     for name in _LIBRARIES:
@@ -51,7 +51,7 @@ def replace(link: Path, target: Path | str) -> None:
 
 
 def cann_error(home: Path | None, **environment: str) -> str:
-    """The message of a session that asks for cann, after a check that auto takes the host instead."""
+    """The error of a session with backend cann, after a check that auto chooses the host."""
     code = "answer([get_backend(), open_session('cann')])"
     if home is not None:
         environment["ASCEND_HOME_PATH"] = str(home)

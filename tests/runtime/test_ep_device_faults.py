@@ -1,4 +1,4 @@
-"""What fails in device memory is an error of the Run, with its cause; the next Run is right, and nothing is left."""
+"""A failure in device memory is an error of the Run, with its cause; the next Run is right, and nothing leaks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_indices_outside_their_plane() -> None:
 
 
 def check_trusted_indices() -> None:
-    """Those of a pool of the session are not read back, nor are any where the session asks so; the device is strict."""
+    """Indices of a pool of the session are not read back, and none are with check_indices=0; the device is strict."""
     library = HostLibrary()
     session, trusting = open_session(CHAIN), open_session(ALONE, check_indices="0")
     calls = library.trace(lambda: session.run(["dx"], {"x": image(2, 3, 8, 6)}))
@@ -140,7 +140,7 @@ def device_objects(library: HostLibrary) -> dict[str, int]:
 
 
 def check_memory_is_bounded() -> None:
-    """Sizes that grow and shrink leave less than twice of what the largest Run needs, and no block is made twice."""
+    """A session holds at most twice the memory of its largest Run, and allocates no block twice."""
     library = HostLibrary()
     session = open_session(CHAIN)
     sizes = [*range(8, 200, 8), *range(200, 8, -8)]
@@ -155,7 +155,7 @@ def check_memory_is_bounded() -> None:
 
 
 def check_device_out_of_memory() -> None:
-    """What is idle is given back first."""
+    """Idle memory is freed first."""
     library = HostLibrary()
     session = open_session(CHAIN)
     session.run(None, {"x": image(1, 1, 64, 64)})

@@ -121,7 +121,7 @@ def check_values_outlive_their_session() -> None:
 
 
 def check_misaligned_addresses_are_refused() -> None:
-    """Memory that a caller binds by its address may begin anywhere."""
+    """Memory that a caller binds by its address may have any alignment."""
     session = open_session(ALONE, check_indices="0")
     device = ort.OrtDevice.make(*NPU)._get_c_device()
     feeds = alone_feeds(1, 2, 4, 4)
@@ -136,14 +136,14 @@ def check_misaligned_addresses_are_refused() -> None:
             session.run_with_iobinding(binding)
 
 
-def check_tensors_of_a_plan_are_aligned() -> None:
+def check_tensors_of_a_shared_buffer_are_aligned() -> None:
     """From the second Run on onnxruntime puts tensors of known sizes into one buffer."""
     steps = [(f"y{i}", f"argmax{i}", f"y{i - 1}" if i else "x") for i in range(4)]
     lines = [f"{y}, {argmax} = {POOL} ({x})" for y, argmax, x in steps]
     lines += [
         f"d{i} = {GRADIENT} ({x}, {f'd{i + 1}' if i < 3 else y}, {argmax})" for i, (y, argmax, x) in enumerate(steps)
     ][::-1]
-    graph = "plan (float[1, 3, 31, 31] x) => (float[1, 3, 31, 31] d0) {\n" + "\n".join(lines) + "\n}"
+    graph = "aligned (float[1, 3, 31, 31] x) => (float[1, 3, 31, 31] d0) {\n" + "\n".join(lines) + "\n}"
     session = open_session(graph)
     library = HostLibrary()
     x = image(1, 3, 31, 31)
@@ -160,7 +160,7 @@ def check_tensors_of_a_plan_are_aligned() -> None:
     [
         check_copies,
         check_misaligned_addresses_are_refused,
-        check_tensors_of_a_plan_are_aligned,
+        check_tensors_of_a_shared_buffer_are_aligned,
         check_bound_on_device,
         check_one_side_bound,
         check_from_session_to_session,

@@ -1,4 +1,4 @@
-"""Every call that a session makes of aclnn, made to fail once: an error that says what failed, and full recovery.
+"""Makes every aclnn call of a session fail once, and requires an error that names the call, and full recovery.
 
 `failure_sweep` makes the calls fail, and itself fails where results are wrong after it. In the default run it takes the
 first and last call of a function in each stage of a session's life.
@@ -87,7 +87,7 @@ def check_outcome(outcome: dict[str, Any]) -> None:
 
 
 def is_told(function: str, message: str) -> bool:
-    """Whether the message has function and code, as far as there is a code."""
+    """Whether the message names the function, and the code if there is one."""
     if function in CREATORS:
         return f"{function} returned null" in message
     told = f"{function} failed with {FAULT} (ACL_ERROR_RT_DRV_INTERNAL_ERROR)" in message

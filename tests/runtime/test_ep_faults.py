@@ -1,4 +1,4 @@
-"""A Run with bad arguments is an error that names node and fault; nothing falls back to another provider."""
+"""A Run with bad arguments fails with an error that names node and fault; nothing falls back to another provider."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_run_with_a_shape_that_does_not_fit(case: PoolCase, x_shape: tuple[int, 
 
 
 def test_pool_and_gradient_in_one_session() -> None:
-    """The argmax of the pool is what the gradient takes."""
+    """The gradient accepts the argmax of the pool."""
     model = pool_model(PLAIN.op, PLAIN.attributes(), OPSET, PLAIN.x_shape)
     gradient = "MaxPoolGradWithArgmaxV3"
     model.graph.node.append(

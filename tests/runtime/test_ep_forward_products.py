@@ -1,4 +1,4 @@
-"""Pools on each Ascend product, as which the host backend acts, and on the cann backend, whose operands are staged."""
+"""Pools on each Ascend product that the host backend simulates, and on the cann backend, which stages operands."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_staged_calls(tmp_path: Path, soc: str) -> None:
 
 
 def test_plane_limits() -> None:
-    """int32 numbers planes of up to 2^31 - 1 elements on every product; more only int64 does, on Ascend950."""
+    """int32 indices allow planes of up to 2^31 - 1 elements; larger planes need int64 and Ascend950."""
     code = """
 import onnxruntime
 from onnx import TensorProto

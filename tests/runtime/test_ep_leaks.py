@@ -11,12 +11,11 @@ from tests.runtime.ep_process import run_python
 
 ENVIRONMENTS = {"host memory": {}, "device memory": STRICT}
 
-# Resident memory is counted in pages, and how full these are is malloc's affair: the same Runs again may need a few
-# hundred KiB more or less, the same sessions a few MiB. A pointer lost in each of 100,000 Runs is more; so is a plan
-# lost by one of the kernels of each of 10,000 sessions. The first hundreds of sessions on a device with memory of its
-# own grow by up to 5 MiB, until it has as many freed addresses to remember as it ever does: as many lost sessions are
-# more than that.
-# A sanitizer keeps what was freed, to find who still uses it: there, objects count alone.
+# Resident memory is counted in pages, and malloc decides how full these are: the same Runs again may need a few hundred
+# KiB more or less, the same sessions a few MiB. A pointer leaked in each of 100,000 Runs is more; so is an executor
+# leaked by one of the kernels of each of 10,000 sessions. The first hundreds of sessions on a device with its own
+# memory grow by up to 5 MiB, until its list of freed addresses is full: leaks in as many sessions are more than that.
+# A sanitizer keeps freed memory, to find later uses of it: with it, only objects count.
 WITH_SANITIZER = "LD_PRELOAD" in os.environ
 FEW = {"measure_runs": 1 << 20, "measure_sessions": 8 << 20}
 MANY = {"measure_runs": 1 << 20, "measure_sessions": 4 << 20}

@@ -1,4 +1,4 @@
-"""What each Ascend product takes: the host backend acts as the product that ACLNN_HOST_SOC names."""
+"""The support of each Ascend product: the host backend simulates the product that ACLNN_HOST_SOC names."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ except Exception as error:
 
 @pytest.mark.parametrize("environment", [STRICT, {**STRICT, **CANN_9_0}], ids=["taken", "refused"])
 def test_a_function_is_tried_once_and_nothing_is_left(environment: dict[str, str]) -> None:
-    """No object, no message and no broken rule; and no try before a node needs the function."""
+    """The probe leaves no object, message or violation, and does not run before a node needs the function."""
     code = """
 register()
 library.c = ctypes.CDLL(library._library._name)
@@ -123,7 +123,7 @@ answer([made, library.live_objects() - before, library.c.aclGetRecentErrMsg(), l
 
 @pytest.mark.parametrize("soc", ["Ascend950PR_9599", "Ascend910B3"])
 def test_every_function_takes_what_it_is_tried_with(soc: str) -> None:
-    """The smallest call is legal for all functions, whatever the product: none is refused where none should be."""
+    """The smallest call is legal for all functions on all products: no function is refused by mistake."""
     code = """
 import json
 from poolgrad_lowering.runtime import probe
@@ -137,7 +137,7 @@ answer([[row["functions"], row["missing"], row["refused"]] for row in described[
 
 @pytest.mark.parametrize("function", ["aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize", "aclCreateTensor"])
 def test_another_failure_is_no_refusal_and_is_not_remembered(function: str) -> None:
-    """It shows when the node runs; onnxruntime would leave the node to its body for an error before that."""
+    """The error appears when the node runs; an earlier error would leave the node to its function body."""
     code = f"""
 register()
 library.fail({function!r}, 0, 561112)

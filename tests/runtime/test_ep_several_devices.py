@@ -1,4 +1,4 @@
-"""Sessions on several devices of one process: each works on its own, with memory of its own."""
+"""Sessions on several devices of one process: each uses its own device and that device's memory."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ answer([len(devices), [device.device.type.name for device in devices], HostLibra
 
 
 def test_npus(tmp_path: Path) -> None:
-    """By the libraries of CANN, and by the provider's name, which onnxruntime takes with a device_id."""
+    """With the libraries of CANN, and by the provider's name with a device_id."""
     environment = {**STRICT, **SEVERAL, "ASCEND_HOME_PATH": str(install(tmp_path / "cann"))}
     assert run_python(_BY_NAME, **environment) == [DEVICES, ["NPU"] * DEVICES, []]
 

@@ -1,4 +1,4 @@
-"""Sessions in device memory that run at the same time, each on its stream, do not disturb each other."""
+"""Concurrent sessions in device memory, each on its own stream, do not affect each other."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def attempt(session: Any, feeds: dict[str, Any]) -> tuple[Any, str]:
 
 
 def check_a_device_error_ends_the_runs_it_met() -> None:
-    """While one thread's indices break the session's stream, every Run of the others is right or an error."""
+    """While one thread's indices put the session's stream in error, every Run of other threads is right or an error."""
     session = open_session(ALONE, check_indices="0")
     feeds = alone_feeds(1, 2, 6, 6)
     bad = {**feeds, "argmax": feeds["argmax"] + 36}
@@ -116,7 +116,7 @@ def check_a_device_error_ends_the_runs_it_met() -> None:
 
 @dataclasses.dataclass
 class Attempt:
-    """A Run: when it began and ended, and the message of its error."""
+    """A Run: its begin and end times, and the message of its error."""
 
     began: float
     ended: float
@@ -152,7 +152,7 @@ def assert_only_runs_that_had_begun_failed(attempts: list[Attempt], code: int) -
 
 
 def check_a_failed_wait_ends_only_runs_that_had_begun() -> None:
-    """One wait for a stream fails: that of the session, or that of the copies, whichever comes then."""
+    """One wait for a stream fails: that of the session or that of the copies."""
     library = HostLibrary()
     session = open_session(ALONE)
     feeds = alone_feeds(1, 2, 6, 6)

@@ -1,4 +1,4 @@
-"""libaclnn_host phase 1: every check, its code, their order, and which product takes which dtypes."""
+"""libaclnn_host phase 1: every check, its code, their order, and the dtypes of each product."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ Change = Callable[[Backward], Backward]
 
 
 def tensor(dims: tuple[int, ...], dtype: np.dtype[Any] = FLOAT) -> Tensor:
-    """Describe a tensor without data, which phase 1 never looks at."""
+    """Describe a tensor without data, which phase 1 never reads."""
     return Tensor(dims, dtype)
 
 
 def legal(api: str) -> Backward:
-    """Return a call that every product with the function takes: 2x2(x2) windows on an 8x8(x8) plane."""
+    """Return a call that every product with the function accepts: 2x2(x2) windows on an 8x8(x8) plane."""
     axes = AXES[api]
     x, y = tensor((2, 3) + (8,) * axes), tensor((2, 3) + (4,) * axes)
     indices = tensor(y.dims, INT32)
@@ -112,7 +112,7 @@ def test_null_results(aclnn: Aclnn, api: str) -> None:
 
 
 def supported(api: str, soc: str) -> tuple[set[np.dtype[Any]], set[np.dtype[Any]]]:
-    """Return the dtypes of values and of indices that phase 1 takes."""
+    """Return the dtypes of values and of indices that phase 1 accepts."""
     if soc not in (A950, A2, A3):
         return set(), set()
     values = {FLOAT} if api == POOL_2D and soc != A950 else {FLOAT, HALF, BF16}

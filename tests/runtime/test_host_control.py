@@ -83,7 +83,7 @@ def test_success_is_no_failure(aclnn: Aclnn) -> None:
 
 @pytest.mark.parametrize("function", PROTOTYPES)
 def test_every_function_can_be_made_to_fail(aclnn: Aclnn, function: str) -> None:
-    """Whatever its arguments: it does not get as far as looking at them."""
+    """With any arguments, because they are not checked."""
     result, arguments = PROTOTYPES[function]
     assert aclnn.c.aclnnHostFail(function.encode(), 1, 77) == 0
     answer = getattr(aclnn.c, function)(*(kind() for kind in arguments))
@@ -93,7 +93,7 @@ def test_every_function_can_be_made_to_fail(aclnn: Aclnn, function: str) -> None
 
 def test_phase_2_consumes_its_executor_also_if_it_is_made_to_fail(aclnn: Aclnn) -> None:
     with aclnn.arguments(POOL_2D, Backward.of(*CALL, CALL[1], kernel_size=[2])) as arguments:
-        _, executor = aclnn.plan(POOL_2D, arguments)
+        _, executor = aclnn.phase_1(POOL_2D, arguments)
         assert aclnn.live("executor") == 1
         aclnn.c.aclnnHostFail(POOL_2D.encode(), 1, 561003)
         assert aclnn.execute(POOL_2D, executor) == 561003
@@ -103,7 +103,7 @@ def test_phase_2_consumes_its_executor_also_if_it_is_made_to_fail(aclnn: Aclnn) 
 def test_repeatable_can_be_refused(aclnn: Aclnn) -> None:
     aclnn.c.aclnnHostFail(b"aclSetAclOpExecutorRepeatable", 0, 561000)
     with aclnn.arguments(POOL_2D, Backward.of(*CALL, CALL[1], kernel_size=[2])) as arguments:
-        _, executor = aclnn.plan(POOL_2D, arguments)
+        _, executor = aclnn.phase_1(POOL_2D, arguments)
         assert aclnn.c.aclSetAclOpExecutorRepeatable(executor) == 561000
         assert aclnn.c.aclDestroyAclOpExecutor(executor) == 0
     assert aclnn.live() == 0
@@ -113,7 +113,7 @@ def test_trace(aclnn: Aclnn) -> None:
     aclnn.c.aclnnHostTraceStart()
     with aclnn.arguments(POOL_2D, Backward.of(*CALL, CALL[1], kernel_size=[2])) as arguments:
         assert aclnn.c.aclrtCtxSetSysParamOpt(0, 1) == 0
-        _, executor = aclnn.plan(POOL_2D, arguments)
+        _, executor = aclnn.phase_1(POOL_2D, arguments)
         assert aclnn.c.aclDestroyAclOpExecutor(executor) == 0
     assert aclnn.c.aclrtMalloc(None, 8, 0) == INVALID
     lines = aclnn.trace()
@@ -125,10 +125,10 @@ def test_trace(aclnn: Aclnn) -> None:
     assert by_name["aclrtMalloc"] == {
         "call": "aclrtMalloc", "thread": lines[0]["thread"], "size": 8, "policy": 0, "code": INVALID,
     }  # fmt: skip
-    planned = by_name[f"{POOL_2D}GetWorkspaceSize"]
-    assert planned["deterministic"] == 1
-    assert planned["executor"] == executor
-    assert planned["self"] == arguments[1]
+    phase_1 = by_name[f"{POOL_2D}GetWorkspaceSize"]
+    assert phase_1["deterministic"] == 1
+    assert phase_1["executor"] == executor
+    assert phase_1["self"] == arguments[1]
     assert {line["tensor"] for line in lines if line["call"] == "aclCreateTensor"} == {
         arguments[i] for i in (0, 1, 2, -1)
     }
@@ -190,7 +190,7 @@ def test_notes_where_code_and_documents_differ(note: str, api: str, call: Call, 
     with strict_device() as device:
         device.c.aclnnHostTraceStart()
         with device.staged(call) as (on_device, _), device.aclnn.arguments(api, on_device) as arguments:
-            actual, executor = device.aclnn.plan(api, arguments)
+            actual, executor = device.aclnn.phase_1(api, arguments)
             if actual == 0:
                 actual = device.execute(api, executor or 0, None, 0)
                 device.check(device.c.aclrtSynchronizeStream(None))

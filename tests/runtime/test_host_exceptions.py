@@ -56,10 +56,10 @@ with current_device() as aclnn:
     pool, _, buffer = legal(POOL_2D)
     with aclnn.arguments(POOL_2D, pool) as arguments:
         def phase_2():
-            code, executor = aclnn.plan(POOL_2D, arguments)
+            code, executor = aclnn.phase_1(POOL_2D, arguments)
             assert code == 0
             return lambda: aclnn.execute(POOL_2D, executor)
-        answer({"phase_1": results(aclnn, lambda: lambda: aclnn.plan(POOL_2D, arguments)[0]),
+        answer({"phase_1": results(aclnn, lambda: lambda: aclnn.phase_1(POOL_2D, arguments)[0]),
                 "phase_2": results(aclnn, phase_2)})
 """
 
@@ -92,7 +92,7 @@ def test_whatever_is_thrown_is_a_code_with_a_message(tmp_path: Path, function: s
     ids=["lenient", "strict", "phases"],
 )
 def test_each_allocation_that_fails_is_a_code_with_a_message(tmp_path: Path, calls: str) -> None:
-    """But where only a line of the trace, or a part of a message, is lost for it."""
+    """Except if only a line of the trace, or a part of a message, is lost."""
     source = (CPP / "fail_allocations.cpp").read_text(encoding="utf-8")
     library = build_library(tmp_path / "libfail_allocations.so", source)
     for name, results in run_python(FIRST + calls, LD_PRELOAD=str(library)).items():

@@ -1,4 +1,4 @@
-"""libaclnn_host: the life of an executor."""
+"""libaclnn_host: the lifetime of an executor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_lists_may_go_after_phase_1(aclnn: Aclnn) -> None:
     call, result = example()
     with aclnn.arguments(POOL_2D, call) as arguments:
         lists = [aclnn.c.aclCreateIntArray(int64s([2]), 1) for _ in range(2)]
-        code, executor = aclnn.plan(POOL_2D, [*arguments[:3], *lists, *arguments[5:]])
+        code, executor = aclnn.phase_1(POOL_2D, [*arguments[:3], *lists, *arguments[5:]])
         assert code == 0
         for handle in lists:
             aclnn.c.aclDestroyIntArray(handle)
@@ -45,7 +45,7 @@ def test_lists_may_go_after_phase_1(aclnn: Aclnn) -> None:
 def test_failed_phase_1_leaves_the_executor_alone(aclnn: Aclnn) -> None:
     call, _ = example()
     with aclnn.arguments(POOL_2D, dataclasses.replace(call, kernel_size=[0])) as arguments:
-        code, executor = aclnn.plan(POOL_2D, arguments)
+        code, executor = aclnn.phase_1(POOL_2D, arguments)
     assert code != 0
     assert executor is None
 
@@ -54,7 +54,7 @@ def test_phase_2_refuses_null(aclnn: Aclnn) -> None:
     assert aclnn.execute(POOL_2D, None) == NULLPTR
     call, result = example()
     with aclnn.arguments(POOL_2D, call) as arguments:
-        _, executor = aclnn.plan(POOL_2D, arguments)
+        _, executor = aclnn.phase_1(POOL_2D, arguments)
         assert aclnn.execute(POOL_2D, executor, workspace_size=16) == NULLPTR  # and consumes the executor
         assert "workspace is null" in (aclnn.message() or "")
     assert (result == 7).all()
@@ -72,7 +72,7 @@ def test_executor_may_be_destroyed_unused(aclnn: Aclnn) -> None:
 def test_phase_2_needs_the_device(aclnn: Aclnn) -> None:
     call, result = example()
     with aclnn.arguments(POOL_2D, call) as arguments:
-        _, executor = aclnn.plan(POOL_2D, arguments)
+        _, executor = aclnn.phase_1(POOL_2D, arguments)
         assert aclnn.c.aclrtResetDevice(0) == 0
         assert aclnn.execute(POOL_2D, executor) == RUNTIME
         assert "aclrtSetDevice" in (aclnn.message() or "")
@@ -83,7 +83,7 @@ def test_repeatable_executor_follows_its_tensors(aclnn: Aclnn) -> None:
     call, result = example()
     other = np.full_like(result, 7)
     with aclnn.arguments(POOL_2D, call) as arguments:
-        _, executor = aclnn.plan(POOL_2D, arguments)
+        _, executor = aclnn.phase_1(POOL_2D, arguments)
         assert aclnn.c.aclSetAclOpExecutorRepeatable(executor) == 0
         for target in (result, other, result):
             target[...] = 7
@@ -100,7 +100,7 @@ def test_repeatable_executor_of_nothing(aclnn: Aclnn) -> None:
     empty = Tensor.of(np.zeros((0, 1, 2, 2), np.float32))
     call = Backward(empty, empty, dataclasses.replace(empty, dtype=np.dtype(np.int32)), empty)
     with aclnn.arguments(POOL_2D, call) as arguments:
-        code, executor = aclnn.plan(POOL_2D, arguments)
+        code, executor = aclnn.phase_1(POOL_2D, arguments)
         assert code == 0
         assert aclnn.c.aclSetAclOpExecutorRepeatable(executor) == 0
         assert aclnn.execute(POOL_2D, executor) == aclnn.execute(POOL_2D, executor) == 0

@@ -1,4 +1,4 @@
-"""libaclnn_host: functions and work of a library that implements more of CANN on top of it."""
+"""libaclnn_host: functions and work of a library that implements further functions of CANN with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = (f"aclTest{number}" for number in itertools.count())  # what is declared
 
 
 class Extension:
-    """A library with one function, which is known to the host library."""
+    """A library with one function that is declared to the host library."""
 
     def __init__(self, aclnn: Aclnn) -> None:
         self.aclnn = aclnn

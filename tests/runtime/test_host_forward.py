@@ -115,7 +115,7 @@ def test_without_batch(aclnn: Either, api: str) -> None:
 
 
 def test_short_output_sizes(aclnn: Either) -> None:
-    """On Ascend950 one value is for all axes, and none keeps the sizes."""
+    """On Ascend950 one value applies to all axes, and an empty list keeps the sizes."""
     x = values_with_ties((1, 2, 4, 5, 6), np.dtype(np.float32))
     for output_size, out in (([3], (3, 3, 3)), ([], (4, 5, 6))):
         expected, argmax = ascend_pool(x, [adaptive_windows(*axis) for axis in zip((4, 5, 6), out, strict=True)])
@@ -125,7 +125,7 @@ def test_short_output_sizes(aclnn: Either) -> None:
 
 
 def test_views(aclnn: Either) -> None:
-    """Channels-last memory, reversed axes, gaps; what lies between the elements of the outputs stays."""
+    """Channels-last memory, reversed axes, gaps; bytes between the elements of the outputs do not change."""
     x = values_with_ties((2, 6, 8, 3), np.dtype(np.float16)).transpose(0, 3, 1, 2)[:, :, ::-1]
     expected, argmax = ascend_pool(x, [pool_windows(size, 2, 2, 0, 1, ceil_mode=False) for size in (6, 8)])
     canvas, places = np.full((2, 3, 5, 9), 7, np.float16), np.full((2, 3, 8, 3), -7, np.int32)

@@ -1,4 +1,4 @@
-"""libaclnn_host phase 1 of the pools: every check, its code, their order, and which product takes which dtypes."""
+"""libaclnn_host phase 1 of the pools: every check, its code, their order, and the dtypes of each product."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Change = Callable[[Forward], Forward]
 
 
 def legal(api: str) -> Forward:
-    """Return a call that every product takes: 2x2(x2) windows on an 8x8(x8) plane. Phase 1 looks at no data."""
+    """Return a call that every product accepts: 2x2(x2) windows on an 8x8(x8) plane. Phase 1 reads no data."""
     axes = AXES[api]
     format_ = NCDHW if axes == 3 else NCHW
     x, y = (Tensor((2, 3) + (size,) * axes, FLOAT, format=format_) for size in (8, 4))

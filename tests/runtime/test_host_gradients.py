@@ -38,7 +38,7 @@ Either = Aclnn | StrictDevice
 
 @pytest.fixture
 def aclnn() -> Iterator[Aclnn]:
-    """For indices anywhere in the plane, which only the lenient library takes as they are."""
+    """For indices anywhere in the plane, which only the lenient library accepts."""
     with current_device() as library:
         yield library
 
@@ -51,7 +51,7 @@ def either(request: pytest.FixtureRequest) -> Iterator[Either]:
 
 
 def expected_gradient(x_shape: Sequence[int], axes: int, grad: Array, indices: Array) -> Array:
-    """Take the definition, which wants positions in the whole tensor, at plane-local indices."""
+    """Apply the definition, which uses positions in the whole tensor, to plane-local indices."""
     plane = int(np.prod(x_shape[-axes:], dtype=np.int64))
     planes = np.arange(int(np.prod(x_shape[:-axes], dtype=np.int64))).reshape(*x_shape[:-axes], *[1] * axes)
     expected: Array = pool_gradient(x_shape, np.ascontiguousarray(grad), planes * plane + indices)

@@ -1,4 +1,4 @@
-"""libaclnn_host, strict, with several devices: what belongs to one of them is not used on another."""
+"""libaclnn_host, strict, with several devices: objects of one device cannot be used on another."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_memory_of_a_kernel(device: StrictDevice) -> None:
     values, indices = np.zeros((1, 1, 2, 2), np.float32), np.zeros((1, 1, 2, 2), np.int32)
     call = Backward.of(values, values.copy(), indices, values.copy())
     with device.staged(call) as (there, _), device.aclnn.arguments(POOL_2D, there) as arguments:
-        executor, size = device.plan(POOL_2D, arguments)
+        executor, size = device.phase_1(POOL_2D, arguments)
         device.check(device.c.aclrtSetDevice(1))
         stream = device.stream()
         device.check(device.execute(POOL_2D, executor, None, size, stream))

@@ -1,4 +1,4 @@
-"""libaclnn_host, strict: gradients as the products' own kernels compute them, bit for bit.
+"""libaclnn_host, strict: gradients with the bits of the products' kernels.
 
 The lenient library, which is held against the definition elsewhere, says what is expected; it is asked with what the
 strict library should have made of the call.
@@ -99,7 +99,7 @@ def reversed_planes(array: Array) -> Array:
 @pytest.mark.parametrize("soc", [A950, A2, A3])
 @pytest.mark.parametrize("name", POOLS)
 def test_order_of_the_sums(lenient: Aclnn, name: str, soc: str, values: str, deterministic: int) -> None:
-    """Row-major, but where nothing promises an order: there the other way round."""
+    """Row-major order, or the reverse where the product promises no order."""
     pool, dtype = POOLS[name], VALUES[values]
     if pool.api == POOL_2D and soc != A950 and values != "float32":
         pytest.skip("Atlas A2 and A3 have no such gradient")
@@ -143,7 +143,7 @@ def test_index_outside_of_its_plane(name: str, bad: int | None) -> None:
 @pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize(("soc", "copies"), [(A950, True), (A2, False)])
 def test_windows_of_one_element(soc: str, copies: bool, values: str) -> None:
-    """Ascend950 copies: -0.0 stays, indices are not looked at, wherever they point."""
+    """Ascend950 copies gradOutput: -0.0 stays, and indices are not read, even if they are out of range."""
     if not copies and values != "float32":
         pytest.skip("Atlas A2 and A3 have no such gradient")
     grad = np.array([[[[1.5, -0.0], [0.25, -3]]]], VALUES[values])

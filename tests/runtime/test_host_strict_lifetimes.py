@@ -1,4 +1,4 @@
-"""libaclnn_host, strict: the life of tensors, lists and executors, workspaces, and what is left at the end."""
+"""libaclnn_host, strict: lifetimes of tensors, lists and executors, workspaces, and leaks at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def device() -> Iterator[StrictDevice]:
 
 
 @dataclass
-class Planned:
+class Prepared:
     """A call between its phases. Its result is ones at the start of each plane."""
 
     device: StrictDevice
@@ -41,31 +41,31 @@ class Planned:
         return self.device.execute(POOL_2D, self.executor, None, 0)
 
     def finish(self) -> Array:
-        """Run what was queued and return gradInput."""
+        """Run the queued work and return gradInput."""
         self.device.check(self.device.c.aclrtSynchronizeStream(None))
         return self.device.download(self.grad_input, self.like)
 
 
 @contextmanager
-def planned(device: StrictDevice) -> Iterator[Planned]:
+def prepared(device: StrictDevice) -> Iterator[Prepared]:
     grad, indices = np.ones((2, 1, 1, 1), np.float32), np.zeros((2, 1, 1, 1), np.int32)
     call = Backward.of(grad, np.zeros_like(ONES), indices, np.zeros_like(ONES), kernel_size=[2])
     assert call.grad_input is not None
     assert call.grad_input.address is not None
     with device.staged(call) as (on_device, there), device.aclnn.arguments(POOL_2D, on_device) as arguments:
-        executor, size = device.plan(POOL_2D, arguments)
+        executor, size = device.phase_1(POOL_2D, arguments)
         assert size == 0
-        yield Planned(device, arguments, executor, there[call.grad_input.address], ONES)
+        yield Prepared(device, arguments, executor, there[call.grad_input.address], ONES)
 
 
 def test_the_legal_life(device: StrictDevice) -> None:
-    with planned(device) as call:
+    with prepared(device) as call:
         device.check(call.execute())
         assert (call.finish() == ONES).all()
 
 
 def test_executor_used_twice(device: StrictDevice) -> None:
-    with planned(device) as call:
+    with prepared(device) as call:
         device.check(call.execute())
         assert call.execute() == INNER
         assert device.c.aclDestroyAclOpExecutor(call.executor) == INNER
@@ -80,7 +80,7 @@ def test_executor_of_another_library(device: StrictDevice) -> None:
     with current_device() as lenient:
         call = Backward.of(*(np.zeros((1, 1, 1, 1), dtype) for dtype in (np.float32, np.float32, np.int32, np.float32)))
         with lenient.arguments(POOL_2D, call) as arguments:
-            _, executor = lenient.plan(POOL_2D, arguments)
+            _, executor = lenient.phase_1(POOL_2D, arguments)
             assert executor is not None
             assert device.execute(POOL_2D, executor, None, 0) == INNER
             assert other.c.aclDestroyAclOpExecutor(executor) == 0
@@ -89,7 +89,7 @@ def test_executor_of_another_library(device: StrictDevice) -> None:
 
 @pytest.mark.parametrize("position", range(8))
 def test_tensor_or_list_destroyed_before_phase_2(device: StrictDevice, position: int) -> None:
-    with planned(device) as call:
+    with prepared(device) as call:
         destroy = device.c.aclDestroyTensor if position in (0, 1, 2, 7) else device.c.aclDestroyIntArray
         index = position if position < 7 else len(call.arguments) - 1
         device.check(destroy(call.arguments[index]))
@@ -99,7 +99,7 @@ def test_tensor_or_list_destroyed_before_phase_2(device: StrictDevice, position:
 
 
 def test_a_new_tensor_is_not_taken_for_the_destroyed_one(device: StrictDevice) -> None:
-    with planned(device) as call:
+    with prepared(device) as call:
         device.check(device.c.aclDestroyTensor(call.arguments[0]))
         dims = (ctypes.c_int64 * 4)(2, 1, 1, 1)
         tensors = [device.c.aclCreateTensor(dims, 4, 0, None, 0, 2, dims, 4, None) for _ in range(50)]
@@ -112,7 +112,7 @@ def test_a_new_tensor_is_not_taken_for_the_destroyed_one(device: StrictDevice) -
 
 def test_executor_in_two_calls_at_a_time(device: StrictDevice) -> None:
     codes: set[int] = set()
-    with planned(device) as call:
+    with prepared(device) as call:
         device.check(device.c.aclSetAclOpExecutorRepeatable(call.executor))
 
         def hammer() -> None:
@@ -141,14 +141,14 @@ def test_tensors_may_go_after_phase_2(device: StrictDevice) -> None:
     call = Backward.of(grad, np.zeros_like(ONES), indices, result, kernel_size=[2])
     with device.staged(call) as (on_device, _):
         with device.aclnn.arguments(POOL_2D, on_device) as arguments:
-            executor, size = device.plan(POOL_2D, arguments)
+            executor, size = device.phase_1(POOL_2D, arguments)
             device.check(device.execute(POOL_2D, executor, None, size))
         device.check(device.c.aclrtSynchronizeStream(None))
     assert (result == ONES).all()
 
 
 def test_phase_1_with_stale_handles(device: StrictDevice) -> None:
-    with planned(device) as call:
+    with prepared(device) as call:
         device.check(call.execute())
         end = (ctypes.byref(ctypes.c_uint64()), ctypes.byref(ctypes.c_void_p()))
         for position in (0, 3):
@@ -178,8 +178,8 @@ def test_destroying_twice(device: StrictDevice, destroy: str) -> None:
 
 
 def test_repeatable_executor(device: StrictDevice) -> None:
-    """What is queued keeps the addresses that it was queued with."""
-    with planned(device) as call:
+    """Queued work keeps the addresses from the time when it was queued."""
+    with prepared(device) as call:
         device.check(device.c.aclSetAclOpExecutorRepeatable(call.executor))
         others = [device.upload(np.zeros_like(ONES)) for _ in range(2)]
         for address in (call.grad_input, *others):
@@ -194,7 +194,7 @@ def test_repeatable_executor(device: StrictDevice) -> None:
 
 def test_address_of_a_tensor_of_another_call(device: StrictDevice) -> None:
     dims = (ctypes.c_int64 * 1)(1)
-    with planned(device) as call:
+    with prepared(device) as call:
         foreign = device.c.aclCreateTensor(dims, 1, 0, None, 0, 2, dims, 1, None)
         assert device.c.aclSetTensorAddr(call.executor, 0, foreign, None) == 0
         assert device.aclnn.violations() == ["foreign-tensor"]
@@ -205,7 +205,7 @@ def test_address_of_a_tensor_of_another_call(device: StrictDevice) -> None:
 
 def test_phase_2_needs_the_device(device: StrictDevice) -> None:
     codes: list[int] = []
-    with planned(device) as call:
+    with prepared(device) as call:
         thread = threading.Thread(target=lambda: codes.append(call.execute()))
         thread.start()
         thread.join()
@@ -213,7 +213,7 @@ def test_phase_2_needs_the_device(device: StrictDevice) -> None:
 
 
 def test_operands_in_memory_of_the_host(device: StrictDevice) -> None:
-    """Phase 2 does not look; the kernel faults."""
+    """Phase 2 does not check it; the kernel faults."""
     memory = np.zeros(3 * 32 + 31, np.int8)
     first = memory[-memory.ctypes.data % 32 :]
     y, indices, x = (
@@ -225,7 +225,7 @@ def test_operands_in_memory_of_the_host(device: StrictDevice) -> None:
     call = Backward(*(Tensor(a.shape, a.dtype, address=a.ctypes.data) for a in (y, x, indices, x)), kernel_size=[2])
     stream = device.stream()
     with device.aclnn.arguments(POOL_2D, call) as arguments:
-        executor, _ = device.plan(POOL_2D, arguments)
+        executor, _ = device.phase_1(POOL_2D, arguments)
         device.check(device.execute(POOL_2D, executor, None, 0, stream))
         assert device.c.aclrtSynchronizeStream(stream) == FAULT
         assert "gradOutput" in (device.aclnn.message() or "")
@@ -250,7 +250,7 @@ def test_workspace(soc: str | None, dtype: Any, needs: bool) -> None:
         assert call.grad_input is not None
         assert call.grad_input.owner[0, 0, 0, 1, 1] == 4
         with device.staged(call) as (on_device, _), device.aclnn.arguments(POOL_3D, on_device) as arguments:
-            executor, size = device.plan(POOL_3D, arguments)
+            executor, size = device.phase_1(POOL_3D, arguments)
             assert (size >= 9 * 4) == needs
             assert device.c.aclDestroyAclOpExecutor(executor) == 0
 
@@ -266,7 +266,7 @@ def test_workspace_that_is_none() -> None:
 
         def run(workspace: int | None, size: int, free: bool = False) -> tuple[int, int]:
             stream = device.stream()
-            executor, _ = device.plan(POOL_3D, arguments)
+            executor, _ = device.phase_1(POOL_3D, arguments)
             code = device.execute(POOL_3D, executor, workspace, size, stream)
             if free and workspace is not None:
                 device.free(workspace)
@@ -274,7 +274,7 @@ def test_workspace_that_is_none() -> None:
             device.destroy(streams=(stream,))
             return code, code_of_stream
 
-        executor, size = device.plan(POOL_3D, arguments)
+        executor, size = device.phase_1(POOL_3D, arguments)
         device.check(device.c.aclDestroyAclOpExecutor(executor))
         workspace = device.malloc(size)
         assert run(None, size) == (NULLPTR, 0)
@@ -296,7 +296,7 @@ def test_workspace_of_two_streams() -> None:
             workspace = device.malloc(4096)
             for stream, call in zip(streams, (first, second), strict=True):
                 with device.aclnn.arguments(POOL_3D, call) as arguments:
-                    executor, size = device.plan(POOL_3D, arguments)
+                    executor, size = device.phase_1(POOL_3D, arguments)
                     device.check(device.execute(POOL_3D, executor, workspace, size, stream))
             assert device.aclnn.violations() == ["race"]
             device.destroy(streams=streams)
@@ -304,7 +304,7 @@ def test_workspace_of_two_streams() -> None:
 
 
 def test_output_is_poison_until_the_kernel_ran(device: StrictDevice) -> None:
-    with planned(device) as call:
+    with prepared(device) as call:
         device.check(call.execute())
         assert np.isnan(device.download(call.grad_input, ONES)).all()
         assert device.aclnn.violations() == ["race"]
@@ -313,7 +313,7 @@ def test_output_is_poison_until_the_kernel_ran(device: StrictDevice) -> None:
 
 def test_output_that_queued_work_still_reads_is_not_poisoned(device: StrictDevice) -> None:
     kept = device.malloc(ONES.nbytes)
-    with planned(device) as call:
+    with prepared(device) as call:
         before = np.arange(8, dtype=np.float32).reshape(ONES.shape)
         device.check(device.c.aclrtMemcpy(call.grad_input, 32, before.ctypes.data, 32, 1))
         device.check(device.c.aclrtMemcpyAsync(kept, 32, call.grad_input, 32, 3, None))
@@ -334,7 +334,7 @@ def test_leaks_are_counted_and_told() -> None:
         device.malloc(1)
         device.malloc_host(1)
         device.c.aclCreateIntArray(dims, 1)
-        with planned(device):
+        with prepared(device):
             kinds = ("stream", "event", "device_memory", "pinned_memory", "int_array", "tensor", "executor")
             assert [aclnn.live(kind) for kind in kinds] == [1, 1, 6, 1, 5, 4, 1]
             assert aclnn.live() == 19

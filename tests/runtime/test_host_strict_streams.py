@@ -1,4 +1,4 @@
-"""libaclnn_host, strict: when queued work runs, in which order, and what goes wrong without waiting for it."""
+"""libaclnn_host, strict: when queued work runs, in which order, and the errors of callers that do not wait."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def fail(device: StrictDevice, stream: int) -> None:
     call = Backward.of(grad, np.zeros((1, 1, 2, 2), np.float32), indices, np.zeros((1, 1, 2, 2), np.float32))
     with device.staged(call) as (on_device, _), device.aclnn.arguments(POOL_2D, on_device) as arguments:
         arguments[3] = device.c.aclCreateIntArray((ctypes.c_int64 * 1)(2), 1)
-        executor, size = device.plan(POOL_2D, arguments)
+        executor, size = device.phase_1(POOL_2D, arguments)
         device.check(device.execute(POOL_2D, executor, None, size, stream))
         device.check(device.c.aclDestroyIntArray(arguments[3]))
         assert device.c.aclrtSynchronizeStream(stream) == FAULT

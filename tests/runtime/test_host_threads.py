@@ -1,4 +1,4 @@
-"""libaclnn_host: the team of threads that kernels share, and threads that the caller lends."""
+"""libaclnn_host: the threads that kernels share, and threads that the caller provides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def aclnn() -> Iterator[Aclnn]:
 
 
 def check_gradient(aclnn: Aclnn, seed: int) -> None:
-    """A gradient that is worth all threads: each element of dy goes to the first element of its window."""
+    """A gradient large enough for all threads: each element of dy goes to the first element of its window."""
     grad = np.random.default_rng(seed).standard_normal((4, 8, 64, 64), np.float32)
     places = np.arange(128 * 128, dtype=np.int32).reshape(128, 128)[::2, ::2]
     indices = np.ascontiguousarray(np.broadcast_to(places, grad.shape))
@@ -50,7 +50,7 @@ def test_limit_below_zero(aclnn: Aclnn) -> None:
 
 
 def test_calls_at_the_same_time(aclnn: Aclnn) -> None:
-    """One has the team, the others work alone."""
+    """One call uses the threads, the others run on their own thread."""
     assert aclnn.c.aclnnHostSetThreads(3) == 0
 
     def work(seed: int) -> None:
@@ -69,7 +69,7 @@ _PARALLEL_FOR = CFUNCTYPE(None, c_void_p, _RUN, c_size_t, c_void_p)
 
 @contextmanager
 def shared_out(aclnn: Aclnn) -> Iterator[list[int]]:
-    """Run this thread's kernels on three threads made here, the last range first; gives the numbers of ranges."""
+    """Run this thread's kernels on three threads of this test, the last range first; yields the numbers of ranges."""
     counts: list[int] = []
 
     def parallel_for(_context: object, run: Any, count: int, data: object) -> None:

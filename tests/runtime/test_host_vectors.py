@@ -1,4 +1,4 @@
-"""libaclnn_host: kernels give the same bits on every kind of vectors, those of the definition."""
+"""libaclnn_host: with every instruction set, kernels give the bits of the definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provider registered twice with one onnxruntime: a clear error, and what was registered first goes on working."""
+"""The provider registered twice with one onnxruntime: a clear error; the first registration keeps working."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_second_registration_is_an_error_that_names_the_first(second: str) -> 
 
 
 def test_another_name_or_copy_serves_as_well(second: str) -> None:
-    """`register` leaves it at what is registered, by whatever name."""
+    """`register` does nothing if the provider is registered under any name."""
     code = f"""
 first = register_as("Mine", {second!r})
 register()

@@ -1,4 +1,4 @@
-"""docs/runtime.md says what the provider does: its options, and its advice for the codes of acl and aclnn."""
+"""docs/runtime.md agrees with the provider: its options, and its advice for the codes of acl and aclnn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`poolgrad self-test`: what it shows where all is well, and each way in which something can be amiss."""
+"""`poolgrad self-test`: its report when all checks pass, and for each kind of failure."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ for number in range(int(first), {count}):
 
 
 def outcomes_of(path: Path, monkeypatch: pytest.MonkeyPatch, **program: Any) -> list[tuple[str, str | None]]:
-    """What is reported of six checks in a worker that is this program."""
+    """The report on six checks with this program as the worker."""
     path.write_text(WORKER.format(**{"count": 6, "ends": [], "how": "pass", "at_end": ""} | program))
     monkeypatch.setattr(worker, "__file__", str(path))
     found: list[Outcome] = []

@@ -1,4 +1,4 @@
-"""The Python face: registration, sessions that are sure to have the provider, and clear errors."""
+"""The Python API: registration, sessions with the provider, and clear errors."""
 
 from __future__ import annotations
 

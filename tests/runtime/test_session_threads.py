@@ -94,5 +94,5 @@ answer(threads() - before)
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads in /proc")
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_node_runs_on_the_threads_of_its_session(count: int) -> None:
-    """Its session has them already: the host library starts none of the three that it might."""
+    """The session has the threads already: the host library starts none of its own."""
     assert run_python(_INTRA_OP.format(count=count), ACLNN_HOST_THREADS="3") == 0

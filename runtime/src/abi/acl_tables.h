@@ -149,8 +149,8 @@
   X(aclnnStatus, aclSetAclOpExecutorRepeatable, (aclOpExecutor * executor))                                       \
   X(aclnnStatus, aclDestroyAclOpExecutor, (aclOpExecutor * executor))
 
-// The operators (libopapi_nn.so or libopapi.so), each in two phases. What takes windows has one signature in two and
-// three axes, and so has what takes an output size.
+// The operators (libopapi_nn.so or libopapi.so), each in two phases. The 2-D and 3-D operators with windows have one
+// signature, and so have those with an output size.
 #define POOLGRAD_ACLNN_MAX_POOL_PARAMETERS                                                                      \
   (const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* stride, const aclIntArray* padding, \
    const aclIntArray* dilation, bool ceilMode, aclTensor* out, aclTensor* indices, uint64_t* workspaceSize,     \

@@ -1,11 +1,10 @@
-// The part of onnxruntime's C ABI that the execution provider and the custom ops use, as of API version 24
-// (onnxruntime 1.24). Custom ops, and all that they share with the provider, keep to what API 19 has, or ask for the
-// version first.
-// onnxruntime's tables are append-only: a member keeps its slot in every later release, so what is declared
-// here fits all of them, and the official headers, which no Python package ships, are not needed to build.
+// The part of onnxruntime's C ABI that the execution provider and the custom ops use, as of API version 24 (onnxruntime
+// 1.24). Custom ops, and the code that they share with the provider, use members of API 19 only, or check the version
+// first. onnxruntime's tables are append-only: a member keeps its slot in every later release, so these declarations
+// match all of them. The official headers, which no Python package contains, are not needed to build.
 //
-// Names are onnxruntime's; the namespace keeps them apart from the official headers, against which
-// abi/ort_check.cpp compares the slots where these are at hand. Members that are not used are gaps.
+// Names are onnxruntime's; the namespace separates them from the official headers. abi/ort_check.cpp compares the slots
+// with these headers if they are available. Unused members are gaps.
 #ifndef POOLGRAD_ABI_ORT_H_
 #define POOLGRAD_ABI_ORT_H_
 
@@ -18,7 +17,7 @@ constexpr std::uint32_t kApiVersion = 24;
 constexpr std::uint32_t kOldestCustomOpApiVersion = 19;
 constexpr std::uint32_t kShapeReferenceApiVersion = 24;  // GetTensorElementTypeAndShapeDataReference
 
-// Slots [From, To) of a table, which hold members that are not used.
+// The unused slots [From, To) of a table.
 template <std::size_t From, std::size_t To>
 struct Gap {
   void* slots[To - From];
@@ -231,7 +230,8 @@ using OrtKernelCreateFunc = OrtStatus* (*)(void* state, const OrtKernelInfo* inf
 struct OrtEpApi {
   OrtStatus* (*CreateEpDevice)(OrtEpFactory* factory, const OrtHardwareDevice* hardware_device,
                                const OrtKeyValuePairs* metadata, const OrtKeyValuePairs* options, OrtEpDevice** out);
-  Gap<1, 3> gap_1;
+  void (*ReleaseEpDevice)(OrtEpDevice* device);
+  Gap<2, 3> gap_2;
   OrtStatus* (*EpGraphSupportInfo_AddSingleNode)(OrtEpGraphSupportInfo* support, const OrtNode* node);
   Gap<4, 5> gap_4;
   OrtStatus* (*EpDevice_AddAllocatorInfo)(OrtEpDevice* device, const OrtMemoryInfo* info);
@@ -272,8 +272,8 @@ struct OrtApiBase {
   const char* (*GetVersionString)();
 };
 
-// The structures below are filled by the provider. They are as long as API 24 has them: onnxruntime reads
-// up to the version written in the first member. Null means "not implemented" where that is allowed.
+// The provider fills in the structures below. They have the members of API 24: onnxruntime reads those of the version
+// in the first member. A null optional member means "not implemented".
 struct OrtAllocator {
   std::uint32_t version;
   void* (*Alloc)(OrtAllocator* self, std::size_t size);
@@ -334,7 +334,7 @@ struct OrtKernelImpl {
   Gap<3, 5> gap_3;
 };
 
-// As long as API 19 has it, and every later one up to 29. Members after InferOutputShapeFn are optional.
+// With the members of API 19, which no API up to 29 has changed. Members after InferOutputShapeFn are optional.
 struct OrtCustomOp {
   std::uint32_t version;
   Gap<1, 2> gap_1;
@@ -356,7 +356,7 @@ struct OrtCustomOp {
   Gap<20, 26> gap_20;
 };
 
-// X(table, member, slot): where onnxruntime has each member; slot n lies at byte 8n.
+// X(table, member, slot): the slot of each member in onnxruntime; slot n is at byte 8n.
 #define POOLGRAD_ORT_SLOTS(X)                               \
   X(OrtApiBase, GetApi, 0)                                  \
   X(OrtApiBase, GetVersionString, 1)                        \
@@ -428,6 +428,7 @@ struct OrtCustomOp {
   X(OrtApi, KernelInfo_GetOperatorType, 393)                \
   X(OrtApi, GetTensorElementTypeAndShapeDataReference, 414) \
   X(OrtEpApi, CreateEpDevice, 0)                            \
+  X(OrtEpApi, ReleaseEpDevice, 1)                           \
   X(OrtEpApi, EpGraphSupportInfo_AddSingleNode, 3)          \
   X(OrtEpApi, EpDevice_AddAllocatorInfo, 5)                 \
   X(OrtEpApi, Value_GetMemoryDevice, 7)                     \

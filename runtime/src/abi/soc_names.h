@@ -1,4 +1,4 @@
-// The SoC names of CANN, as aclrtGetSocName has them, and the product of each.
+// The SoC names that CANN's aclrtGetSocName returns, and the product of each.
 #ifndef POOLGRAD_ABI_SOC_NAMES_H_
 #define POOLGRAD_ABI_SOC_NAMES_H_
 
@@ -49,7 +49,7 @@ constexpr Soc kSocs[] = {
     {"Ascend950PR_9599", SocProduct::kAscend950},
 };
 
-// The SoC of exactly this name, or null. Prefixes would mislead: Ascend910B is no Ascend910B1.
+// The SoC of exactly this name, or null. A prefix does not identify a product: Ascend910B is not Ascend910B1.
 constexpr const Soc* FindSoc(std::string_view name) {
   for (const Soc& soc : kSocs) {
     if (soc.name == name) return &soc;

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One library may play several parts; it is noted once.
+// Records a library once, even if it has several roles.
 void Note(FoundLibrary library, Discovery& found) {
   for (const FoundLibrary& other : found.libraries) {
     if (other.path == library.path) return;
@@ -29,7 +29,8 @@ void* Open(const fs::path& path, Discovery& found) {
   }
 }
 
-// The symbols that acl and the aclnn base must have: all are looked up, so that a report can name every missing one.
+// Looks up the symbols that acl and the aclnn base must have. A missing symbol does not end the search, so that a
+// report names every one.
 class Symbols {
  public:
   explicit Symbols(Discovery& found) : found_(found) {}
@@ -51,7 +52,7 @@ class Symbols {
   std::string first_missing_;
 };
 
-// The operator libraries, each opened when an operator was not found in the ones before it.
+// The operator libraries. Each is opened when the libraries before it lack an operator.
 class OperatorLibraries {
  public:
   OperatorLibraries(const std::vector<fs::path>& paths, Discovery& found) : paths_(paths), found_(found) {}
@@ -62,12 +63,12 @@ class OperatorLibraries {
     for (std::size_t i = 0; i < paths_.size(); ++i) {
       void* library = Opened(i);
       if (library == nullptr) continue;
-      // Both must come from one library: an executor of one means nothing to another. A plain search would go on in
-      // the libraries that this one needs.
-      void* plan = FindOwnSymbol(library, op.phase_1);
+      // Both phases must come from one library: an executor of one library means nothing to another. dlsym alone would
+      // also search the libraries that this one depends on.
+      void* get_workspace_size = FindOwnSymbol(library, op.phase_1);
       void* execute = FindOwnSymbol(library, op.phase_2);
-      if (plan == nullptr || execute == nullptr) continue;
-      op.get_workspace_size = reinterpret_cast<GetWorkspaceSize*>(plan);
+      if (get_workspace_size == nullptr || execute == nullptr) continue;
+      op.get_workspace_size = reinterpret_cast<GetWorkspaceSize*>(get_workspace_size);
       op.execute = reinterpret_cast<decltype(op.execute)>(execute);
       found_.operators.back().library = paths_[i];
       any_ = true;
@@ -85,7 +86,7 @@ class OperatorLibraries {
   }
 
  private:
-  // Null if it cannot be opened: another library may still have what is needed.
+  // Null if it cannot be opened: another library may have the operators.
   void* Opened(std::size_t i) {
     if (i == opened_.size()) {
       try {

@@ -9,7 +9,7 @@
 
 namespace poolgrad::aclnn {
 
-// Without these nothing runs.
+// The backend cannot be used without these.
 #define POOLGRAD_ACL_RUNTIME_SYMBOLS(X) \
   X(aclInit)                            \
   X(aclGetRecentErrMsg)                 \
@@ -36,7 +36,7 @@ namespace poolgrad::aclnn {
   X(aclrtMemcpyAsync)                   \
   X(aclrtMemsetAsync)
 
-// Null in the releases that do not have them; the last in all of CANN.
+// Null in CANN releases that lack them; no CANN release has the last one.
 #define POOLGRAD_ACL_OPTIONAL_SYMBOLS(X) \
   X(aclrtGetDeviceInfo)                  \
   X(aclsysGetVersionStr)                 \
@@ -51,7 +51,7 @@ namespace poolgrad::aclnn {
   X(aclSetAclOpExecutorRepeatable)   \
   X(aclDestroyAclOpExecutor)
 
-// An aclnn operator: phase 1 checks and plans, phase 2 runs the plan on a stream.
+// An aclnn operator: phase 1 checks a call and creates an executor, phase 2 runs the executor on a stream.
 struct Function {
   const char* phase_1;  // names of the two functions
   const char* phase_2;
@@ -91,19 +91,20 @@ struct Api {
       {"aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize", "aclnnAdaptiveMaxPool2dBackward"}};
 };
 
-// The operator of aclnn, without its direction.
+// An operator of aclnn, for both directions.
 enum class Entry { kMaxPool3d, kMaxPool2d, kAdaptive3d, kAdaptive2d };
 
 constexpr bool IsAdaptive(Entry entry) { return entry == Entry::kAdaptive3d || entry == Entry::kAdaptive2d; }
 
-// The axes of the entry's windows, and of its output size.
+// The number of axes of the entry's windows, and of its output size.
 constexpr std::size_t AxesOf(Entry entry) { return entry == Entry::kMaxPool3d || entry == Entry::kAdaptive3d ? 3 : 2; }
 
 const Function& ForwardFunction(const Api& api, Entry entry);
 const Function& BackwardFunction(const Api& api, Entry entry);
 
-// Opens the libraries and resolves every member; `found` tells at any time what was found so far. Throws
-// std::runtime_error that names the library or symbol if anything but an operator is missing, or every operator.
+// Opens the libraries and resolves every member. `found` receives what was found, also if the call throws. Throws
+// std::runtime_error, which names the library or symbol, if all operators or anything other than an operator is
+// missing.
 Api LoadApi(const LibraryPaths& paths, Discovery& found);
 
 }  // namespace poolgrad::aclnn

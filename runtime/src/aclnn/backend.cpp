@@ -15,11 +15,11 @@ namespace {
 
 void InitialiseAcl(const Api& api) {
   const aclError code = api.aclInit(nullptr);
-  if (code == ACL_ERROR_REPEAT_INITIALIZE) return Tolerate(api, code);  // another library of this process did it
+  if (code == ACL_ERROR_REPEAT_INITIALIZE) return Tolerate(api, code);  // by another library of this process
   Check(api, "aclInit", code);
 }
 
-// Returns how many devices there are.
+// Returns the number of devices. Throws std::runtime_error if `device` is not among them.
 std::uint32_t RequireDevice(const Api& api, std::int32_t device) {
   std::uint32_t count = 0;
   Check(api, "aclrtGetDeviceCount", api.aclrtGetDeviceCount(&count));
@@ -73,7 +73,7 @@ const Backend& Backend::Open(BackendKind kind, std::int32_t device) {
 Backend::Backend(BackendKind kind, std::int32_t device, const Api& api) : kind_(kind), device_(device), api_(api) {
   InitialiseAcl(api_);
   device_count_ = RequireDevice(api_, device);
-  const DeviceScope scope(*this);  // a device that does not open must be known before a session relies on it
+  const DeviceScope scope(*this);  // throws here, not in a session, if the device does not open
   soc_name_ = SocName(api_);
   product_ = ProductOf(soc_name_, Architecture(api_, device));
   shares_host_memory_ = SharesHostMemory(api_);

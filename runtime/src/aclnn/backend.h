@@ -1,4 +1,4 @@
-// A backend: the aclnn API of one implementation, initialised, with one device that answers.
+// A backend: the aclnn API of one implementation, initialised, with one device.
 #ifndef POOLGRAD_ACLNN_BACKEND_H_
 #define POOLGRAD_ACLNN_BACKEND_H_
 
@@ -12,7 +12,7 @@ namespace poolgrad::aclnn {
 
 enum class BackendKind { kHost, kCann };
 
-// Devices are counted among those that ASCEND_RT_VISIBLE_DEVICES leaves visible.
+// Device numbers count the devices that ASCEND_RT_VISIBLE_DEVICES leaves visible.
 constexpr std::int32_t kFirstDevice = 0;
 
 const char* NameOf(BackendKind kind);
@@ -22,21 +22,21 @@ Api LoadApiOf(BackendKind kind, Discovery& found);
 
 class Backend {
  public:
-  // The process's backend of this kind and device, which is opened at the first call. Throws std::runtime_error with
-  // the cause; a later call tries again. A backend lives as long as the process: acl is never finalised, because other
-  // libraries of the process may use it too.
+  // The process's backend of this kind and device, opened at the first call. Throws std::runtime_error with the cause;
+  // a later call tries again. A backend lives as long as the process: acl is never finalised, because other libraries
+  // of the process may use it.
   static const Backend& Open(BackendKind kind, std::int32_t device = kFirstDevice);
 
   BackendKind kind() const { return kind_; }
   const Api& api() const { return api_; }
   std::int32_t device() const { return device_; }
-  std::uint32_t device_count() const { return device_count_; }  // of all that the process sees
+  std::uint32_t device_count() const { return device_count_; }  // of all devices that the process sees
   const std::string& soc_name() const { return soc_name_; }
   Product product() const { return product_; }
   Probes& probes() const { return probes_; }
 
-  // Whether the device works on host memory: the process runs beside it, or it is the host. Else operands have to
-  // be in memory from aclrtMalloc.
+  // Whether the device works on host memory: the process runs on the device, or the device is the host. Otherwise
+  // operands must be in memory from aclrtMalloc.
   bool shares_host_memory() const { return shares_host_memory_; }
 
  private:
@@ -48,7 +48,7 @@ class Backend {
   std::uint32_t device_count_;
   std::string soc_name_;
   Product product_;
-  mutable Probes probes_;  // what was learnt of the functions so far
+  mutable Probes probes_;  // a cache
   bool shares_host_memory_;
 };
 

@@ -1,4 +1,4 @@
-// The calls of the pools and of their gradients, as data.
+// The arguments of the calls of pools and their gradients.
 #ifndef POOLGRAD_ACLNN_CALL_H_
 #define POOLGRAD_ACLNN_CALL_H_
 
@@ -21,8 +21,7 @@ struct Window {
   bool ceil_mode = false;
 };
 
-// The operands of a backward operator by aclnn's names, in the order of its arguments. The adaptive entries
-// do not look at window.
+// The operands of a gradient by aclnn's names, in the order of its arguments. The adaptive entries ignore `window`.
 struct BackwardCall {
   Entry entry;
   TensorView grad_output;
@@ -32,7 +31,7 @@ struct BackwardCall {
   Window window;
 };
 
-// The operands of a pool, likewise. The adaptive entries look at output_size and not at window.
+// The operands of a pool, likewise. The adaptive entries ignore `window`, the others `output_size`.
 struct ForwardCall {
   Entry entry;
   TensorView self;

@@ -14,7 +14,7 @@ DeviceBuffer::DeviceBuffer(const Backend& backend, const StreamHandle& stream)
     : api_(backend.api()), stream_(stream), memory_(nullptr, Released(api_, api_.aclrtFree)) {}
 
 void* DeviceBuffer::Reserve(std::size_t bytes) {
-  if (bytes == 0) return nullptr;  // aclrtMalloc refuses 0 bytes, and operators take null for none
+  if (bytes == 0) return nullptr;  // aclrtMalloc refuses 0 bytes, and operators accept null for an empty workspace
   if (bytes > capacity_) {
     if (memory_ != nullptr) Check(api_, "aclrtSynchronizeStream", api_.aclrtSynchronizeStream(stream_.get()));
     memory_.reset();

@@ -12,14 +12,14 @@ namespace poolgrad::aclnn {
 // Memory of aclrtMalloc. Throws std::runtime_error.
 MemoryHandle AllocateDeviceMemory(const Api& api, std::size_t bytes);
 
-// Grows to the largest size asked of it.
+// A buffer that grows to the largest size that was reserved.
 class DeviceBuffer {
  public:
-  // stream: the one whose work uses the memory; it may be created later, and must be destroyed before.
+  // stream: the stream whose work uses the memory. It may be created later, and must be destroyed before the buffer.
   DeviceBuffer(const Backend& backend, const StreamHandle& stream);
 
-  // At least so many bytes of unspecified content; null for 0. What it gave before is used by earlier work of the
-  // stream alone: where it has to be replaced, the stream is waited for.
+  // At least `bytes` bytes of unspecified content; null for 0. Invalidates the memory of earlier calls. Waits for the
+  // stream, whose work may use that memory, if it must allocate more.
   void* Reserve(std::size_t bytes);
 
  private:

@@ -11,10 +11,10 @@ namespace poolgrad::aclnn {
 namespace {
 
 constexpr std::size_t kSmallestStep = 512;
-constexpr std::size_t kLargest = std::size_t{1} << 48;  // no device has more
+constexpr std::size_t kLargest = std::size_t{1} << 48;  // more than any device has
 
-// Sizes are rounded up by less than an eighth, or to the smallest step, so that tensors of about the same size fit
-// into each other's blocks.
+// Rounds a size up by less than an eighth, or to a multiple of kSmallestStep, so that tensors of similar sizes fit into
+// the same blocks.
 std::size_t BlockBytes(std::size_t bytes) {
   if (bytes > kLargest) return bytes;
   std::size_t step = kSmallestStep;
@@ -29,8 +29,8 @@ std::uintptr_t AddressOf(const void* memory) { return reinterpret_cast<std::uint
 SessionMemory::~SessionMemory() {
   try {
     ReleaseIdle();
-  } catch (const std::exception&) {
-    // The stream is in error and uses nothing any more.
+  } catch (...) {
+    // The stream is in error and no longer uses the memory.
   }
 }
 
@@ -62,7 +62,7 @@ void SessionMemory::Free(void* memory) {
   idle_[given].insert(std::move(block));
 }
 
-// A block that is not twice as large as it has to be, or none.
+// An idle block of at least `bytes` and at most twice as many, or an empty node.
 SessionMemory::Blocks::node_type SessionMemory::TakeIdle(std::size_t bytes, aclrtStream given) {
   const auto idle = idle_.find(given);
   if (idle == idle_.end()) return {};

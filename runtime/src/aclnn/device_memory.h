@@ -19,17 +19,18 @@ class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
 
-  // Memory for work on `given`, a stream of onnxruntime's, or null. Throws std::runtime_error if the device has no such
-  // amount left.
+  // Memory for work on `given`, a stream of onnxruntime's, or null. Throws std::runtime_error if the device has not
+  // enough memory.
   virtual void* Allocate(std::size_t bytes, aclrtStream given) = 0;
 
-  // Work that was started before may still use the memory.
+  // Work that was started before the call may still use the memory.
   virtual void Free(void* memory) = 0;
 };
 
-// Memory that one session uses. What is freed is given again at once where the order of a stream keeps its uses apart:
-// for work on the stream that it was allocated for, and if that was none, as long as the session works on its own
-// stream alone. Else the device is waited for. It holds at most twice of what was ever in use at the same time.
+// Memory that one session uses. A freed block is reused for work on the stream that it was allocated for. No wait is
+// needed, because the stream orders the uses. Without a given stream, this holds as long as the session works on its
+// own stream only; otherwise reuse waits for the device. The class holds at most twice the memory that was in use at
+// once.
 class SessionMemory : public DeviceMemory {
  public:
   explicit SessionMemory(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
@@ -42,11 +43,11 @@ class SessionMemory : public DeviceMemory {
   struct Block {
     std::size_t bytes;
     MemoryHandle memory;
-    aclrtStream given;  // the stream that it was allocated for
+    aclrtStream given;  // the stream that the block was allocated for
   };
 
-  // By address where they are used, by size where they are idle: of one type, so that a block goes from one to the
-  // other and nothing is allocated.
+  // Used blocks by address, idle blocks by size. The maps have one type, so that a node moves between them without an
+  // allocation.
   using Blocks = std::multimap<std::uintptr_t, Block>;
 
   Blocks::node_type TakeIdle(std::size_t bytes, aclrtStream given);
@@ -57,15 +58,15 @@ class SessionMemory : public DeviceMemory {
   std::shared_ptr<Stream> stream_;
   std::mutex mutex_;
   Blocks used_;
-  std::map<aclrtStream, Blocks> idle_;  // by the stream that they were allocated for
-  bool is_unordered_ = false;           // whether given streams may still use idle blocks that are not for one of them
+  std::map<aclrtStream, Blocks> idle_;  // by the stream that the blocks were allocated for
+  bool is_unordered_ = false;           // whether given streams may still use the idle blocks of idle_[nullptr]
   std::size_t used_bytes_ = 0;
   std::size_t idle_bytes_ = 0;
-  std::size_t peak_bytes_ = 0;  // most that was in use
+  std::size_t peak_bytes_ = 0;  // the largest value of used_bytes_
 };
 
-// Memory outside of any session, which every session may use: it is freed once all streams are done with it. The device
-// is opened when the first is asked for, not when onnxruntime registers the provider with all devices there are.
+// Memory outside of any session, which every session may use: Free waits for all streams. The device is opened by the
+// first call of Allocate, not when onnxruntime registers the provider with all devices.
 class SharedMemory : public DeviceMemory {
  public:
   SharedMemory(BackendKind kind, std::int32_t device, std::shared_ptr<StreamSet> streams)

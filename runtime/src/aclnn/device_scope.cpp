@@ -5,7 +5,7 @@
 namespace poolgrad::aclnn {
 
 DeviceScope::DeviceScope(const Api& api, std::int32_t device) : api_(api) {
-  // aclrtSetDevice counts its calls, so it is called only where another device, or none, is current.
+  // aclrtSetDevice counts its calls, so it is called only if another device, or none, is current.
   std::int32_t current = -1;
   const int code = api.aclrtGetDevice(&current);
   Tolerate(api, code);

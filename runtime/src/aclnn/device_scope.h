@@ -1,4 +1,4 @@
-// The device of a backend on threads that belong to somebody else.
+// The current device of a calling thread.
 #ifndef POOLGRAD_ACLNN_DEVICE_SCOPE_H_
 #define POOLGRAD_ACLNN_DEVICE_SCOPE_H_
 
@@ -6,12 +6,13 @@
 
 namespace poolgrad::aclnn {
 
-// While it lives, the device is current on the calling thread: without it every operator refuses its arguments, and a
-// stream its work. Then the context from before is current again: the thread's other libraries rely on it (torch_npu
-// remembers which device it has set). A thread that had no device keeps this one, because acl cannot take it away.
+// Makes the device current on the calling thread: without a current device, operators refuse their arguments and
+// streams refuse work. The destructor restores the previous context, because other libraries on the thread rely on it
+// (torch_npu caches the device that it has set). A thread without a previous device keeps this one, because acl cannot
+// unset it.
 class DeviceScope {
  public:
-  // Throws std::runtime_error, with nothing changed.
+  // Throws std::runtime_error, and then changes nothing.
   explicit DeviceScope(const Backend& backend) : DeviceScope(backend.api(), backend.device()) {}
   DeviceScope(const Api& api, std::int32_t device);
   ~DeviceScope();
@@ -20,7 +21,7 @@ class DeviceScope {
 
  private:
   const Api& api_;
-  aclrtContext previous_ = nullptr;  // null where it stays as it is
+  aclrtContext previous_ = nullptr;  // null if the destructor restores nothing
 };
 
 }  // namespace poolgrad::aclnn

@@ -1,4 +1,4 @@
-// What was found of a backend's libraries, symbols and operators, and what is missing: data to report.
+// The libraries, symbols and operators of a backend that were found, and those that are missing, for reports.
 #ifndef POOLGRAD_ACLNN_DISCOVERY_H_
 #define POOLGRAD_ACLNN_DISCOVERY_H_
 
@@ -10,7 +10,7 @@ namespace poolgrad::aclnn {
 
 struct FoundLibrary {
   std::filesystem::path path;
-  std::string problem;  // why it is not used; empty if it is
+  std::string problem;  // why it is not used; empty if it is used
 };
 
 struct FoundOperator {

@@ -36,7 +36,7 @@ constexpr Advice kAdvice[] = {
     {ACLNN_ERR_INNER_OPP_KERNEL_PKG_NOT_FOUND, kInstallOps},
 };
 
-// An operator knows its element types by the current device: without one, it refuses any argument.
+// An operator finds its supported types through the current device: without one, it refuses every argument.
 bool LacksDevice(const Api& api, int code) {
   if (code != ACLNN_ERR_PARAM_INVALID) return false;
   std::int32_t device = -1;
@@ -46,7 +46,7 @@ bool LacksDevice(const Api& api, int code) {
 }
 
 std::string Describe(const Api& api, const char* function, const std::string& failure) {
-  // Reading clears the message, and the next call may overwrite it: copied at once.
+  // Copied at once: reading clears the message, and the next call may overwrite the buffer.
   const char* recent = api.aclGetRecentErrMsg();
   const bool told = recent != nullptr && recent[0] != '\0';
   return std::string(function) + " " + failure + (told ? std::string(": ") + recent : "");

@@ -1,4 +1,4 @@
-// What a failed call of acl or aclnn becomes: an exception with everything that is known about it.
+// Failed calls of acl and aclnn become exceptions with all that is known about the failure.
 #ifndef POOLGRAD_ACLNN_FAILURE_H_
 #define POOLGRAD_ACLNN_FAILURE_H_
 
@@ -19,22 +19,23 @@ class CallError : public std::runtime_error {
   int code_;
 };
 
-// Throws CallError: the function, the code and its name, the text that aclGetRecentErrMsg has for this thread, and
-// advice where the cause is known.
+// Throws CallError with the function, the code and its name, the text of aclGetRecentErrMsg for this thread, and advice
+// if the cause is known.
 [[noreturn]] void ThrowFailure(const Api& api, const char* function, int code);
 
-// Does so unless the code is 0.
+// Calls ThrowFailure unless the code is 0.
 inline void Check(const Api& api, const char* function, int code) {
   if (code != ACL_SUCCESS) ThrowFailure(api, function, code);
 }
 
-// Takes a code that is no failure here. If it is not 0, clears what aclGetRecentErrMsg has for this thread: another
-// library of the process, such as onnxruntime's CANN provider, would take the message for an error of its own.
+// For a code that is not treated as a failure. If it is not 0, clears the message of aclGetRecentErrMsg for this
+// thread: otherwise another library of the process, such as onnxruntime's CANN provider, would report it as its own
+// error.
 inline void Tolerate(const Api& api, int code) {
   if (code != ACL_SUCCESS) api.aclGetRecentErrMsg();
 }
 
-// As Check, for a function that returns what it made, or null. Throws std::runtime_error.
+// As Check, for a function that returns an object, or null if it fails. Throws std::runtime_error.
 void CheckCreated(const Api& api, const char* function, const void* made);
 
 }  // namespace poolgrad::aclnn

@@ -1,4 +1,4 @@
-// Owners of what acl creates: one template for every handle.
+// Owners of the objects that acl creates: one template for all handles.
 #ifndef POOLGRAD_ACLNN_HANDLES_H_
 #define POOLGRAD_ACLNN_HANDLES_H_
 
@@ -8,8 +8,8 @@
 
 namespace poolgrad::aclnn {
 
-// Calls the release function that came with the handle, which lives in a library opened at run time. Nobody is told if
-// it fails, so no message of that is left behind either.
+// Calls the release function of the handle, which belongs to a library opened at run time. A failure is ignored, and
+// its message cleared.
 template <typename T>
 struct Release {
   int (*function)(T*) = nullptr;
@@ -33,7 +33,7 @@ using IntArrayHandle = Handle<aclIntArray, const aclIntArray>;
 using ExecutorHandle = Handle<aclOpExecutor>;
 using EventHandle = Handle<void>;  // aclrtEvent and aclrtStream are void*
 using MemoryHandle = Handle<void>;
-using StreamHandle = std::shared_ptr<void>;  // shared with threads that wait for the stream while it is replaced
+using StreamHandle = std::shared_ptr<void>;  // shared with threads that wait for a stream while it is replaced
 
 }  // namespace poolgrad::aclnn
 

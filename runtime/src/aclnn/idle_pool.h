@@ -1,4 +1,4 @@
-// Objects that one thread uses at a time, kept from one use to the next.
+// A pool of objects, each used by one thread at a time.
 #ifndef POOLGRAD_ACLNN_IDLE_POOL_H_
 #define POOLGRAD_ACLNN_IDLE_POOL_H_
 
@@ -11,13 +11,13 @@
 
 namespace poolgrad::aclnn {
 
-// Holds as many T(backend) as threads have used at the same time. Thread-safe.
+// Holds as many T(backend) as were used at the same time. Thread-safe.
 template <typename T>
 class IdlePool {
  public:
   explicit IdlePool(const Backend& backend) : backend_(backend) {}
 
-  // Calls use(T&) on the calling thread. If it throws, the object is dropped: its state is unknown.
+  // Calls use(T&) on the calling thread. If it throws, the object is destroyed: its state is unknown.
   template <typename Use>
   void With(Use&& use) {
     std::unique_ptr<T> object = Take();

@@ -6,7 +6,7 @@
 namespace poolgrad::aclnn {
 namespace {
 
-// Checks a part of the tensor, which starts at the given byte of it.
+// Checks a part of the tensor that starts at byte `offset`.
 template <typename Index>
 void CheckPart(const void* part, std::size_t offset, std::size_t bytes, std::int64_t plane) {
   const Index* indices = static_cast<const Index*>(part);

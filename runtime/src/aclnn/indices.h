@@ -1,4 +1,4 @@
-// Range check of indices that a device would follow unchecked.
+// The range check of indices, which devices use unchecked.
 #ifndef POOLGRAD_ACLNN_INDICES_H_
 #define POOLGRAD_ACLNN_INDICES_H_
 
@@ -11,7 +11,7 @@ namespace poolgrad::aclnn {
 // host memory, lies outside [0, plane).
 void CheckIndices(const TensorView& indices, std::int64_t plane);
 
-// The same of a tensor in device memory, read in the order of the stream, or of the one that is given.
+// The same for a tensor in device memory, read in the order of `given`, or of the session's stream if it is null.
 void CheckIndices(const TensorView& indices, std::int64_t plane, Stream& stream, aclrtStream given);
 
 }  // namespace poolgrad::aclnn

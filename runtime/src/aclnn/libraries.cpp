@@ -33,7 +33,7 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return parts;
 }
 
-// devlib/ and stub/ hold libraries of the same names that exist for linking only: every call into them fails.
+// devlib/ and stub/ hold libraries of the same names for linking only: every call into them fails.
 bool IsStub(const fs::path& real) {
   return std::any_of(real.begin(), real.end(), [](const fs::path& part) { return part == "devlib" || part == "stub"; });
 }
@@ -44,8 +44,8 @@ std::string WithoutSpaces(std::string text) {
   return text;
 }
 
-// The vendors of custom operators in the order that vendors/config.ini gives: "load_priority=a,b". CANN does not load
-// one that is not listed.
+// The vendors of custom operators in the order of vendors/config.ini: "load_priority=a,b". CANN does not load a vendor
+// that is not listed.
 std::vector<std::string> VendorsByPriority(const fs::path& vendors) {
   const std::string key = "load_priority=";
   std::ifstream config(vendors / "config.ini");
@@ -56,7 +56,7 @@ std::vector<std::string> VendorsByPriority(const fs::path& vendors) {
   return {};
 }
 
-// The split operator libraries that CANN has since 8.5, the one of neural networks first.
+// The split operator libraries, which CANN has since 8.5: libopapi_nn.so first, the others by name.
 std::vector<fs::path> SplitOperatorLibraries(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> split;
@@ -71,7 +71,7 @@ std::vector<fs::path> SplitOperatorLibraries(const fs::path& folder) {
   return split;
 }
 
-// Collects the libraries of an installation whose lib64 is `folder`; what must not be opened goes to `found`.
+// Collects the libraries of an installation whose lib64 is `folder`. Records in `found` those that must not be opened.
 class CannSearch {
  public:
   CannSearch(const fs::path& folder, Discovery& found) : folder_(folder), found_(found) {}
@@ -109,7 +109,7 @@ class CannSearch {
     if (is_new && IsUsable(path)) paths_.operators.push_back(path);
   }
 
-  // Whether the folder may be searched: a relative one depends on the working directory.
+  // Whether the folder may be searched. A relative path is refused: it depends on the working directory.
   bool IsFollowed(const fs::path& folder, const char* variable) {
     if (folder.is_absolute()) return true;
     found_.libraries.push_back(
@@ -128,7 +128,7 @@ class CannSearch {
     for (const std::string& vendor : VendorsByPriority(vendors)) Append(vendors / vendor / library);
   }
 
-  // The split libraries, or the one of older releases, which must not be used together with them.
+  // The split libraries, or the single library of older releases. They must not be used together.
   void AppendToolkitOperators() {
     const std::size_t custom = paths_.operators.size();
     for (const fs::path& path : SplitOperatorLibraries(folder_)) Append(path);

@@ -10,11 +10,11 @@
 namespace poolgrad::aclnn {
 
 struct Package {
-  std::string name;  // as CANN's installer has it
+  std::string name;  // that CANN's installer uses
   std::string version;
 };
 
-// The packages of the libraries that are opened here and the driver under them, as far as the release tells.
+// The packages of the libraries that are opened here, and the driver. Leaves out those whose version is not known.
 std::vector<Package> InstalledPackages(const Api& api);
 
 }  // namespace poolgrad::aclnn

@@ -9,8 +9,8 @@ namespace poolgrad::aclnn {
 namespace {
 
 TensorHandle MakeTensor(const Api& api, const TensorView& view) {
-  // The operators ask that the formats of a call be equal. These two every product takes; aclnnAdaptiveMaxPool3d
-  // refuses ND on Atlas A2 and A3.
+  // The operators require the same format for all tensors of a call. Every product accepts these two;
+  // aclnnAdaptiveMaxPool3d refuses ND on Atlas A2 and A3.
   const aclFormat format = view.rank == 5 ? ACL_FORMAT_NCDHW : ACL_FORMAT_NCHW;
   aclTensor* tensor =
       api.aclCreateTensor(view.dims, view.rank, view.type, nullptr, 0, format, view.dims, view.rank, view.data);
@@ -88,7 +88,7 @@ int CallPhase1(const Api& api, const BackwardCall& call, Arguments& arguments, R
 }  // namespace
 
 template <typename Call>
-Planned RunPhase1(const Api& api, const Call& call, Arguments& arguments) {
+Executor RunPhase1(const Api& api, const Call& call, Arguments& arguments) {
   const Function& function = FunctionOf(api, call);
   if (!function.found()) throw std::runtime_error(std::string("no library has ") + function.phase_2);
   MakeTensors(api, OperandsOf(call), arguments);
@@ -97,7 +97,7 @@ Planned RunPhase1(const Api& api, const Call& call, Arguments& arguments) {
   return {result.workspace_size, ExecutorHandle(result.executor, Released(api, api.aclDestroyAclOpExecutor))};
 }
 
-template Planned RunPhase1(const Api& api, const ForwardCall& call, Arguments& arguments);
-template Planned RunPhase1(const Api& api, const BackwardCall& call, Arguments& arguments);
+template Executor RunPhase1(const Api& api, const ForwardCall& call, Arguments& arguments);
+template Executor RunPhase1(const Api& api, const BackwardCall& call, Arguments& arguments);
 
 }  // namespace poolgrad::aclnn

@@ -1,4 +1,4 @@
-// Phase 1 of the operators: aclnn's tensors and lists made from a call, and the executor from these.
+// Phase 1 of the operators: creates aclnn's tensors and lists from a call, and an executor from these.
 #ifndef POOLGRAD_ACLNN_PHASE_1_H_
 #define POOLGRAD_ACLNN_PHASE_1_H_
 
@@ -10,21 +10,21 @@
 
 namespace poolgrad::aclnn {
 
-// What an executor keeps pointers to: it must not outlive this.
+// The objects that an executor points to: they must outlive it.
 struct Arguments {
   std::array<TensorHandle, kMaxOperands> tensors;
   std::array<IntArrayHandle, 4> lists;
 };
 
-struct Planned {
+struct Executor {
   std::uint64_t workspace_size;  // bytes
-  ExecutorHandle executor;
+  ExecutorHandle handle;
 };
 
-// Makes the arguments of a ForwardCall or BackwardCall and runs phase 1. The calling thread has a current device.
-// Throws std::runtime_error.
+// Creates the arguments of a ForwardCall or BackwardCall and runs phase 1. The calling thread must have a current
+// device. Throws std::runtime_error.
 template <typename Call>
-Planned RunPhase1(const Api& api, const Call& call, Arguments& arguments);
+Executor RunPhase1(const Api& api, const Call& call, Arguments& arguments);
 
 }  // namespace poolgrad::aclnn
 

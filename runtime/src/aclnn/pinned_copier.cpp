@@ -31,7 +31,7 @@ PinnedCopier::Chunk::Chunk(const Api& acl)
     : api(acl), memory(AllocatePinnedMemory(acl, kChunkBytes)), event(CreateEvent(acl)) {}
 
 PinnedCopier::Chunk::~Chunk() {
-  // If this fails, the stream is in error and copies no more; who waits for the stream is told.
+  // If this fails, the stream is in error and copies nothing more. The next wait for the stream reports the error.
   if (is_copying) Tolerate(api, api.aclrtSynchronizeEvent(event.get()));
 }
 

@@ -11,8 +11,8 @@
 
 namespace poolgrad::aclnn {
 
-// Works through two chunks of pinned memory: the device copies one while the host fills or empties the other.
-// Used by one thread at a time. All functions throw std::runtime_error.
+// Copies through two chunks of pinned memory: the device copies one while the host fills or empties the other. One
+// thread at a time. All functions throw std::runtime_error.
 class PinnedCopier {
  public:
   static constexpr std::size_t kChunkBytes = std::size_t{2} << 20;
@@ -22,16 +22,16 @@ class PinnedCopier {
   // Returns when `from` has been read; `to` is written in the order of the stream.
   void CopyToDevice(void* to, const void* from, std::size_t bytes, aclrtStream stream);
 
-  // Returns when `to` is written, after the work that the stream had before.
+  // Returns when `to` is written. The copy runs after the earlier work of the stream.
   void CopyToHost(void* to, const void* from, std::size_t bytes, aclrtStream stream);
 
-  // Gives the bytes at `from`, as the stream's work before leaves them, to `consume` part by part, in order; all
+  // Calls `consume` with the bytes at `from`, part by part and in order, after the earlier work of the stream. All
   // parts but the last have kChunkBytes.
   using Consumer = std::function<void(const void* part, std::size_t offset, std::size_t bytes)>;
   void Read(const void* from, std::size_t bytes, aclrtStream stream, const Consumer& consume);
 
  private:
-  // Pinned memory, and the event behind the last copy from or to it.
+  // Pinned memory, and an event that is recorded after each copy from or to it.
   struct Chunk {
     explicit Chunk(const Api& api);
     ~Chunk();  // waits for the copy

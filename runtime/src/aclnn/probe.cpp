@@ -5,15 +5,15 @@
 #include <stdexcept>
 
 #include "aclnn/backend.h"
+#include "aclnn/cached_executor.h"
 #include "aclnn/device_scope.h"
 #include "aclnn/failure.h"
-#include "aclnn/plan.h"
 
 namespace poolgrad::aclnn {
 namespace {
 
-// Two overlapping windows of two elements along W: sizes that do not divide, so that an adaptive function needs the
-// operator of its own. Without data.
+// Two overlapping windows of two elements along W. The output size does not divide the input size, so that an adaptive
+// function cannot be replaced by a plain pool. The tensors have no data.
 constexpr std::array<std::int64_t, kMaxRank> kSelf{1, 1, 1, 1, 3};
 constexpr std::array<std::int64_t, kMaxRank> kPooled{1, 1, 1, 1, 2};
 constexpr Axes kOutputSize{1, 1, 2};
@@ -34,7 +34,7 @@ Call SmallestCall(Entry entry);
 
 template <>
 ForwardCall SmallestCall(Entry entry) {
-  // The type of indices that the function has on every product.
+  // The index type that the function accepts on every product.
   const aclDataType indices = entry == Entry::kAdaptive2d ? ACL_INT64 : ACL_INT32;
   return {entry,
           ViewOf(kSelf, ACL_FLOAT, entry),
@@ -54,12 +54,12 @@ BackwardCall SmallestCall(Entry entry) {
           SmallestWindow()};
 }
 
-// As RefusalOf, and nothing where another failure kept the function from answering.
+// As RefusalOf, but nullopt if a failure of another kind left the question open.
 template <typename Call>
 std::optional<std::string> Probe(const Backend& backend, const Call& call, bool deterministic) {
   try {
     const DeviceScope scope(backend);
-    const Plan plan(backend.api(), call, {deterministic, /*repeatable=*/false});
+    const CachedExecutor executor(backend.api(), call, {deterministic, /*repeatable=*/false});
     return "";
   } catch (const CallError& error) {
     return error.code() == ACLNN_ERR_PARAM_INVALID ? std::optional<std::string>(error.what()) : std::nullopt;

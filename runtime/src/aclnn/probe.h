@@ -1,4 +1,4 @@
-// Whether phase 1 of a function takes any call on the product at all.
+// Whether phase 1 of a function accepts any call on the product.
 #ifndef POOLGRAD_ACLNN_PROBE_H_
 #define POOLGRAD_ACLNN_PROBE_H_
 
@@ -12,17 +12,16 @@ namespace poolgrad::aclnn {
 
 class Backend;
 
-// A release may export a function that its operator package does not have for the product: CANN 9.0 does so with the
-// adaptive gradients on Ascend 950, whose phase 1 refuses every element type. The versions that CANN tells do not
-// settle it, because runtime and operators are packages of their own, and custom libraries replace single operators. So
-// each function is tried once, when a node first needs it, with the smallest legal call: phase 1 looks at no data and
-// computes nothing, and its executor is destroyed. Thread-safe.
+// A release may export a function that its operator package does not implement for the product: CANN 9.0 exports the
+// adaptive gradients on Ascend 950, where phase 1 refuses every element type. Version numbers do not show this, because
+// the runtime and the operators are separate packages, and custom libraries replace single operators. So phase 1 of
+// each function is run once, when a node first needs it, with the smallest legal call: it reads no data and computes
+// nothing, and the executor is destroyed. Thread-safe.
 class Probes {
  public:
-  // Why phase 1 of the entry's function for a ForwardCall or BackwardCall answers ACLNN_ERR_PARAM_INVALID to that call,
-  // or an empty text. A release may sample the switch ACL_OPT_DETERMINISTIC only once, when an operator is first used:
-  // `deterministic` turns it on before. Any other failure says nothing about the function: it is not remembered, and
-  // shows again when the node runs.
+  // The message with which phase 1 of the entry's function for a ForwardCall or BackwardCall returns
+  // ACLNN_ERR_PARAM_INVALID for that call, or an empty text if it does not. `deterministic`: see ExecutorOptions. Any
+  // other failure says nothing about the function: it is not recorded, and appears again when the node runs.
   template <typename Call>
   std::string RefusalOf(const Backend& backend, Entry entry, bool deterministic);
 

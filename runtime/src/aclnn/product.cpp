@@ -6,7 +6,7 @@ namespace poolgrad::aclnn {
 namespace {
 
 struct Family {
-  const char* name;  // how the SoC names of the family begin
+  const char* name;  // prefix of the SoC names
   std::int64_t architecture;
   Product product;
 };

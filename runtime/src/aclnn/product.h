@@ -1,4 +1,4 @@
-// The Ascend products that have the pools and their gradients.
+// The Ascend products that have operators for the pools and their gradients.
 #ifndef POOLGRAD_ACLNN_PRODUCT_H_
 #define POOLGRAD_ACLNN_PRODUCT_H_
 
@@ -8,14 +8,14 @@
 
 namespace poolgrad::aclnn {
 
-// Atlas A2 and A3 take the same paths through aclnn and have one row.
+// Atlas A2 and A3 behave alike in aclnn and are one product here.
 enum class Product { kUnsupported, kAtlasA2A3, kAscend950 };
 
 const char* NameOf(Product product);
 
-// The product of what aclrtGetSocName returns, e.g. "Ascend910B3"; of a name that is too new to be known, by its family
-// and the architecture of its cores (ACL_DEV_ATTR_NPU_ARCH), where there is one. The architecture alone does not tell:
-// Ascend350 has that of Ascend950, and no operators of the pools.
+// The product for a name that aclrtGetSocName returns, e.g. "Ascend910B3". For a name that the table lacks, the family
+// in the name and the architecture of the cores (ACL_DEV_ATTR_NPU_ARCH) decide, if the architecture is known. It is not
+// enough alone: Ascend350 has the architecture of Ascend950, but no operators of the pools.
 Product ProductOf(const std::string& soc_name, std::optional<std::int64_t> architecture);
 
 }  // namespace poolgrad::aclnn

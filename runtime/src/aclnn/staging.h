@@ -2,19 +2,19 @@
 #ifndef POOLGRAD_ACLNN_STAGING_H_
 #define POOLGRAD_ACLNN_STAGING_H_
 
-#include "aclnn/plan_cache.h"
+#include "aclnn/executor_cache.h"
 #include "aclnn/stream_pool.h"
 
 namespace poolgrad::aclnn {
 
 // Runs the call and returns when grad_input is written. A backend that shares the host's memory works on the operands
-// in place; for another they are copied to the device and back, after the indices, which a device follows unchecked,
-// were found in range. Throws std::runtime_error.
-void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, PlanCache& plans,
+// in place. For another backend they are copied to the device and back, after a range check of the indices, which
+// devices use unchecked. Throws std::runtime_error.
+void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, ExecutorCache& executors,
                              StreamResources& resources);
 
 // The same for a pool; returns when out and indices are written.
-void RunForwardOnHostMemory(const Backend& backend, const ForwardCall& call, PlanCache& plans,
+void RunForwardOnHostMemory(const Backend& backend, const ForwardCall& call, ExecutorCache& executors,
                             StreamResources& resources);
 
 }  // namespace poolgrad::aclnn

@@ -24,13 +24,14 @@ Stream::~Stream() {
   try {
     closing_.emplace(backend_);
     Synchronize();
-  } catch (const std::exception&) {
-    // Nobody uses the results any more, and the stream is not used again.
+  } catch (...) {
+    // The results and the stream are not used again.
   }
   if (!works_on_given_streams_) return;
   try {
-    SynchronizeDevice();  // the given streams, of which the workspaces are freed, may be gone
-  } catch (const std::exception&) {
+    // Their workspaces are freed next. The streams themselves may no longer exist, so this waits for the device.
+    SynchronizeDevice();
+  } catch (...) {
     // As above.
   }
 }
@@ -49,14 +50,14 @@ void Stream::BeginUse() {
 void Stream::EndUse() {
   try {
     Synchronize();
-  } catch (const std::exception&) {
+  } catch (...) {
     const std::lock_guard<std::mutex> lock(mutex_);
     RemoveUser();
     throw;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   RemoveUser();
-  RequireIntact();  // another thread may have been told of the error instead
+  RequireIntact();  // the error may have been thrown in another thread
 }
 
 void Stream::RemoveUser() {
@@ -66,12 +67,12 @@ void Stream::RemoveUser() {
 
 void Stream::Synchronize() {
   const DeviceScope scope(backend_);
-  const StreamHandle handle = Intact();
+  const StreamHandle handle = HandleFor(nullptr);
   try {
     Check(backend_.api(), "aclrtSynchronizeStream", backend_.api().aclrtSynchronizeStream(handle.get()));
   } catch (const std::exception& error) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (handle == handle_) error_ = error.what();  // else it was replaced meanwhile
+    if (handle == handle_) error_ = error.what();  // otherwise the stream was replaced meanwhile
     throw;
   }
 }
@@ -83,25 +84,25 @@ void Stream::SynchronizeDevice() const {
 
 void Stream::CopyToDevice(void* to, const void* from, std::size_t bytes, aclrtStream given) {
   const DeviceScope scope(backend_);
-  const StreamHandle handle = Intact(given);
+  const StreamHandle handle = HandleFor(given);
   copiers_.With([&](PinnedCopier& copier) { copier.CopyToDevice(to, from, bytes, handle.get()); });
 }
 
 void Stream::CopyToHost(void* to, const void* from, std::size_t bytes, aclrtStream given) {
   const DeviceScope scope(backend_);
-  const StreamHandle handle = Intact(given);
+  const StreamHandle handle = HandleFor(given);
   copiers_.With([&](PinnedCopier& copier) { copier.CopyToHost(to, from, bytes, handle.get()); });
 }
 
 void Stream::Read(const void* from, std::size_t bytes, aclrtStream given, const PinnedCopier::Consumer& consume) {
   const DeviceScope scope(backend_);
-  const StreamHandle handle = Intact(given);
+  const StreamHandle handle = HandleFor(given);
   copiers_.With([&](PinnedCopier& copier) { copier.Read(from, bytes, handle.get(), consume); });
 }
 
 void Stream::CopyOnDevice(void* to, const void* from, std::size_t bytes, aclrtStream given) {
   const DeviceScope scope(backend_);
-  const StreamHandle handle = Intact(given);
+  const StreamHandle handle = HandleFor(given);
   const Api& api = backend_.api();
   Check(api, "aclrtMemcpyAsync",
         api.aclrtMemcpyAsync(to, bytes, from, bytes, ACL_MEMCPY_DEVICE_TO_DEVICE, handle.get()));
@@ -109,21 +110,20 @@ void Stream::CopyOnDevice(void* to, const void* from, std::size_t bytes, aclrtSt
 
 void Stream::Clear(void* memory, std::size_t bytes, aclrtStream given) {
   const DeviceScope scope(backend_);
-  const StreamHandle handle = Intact(given);
+  const StreamHandle handle = HandleFor(given);
   const Api& api = backend_.api();
   Check(api, "aclrtMemsetAsync", api.aclrtMemsetAsync(memory, bytes, 0, bytes, handle.get()));
 }
 
-Stream::Given& Stream::GivenOf(aclrtStream stream) {
+DeviceBuffer& Stream::WorkspaceOf(aclrtStream given) {
   ExpectGivenStreams();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return given_.try_emplace(stream, backend_, stream).first->second;
+  return given_.try_emplace(given, backend_, given).first->second.workspace;
 }
 
-StreamHandle Stream::Intact(aclrtStream given) {
+StreamHandle Stream::HandleFor(aclrtStream given) {
   if (given != nullptr) {
     ExpectGivenStreams();
-    return StreamHandle(StreamHandle(), given);
+    return NotOwned(given);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   RequireIntact();
@@ -137,8 +137,8 @@ void Stream::RequireIntact() const {
 StreamUse::~StreamUse() {
   try {
     End();
-  } catch (const std::exception&) {
-    // Another exception is on its way, which came first.
+  } catch (...) {
+    // The exception that unwinds the stack came first.
   }
 }
 
@@ -149,7 +149,7 @@ void StreamUse::End() {
 void Stream::Replace() {
   const DeviceScope scope(backend_);
   copiers_.Clear();
-  // A broken stream has dropped its work. If only a wait failed, the work must be done before its memory is reused.
+  // A stream in error has dropped its work. If only a wait failed, the work must finish before its memory is reused.
   Tolerate(backend_.api(), backend_.api().aclrtSynchronizeStream(handle_.get()));
   handle_ = CreateStream(backend_.api());
   error_.clear();

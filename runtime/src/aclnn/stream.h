@@ -1,4 +1,4 @@
-// The streams on which a session works in device memory.
+// The streams of a session whose tensors are in device memory.
 #ifndef POOLGRAD_ACLNN_STREAM_H_
 #define POOLGRAD_ACLNN_STREAM_H_
 
@@ -24,18 +24,17 @@ namespace poolgrad::aclnn {
 // Throws std::runtime_error.
 StreamHandle CreateStream(const Api& api);
 
-// A stream that several threads use. Whatever one of them starts comes after what any of them started before, so that
-// memory may be used again as soon as its last use is started.
+// A stream that several threads use. Work runs in the order in which the threads start it, so memory can be reused as
+// soon as its last use is started.
 //
-// Where another provider of the session brings streams, onnxruntime gives one of them to each Run: a function with a
-// parameter `given` works on that stream then, in its order, and on the session's own where `given` is null. Who made
+// If another provider of the session creates streams, onnxruntime gives one of them to each Run. A function with a
+// parameter `given` works on that stream, and on the session's own stream if `given` is null. The provider that created
 // a given stream waits for it, and replaces it after an error.
 //
-// A device leaves a stream that met an error unusable, and what was started on it undone, whoever started it. Every use
-// that began before the error was seen may have lost work: its next call fails. A use that begins later waits until
-// those have ended, and then works on a new stream. So nothing that was computed from lost results reaches that stream,
-// and no memory is used by both. onnxruntime does not end every Run that failed, so none is waited for longer than
-// kLongestWait.
+// After an error a stream is unusable and the work of all threads on it is lost. Every use that began before the error
+// was seen may have lost work: its next call fails. A use that begins later waits until those uses have ended, and then
+// works on a new stream. So nothing computed from lost results reaches the new stream, and the two streams never use
+// the same memory. onnxruntime does not end every Run that failed, so BeginUse waits for at most kLongestWait.
 class Stream {
  public:
   explicit Stream(const Backend& backend);
@@ -43,29 +42,34 @@ class Stream {
 
   static constexpr std::chrono::seconds kLongestWait{10};
 
-  // A use lasts from BeginUse to EndUse on the same thread, which waits for the stream and throws std::runtime_error if
-  // the device met an error meanwhile. BeginUse waits for the other uses where the stream is in error. Where it throws
-  // there is no use to end. Within a use it does nothing: onnxruntime-cann begins a Run several times and ends it once.
+  // A use lasts from BeginUse to EndUse on the same thread. EndUse waits for the stream, and throws std::runtime_error
+  // if an error occurred during the use. If the stream is in error, BeginUse waits for the other uses. If BeginUse
+  // throws, there is no use to end. Within a use it does nothing: onnxruntime-cann begins a Run several times and ends
+  // it once.
   void BeginUse();
   void EndUse();
 
-  // Waits for what was started so far. Throws std::runtime_error if the device met an error.
+  // Waits for the work started so far. Throws std::runtime_error if it failed.
   void Synchronize();
 
-  // Waits for what was started so far on any stream of the device. Throws as Synchronize does.
+  // Waits for the work started so far on all streams of the device. Throws as Synchronize does.
   void SynchronizeDevice() const;
 
-  // Calls start(aclrtStream, DeviceBuffer& workspace), which puts work on the stream and does not wait for it.
+  // Calls start(aclrtStream, DeviceBuffer& workspace), which enqueues work and does not wait for it. One call at a
+  // time.
   template <typename Start>
   void Submit(aclrtStream given, Start&& start) {
     const DeviceScope scope(backend_);
-    if (given != nullptr) return GivenOf(given).Submit(start);
     const std::lock_guard<std::mutex> lock(mutex_);
-    RequireIntact();
-    start(handle_.get(), workspace_);
+    if (given != nullptr) {
+      start(given, WorkspaceOf(given));
+    } else {
+      RequireIntact();
+      start(handle_.get(), workspace_);
+    }
   }
 
-  // As of PinnedCopier.
+  // See PinnedCopier.
   void CopyToDevice(void* to, const void* from, std::size_t bytes, aclrtStream given);
   void CopyToHost(void* to, const void* from, std::size_t bytes, aclrtStream given);
   void Read(const void* from, std::size_t bytes, aclrtStream given, const PinnedCopier::Consumer& consume);
@@ -76,40 +80,34 @@ class Stream {
 
   const Backend& backend() const { return backend_; }
 
-  // Whether the session's tensors are used on given streams, by whomever.
+  // Whether anything uses the session's tensors on given streams.
   bool works_on_given_streams() const { return works_on_given_streams_; }
   void ExpectGivenStreams() {
-    if (!works_on_given_streams_) works_on_given_streams_ = true;  // each Run comes by
+    if (!works_on_given_streams_) works_on_given_streams_ = true;  // reading first keeps the cache line shared
   }
 
  private:
-  // A stream that onnxruntime gave, with the workspace of the calls on it.
-  class Given {
-   public:
-    Given(const Backend& backend, aclrtStream stream) : handle_(StreamHandle(), stream), workspace_(backend, handle_) {}
+  // A stream of onnxruntime's, with the workspace of the calls on it.
+  struct Given {
+    Given(const Backend& backend, aclrtStream stream) : handle(NotOwned(stream)), workspace(backend, handle) {}
 
-    template <typename Start>
-    void Submit(Start&& start) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      start(handle_.get(), workspace_);
-    }
-
-   private:
-    std::mutex mutex_;
-    const StreamHandle handle_;  // does not own it
-    DeviceBuffer workspace_;
+    const StreamHandle handle;
+    DeviceBuffer workspace;
   };
 
-  Given& GivenOf(aclrtStream stream);
-  StreamHandle Intact(aclrtStream given = nullptr);
+  static StreamHandle NotOwned(aclrtStream stream) { return StreamHandle(StreamHandle(), stream); }
 
-  // The caller holds the lock.
+  // `given`, or the session's stream if it is null. Throws std::runtime_error if the session's stream is in error.
+  StreamHandle HandleFor(aclrtStream given);
+
+  // These need the lock.
+  DeviceBuffer& WorkspaceOf(aclrtStream given);
   void RequireIntact() const;
   void RemoveUser();
   void Replace();
 
   const Backend& backend_;
-  std::optional<DeviceScope> closing_;  // from the destructor's call until the members below are gone
+  std::optional<DeviceScope> closing_;  // set by the destructor; outlives the members below
   std::mutex mutex_;
   DeviceBuffer workspace_;
   StreamHandle handle_;
@@ -117,11 +115,11 @@ class Stream {
   std::map<aclrtStream, Given> given_;
   std::atomic<bool> works_on_given_streams_{false};
   std::vector<std::thread::id> users_;  // the threads in a use
-  std::condition_variable unused_;      // there is none any more
-  std::string error_;                   // what the device met; empty if nothing
+  std::condition_variable unused_;      // notified when the last use ends
+  std::string error_;                   // message of the error; empty if there is none
 };
 
-// A use of a stream, ended also where an exception passes.
+// A use of a stream. The destructor ends it if an exception is thrown.
 class StreamUse {
  public:
   explicit StreamUse(Stream& stream) : stream_(&stream) { stream.BeginUse(); }

@@ -1,4 +1,4 @@
-// Streams for calls on host memory, each with the device memory that a call needs, kept from one call to the next.
+// A pool of streams for calls on host memory, each with the device memory that a call needs.
 #ifndef POOLGRAD_ACLNN_STREAM_POOL_H_
 #define POOLGRAD_ACLNN_STREAM_POOL_H_
 
@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "aclnn/backend.h"
+#include "aclnn/call.h"
 #include "aclnn/device_buffer.h"
 #include "aclnn/device_scope.h"
 #include "aclnn/idle_pool.h"
@@ -13,25 +14,25 @@
 
 namespace poolgrad::aclnn {
 
-// One stream and its buffers, used by one call at a time. Destroyed in reverse order: nothing copies any more, the
-// stream has done its work, then the memory that it used goes.
+// One stream and its buffers, used by one call at a time. Members are destroyed in reverse order: first the copier,
+// which waits for its copies, then the stream, which finishes its work, then the memory that this work used.
 struct StreamResources {
   explicit StreamResources(const Backend& backend);
 
   DeviceBuffer workspace;
-  std::array<DeviceBuffer, 4> operands;  // as many as a call has, where they must be staged
+  std::array<DeviceBuffer, kMaxOperands> operands;  // used if the operands must be staged
   StreamHandle stream;
-  std::optional<PinnedCopier> copier;  // where operands must be staged
+  std::optional<PinnedCopier> copier;  // likewise
 };
 
-// Hands out stream resources to the threads that call at the same time. Thread-safe.
+// Gives each concurrent call stream resources of its own. Thread-safe.
 class StreamPool {
  public:
   explicit StreamPool(const Backend& backend) : backend_(backend), resources_(backend) {}
   ~StreamPool();
 
-  // Calls use(StreamResources&) on the calling thread. If it throws, the resources are dropped: the state
-  // of their stream is unknown.
+  // Calls use(StreamResources&) on the calling thread. If it throws, the resources are destroyed: the state of their
+  // stream is unknown.
   template <typename Use>
   void With(Use&& use) {
     const DeviceScope scope(backend_);

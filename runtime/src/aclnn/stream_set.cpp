@@ -1,6 +1,5 @@
 #include "aclnn/stream_set.h"
 
-#include <exception>
 #include <iterator>
 
 namespace poolgrad::aclnn {
@@ -21,13 +20,13 @@ void StreamSet::Synchronize() {
     try {
       if (stream->works_on_given_streams()) return stream->SynchronizeDevice();
       stream->Synchronize();
-    } catch (const std::exception&) {
-      // Not an error of who waits.
+    } catch (...) {
+      // Reported to the users of the stream.
     }
   }
 }
 
-// The first stream after this number, which becomes its own; null after the last one.
+// The first stream with a larger number, which `number` is set to, or null.
 std::shared_ptr<Stream> StreamSet::NextAfter(std::uint64_t& number) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (auto entry = streams_.upper_bound(number); entry != streams_.end(); ++entry) {

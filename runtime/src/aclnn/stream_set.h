@@ -14,21 +14,21 @@ namespace poolgrad::aclnn {
 // Thread-safe.
 class StreamSet {
  public:
-  // A new stream, in the set as long as it lives. Throws std::runtime_error.
+  // Creates a stream, which stays in the set until it is destroyed. Throws std::runtime_error.
   std::shared_ptr<Stream> Create(const Backend& backend);
 
-  // Waits for what was started so far on any stream, and for the device where sessions work on streams that onnxruntime
-  // gave them. An error of the device stays with the stream that met it, whose users are told.
+  // Waits for the work started so far on all streams, and for the device if a session works on given streams. Errors
+  // are ignored here: each is reported to the users of its stream.
   void Synchronize();
 
  private:
-  using Streams = std::map<std::uint64_t, std::weak_ptr<Stream>>;  // by number, in the order of their making
+  using Streams = std::map<std::uint64_t, std::weak_ptr<Stream>>;  // by number, in the order of creation
 
   std::shared_ptr<Stream> NextAfter(std::uint64_t& number);
 
   std::mutex mutex_;
   Streams streams_;
-  std::uint64_t last_ = 0;  // the newest number
+  std::uint64_t last_ = 0;  // the largest number
 };
 
 }  // namespace poolgrad::aclnn

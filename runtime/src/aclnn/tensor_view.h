@@ -1,4 +1,4 @@
-// A tensor as aclnn gets it: type, sizes and where the elements lie.
+// A tensor as an argument for aclnn: type, sizes and address.
 #ifndef POOLGRAD_ACLNN_TENSOR_VIEW_H_
 #define POOLGRAD_ACLNN_TENSOR_VIEW_H_
 

@@ -1,6 +1,6 @@
 #include "ep/allocator.h"
 
-#include <exception>
+#include <string>
 #include <utility>
 
 namespace poolgrad::ep {
@@ -13,6 +13,15 @@ Allocator::Allocator(const EpContext& ort, const Logger& logger, const ort::OrtM
   AllocOnStream = AllocOnStreamImpl;
   Free = FreeImpl;
   Info = InfoImpl;
+}
+
+template <typename Describe>
+void Allocator::LogException(Describe&& describe) const noexcept {
+  try {
+    logger_.Error(describe() + ": " + MessageOfException());
+  } catch (...) {
+    // No memory for the message.
+  }
 }
 
 void* Allocator::AllocImpl(ort::OrtAllocator* self, std::size_t size) noexcept {
@@ -28,8 +37,8 @@ void* Allocator::Allocate(std::size_t size, aclrtStream stream) noexcept {
   if (size == 0) return nullptr;
   try {
     return memory_->Allocate(size, stream);
-  } catch (const std::exception& error) {
-    logger_.Error("no device memory for a tensor of " + std::to_string(size) + " bytes: " + error.what());
+  } catch (...) {
+    LogException([size] { return "no device memory for a tensor of " + std::to_string(size) + " bytes"; });
     return nullptr;
   }
 }
@@ -39,8 +48,8 @@ void Allocator::FreeImpl(ort::OrtAllocator* self, void* memory) noexcept {
   if (memory == nullptr) return;
   try {
     allocator.memory_->Free(memory);
-  } catch (const std::exception& error) {
-    allocator.logger_.Error(std::string("device memory is lost: ") + error.what());
+  } catch (...) {
+    allocator.LogException([] { return std::string("device memory was not freed"); });
   }
 }
 

@@ -1,4 +1,4 @@
-// onnxruntime's view of device memory as an allocator.
+// Device memory as an allocator of onnxruntime.
 #ifndef POOLGRAD_EP_ALLOCATOR_H_
 #define POOLGRAD_EP_ALLOCATOR_H_
 
@@ -10,20 +10,24 @@
 
 namespace poolgrad::ep {
 
-// An allocator may outlive its session, in tensors that a user keeps; so the logger must not be the session's.
+// An allocator may outlive its session, if a user keeps tensors; so the logger must not be the session's.
 class Allocator : public ort::OrtAllocator {
  public:
   Allocator(const EpContext& ort, const Logger& logger, const ort::OrtMemoryInfo* info,
             std::unique_ptr<aclnn::DeviceMemory> memory);
 
  private:
-  // Null where the device gives none; the interface has no status, so the cause goes to the log.
+  // Null if the allocation fails. The interface has no status, so the cause is logged.
   static void* AllocImpl(ort::OrtAllocator* self, std::size_t size) noexcept;
   static void* AllocOnStreamImpl(ort::OrtAllocator* self, std::size_t size, ort::OrtSyncStream* stream) noexcept;
   static void FreeImpl(ort::OrtAllocator* self, void* memory) noexcept;
   static const ort::OrtMemoryInfo* InfoImpl(const ort::OrtAllocator* self) noexcept;
 
   void* Allocate(std::size_t size, aclrtStream stream) noexcept;
+
+  // Logs describe(), a text, and the message of the exception that is being handled.
+  template <typename Describe>
+  void LogException(Describe&& describe) const noexcept;
 
   const ort::OrtApi& ort_;
   Logger logger_;

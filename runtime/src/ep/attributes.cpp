@@ -7,13 +7,13 @@
 namespace poolgrad::ep {
 namespace {
 
-constexpr std::size_t kMaxInts = 8;  // more than any attribute of the dialect has
+constexpr std::size_t kMaxInts = 8;  // longer than any list of the dialect
 constexpr std::size_t kMaxText = 64;
 constexpr std::int64_t kMaxValue = std::numeric_limits<std::int32_t>::max();
 
 using Axes = std::array<std::int64_t, 3>;
 
-// Reads ints[axes] with values from `low` to int32 into the last axes of `out`.
+// Reads a list of `axes` values, from `low` to the maximum of int32, into the last elements of `out`.
 void ReadAxes(std::size_t axes, const AttributeSource& source, const char* name, std::int64_t low, Axes& out) {
   const std::vector<std::int64_t> values = source.Ints(name);
   if (values.size() != axes) {
@@ -57,7 +57,7 @@ void ReadWindow(const DialectOp& op, const AttributeSource& source, aclnn::Windo
   }
 }
 
-// Requires that ONNX's list begins with what Ascend's has for the last `rank` axes, which are those of x.
+// Requires that the onnx_* list begins with Ascend's values for the last `rank` axes, which are those of x.
 void RequireSame(const char* name, const std::vector<std::int64_t>& onnx, std::size_t rank, const Axes& ascend) {
   if (onnx.size() < rank || !std::equal(ascend.end() - rank, ascend.end(), onnx.begin())) {
     throw InvalidArgument(std::string(name) + " names other windows than Ascend's attributes");
@@ -87,7 +87,7 @@ void ReadOnnxWindow(const DialectOp& op, const AttributeSource& source, const ac
   onnx.ceil_mode = source.Int("onnx_ceil_mode") != 0;
 }
 
-// The text of `size` bytes at `data`, without the terminator that onnxruntime counts in.
+// The text of `size` bytes at `data`, without the terminator that onnxruntime may include in the size.
 std::string Text(const char* data, std::size_t size) { return std::string(data, std::find(data, data + size, '\0')); }
 
 }  // namespace

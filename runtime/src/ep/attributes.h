@@ -1,4 +1,4 @@
-// The attributes of a dialect node: what the dialect asks of them, and reading them from onnxruntime.
+// The attributes of a dialect node: read from onnxruntime, and checked.
 #ifndef POOLGRAD_EP_ATTRIBUTES_H_
 #define POOLGRAD_EP_ATTRIBUTES_H_
 
@@ -13,8 +13,8 @@
 
 namespace poolgrad::ep {
 
-// Where attributes are read from: onnxruntime has one interface on nodes and another on kernels. Each
-// function throws Error if the attribute is missing or of another type.
+// A source of attributes: onnxruntime has one interface for nodes and another for kernels. Each function throws Error
+// if the attribute is missing or of another type.
 class AttributeSource {
  public:
   virtual ~AttributeSource() = default;
@@ -23,7 +23,7 @@ class AttributeSource {
   virtual std::string String(const char* name) const = 0;
 };
 
-// Attributes as onnxruntime's graph holds them.
+// Attributes that onnxruntime represents as OrtOpAttr.
 class OpAttributes : public AttributeSource {
  public:
   explicit OpAttributes(const OrtContext& ort) : ort_(ort) {}
@@ -64,23 +64,24 @@ class KernelAttributes : public AttributeSource {
   const ort::OrtKernelInfo* info_;
 };
 
-// What the attributes of a pool in ONNX's words, by which its function body pools, say beside Ascend's.
+// The attributes of a pool in ONNX's terms (onnx_*), which its function body uses, as far as Ascend's do not say the
+// same.
 struct OnnxWindow {
-  std::size_t rank = 0;                       // how many spatial axes x has
+  std::size_t rank = 0;                       // the number of spatial axes of x
   std::array<std::int64_t, 3> padding_end{};  // behind x, of D, H and W
   bool ceil_mode = false;
 };
 
 struct Attributes {
-  aclnn::Window window;                                       // left at its default by ops without a window
+  aclnn::Window window;                                       // default for ops without a window
   OnnxWindow onnx;                                            // of a pool with a window
   std::array<std::int64_t, 3> output_size{};                  // of the adaptive pool
-  std::optional<ort::ONNXTensorElementDataType> argmax_type;  // what an attribute promises, if there is one
+  std::optional<ort::ONNXTensorElementDataType> argmax_type;  // from the attribute that names it, if there is one
 };
 
-// Throws InvalidArgument if an attribute is missing or outside what aclnn takes (CANN documentation of
-// aclnnMaxPool3dWithArgmax: sizes and strides positive, 0 <= padding <= kernel / 2), or if a pool's attributes in
-// ONNX's words begin or space its windows in another way.
+// Throws InvalidArgument if an attribute is missing or outside of the range of aclnn (CANN documentation of
+// aclnnMaxPool3dWithArgmax: sizes and strides positive, 0 <= padding <= kernel / 2), or if a pool's onnx_* attributes
+// give other kernels, strides, dilations or leading pads.
 Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source);
 
 }  // namespace poolgrad::ep

@@ -10,13 +10,11 @@ namespace {
 using aclnn::Backend;
 using aclnn::BackendKind;
 
-// Whatever the device is, which has to exist, by the first one.
+// The first device decides the backend, whichever device is requested.
 BackendChoice ChooseAutomatically(std::int32_t device) {
   std::string obstacle;
   try {
-    const Backend& cann = Backend::Open(BackendKind::kCann);
-    if (cann.product() == aclnn::Product::kUnsupported)
-      obstacle = cann.soc_name() + " has no max-pool gradient operators";
+    obstacle = ProductProblem(Backend::Open(BackendKind::kCann));
   } catch (const std::runtime_error& error) {
     obstacle = error.what();
   }
@@ -25,6 +23,11 @@ BackendChoice ChooseAutomatically(std::int32_t device) {
 }
 
 }  // namespace
+
+std::string ProductProblem(const Backend& backend) {
+  if (backend.product() != aclnn::Product::kUnsupported) return "";
+  return backend.soc_name() + " has no max-pool gradient operators";
+}
 
 BackendChoice ChooseBackend(const std::string& request, std::int32_t device) {
   if (request == "auto") return ChooseAutomatically(device);

@@ -1,4 +1,4 @@
-// Which backend a session gets.
+// The choice of a session's backend.
 #ifndef POOLGRAD_EP_BACKEND_CHOICE_H_
 #define POOLGRAD_EP_BACKEND_CHOICE_H_
 
@@ -9,13 +9,16 @@
 namespace poolgrad::ep {
 
 struct BackendChoice {
-  const aclnn::Backend& backend;  // with the device that was asked for
-  std::string reason;             // in words, for the log
+  const aclnn::Backend& backend;  // with the requested device
+  std::string reason;             // text for the log
 };
 
-// request: "auto", "cann" or "host". "auto" takes CANN where a device answers whose product has the
-// operators, else the host; the other two never change. Throws InvalidArgument for another word and
-// std::runtime_error if the backend cannot be opened, or has no such device.
+// Why nodes cannot run on the backend's product, or an empty text.
+std::string ProductProblem(const aclnn::Backend& backend);
+
+// request: "auto", "cann" or "host". "auto" chooses CANN if its first device opens and its product has the operators,
+// else the host. Throws InvalidArgument for another request, and std::runtime_error if the backend cannot be opened or
+// has no such device.
 BackendChoice ChooseBackend(const std::string& request, std::int32_t device = aclnn::kFirstDevice);
 
 }  // namespace poolgrad::ep

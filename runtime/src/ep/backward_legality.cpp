@@ -30,7 +30,7 @@ void CheckPooledShape(const aclnn::Window& window, const Arguments& arguments, c
   }
 }
 
-// An adaptive window of less than one element is not among what the aclnn operators document.
+// The documentation of aclnn's adaptive operators has no output that is larger than the input.
 void CheckAdaptiveShape(const Arguments& arguments, const Dims& x, const Dims& grad) {
   for (std::size_t axis = kFirstSpatialAxis; axis < x.size(); ++axis) {
     Require(grad[axis] <= x[axis], [&] {

@@ -46,7 +46,7 @@ CustomOp::CustomOp(const OrtContext& ort, std::shared_ptr<Placement> placement, 
 
 const char* CustomOp::GetNameImpl(const ort::OrtCustomOp* self) noexcept { return Self(self).op_.name; }
 
-// The CPU provider: tensors are in host memory, whatever the backend.
+// Null is the CPU provider: tensors are in host memory on every backend.
 const char* CustomOp::GetExecutionProviderTypeImpl(const ort::OrtCustomOp*) noexcept { return nullptr; }
 
 std::size_t CustomOp::GetInputTypeCountImpl(const ort::OrtCustomOp* self) noexcept { return Self(self).inputs_.size(); }
@@ -72,14 +72,15 @@ ort::OrtMemType CustomOp::GetInputMemoryTypeImpl(const ort::OrtCustomOp*, std::s
   return ort::OrtMemTypeDefault;
 }
 
-// Of a node that cannot run nothing is inferred. onnxruntime reads no status here and frees none; it asks for a kernel
-// next, and CreateKernel finds the same fault.
+// Infers nothing if the node cannot run. onnxruntime neither reads nor frees a status here; it then calls CreateKernel,
+// which reports the fault.
 ort::OrtStatus* CustomOp::InferOutputShapeImpl(const ort::OrtCustomOp* self,
                                                ort::OrtShapeInferContext* context) noexcept {
   const CustomOp& op = Self(self);
   try {
     InferOutputShapes(op.ort_, op.op_, op.placement_->backend().product(), context);
   } catch (...) {
+    // See above.
   }
   return nullptr;
 }

@@ -1,4 +1,4 @@
-// A dialect operator for one pair of types, as onnxruntime takes custom operators.
+// A dialect operator for one pair of types, as a custom operator of onnxruntime.
 #ifndef POOLGRAD_EP_CUSTOM_OP_H_
 #define POOLGRAD_EP_CUSTOM_OP_H_
 

@@ -21,14 +21,14 @@ constexpr ort::ONNXTensorElementDataType kIndexTypes[] = {
     ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
 };
 
-// onnxruntime infers the types of outputs from those of inputs alone, so a pool has one type of argmax: that which
-// the dialect has by default.
+// onnxruntime infers the types of outputs from those of the inputs alone, so a pool has one type of argmax: the
+// dialect's default.
 bool IsOffered(const DialectOp& op, ort::ONNXTensorElementDataType index) {
   return op.direction == Direction::kBackward || !IsInt64(index);
 }
 
-// The operators on one backend, on tensors in host memory: they are nodes of the CPU provider. onnxruntime merges those
-// of one name into one schema.
+// The operators on one backend. Their tensors are in host memory, because the CPU provider runs them. onnxruntime
+// merges the operators of one name into one schema.
 class CustomOpDomain {
  public:
   CustomOpDomain(const OrtContext& ort, const aclnn::Backend& backend, bool deterministic)
@@ -65,8 +65,8 @@ class CustomOpDomain {
   OrtHandle<ort::OrtCustomOpDomain> domain_;
 };
 
-// One domain for each backend of the process, and for deterministic sums on it. They are never freed: session options
-// and sessions point to them, and onnxruntime does not say when the last of these is gone.
+// One domain for each backend of the process, and one more for deterministic sums on it. Domains are never freed:
+// session options and sessions point to them, and onnxruntime does not report when the last of these is released.
 const CustomOpDomain& DomainOn(const OrtContext& ort, const aclnn::Backend& backend, bool deterministic) {
   static std::mutex mutex;
   static auto& domains = *new std::vector<std::unique_ptr<CustomOpDomain>>;

@@ -42,23 +42,23 @@ ort::OrtStatus* DataTransfer::CopyTensorsImpl(ort::OrtDataTransferImpl* self, co
                                               ort::OrtValue** to, ort::OrtSyncStream** streams,
                                               std::size_t count) noexcept {
   DataTransfer& transfer = *static_cast<DataTransfer*>(self);
-  return Guard(transfer.ort_.api, [&] {
-    for (std::size_t first = 0; first < count;) {
-      Device* const source = transfer.DeviceOf(from[first]);
-      Device* const target = transfer.DeviceOf(to[first]);
-      Require(source != nullptr || target != nullptr, "neither tensor is in device memory");
-      if (source != nullptr && target != nullptr && source != target) {
-        transfer.CopyBetween(*source, *target, from[first], to[first]);
-        ++first;
-        continue;
-      }
-      std::size_t end = first + 1;
-      while (end < count && transfer.DeviceOf(from[end]) == source && transfer.DeviceOf(to[end]) == target) ++end;
-      ort::OrtSyncStream** const given = streams == nullptr ? nullptr : streams + first;
-      transfer.CopyAll(source != nullptr ? *source : *target, from + first, to + first, given, end - first);
-      first = end;
+  return Guard(transfer.ort_.api, [&] { transfer.CopyAll({from, to, streams, count}); });
+}
+
+void DataTransfer::CopyAll(const Copies& copies) {
+  for (std::size_t first = 0; first < copies.count;) {
+    Device* const source = DeviceOf(copies.from[first]);
+    Device* const target = DeviceOf(copies.to[first]);
+    Require(source != nullptr || target != nullptr, "neither tensor is in device memory");
+    std::size_t end = first + 1;
+    while (end < copies.count && DeviceOf(copies.from[end]) == source && DeviceOf(copies.to[end]) == target) ++end;
+    if (source != nullptr && target != nullptr && source != target) {
+      for (std::size_t i = first; i < end; ++i) CopyBetween(*source, *target, copies.from[i], copies.to[i]);
+    } else {
+      CopyOn(source != nullptr ? *source : *target, copies, first, end);
     }
-  });
+    first = end;
+  }
 }
 
 DataTransfer::Device* DataTransfer::DeviceOf(const ort::OrtMemoryDevice* memory) const {
@@ -84,23 +84,24 @@ aclnn::Stream& DataTransfer::OwnStream(Device& device) {
   return *device.own_stream;
 }
 
-void DataTransfer::CopyAll(Device& device, const ort::OrtValue** from, ort::OrtValue** to, ort::OrtSyncStream** streams,
-                           std::size_t count) {
-  const auto given = [&](std::size_t i) {
-    const bool is_given = streams != nullptr && streams[i] != nullptr;
-    return is_given ? ort_.api.SyncStream_GetHandle(streams[i]) : nullptr;
-  };
+aclrtStream DataTransfer::StreamOf(const Copies& copies, std::size_t i) const {
+  const bool is_given = copies.streams != nullptr && copies.streams[i] != nullptr;
+  return is_given ? ort_.api.SyncStream_GetHandle(copies.streams[i]) : nullptr;
+}
+
+void DataTransfer::CopyOn(Device& device, const Copies& copies, std::size_t first, std::size_t end) {
   bool is_synchronized = false;
   aclnn::Stream& stream = OwnStream(device);
   aclnn::StreamUse use(stream);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (given(i) == nullptr && !std::exchange(is_synchronized, true)) device.streams->Synchronize();
-    Copy(stream, from[i], to[i], given(i));
+  for (std::size_t i = first; i < end; ++i) {
+    const aclrtStream given = StreamOf(copies, i);
+    if (given == nullptr && !std::exchange(is_synchronized, true)) device.streams->Synchronize();
+    Copy(stream, copies.from[i], copies.to[i], given);
   }
   use.End();
 }
 
-// Devices have no access to each other's memory unless the process asks for it.
+// A device cannot access the memory of another unless the process enables it.
 void DataTransfer::CopyBetween(Device& source, Device& target, const ort::OrtValue* from, ort::OrtValue* to) {
   const TensorBytes read = BytesOf(ort_, from);
   const TensorBytes written = BytesOf(ort_, to);
@@ -108,7 +109,7 @@ void DataTransfer::CopyBetween(Device& source, Device& target, const ort::OrtVal
   if (read.size == 0) return;
   aclnn::Stream& source_stream = OwnStream(source);
   aclnn::Stream& target_stream = OwnStream(target);
-  // In one order everywhere: the beginning of a use may wait for those of others.
+  // Always in the order of the devices: BeginUse may wait for the uses of other threads, which must not deadlock.
   aclnn::StreamUse first_use(source.id < target.id ? source_stream : target_stream);
   aclnn::StreamUse second_use(source.id < target.id ? target_stream : source_stream);
   source_stream.SynchronizeDevice();

@@ -1,5 +1,5 @@
-// Copies between host and device memory that onnxruntime asks for outside of the graph: what is fed and fetched,
-// branches, initializers, and onnxruntime.copy_tensors.
+// Copies between host and device memory that onnxruntime requests outside of the graph: inputs, outputs, branches,
+// initializers, and onnxruntime.copy_tensors.
 #ifndef POOLGRAD_EP_DATA_TRANSFER_H_
 #define POOLGRAD_EP_DATA_TRANSFER_H_
 
@@ -12,10 +12,10 @@
 
 namespace poolgrad::ep {
 
-// A copy for which onnxruntime names a stream is done in the order of that stream; one to the host is finished when
-// CopyTensors returns, one from the host has read its source. Where it names none, it does not say which session a copy
-// belongs to either: the copy waits for the work of all of them on its device before it starts, and is finished when
-// CopyTensors returns. A copy from one device to another goes through host memory.
+// If onnxruntime names a stream for a copy, the copy runs in the order of that stream. When CopyTensors returns, such a
+// copy to the host is finished, and one from the host has read its source. If it names no stream, the session of the
+// copy is not known: the copy starts after the work of all sessions on its device, and is finished when CopyTensors
+// returns. A copy from one device to another goes through host memory.
 class DataTransfer : public ort::OrtDataTransferImpl {
  public:
   DataTransfer(const EpContext& ort, const MemoryDomains& domains);
@@ -27,7 +27,15 @@ class DataTransfer : public ort::OrtDataTransferImpl {
   static ort::OrtStatus* CopyTensorsImpl(ort::OrtDataTransferImpl* self, const ort::OrtValue** from, ort::OrtValue** to,
                                          ort::OrtSyncStream** streams, std::size_t count) noexcept;
 
-  // What copies from and to the memory of one device need.
+  // The arguments of CopyTensors; `streams` is null, or holds null for copies without a stream.
+  struct Copies {
+    const ort::OrtValue** from;
+    ort::OrtValue** to;
+    ort::OrtSyncStream** streams;
+    std::size_t count;
+  };
+
+  // A device, as the copies from and to its memory need it.
   struct Device {
     aclnn::BackendKind kind;
     std::int32_t id;
@@ -35,24 +43,28 @@ class DataTransfer : public ort::OrtDataTransferImpl {
     std::unique_ptr<aclnn::Stream> own_stream;
   };
 
-  // The device whose memory it is; null for other memory.
+  // The device that the memory belongs to, or null.
   Device* DeviceOf(const ort::OrtMemoryDevice* memory) const;
   Device* DeviceOf(const ort::OrtValue* value) const;
   bool IsOnHost(const ort::OrtMemoryDevice* memory) const;
 
-  // Copies of one device alone, and one from this device to another.
-  void CopyAll(Device& device, const ort::OrtValue** from, ort::OrtValue** to, ort::OrtSyncStream** streams,
-               std::size_t count);
+  void CopyAll(const Copies& copies);
+  aclrtStream StreamOf(const Copies& copies, std::size_t i) const;
+
+  // The copies first .. end - 1, each on this device alone or between it and the host.
+  void CopyOn(Device& device, const Copies& copies, std::size_t first, std::size_t end);
+
+  // A copy from one device to another.
   void CopyBetween(Device& source, Device& target, const ort::OrtValue* from, ort::OrtValue* to);
   void Copy(aclnn::Stream& stream, const ort::OrtValue* from, ort::OrtValue* to, aclrtStream given) const;
 
-  // Made when first asked for, not when onnxruntime registers the provider: an error there leaves onnxruntime 1.24.1
-  // with devices that are gone. Throws std::runtime_error.
+  // Created at the first call. Not when onnxruntime registers the provider: after an error there, onnxruntime 1.24.1
+  // keeps pointers to devices that were released. Throws std::runtime_error.
   aclnn::Stream& OwnStream(Device& device);
 
   EpContext ort_;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::mutex mutex_;  // of the making of the streams
+  std::mutex mutex_;  // guards the creation of streams
 };
 
 }  // namespace poolgrad::ep

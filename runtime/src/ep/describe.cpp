@@ -39,8 +39,8 @@ std::string ToJson(const aclnn::FoundOperator& function) {
   return Object({{"name", String(function.name)}, {"library", StringOrNull(function.library)}});
 }
 
-// A dialect operator: the functions that run it on the backend's product, those of them that no library has, and those
-// that the backend refuses, with the reason.
+// A dialect operator: the functions that run it on the backend's product; of these, those that no library has, and
+// those that the backend refuses, with the reason.
 std::string ToJson(const DialectOp& op, const Backend& backend) {
   std::vector<std::string> names;
   std::vector<std::string> missing;
@@ -74,9 +74,7 @@ Findings Look(BackendKind kind) {
   try {
     findings.packages = InstalledPackages(aclnn::LoadApiOf(kind, findings.found));
     findings.backend = &Backend::Open(kind);
-    if (findings.backend->product() == aclnn::Product::kUnsupported) {
-      findings.problem = findings.backend->soc_name() + " has no max-pool gradient operators";
-    }
+    findings.problem = ProductProblem(*findings.backend);
   } catch (const std::runtime_error& error) {
     findings.problem = error.what();
   }
@@ -100,7 +98,7 @@ std::string DescribeBackend(BackendKind kind) {
                  {"operators", backend == nullptr ? "[]" : ArrayOf(kDialectOps, op)}});
 }
 
-// Which function of aclnn runs nodes of the operator with x of this rank, none where the product has no route.
+// The routes of the operator on the backend's product, by the rank of x and the type of argmax.
 std::vector<std::string> RoutesOf(const DialectOp& op, const Backend& backend) {
   std::vector<std::string> routes;
   for (std::size_t rank = kMinRank; rank <= Shape::kMaxRank; ++rank) {

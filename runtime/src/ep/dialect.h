@@ -19,7 +19,7 @@ struct DialectOp {
   const char* name;
   Direction direction;
   std::size_t axes;         // the length of ksize, strides, pads and dilation; 0: adaptive
-  const char* data_format;  // the one that is supported
+  const char* data_format;  // the supported value
   const char* index_type;   // the attribute that names argmax's type
 };
 

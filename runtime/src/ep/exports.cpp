@@ -1,5 +1,5 @@
-// What the library exports: the functions by which onnxruntime knows a plugin execution provider and a library of
-// custom operators, and a description of the machine that needs no onnxruntime.
+// The functions that the library exports: those that onnxruntime calls in a plugin execution provider and in a library
+// of custom operators, and a description of the machine that needs no onnxruntime.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -19,27 +19,36 @@ using poolgrad::ep::Error;
 using poolgrad::ep::Factory;
 using poolgrad::ep::Guard;
 using poolgrad::ep::InvalidArgument;
+using poolgrad::ep::MessageOfException;
 using poolgrad::ep::OrtContext;
 namespace ort = poolgrad::ort;
 
-// The minor number of "1.X.Y", which is the newest API version that this onnxruntime has.
+// The minor number of "1.X.Y", which is the newest API version of this onnxruntime.
 std::uint32_t NewestApiVersion(const char* release) {
   const char* dot = std::strchr(release, '.');
   return dot == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(dot + 1, nullptr, 10));
 }
 
-// The newest version that both sides speak.
+// The newest API version that both this library and this onnxruntime support.
 OrtContext ContextOf(const ort::OrtApiBase& base) {
   const std::uint32_t version = std::clamp(NewestApiVersion(base.GetVersionString()), 1u, ort::kApiVersion);
   return {*base.GetApi(version), version};
 }
 
 // Throws Error if this onnxruntime is older than 1.<version>.<patch>.
-void RequireVersion(const OrtContext& ort, const ort::OrtApiBase& base, std::uint32_t version, const std::string& who,
+void RequireVersion(const OrtContext& ort, const ort::OrtApiBase& base, std::uint32_t version, const std::string& user,
                     const std::string& oldest) {
   if (ort.version >= version) return;
-  throw Error(ort::ORT_FAIL, who + " needs onnxruntime " + oldest + " or newer, this is " + base.GetVersionString() +
+  throw Error(ort::ORT_FAIL, user + " needs onnxruntime " + oldest + " or newer, this is " + base.GetVersionString() +
                                  "; pip install 'onnxruntime>=" + oldest + "'");
+}
+
+std::string DescribeOrProblem(const char* request) {
+  try {
+    return Describe(request);
+  } catch (...) {
+    return poolgrad::ep::json::Object({{"problem", poolgrad::ep::json::String(MessageOfException())}});
+  }
 }
 
 }  // namespace
@@ -65,23 +74,23 @@ ort::OrtStatus* ReleaseEpFactory(ort::OrtEpFactory* factory) noexcept {
   return nullptr;
 }
 
-// The JSON text of Describe, good until the thread's next call; {"problem": text} where there is none.
+// The JSON text of Describe, or {"problem": text} if it throws. Valid until the thread's next call.
 const char* PoolgradDescribeRuntime(const char* request) noexcept {
   thread_local std::string description;
   try {
-    description = Describe(request);
-  } catch (const std::exception& error) {
-    description = poolgrad::ep::json::Object({{"problem", poolgrad::ep::json::String(error.what())}});
+    description = DescribeOrProblem(request);
+    return description.c_str();
+  } catch (...) {
+    return R"({"problem": "out of memory"})";
   }
-  return description.c_str();
 }
 
-// For another copy of this library in the process: whether this one is registered as an execution provider with the
-// onnxruntime that has this function table.
+// Called by other copies of this library in the process: whether this copy is registered as an execution provider with
+// the onnxruntime that has this function table.
 bool PoolgradIsRegistered(const ort::OrtApi* api) noexcept {
   try {
     return poolgrad::ep::IsRegistered(api);
-  } catch (const std::exception&) {
+  } catch (...) {
     return false;
   }
 }

@@ -12,10 +12,10 @@ namespace poolgrad::ep {
 namespace {
 
 constexpr char kHuawei[] = "Huawei";
-constexpr char kDeviceId[] = "device_id";  // of the metadata of an OrtEpDevice, and the provider option
+constexpr char kDeviceId[] = "device_id";  // key in the metadata of an OrtEpDevice, and provider option
 
-void LogChoice(const Logger& logger, const std::string& who, const BackendChoice& choice) {
-  logger.Info(who + " backend " + aclnn::NameOf(choice.backend.kind()) + " (" + choice.backend.soc_name() +
+void LogChoice(const Logger& logger, const std::string& prefix, const BackendChoice& choice) {
+  logger.Info(prefix + " backend " + aclnn::NameOf(choice.backend.kind()) + " (" + choice.backend.soc_name() +
               "): " + choice.reason);
 }
 
@@ -61,7 +61,7 @@ ort::OrtStatus* Factory::GetSupportedDevicesImpl(ort::OrtEpFactory* self, const 
       if (!choice.backend.shares_host_memory()) {
         factory.domains_.push_back(std::make_unique<MemoryDomain>(factory.ort_, choice.backend.kind(), device));
       }
-      ep_devices[i] = factory.CreateDevice(choice.backend, hardware, device);
+      ep_devices[i] = factory.CreateDevice(choice.backend, hardware, device).release();
       *ep_device_count = i + 1;
     }
   });
@@ -87,20 +87,21 @@ const ort::OrtHardwareDevice* Factory::HardwareOf(const aclnn::Backend& backend,
   return npu;
 }
 
-// The device's metadata tell a user of onnxruntime which backend "auto" takes, and the devices apart.
-ort::OrtEpDevice* Factory::CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware,
-                                        std::int32_t device_id) {
-  ort::OrtKeyValuePairs* created = nullptr;
-  ort_.api.CreateKeyValuePairs(&created);
-  const OrtHandle<ort::OrtKeyValuePairs> metadata(created, ort_.api.ReleaseKeyValuePairs);
+// The device's metadata name the backend that "auto" chooses, the SoC and the number of the device.
+OrtHandle<ort::OrtEpDevice> Factory::CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware,
+                                                  std::int32_t device_id) {
+  ort::OrtKeyValuePairs* created_metadata = nullptr;
+  ort_.api.CreateKeyValuePairs(&created_metadata);
+  const OrtHandle<ort::OrtKeyValuePairs> metadata(created_metadata, ort_.api.ReleaseKeyValuePairs);
   ort_.api.AddKeyValuePair(metadata.get(), "backend", aclnn::NameOf(backend.kind()));
   ort_.api.AddKeyValuePair(metadata.get(), "soc", backend.soc_name().c_str());
   ort_.api.AddKeyValuePair(metadata.get(), kDeviceId, std::to_string(device_id).c_str());
-  ort::OrtEpDevice* device = nullptr;
-  Check(ort_.api, ort_.ep_api.CreateEpDevice(this, hardware, metadata.get(), nullptr, &device));
+  ort::OrtEpDevice* created_device = nullptr;
+  Check(ort_.api, ort_.ep_api.CreateEpDevice(this, hardware, metadata.get(), nullptr, &created_device));
+  OrtHandle<ort::OrtEpDevice> device(created_device, ort_.ep_api.ReleaseEpDevice);
   if (!domains_.empty()) {
     const MemoryDomain& domain = *domains_[static_cast<std::size_t>(device_id)];
-    Check(ort_.api, ort_.ep_api.EpDevice_AddAllocatorInfo(device, domain.info.get()));
+    Check(ort_.api, ort_.ep_api.EpDevice_AddAllocatorInfo(device.get(), domain.info.get()));
   }
   return device;
 }
@@ -147,7 +148,7 @@ const MemoryDomain* Factory::ChooseDomain(const aclnn::Backend& backend, Memory 
   return is_available && memory != Memory::kHost ? domains_[device].get() : nullptr;
 }
 
-// The allocator of tensors outside of sessions, and of sessions in host memory, which hardly ask for any.
+// The allocator for tensors outside of sessions, and for sessions in host memory, which rarely need device memory.
 ort::OrtStatus* Factory::CreateAllocatorImpl(ort::OrtEpFactory* self, const ort::OrtMemoryInfo* info,
                                              const ort::OrtKeyValuePairs*, ort::OrtAllocator** out) noexcept {
   Factory& factory = *static_cast<Factory*>(self);
@@ -172,9 +173,9 @@ ort::OrtStatus* Factory::CreateDataTransferImpl(ort::OrtEpFactory* self, ort::Or
                [&] { *out = factory.domains_.empty() ? nullptr : new DataTransfer(factory.ort_, factory.domains_); });
 }
 
-// A session does all its work in device memory on one stream of its own, which also orders what concurrent Runs and
-// the branches of a graph do. onnxruntime's streams are per Run and per branch; it does not order them where memory
-// passes from one to another.
+// A session does all its work in device memory on one stream of its own, which also orders the work of concurrent Runs
+// and of the branches of a graph. onnxruntime would create a stream per Run and per branch, and does not order them
+// when memory passes from one to another.
 bool Factory::IsStreamAwareImpl(const ort::OrtEpFactory*) noexcept { return false; }
 
 }  // namespace poolgrad::ep

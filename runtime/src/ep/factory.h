@@ -1,4 +1,4 @@
-// The factory that onnxruntime asks for devices and providers.
+// The factory of the provider: lists devices, creates providers, allocators and data transfers for onnxruntime.
 #ifndef POOLGRAD_EP_FACTORY_H_
 #define POOLGRAD_EP_FACTORY_H_
 
@@ -38,27 +38,27 @@ class Factory : public ort::OrtEpFactory {
   static bool IsStreamAwareImpl(const ort::OrtEpFactory* self) noexcept;
   static void ReleaseEpImpl(ort::OrtEpFactory* self, ort::OrtEp* ep) noexcept;
 
-  // The hardware of the backend's device of this number, made here for an NPU that onnxruntime's discovery does not
-  // list; null if it lists no CPU.
+  // The hardware of the backend's device `number`. Created here for an NPU that onnxruntime does not discover. Null if
+  // the backend is the host and onnxruntime lists no CPU.
   const ort::OrtHardwareDevice* HardwareOf(const aclnn::Backend& backend, const ort::OrtHardwareDevice* const* devices,
                                            std::size_t device_count, std::size_t number);
-  ort::OrtEpDevice* CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware,
-                                 std::int32_t device);
+  OrtHandle<ort::OrtEpDevice> CreateDevice(const aclnn::Backend& backend, const ort::OrtHardwareDevice* hardware,
+                                           std::int32_t device);
 
-  // The device of a session: that of the first OrtEpDevice that it was given, because onnxruntime places its tensors
-  // there. Throws InvalidArgument if the options say another one.
+  // The device of a session: that of its first OrtEpDevice, because onnxruntime places the tensors there. Throws
+  // InvalidArgument if the options name another device.
   std::int32_t ChooseDevice(const Options& options, const ort::OrtKeyValuePairs* const* metadata,
                             std::size_t count) const;
 
   // The memory for the tensors of a session on this backend; null for host memory. Throws InvalidArgument if the
-  // session asks for what there is not.
+  // session requires device memory and there is none.
   const MemoryDomain* ChooseDomain(const aclnn::Backend& backend, Memory memory) const;
 
   EpContext ort_;
   Registration registration_;
   Logger logger_;
   MemoryDomains domains_;                                // of the automatic backend
-  std::vector<OrtHandle<ort::OrtHardwareDevice>> npus_;  // those that are made here
+  std::vector<OrtHandle<ort::OrtHardwareDevice>> npus_;  // those that are created here
 };
 
 }  // namespace poolgrad::ep

@@ -16,7 +16,7 @@ void CheckDilation(const Route& route, const aclnn::Window& window) {
           "dilation is not 1, and this product pools without dilation");
 }
 
-// An axis that x lacks has size 1 and has to keep it.
+// An axis that x lacks has size 1, and must have size 1 in the output.
 void CheckAbsentAxes(const DialectOp& op, const Attributes& attributes, const Shape& x) {
   for (std::size_t axis = 0; axis + x.rank < Shape::kMaxRank; ++axis) {
     Require(PooledSizeOf(op, attributes, 1, axis) == 1, [&] {
@@ -26,7 +26,8 @@ void CheckAbsentAxes(const DialectOp& op, const Attributes& attributes, const Sh
   }
 }
 
-// Every window has to be there, and to have an element: with a dilation above the size, padding may be all of it.
+// Every window must fit into x, and contain an element of x: if the dilation exceeds the size, it may contain padding
+// only.
 void CheckWindows(const aclnn::Window& window, const OnnxWindow& onnx, const Shape& x) {
   const Dims dims = x.AsNcdhw();
   for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
@@ -46,7 +47,7 @@ void CheckWindows(const aclnn::Window& window, const OnnxWindow& onnx, const Sha
   }
 }
 
-// An adaptive window of less than one element is not among what the aclnn operators document.
+// The documentation of aclnn's adaptive operators has no output that is larger than the input.
 void CheckOutputSize(const Attributes& attributes, const Shape& x) {
   const Dims dims = x.AsNcdhw();
   for (std::size_t axis = 0; axis < attributes.output_size.size(); ++axis) {

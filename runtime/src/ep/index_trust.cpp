@@ -9,7 +9,7 @@ namespace {
 
 using PoolValues = std::pair<const ort::OrtValueInfo*, const ort::OrtValueInfo*>;  // x and argmax
 
-// CANN's documentation of aclnnMaxPool2dWithIndices rules out NaN and -inf, so its indices hold for other values only.
+// CANN's documentation of aclnnMaxPool2dWithIndices excludes NaN and -inf: with these its indices may be out of range.
 bool GivesIndicesInRange(const Claim& claim) {
   return claim.op->direction == Direction::kForward && claim.entry != aclnn::Entry::kMaxPool2d;
 }

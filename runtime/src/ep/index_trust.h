@@ -1,4 +1,4 @@
-// Which gradients need no check of their indices.
+// Decides which gradients need no range check of their indices.
 #ifndef POOLGRAD_EP_INDEX_TRUST_H_
 #define POOLGRAD_EP_INDEX_TRUST_H_
 
@@ -12,7 +12,7 @@
 
 namespace poolgrad::ep {
 
-// A node that the provider runs, and the entry of aclnn that it goes to.
+// A node that the provider runs, and its entry of aclnn.
 struct Claim {
   const ort::OrtNode* node;
   const DialectOp* op;
@@ -20,17 +20,16 @@ struct Claim {
 };
 
 // A gradient's indices are in range by construction if a pool of the same session computes them on the device from the
-// same x. Kernels are known by their node's name; if one name has several nodes, each of them has to be such a
-// gradient.
+// same x. Kernels are identified by their node's name. If several nodes have one name, this must hold for each of them.
 class IndexTrust {
  public:
-  // trusts_all: whether the session asks to trust any indices.
+  // trusts_all: whether the session turns the check off (check_indices=0).
   explicit IndexTrust(bool trusts_all) : trusts_all_(trusts_all) {}
 
   // Adds the claims of one graph. Throws Error.
   void Learn(const OrtContext& ort, const std::vector<Claim>& claims);
 
-  // Complete once every graph has been learned.
+  // Whether the node needs no check. Call it after Learn was called for every graph.
   bool Covers(const std::string& node_name) const;
 
  private:

@@ -1,4 +1,4 @@
-// JSON text, put together from values that are JSON text already.
+// Functions that compose JSON text from values that are JSON text.
 #ifndef POOLGRAD_EP_JSON_H_
 #define POOLGRAD_EP_JSON_H_
 

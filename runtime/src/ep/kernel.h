@@ -1,4 +1,4 @@
-// The kernel of a dialect node, as a plugin execution provider gives it to onnxruntime.
+// The kernel of a dialect node, for the plugin execution provider.
 #ifndef POOLGRAD_EP_KERNEL_H_
 #define POOLGRAD_EP_KERNEL_H_
 

@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kMemcpyVersion = 1;
 
-// Without type constraints: onnxruntime cannot match these against a node that has a function body. The
-// provider checks types itself before it claims a node.
+// Sets no type constraints: onnxruntime cannot match these against a node that has a function body. The provider checks
+// types before it claims a node.
 class Builder {
  public:
   Builder(const EpContext& ort, const char* domain, const char* op_type, int version)

@@ -1,4 +1,4 @@
-// What onnxruntime has to know of a kernel to find it for a node.
+// Kernel definitions, by which onnxruntime finds the kernel of a node.
 #ifndef POOLGRAD_EP_KERNEL_DEFINITION_H_
 #define POOLGRAD_EP_KERNEL_DEFINITION_H_
 
@@ -12,7 +12,7 @@ namespace poolgrad::ep {
 
 using KernelDefinition = OrtHandle<ort::OrtKernelDef>;
 
-// All inputs and outputs are in device memory, or all in host memory. Throws Error.
+// All inputs and outputs are in device memory if `is_on_device`, else in host memory. Throws Error.
 KernelDefinition DefineOperation(const EpContext& ort, const DialectOp& op, bool is_on_device);
 
 KernelDefinition DefineMemcpy(const EpContext& ort, MemcpyDirection direction);

@@ -25,7 +25,7 @@ const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const 
                            ? CheckBackward(op, attributes, backend.product(), {inputs[0], inputs[1], inputs[2]})
                            : CheckForward(op, attributes, backend.product(), inputs[0]);
   if (op.direction == Direction::kForward) {
-    // Not the node alone decides what type onnxruntime gives argmax, but a function body or an operator's schema.
+    // onnxruntime infers argmax's type from the function body or the operator's schema, not from this attribute.
     Require(outputs[1].type == attributes.argmax_type,
             [&] { return std::string("argmax is not of the type that the attribute ") + op.index_type + " says"; });
   }

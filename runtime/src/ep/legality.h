@@ -1,4 +1,4 @@
-// Whether a dialect node, as far as its types and shapes are known, can run on a product.
+// Checks whether a dialect node can run on a product, as far as its types and shapes are known.
 #ifndef POOLGRAD_EP_LEGALITY_H_
 #define POOLGRAD_EP_LEGALITY_H_
 
@@ -29,21 +29,21 @@ bool IsInt64(ort::ONNXTensorElementDataType type);
 const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Shape& x,
                           ort::ONNXTensorElementDataType argmax);
 
-// The route of a gradient whose arguments passed every check that their known sizes allow; with all sizes known
-// these are all that aclnn needs and does not make itself. Throws InvalidArgument with the reason.
+// Checks a gradient's arguments as far as their sizes are known, and returns its route. If all sizes are known, the
+// call satisfies every requirement of aclnn that aclnn does not check. Throws InvalidArgument with the reason.
 const Route& CheckBackward(const DialectOp& op, const Attributes& attributes, aclnn::Product product,
                            const Arguments& arguments);
 
-// The same of a pool.
+// The same for a pool.
 const Route& CheckForward(const DialectOp& op, const Attributes& attributes, aclnn::Product product, const Argument& x);
 
-// The route of a node whose arguments passed the checks of its direction, on a backend that has the function and does
-// not refuse the product there. Throws InvalidArgument with the reason. `deterministic`: whether the node's sums must
-// not depend on scheduling.
+// Checks a node's arguments, and that the backend has the node's function and runs it on its product. Returns the
+// route. Throws InvalidArgument with the reason. `deterministic`: whether the node's sums must not depend on
+// scheduling.
 const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const aclnn::Backend& backend,
                        bool deterministic, const std::vector<Argument>& inputs, const std::vector<Argument>& outputs);
 
-// The shape of y and argmax, of an x that passed CheckForward with all its sizes known.
+// The shape of y and argmax for an x with known sizes that passed CheckForward.
 Shape PooledShape(const DialectOp& op, const Attributes& attributes, const Shape& x);
 
 }  // namespace poolgrad::ep

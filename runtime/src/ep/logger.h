@@ -1,4 +1,4 @@
-// Messages to the log that onnxruntime gave the provider.
+// Writes messages to a logger of onnxruntime.
 #ifndef POOLGRAD_EP_LOGGER_H_
 #define POOLGRAD_EP_LOGGER_H_
 
@@ -19,7 +19,7 @@ class Logger {
   void Log(ort::OrtLoggingLevel level, const std::string& message) const {
     ort::OrtStatus* status =
         api_.Logger_LogMessage(logger_, level, message.c_str(), "poolgrad_ep", 0, "AclnnExecutionProvider");
-    if (status != nullptr) api_.ReleaseStatus(status);  // a lost log line is no reason to fail
+    if (status != nullptr) api_.ReleaseStatus(status);  // a message that cannot be logged is not an error
   }
 
   const ort::OrtApi& api_;

@@ -7,7 +7,7 @@
 namespace poolgrad::ep {
 namespace {
 
-// The output of a copy, of the input's shape, whatever its rank.
+// Creates the output with the shape of the input, which may have any rank.
 ort::OrtValue* OutputLike(const OrtContext& ort, ort::OrtKernelContext* context, const ort::OrtValue* input) {
   ort::ONNXTensorElementDataType type{};
   const std::int64_t* dims = nullptr;

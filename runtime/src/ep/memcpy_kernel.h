@@ -1,4 +1,4 @@
-// The kernels of MemcpyFromHost and MemcpyToHost, nodes that onnxruntime puts between providers.
+// The kernels of MemcpyFromHost and MemcpyToHost, nodes that onnxruntime inserts between providers.
 #ifndef POOLGRAD_EP_MEMCPY_KERNEL_H_
 #define POOLGRAD_EP_MEMCPY_KERNEL_H_
 
@@ -11,7 +11,7 @@ namespace poolgrad::ep {
 
 enum class MemcpyDirection { kFromHost, kToHost };
 
-// A copy to the host is finished when Compute returns; one from the host has read its input.
+// When Compute returns, a copy to the host is finished, and a copy from the host has read its input.
 class MemcpyKernel : public ort::OrtKernelImpl {
  public:
   MemcpyKernel(const OrtContext& ort, std::shared_ptr<aclnn::Stream> stream, MemcpyDirection direction);

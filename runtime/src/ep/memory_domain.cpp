@@ -4,7 +4,7 @@ namespace poolgrad::ep {
 namespace {
 
 OrtHandle<ort::OrtMemoryInfo> Describe(const EpContext& ort, std::int32_t device) {
-  // Any other alignment makes onnxruntime refuse outputs that were bound to this memory.
+  // With any other value onnxruntime refuses outputs that are bound to this memory.
   constexpr std::size_t kNoAlignment = 0;
   ort::OrtMemoryInfo* info = nullptr;
   Check(ort.api,

@@ -1,4 +1,4 @@
-// The device memory that onnxruntime knows of.
+// The device memory that is registered with onnxruntime.
 #ifndef POOLGRAD_EP_MEMORY_DOMAIN_H_
 #define POOLGRAD_EP_MEMORY_DOMAIN_H_
 
@@ -13,8 +13,8 @@ namespace poolgrad::ep {
 
 constexpr std::uint32_t kHuaweiVendorId = 0x19e5;  // PCI
 
-// The memory of one device of a backend, which is described to onnxruntime when the provider is registered: a session
-// on another backend keeps its tensors in host memory.
+// The memory of one device of a backend, described to onnxruntime when the provider is registered. A session on another
+// backend keeps its tensors in host memory.
 struct MemoryDomain {
   MemoryDomain(const EpContext& ort, aclnn::BackendKind kind, std::int32_t device);
 
@@ -24,7 +24,7 @@ struct MemoryDomain {
   OrtHandle<ort::OrtMemoryInfo> info;
 };
 
-// Of the devices of one backend, in their order; none where they share the host's memory.
+// One for each device of one backend, by device number; empty if the devices share the host's memory.
 using MemoryDomains = std::vector<std::unique_ptr<MemoryDomain>>;
 
 }  // namespace poolgrad::ep

@@ -141,7 +141,7 @@ Argument ReadArgument(const OrtContext& ort, const ort::OrtTensorTypeAndShapeInf
 
 Argument ReadArgument(const OrtContext& ort, const ort::OrtValue* tensor) {
   if (ort.version < ort::kShapeReferenceApiVersion) return ReadArgument(ort, InfoOf(ort, tensor).get());
-  Argument argument;  // read in place: a Run allocates nothing for it
+  Argument argument;  // the dims are read in place, so that a Run allocates nothing
   Shape& shape = argument.shape;
   const std::int64_t* dims = nullptr;
   Check(ort.api, ort.api.GetTensorElementTypeAndShapeDataReference(tensor, &argument.type, &dims, &shape.rank));

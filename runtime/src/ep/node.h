@@ -1,4 +1,4 @@
-// What onnxruntime knows of a node before anything runs.
+// The data that onnxruntime has about a node before a Run.
 #ifndef POOLGRAD_EP_NODE_H_
 #define POOLGRAD_EP_NODE_H_
 
@@ -12,28 +12,28 @@ namespace poolgrad::ep {
 
 std::vector<const ort::OrtNode*> NodesOf(const OrtContext& ort, const ort::OrtGraph* graph);
 
-// The node's operator type and name, as messages have them: "MaxPool3DGradWithArgmax node 'pool_grad'".
+// The node's operator type and name, for messages: "MaxPool3DGradWithArgmax node 'pool_grad'".
 std::string Label(const std::string& op_type, const std::string& name);
 std::string Label(const OrtContext& ort, const ort::OrtNode* node);
 
 std::string NameOf(const OrtContext& ort, const ort::OrtNode* node);
 std::string OperatorType(const OrtContext& ort, const ort::OrtNode* node);
 
-// The node's inputs, or outputs; a value is the same object wherever its graph uses it. Throws InvalidArgument if
-// these are not `count`.
+// The node's inputs or outputs. One value of a graph is always the same object. Throws InvalidArgument if their number
+// is not `count`.
 std::vector<const ort::OrtValueInfo*> InputValuesOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count);
 std::vector<const ort::OrtValueInfo*> OutputValuesOf(const OrtContext& ort, const ort::OrtNode* node,
                                                      std::size_t count);
 
-// Types and shapes of the node's inputs, or outputs. Throws InvalidArgument if these are not `count` tensors.
+// The types and shapes of the node's inputs or outputs. Throws InvalidArgument if these are not `count` tensors.
 std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count);
 std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtNode* node, std::size_t count);
 
-// The same of a node whose kernel is being made.
+// The same for a node whose kernel is being created.
 std::vector<Argument> InputsOf(const OrtContext& ort, const ort::OrtKernelInfo* info, std::size_t count);
 std::vector<Argument> OutputsOf(const OrtContext& ort, const ort::OrtKernelInfo* info, std::size_t count);
 
-// Type and shape that `info` holds, or a tensor has. Throws InvalidArgument if the rank is above Shape::kMaxRank.
+// The type and shape in `info`, or of a tensor. Throws InvalidArgument if the rank is above Shape::kMaxRank.
 Argument ReadArgument(const OrtContext& ort, const ort::OrtTensorTypeAndShapeInfo* info);
 Argument ReadArgument(const OrtContext& ort, const ort::OrtValue* tensor);
 

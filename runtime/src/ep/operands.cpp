@@ -7,7 +7,7 @@ namespace {
 
 void* DataOf(const OrtContext& ort, const ort::OrtValue* value) {
   void* data = nullptr;
-  // The one accessor of a tensor's memory asks for a mutable value; inputs are only read.
+  // The only accessor of a tensor's memory takes a mutable value; inputs are only read.
   Check(ort.api, ort.api.GetTensorMutableData(const_cast<ort::OrtValue*>(value), &data));
   return data;
 }
@@ -52,18 +52,20 @@ Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t
   const Tensor tensor = TensorOf(ort, value);
   Require(tensor.argument.type == type,
           [&] { return "output " + std::to_string(index) + " is not of the type that the node makes"; });
-  // onnxruntime lets pass that its allocator had none.
+  // onnxruntime does not report that its allocator returned null.
   Require(tensor.data != nullptr || shape.IsEmpty(),
           [&] { return "there was no memory for output " + std::to_string(index) + ", " + ToString(shape); });
   return tensor;
 }
 
-void RequireAligned(const char* name, const Tensor& tensor) {
-  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(tensor.data) % kTensorAlignment;
-  Require(beyond == 0, [&] {
-    return std::string(name) + " begins " + std::to_string(beyond) + " bytes after a multiple of " +
-           std::to_string(kTensorAlignment) + " bytes, and aclnn takes tensors in device memory from multiples only";
-  });
+void RequireAligned(std::initializer_list<NamedTensor> tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    const std::size_t beyond = reinterpret_cast<std::uintptr_t>(tensor.data) % kTensorAlignment;
+    if (beyond == 0) continue;
+    throw InvalidArgument(std::string(name) + " begins " + std::to_string(beyond) + " bytes after a multiple of " +
+                          std::to_string(kTensorAlignment) +
+                          " bytes, and aclnn takes tensors in device memory from multiples only");
+  }
 }
 
 OperandView::OperandView(const Tensor& tensor, std::size_t rank)

@@ -1,6 +1,8 @@
-// The operands of one Run of a kernel: taken from onnxruntime, and as aclnn reads them.
+// The operands of one Run of a kernel: read from onnxruntime, and converted to views for aclnn.
 #ifndef POOLGRAD_EP_OPERANDS_H_
 #define POOLGRAD_EP_OPERANDS_H_
+
+#include <initializer_list>
 
 #include "aclnn/tensor_view.h"
 #include "ep/legality.h"
@@ -16,19 +18,24 @@ struct Tensor {
 // Throws InvalidArgument if the input is missing or a scalar.
 Tensor Input(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t index);
 
-// An output of this shape, which is made here. Throws InvalidArgument if it is missing or not of `type`, or
-// if there was no memory for it.
+// Creates an output of this shape. Throws InvalidArgument if it is missing, has another type, or could not be
+// allocated.
 Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t index, const Shape& shape,
               ort::ONNXTensorElementDataType type);
 
-// aclnn takes tensors from addresses that are multiples of this many bytes, and does not look at others.
+// aclnn requires tensor addresses that are multiples of this many bytes, and does not check them.
 constexpr std::size_t kTensorAlignment = 32;
 
-// Throws InvalidArgument, with the tensor's name, if it begins at another address: onnxruntime's buffers are aligned,
-// but a caller may bind memory of its own.
-void RequireAligned(const char* name, const Tensor& tensor);
+struct NamedTensor {
+  const char* name;
+  const Tensor& tensor;
+};
 
-// A tensor as the entry of a route reads it: NCDHW, or NCHW of a tensor whose D is 1.
+// Throws InvalidArgument, with the tensor's name, if a tensor has another address: onnxruntime's buffers are aligned,
+// but a caller may bind memory of its own.
+void RequireAligned(std::initializer_list<NamedTensor> tensors);
+
+// A tensor as a route's entry reads it: NCDHW, or NCHW if D is 1.
 class OperandView {
  public:
   OperandView(const Tensor& tensor, std::size_t rank);

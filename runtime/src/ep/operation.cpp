@@ -19,7 +19,7 @@ std::string NodeName(const OrtContext& ort, const ort::OrtKernelInfo* info) {
   return name;
 }
 
-// Returns what `body` returns; what it throws gets the node's label before it.
+// Returns what `body` returns. Prepends the node's label to the message of an exception that it throws.
 template <typename Body>
 auto Labelled(const std::string& label, Body&& body) {
   try {
@@ -41,12 +41,12 @@ Operation::Operation(const OrtContext& ort, std::shared_ptr<Placement> placement
       label_(Label(op.name, NodeName(ort, info))),
       attributes_(Labelled(label_, [&] { return ReadAttributes(op, KernelAttributes(ort, info)); })),
       trusts_indices_(trust.Covers(NodeName(ort, info))),
-      plans_(placement_->backend(), placement_->deterministic()) {}
+      executors_(placement_->backend(), placement_->deterministic()) {}
 
 void Operation::CheckArguments(const ort::OrtKernelInfo* info) const {
   Labelled(label_, [&] {
     const std::vector<Argument> inputs = InputsOf(ort_, info, InputCount(op_));
-    if (inputs[0].shape.rank == 0) return;  // which operators could run the node is not known before it runs
+    if (inputs[0].shape.rank == 0) return;  // without the rank, the function that will run the node is not known
     CheckNode(op_, attributes_, placement_->backend(), placement_->deterministic(), inputs,
               OutputsOf(ort_, info, OutputCount(op_)));
   });
@@ -72,17 +72,13 @@ void Operation::RunForward(ort::OrtKernelContext* context) {
   const Tensor y = Output(ort_, context, 0, pooled, x.argument.type);
   const Tensor argmax = Output(ort_, context, 1, pooled, *attributes_.argmax_type);
   if (pooled.IsEmpty()) return;
-  if (placement_->is_on_device()) {
-    RequireAligned("x", x);
-    RequireAligned("y", y);
-    RequireAligned("argmax", argmax);
-  }
+  if (placement_->is_on_device()) RequireAligned({{"x", x}, {"y", y}, {"argmax", argmax}});
   const OperandView x_view(x, route.view_rank);
   const OperandView y_view(y, route.view_rank);
   const OperandView argmax_view(argmax, route.view_rank);
   const aclnn::ForwardCall call{route.entry,       x_view.Get(),       y_view.Get(),
                                 argmax_view.Get(), attributes_.window, attributes_.output_size};
-  placement_->Run(call, plans_, StreamOf(context));
+  placement_->Run(call, executors_, StreamOf(context));
 }
 
 void Operation::RunBackward(ort::OrtKernelContext* context) {
@@ -97,17 +93,12 @@ void Operation::RunBackward(ort::OrtKernelContext* context) {
   const OperandView x_view(x, route.view_rank);
   const OperandView argmax_view(argmax, route.view_rank);
   const OperandView y_view(y, route.view_rank);
-  // aclnn leaves the output as it is when there is nothing to add.
+  // aclnn does not write the output if grad is empty.
   if (grad.argument.shape.IsEmpty()) return placement_->Clear(y_view.Get(), StreamOf(context));
-  if (placement_->is_on_device()) {
-    RequireAligned("x", x);
-    RequireAligned("grad", grad);
-    RequireAligned("argmax", argmax);
-    RequireAligned("y", y);
-  }
+  if (placement_->is_on_device()) RequireAligned({{"x", x}, {"grad", grad}, {"argmax", argmax}, {"y", y}});
   const aclnn::BackwardCall call{route.entry,       grad_view.Get(), x_view.Get(),
                                  argmax_view.Get(), y_view.Get(),    attributes_.window};
-  placement_->Run(call, plans_, trusts_indices_, StreamOf(context));
+  placement_->Run(call, executors_, trusts_indices_, StreamOf(context));
 }
 
 aclrtStream Operation::StreamOf(const ort::OrtKernelContext* context) const {

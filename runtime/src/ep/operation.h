@@ -1,11 +1,11 @@
-// What a dialect node does in one Run: checks its arguments and has aclnn compute it.
+// A dialect node's computation: checks the arguments of a Run and calls aclnn.
 #ifndef POOLGRAD_EP_OPERATION_H_
 #define POOLGRAD_EP_OPERATION_H_
 
 #include <memory>
 #include <string>
 
-#include "aclnn/plan_cache.h"
+#include "aclnn/executor_cache.h"
 #include "ep/attributes.h"
 #include "ep/index_trust.h"
 #include "ep/legality.h"
@@ -20,7 +20,7 @@ class Operation {
   Operation(const OrtContext& ort, std::shared_ptr<Placement> placement, const DialectOp& op,
             const ort::OrtKernelInfo* info, const IndexTrust& trust);
 
-  // Throws InvalidArgument if the node cannot run, as far as onnxruntime knows its arguments.
+  // Throws InvalidArgument if the types and shapes that onnxruntime knows show that the node cannot run.
   void CheckArguments(const ort::OrtKernelInfo* info) const;
 
   const std::string& label() const { return label_; }
@@ -39,7 +39,7 @@ class Operation {
   std::string label_;
   Attributes attributes_;
   bool trusts_indices_;
-  aclnn::PlanCache plans_;
+  aclnn::ExecutorCache executors_;
 };
 
 }  // namespace poolgrad::ep

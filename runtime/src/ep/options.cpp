@@ -91,7 +91,7 @@ Options ReadNamedEntries(const ort::OrtApi& api, const ort::OrtSessionOptions* s
 }  // namespace
 
 Options ReadOptions(const OrtContext& ort, const ort::OrtSessionOptions* session_options) {
-  // An onnxruntime before the plugin interface cannot list its entries.
+  // onnxruntime before 1.24 cannot list its entries.
   return ort.version < ort::kApiVersion ? ReadNamedEntries(ort.api, session_options)
                                         : ReadAllEntries(ort.api, session_options);
 }

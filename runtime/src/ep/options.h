@@ -10,19 +10,19 @@
 
 namespace poolgrad::ep {
 
-// Where the tensors of a session lie.
+// The memory of a session's tensors.
 enum class Memory { kAuto, kDevice, kHost };
 
 struct Options {
   std::string backend = "auto";
   bool deterministic = false;
-  std::optional<std::int32_t> device_id;  // none: that of the OrtEpDevice that the session was given, or 0
-  Memory memory = Memory::kAuto;          // auto: in device memory where the backend has its own
+  std::optional<std::int32_t> device_id;  // none: the device of the session's OrtEpDevice, or 0
+  Memory memory = Memory::kAuto;          // auto: device memory if the backend has its own
   bool check_indices = true;              // of gradients in device memory
 };
 
-// Reads the session entries "ep.aclnnexecutionprovider.<key>", in which form onnxruntime passes provider
-// options. Throws InvalidArgument for a key that is not an option, which only onnxruntime 1.24 and newer show.
+// Reads the session's entries "ep.aclnnexecutionprovider.<key>", by which onnxruntime passes provider options. Throws
+// InvalidArgument for a key that is not an option; only onnxruntime 1.24 and newer can list such keys.
 Options ReadOptions(const OrtContext& ort, const ort::OrtSessionOptions* session_options);
 
 }  // namespace poolgrad::ep

@@ -1,4 +1,4 @@
-// onnxruntime's function tables, and how its statuses and this library's exceptions turn into each other.
+// onnxruntime's function tables, and conversions between its statuses and this library's exceptions.
 #ifndef POOLGRAD_EP_ORT_CONTEXT_H_
 #define POOLGRAD_EP_ORT_CONTEXT_H_
 
@@ -14,15 +14,15 @@ namespace poolgrad::ep {
 
 struct OrtContext {
   const ort::OrtApi& api;
-  std::uint32_t version;  // the API version spoken with this onnxruntime
+  std::uint32_t version;  // the API version that is used with this onnxruntime
 };
 
-// With the table of a plugin execution provider, which an onnxruntime before 1.24 does not have.
+// With the function table for plugin execution providers, which onnxruntime has since 1.24.
 struct EpContext : OrtContext {
   const ort::OrtEpApi& ep_api;
 };
 
-// Owns an object of onnxruntime that one of its Release functions frees.
+// Owns an object of onnxruntime, with the function that releases it.
 template <typename T>
 using OrtHandle = std::unique_ptr<T, void (*)(T*)>;
 
@@ -35,13 +35,13 @@ class Error : public std::runtime_error {
   ort::OrtErrorCode code_;
 };
 
-// A bad argument: of a node, of a run or of a session.
+// A bad argument of a node, a Run or a session.
 class InvalidArgument : public Error {
  public:
   explicit InvalidArgument(const std::string& message) : Error(ort::ORT_INVALID_ARGUMENT, message) {}
 };
 
-// What throws is out of line: it would make the functions that a Run calls longer and slower.
+// Throws InvalidArgument. Not inlined, which would make the functions that a Run calls longer and slower.
 template <typename Reason>
 [[noreturn, gnu::cold, gnu::noinline]] void Refuse(Reason&& reason) {
   if constexpr (std::is_invocable_v<Reason>) {
@@ -51,7 +51,8 @@ template <typename Reason>
   }
 }
 
-// `reason` is a text, or makes one: where a Run comes by, no text is made unless the condition fails.
+// Throws InvalidArgument unless the condition holds. `reason` is a text, or a function that returns one: a Run then
+// creates no text unless the condition fails.
 template <typename Reason>
 void Require(bool condition, Reason&& reason) {
   if (!condition) Refuse(reason);
@@ -62,12 +63,23 @@ void Require(bool condition, Reason&& reason) {
   throw Error(api.GetErrorCode(status), api.GetErrorMessage(status));
 }
 
-// Throws Error if onnxruntime refused a call; takes the status.
+// Throws Error if a call of onnxruntime failed. Releases the status.
 inline void Check(const ort::OrtApi& api, ort::OrtStatus* status) {
   if (status != nullptr) ThrowStatus(api, status);
 }
 
-// Runs `body` at a C boundary: no exception passes, each becomes a status.
+// The message of the exception that is being handled.
+inline std::string MessageOfException() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of unknown type";
+  }
+}
+
+// Runs `body` at a C boundary. Any exception becomes a status.
 template <typename Body>
 ort::OrtStatus* Guard(const ort::OrtApi& api, Body&& body) noexcept {
   try {
@@ -82,8 +94,8 @@ ort::OrtStatus* Guard(const ort::OrtApi& api, Body&& body) noexcept {
   }
 }
 
-// The stream that onnxruntime gives to the kernel of this Run, where a provider of the session brings streams for its
-// device; else null.
+// The stream that onnxruntime gives to the kernel of this Run, if a provider of the session creates streams for the
+// kernel's device, or null.
 inline void* GivenStream(const ort::OrtApi& api, const ort::OrtKernelContext* context) {
   void* stream = nullptr;
   Check(api, api.KernelContext_GetGPUComputeStream(context, &stream));

@@ -10,7 +10,7 @@
 namespace poolgrad::ep {
 namespace {
 
-using Names = std::array<const char*, Shape::kMaxRank>;  // of the sizes that are not known; "" where there is none
+using Names = std::array<const char*, Shape::kMaxRank>;  // of sizes that are not known; "" for no name
 
 class InferenceAttributes : public OpAttributes {
  public:
@@ -27,8 +27,8 @@ class InferenceAttributes : public OpAttributes {
   const ort::OrtShapeInferContext* context_;
 };
 
-// The shape goes to onnxruntime only where each size is a number or has a name: an open size without a name would
-// be taken for the number -1.
+// Sets the shape only if each size is a number or has a name: onnxruntime would read an unknown size without a name as
+// the number -1.
 void SetOutput(const OrtContext& ort, ort::OrtShapeInferContext* context, std::size_t index, const Argument& output,
                Names names) {
   const Shape& shape = output.shape;
@@ -38,14 +38,14 @@ void SetOutput(const OrtContext& ort, ort::OrtShapeInferContext* context, std::s
   ort::OrtTensorTypeAndShapeInfo* created = nullptr;
   Check(ort.api, ort.api.CreateTensorTypeAndShapeInfo(&created));
   const OrtHandle<ort::OrtTensorTypeAndShapeInfo> info(created, ort.api.ReleaseTensorTypeAndShapeInfo);
-  // Shape and type go together: onnxruntime would take the type of a new object, float32, for that of the output.
+  // onnxruntime takes the output's type from the same object, where it is float32 unless it is set.
   Check(ort.api, ort.api.SetTensorElementType(info.get(), output.type));
   Check(ort.api, ort.api.SetDimensions(info.get(), shape.dims.data(), shape.rank));
   Check(ort.api, ort.api.SetSymbolicDimensions(info.get(), names.data(), shape.rank));
   Check(ort.api, ort.api.ShapeInferContext_SetOutputTypeShape(context, index, info.get()));
 }
 
-// The outputs of a pool whose N and C may be open.
+// Sets the outputs of a pool whose N and C may be unknown.
 void InferPooled(const OrtContext& ort, const DialectOp& op, aclnn::Product product, Argument x, Names names,
                  ort::OrtShapeInferContext* context) {
   const Attributes attributes = ReadAttributes(op, InferenceAttributes(ort, context));
@@ -65,7 +65,7 @@ void InferPooled(const OrtContext& ort, const DialectOp& op, aclnn::Product prod
 
 void InferOutputShapes(const OrtContext& ort, const DialectOp& op, aclnn::Product product,
                        ort::OrtShapeInferContext* context) {
-  ort::OrtTensorTypeAndShapeInfo* info = nullptr;  // stays the context's
+  ort::OrtTensorTypeAndShapeInfo* info = nullptr;  // owned by the context
   Check(ort.api, ort.api.ShapeInferContext_GetInputTypeShape(context, 0, &info));
   const Argument x = ReadArgument(ort, info);
   if (x.shape.rank == 0) return;

@@ -1,4 +1,4 @@
-// What onnxruntime learns of a custom operator's outputs before anything runs.
+// Shape inference of the custom operators.
 #ifndef POOLGRAD_EP_OUTPUT_SHAPES_H_
 #define POOLGRAD_EP_OUTPUT_SHAPES_H_
 
@@ -8,8 +8,8 @@
 
 namespace poolgrad::ep {
 
-// Sets the shapes of the node's outputs as far as those of its inputs tell them. Throws InvalidArgument if the node
-// cannot run.
+// Sets the shapes of the node's outputs as far as they follow from those of its inputs. Throws InvalidArgument if the
+// node cannot run.
 void InferOutputShapes(const OrtContext& ort, const DialectOp& op, aclnn::Product product,
                        ort::OrtShapeInferContext* context);
 

@@ -7,30 +7,31 @@
 
 namespace poolgrad::ep {
 
-void HostPlacement::Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans, aclrtStream) {
+void HostPlacement::Run(const aclnn::ForwardCall& call, aclnn::ExecutorCache& executors, aclrtStream) {
   streams_.With(
-      [&](aclnn::StreamResources& resources) { aclnn::RunForwardOnHostMemory(backend(), call, plans, resources); });
+      [&](aclnn::StreamResources& resources) { aclnn::RunForwardOnHostMemory(backend(), call, executors, resources); });
 }
 
-void HostPlacement::Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool, aclrtStream) {
-  streams_.With(
-      [&](aclnn::StreamResources& resources) { aclnn::RunBackwardOnHostMemory(backend(), call, plans, resources); });
+void HostPlacement::Run(const aclnn::BackwardCall& call, aclnn::ExecutorCache& executors, bool, aclrtStream) {
+  streams_.With([&](aclnn::StreamResources& resources) {
+    aclnn::RunBackwardOnHostMemory(backend(), call, executors, resources);
+  });
 }
 
 void HostPlacement::Clear(const aclnn::TensorView& view, aclrtStream) {
   std::memset(view.data, 0, aclnn::ByteCount(view));
 }
 
-void DevicePlacement::Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans, aclrtStream given) {
-  stream_->Submit(given,
-                  [&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { plans.Enqueue(call, workspace, stream); });
+void DevicePlacement::Run(const aclnn::ForwardCall& call, aclnn::ExecutorCache& executors, aclrtStream given) {
+  stream_->Submit(
+      given, [&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { executors.Enqueue(call, workspace, stream); });
 }
 
-void DevicePlacement::Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices,
+void DevicePlacement::Run(const aclnn::BackwardCall& call, aclnn::ExecutorCache& executors, bool trusts_indices,
                           aclrtStream given) {
   if (!trusts_indices) aclnn::CheckIndices(call.indices, aclnn::PlaneSize(call.self), *stream_, given);
-  stream_->Submit(given,
-                  [&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { plans.Enqueue(call, workspace, stream); });
+  stream_->Submit(
+      given, [&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { executors.Enqueue(call, workspace, stream); });
 }
 
 void DevicePlacement::Clear(const aclnn::TensorView& view, aclrtStream given) {

@@ -1,28 +1,28 @@
-// Where the tensors of a session lie, and how a call on them is made.
+// The memory of a session's tensors, and how calls run on it.
 #ifndef POOLGRAD_EP_PLACEMENT_H_
 #define POOLGRAD_EP_PLACEMENT_H_
 
 #include <memory>
 #include <utility>
 
-#include "aclnn/plan_cache.h"
+#include "aclnn/executor_cache.h"
 #include "aclnn/stream.h"
 #include "aclnn/stream_pool.h"
 
 namespace poolgrad::ep {
 
-// The operations of a session hold it by shared_ptr: onnxruntime need not release kernels before the provider.
-// All functions throw std::runtime_error.
+// Operations share its ownership, because onnxruntime may release kernels after the provider. All functions throw
+// std::runtime_error.
 class Placement {
  public:
   virtual ~Placement() = default;
 
-  // Calls work on `given`, the stream that onnxruntime gave to the Run, where it did; else it is null.
-  virtual void Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans, aclrtStream given) = 0;
+  // `given`: the stream that onnxruntime gave to the Run, or null.
+  virtual void Run(const aclnn::ForwardCall& call, aclnn::ExecutorCache& executors, aclrtStream given) = 0;
 
-  // An index outside its plane is an error, and nothing is computed; unless `trusts_indices`, where that is known to
-  // be impossible.
-  virtual void Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices,
+  // Throws, and computes nothing, if an index is outside of its plane. `trusts_indices`: indices are known to be in
+  // range and are not checked.
+  virtual void Run(const aclnn::BackwardCall& call, aclnn::ExecutorCache& executors, bool trusts_indices,
                    aclrtStream given) = 0;
 
   // Sets every element to 0.
@@ -50,8 +50,9 @@ class HostPlacement : public Placement {
   HostPlacement(const aclnn::Backend& backend, bool deterministic)
       : Placement(backend, deterministic), streams_(backend) {}
 
-  void Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans, aclrtStream given) override;
-  void Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices, aclrtStream given) override;
+  void Run(const aclnn::ForwardCall& call, aclnn::ExecutorCache& executors, aclrtStream given) override;
+  void Run(const aclnn::BackwardCall& call, aclnn::ExecutorCache& executors, bool trusts_indices,
+           aclrtStream given) override;
   void Clear(const aclnn::TensorView& view, aclrtStream given) override;
   bool is_on_device() const override { return false; }
 
@@ -59,14 +60,15 @@ class HostPlacement : public Placement {
   aclnn::StreamPool streams_;
 };
 
-// Tensors in device memory. Results are written in the order of the stream, the given one or the session's.
+// Tensors in device memory. Results are written in the order of the given stream, or of the session's.
 class DevicePlacement : public Placement {
  public:
   DevicePlacement(std::shared_ptr<aclnn::Stream> stream, bool deterministic)
       : Placement(stream->backend(), deterministic), stream_(std::move(stream)) {}
 
-  void Run(const aclnn::ForwardCall& call, aclnn::PlanCache& plans, aclrtStream given) override;
-  void Run(const aclnn::BackwardCall& call, aclnn::PlanCache& plans, bool trusts_indices, aclrtStream given) override;
+  void Run(const aclnn::ForwardCall& call, aclnn::ExecutorCache& executors, aclrtStream given) override;
+  void Run(const aclnn::BackwardCall& call, aclnn::ExecutorCache& executors, bool trusts_indices,
+           aclrtStream given) override;
   void Clear(const aclnn::TensorView& view, aclrtStream given) override;
   bool is_on_device() const override { return true; }
 

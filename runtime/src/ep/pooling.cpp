@@ -8,12 +8,12 @@
 namespace poolgrad::ep {
 namespace {
 
-constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;  // no memory holds more
+constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;  // more elements than any memory holds
 
 std::int64_t FloorDivide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
-// CANN documentation of aclnnMaxPool3dWithArgmax, and ONNX's of MaxPool: with ceil_mode the last window is dropped if
-// it starts in the padding behind x.
+// The formula of CANN's documentation of aclnnMaxPool3dWithArgmax and of ONNX's of MaxPool: with ceil_mode the last
+// window is dropped if it starts in the padding after x.
 std::int64_t CountWindows(std::int64_t size, const aclnn::Window& window, std::size_t axis, std::int64_t padding_end,
                           bool ceil_mode) {
   const std::int64_t padding = window.padding[axis];

@@ -51,7 +51,7 @@ ort::OrtStatus* Provider::OnRunStartImpl(ort::OrtEp* self, const ort::OrtRunOpti
   return Guard(provider.ort_.api, [&] { provider.stream_->BeginUse(); });
 }
 
-// Waits also where a run option asks not to: only so are results in device memory good for any other session.
+// Waits even if `synchronize` is false: other sessions may read the results in device memory after the Run.
 ort::OrtStatus* Provider::OnRunEndImpl(ort::OrtEp* self, const ort::OrtRunOptions*, bool) noexcept {
   Provider& provider = *static_cast<Provider*>(self);
   return Guard(provider.ort_.api, [&] { provider.stream_->EndUse(); });
@@ -66,7 +66,7 @@ ort::OrtStatus* Provider::CreateAllocatorImpl(ort::OrtEp* self, const ort::OrtMe
   });
 }
 
-// Claims the node, or leaves it to its function body and logs why.
+// Claims the node, or logs why it is left to its function body.
 std::optional<Claim> Provider::Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support) {
   const ort::OrtKernelDef* kernel_def = nullptr;
   Check(ort_.api, ort_.ep_api.EpGraphSupportInfo_LookUpKernel(support, node, &kernel_def));

@@ -1,4 +1,4 @@
-// The execution provider of one session: claims the nodes that its backend can run.
+// The execution provider of one session. Claims the nodes that its backend can run.
 #ifndef POOLGRAD_EP_PROVIDER_H_
 #define POOLGRAD_EP_PROVIDER_H_
 

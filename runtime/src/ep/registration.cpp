@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,11 +26,15 @@ Registered& OfThisCopy() {
 
 std::vector<std::string> LoadedLibraries() {
   std::vector<std::string> paths;
-  const auto append = [](dl_phdr_info* info, std::size_t, void* into) {
-    static_cast<std::vector<std::string>*>(into)->emplace_back(info->dlpi_name);
-    return 0;
+  const auto append = [](dl_phdr_info* info, std::size_t, void* into) noexcept {
+    try {
+      static_cast<std::vector<std::string>*>(into)->emplace_back(info->dlpi_name);
+      return 0;
+    } catch (...) {
+      return 1;  // ends the iteration
+    }
   };
-  dl_iterate_phdr(append, &paths);
+  if (dl_iterate_phdr(append, &paths) != 0) throw std::bad_alloc();
   return paths;
 }
 

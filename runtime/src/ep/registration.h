@@ -1,4 +1,4 @@
-// That the execution provider is registered with an onnxruntime, and at most once.
+// Ensures that the execution provider is registered at most once with an onnxruntime.
 #ifndef POOLGRAD_EP_REGISTRATION_H_
 #define POOLGRAD_EP_REGISTRATION_H_
 
@@ -6,20 +6,20 @@
 
 namespace poolgrad::ep {
 
-// Two factories of one provider would list its devices twice, and onnxruntime refuses a session that is given all of
-// them. So a second one is an error: under another name, and also of another copy of this library, which has other
-// static variables and is asked by its exported function PoolgradIsRegistered. A process may hold several onnxruntimes;
-// each has its own registration.
+// Two factories of one provider would list its devices twice, and onnxruntime refuses a session with all of these
+// devices. So a second registration is an error, under another name or from another copy of this library. Another copy
+// has static variables of its own; it is queried by its exported function PoolgradIsRegistered. A process may hold
+// several onnxruntimes, each with its own registration.
 class Registration {
  public:
-  // Throws Error, which names the library that the provider is registered from.
+  // Throws Error if the provider is registered already; the message names the library.
   explicit Registration(const ort::OrtApi& api);
   ~Registration();
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
 
  private:
-  const ort::OrtApi* api_;  // tells onnxruntimes apart
+  const ort::OrtApi* api_;  // identifies the onnxruntime
 };
 
 // Whether this copy of the library has a registration with the onnxruntime of this function table.

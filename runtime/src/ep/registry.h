@@ -16,15 +16,15 @@ inline constexpr char kProviderName[] = "AclnnExecutionProvider";
 // The registry of one session: a kernel for every dialect operator.
 class KernelRegistry {
  public:
-  // stream: of a session with its tensors in device memory; null where they are in host memory. `ort` and `trust` must
-  // outlive the registry.
+  // stream: the session's stream, or null if its tensors are in host memory. `ort` and `trust` must outlive the
+  // registry.
   KernelRegistry(const EpContext& ort, const aclnn::Backend& backend, std::shared_ptr<aclnn::Stream> stream,
                  bool deterministic, const IndexTrust& trust);
 
   const ort::OrtKernelRegistry* get() const { return registry_.get(); }
 
  private:
-  // What onnxruntime passes back to create a kernel of one operator.
+  // The state that onnxruntime passes to CreateKernel for one operator.
   struct OperationCreator {
     const EpContext& ort;
     std::shared_ptr<Placement> placement;

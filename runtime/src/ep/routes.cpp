@@ -16,9 +16,10 @@ constexpr std::int64_t kInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kFloat32Integers = std::int64_t{1} << 24;
 
 // CANN documentation of aclnnMaxPool3dWithArgmax, aclnnMaxPool2dWithIndices, aclnnAdaptiveMaxPool{2,3}d and their
-// Backward functions. On Atlas A2 and A3 the gradient of the 2-D max pool goes through the 3-D entry, which takes
-// float16 and bfloat16 there too; the pool itself takes them in both. The gradient of the 2-D adaptive pool casts
-// int64 indices to int32 everywhere; the 2-D adaptive pool gives int64 alone, the 3-D one on A2 and A3 int32 alone.
+// Backward functions. On Atlas A2 and A3 the gradient of the 2-D max pool uses the 3-D entry, which accepts float16 and
+// bfloat16 there; the 2-D gradient does not. The pool itself accepts them in both entries. The gradient of the 2-D
+// adaptive pool casts int64 indices to int32 on every product. The 2-D adaptive pool returns int64 only; the 3-D one
+// returns int32 only on A2 and A3.
 constexpr Route kRoutes[] = {
     {"MaxPool3DGradWithArgmax", Product::kAscend950, 3, 5, Entry::kMaxPool3d, 5, IndexTypes::kBoth, true, kUnlimited,
      kUnlimited},

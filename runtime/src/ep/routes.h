@@ -1,4 +1,4 @@
-// Which aclnn entry runs a dialect node on which product, and what the entry takes.
+// The aclnn entry that runs a dialect node on a product, and the limits of the entry.
 #ifndef POOLGRAD_EP_ROUTES_H_
 #define POOLGRAD_EP_ROUTES_H_
 
@@ -19,14 +19,14 @@ struct Route {
   std::size_t min_rank;  // of x
   std::size_t max_rank;
   aclnn::Entry entry;
-  std::size_t view_rank;          // the rank of the views that the entry gets: 5 NCDHW, 4 NCHW
+  std::size_t view_rank;          // the rank of the entry's tensors: 5 NCDHW, 4 NCHW
   IndexTypes index_types;         // of argmax
   bool takes_dilation;            // other than 1
-  std::int64_t max_plane;         // elements of one (n, c) plane of x
-  std::int64_t max_uneven_plane;  // the same where output sizes do not divide input sizes
+  std::int64_t max_plane;         // the most elements of an (n, c) plane of x
+  std::int64_t max_uneven_plane;  // the same if output sizes do not divide input sizes
 };
 
-// The route of a node, or null where the product has none.
+// The route of a node, or null if the product has none.
 const Route* FindRoute(const DialectOp& op, aclnn::Product product, std::size_t rank, bool argmax_is_int64);
 
 // The entries that run nodes of the operator on the product, each once.
@@ -35,7 +35,7 @@ std::vector<aclnn::Entry> EntriesOf(const DialectOp& op, aclnn::Product product)
 // The function of aclnn that runs a node whose route has this entry.
 const aclnn::Function& FunctionOf(const aclnn::Api& api, const DialectOp& op, aclnn::Entry entry);
 
-// Why the backend refuses that function, or an empty text; see aclnn::Probes.
+// The message with which the backend refuses that function, or an empty text; see aclnn::Probes.
 std::string RefusalOf(const aclnn::Backend& backend, const DialectOp& op, aclnn::Entry entry, bool deterministic);
 
 }  // namespace poolgrad::ep

@@ -11,7 +11,7 @@ SharedWork::~SharedWork() {
   if (api_.aclnnHostSetParallelFor != nullptr) api_.aclnnHostSetParallelFor(nullptr, nullptr);
 }
 
-// Where onnxruntime refuses, the calling thread does it all.
+// If onnxruntime refuses, the calling thread does all the work.
 void SharedWork::ParallelFor(void* self, void (*run)(void* data, std::size_t index), std::size_t count,
                              void* data) noexcept {
   const SharedWork& shared = *static_cast<const SharedWork*>(self);

@@ -7,8 +7,8 @@
 
 namespace poolgrad::ep {
 
-// While it lives, kernels of the host library that the calling thread runs share their work out among the threads of
-// onnxruntime's session: as many as its intra_op_num_threads says. With CANN it does nothing.
+// During its lifetime, kernels of the host library that the calling thread starts run on the threads of onnxruntime's
+// session (intra_op_num_threads). With CANN it does nothing.
 class SharedWork {
  public:
   SharedWork(const OrtContext& ort, const aclnn::Api& api, const ort::OrtKernelContext* context);

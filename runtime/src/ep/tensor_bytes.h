@@ -14,8 +14,8 @@ struct TensorBytes {
   std::size_t size;
 };
 
-// Throws Error for a tensor of strings, and for one whose memory could not be had, which onnxruntime lets pass. The one
-// accessor of a tensor's memory asks for a mutable value; a source is only read.
+// Throws Error for a tensor of strings, and for a tensor whose memory could not be allocated, which onnxruntime does
+// not report. The only accessor of a tensor's memory takes a mutable value; a source is only read.
 inline TensorBytes BytesOf(const OrtContext& ort, const ort::OrtValue* value) {
   TensorBytes bytes{};
   Check(ort.api, ort.api.GetTensorSizeInBytes(value, &bytes.size));

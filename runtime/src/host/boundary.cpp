@@ -8,8 +8,8 @@ namespace poolgrad::host {
 namespace {
 
 struct RecentMessage {
-  std::string pending;  // of the last failure, not read yet
-  std::string read;     // owns what the last aclGetRecentErrMsg returned
+  std::string pending;  // message of the last failure, not read yet
+  std::string read;     // owns the text that the last aclGetRecentErrMsg returned
 };
 
 RecentMessage& Recent() {
@@ -23,7 +23,7 @@ void SetRecentMessage(const char* function, int code, const char* message) noexc
   try {
     Recent().pending = Text(function, ": ", message, " (", code, ' ', AclErrorNameOf(code), ')');
   } catch (...) {
-    // No memory for the text: the code, which the caller gets, has to do.
+    // No memory for the text: the caller gets the code only.
   }
 }
 
@@ -47,7 +47,7 @@ int CodeOfException(const char* function, int out_of_memory) noexcept {
 
 using namespace poolgrad::host;
 
-// Reading clears the message; the pointer is good until the thread's next call of this function.
+// Reading clears the message. The pointer is valid until the thread's next call of this function.
 const char* aclGetRecentErrMsg() {
   const char* message = nullptr;
   Boundary(__func__, {}, [&] {

@@ -1,6 +1,5 @@
-// The one place where a call crosses the C boundary. Every exported function of CANN's runs its body in Boundary: that
-// is where exceptions end, where the thread's message of aclGetRecentErrMsg is kept, where a call is traced, and where
-// one is made to fail by request.
+// The C boundary. Every exported function of CANN's ABI runs its body in Boundary, which catches exceptions, stores the
+// thread's message for aclGetRecentErrMsg, traces the call, and makes it fail by request.
 #ifndef POOLGRAD_HOST_BOUNDARY_H_
 #define POOLGRAD_HOST_BOUNDARY_H_
 
@@ -12,18 +11,17 @@
 
 namespace poolgrad::host {
 
-// The function that the calling thread is in, or was in last, for messages.
+// The function that the calling thread executes, or executed last, for messages.
 inline thread_local const char* current_function = "";
 
-// Keeps "function: message (code name)" for the calling thread's aclGetRecentErrMsg.
+// Stores "function: message (code name)" for the calling thread's aclGetRecentErrMsg.
 void SetRecentMessage(const char* function, int code, const char* message) noexcept;
 
-// Called where an exception of any type was caught: keeps its message and returns its code, `out_of_memory` for
-// std::bad_alloc.
+// Stores the message of the exception that is being handled, and returns its code: `out_of_memory` for std::bad_alloc.
 int CodeOfException(const char* function, int out_of_memory) noexcept;
 
-// Runs the body of the C function `function`, which returns a Status or nothing: a failed Status becomes its code and
-// the thread's message, and so does an exception.
+// Runs `body` of the C function `function` and returns its code. `body` returns a Status or nothing. The message of a
+// failed Status or of an exception becomes the thread's message.
 template <typename Body>
 int RunGuarded(const char* function, Body&& body, int out_of_memory = ACL_ERROR_BAD_ALLOC) noexcept {
   try {

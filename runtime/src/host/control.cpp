@@ -1,6 +1,5 @@
 #include "host/control.h"
 
-#include <charconv>
 #include <cstdlib>
 
 #include "host/boundary.h"
@@ -8,6 +7,7 @@
 #include "host/kernels/parallel.h"
 #include "host/kernels/simd/operations.h"
 #include "host/live.h"
+#include "host/read_number.h"
 #include "host/settings.h"
 #include "host/trace.h"
 #include "host/violations.h"
@@ -28,13 +28,11 @@ Status SetThreads(int64_t count) {
 
 Status ReadThreads(std::string_view text) {
   int64_t count = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, count);
-  if (error == std::errc() && stopped == end) return SetThreads(count);
+  if (ReadNumber(text, count)) return SetThreads(count);
   return Fail(ACL_ERROR_INVALID_PARAM, "ACLNN_HOST_THREADS is \"", text, "\", which is no number of threads");
 }
 
-// What the environment asks for, from the loading of the library on.
+// Applies the environment variables when the library is loaded.
 Status ReadEnvironment() {
   if (const char* vectors = std::getenv("ACLNN_HOST_VECTORS"); vectors != nullptr) {
     if (Status status = SetVectors(vectors); !status.ok()) return status;
@@ -57,7 +55,7 @@ int64_t LiveObjects() {
   return count;
 }
 
-// The last line of a trace: what the process leaves behind.
+// Writes the last line of a trace, about the objects that the process did not destroy.
 struct ExitLine {
   ~ExitLine() {
     if (Tracing()) RunGuarded("exit", Write);
@@ -74,7 +72,7 @@ struct ExitLine {
 
 const ExitLine exit_line;
 
-// The text of `make`, kept for the thread in `kept`; null if it cannot be made.
+// Stores the text that `make` returns in `kept`, which belongs to the thread. Returns null if `make` throws.
 template <typename Make>
 const char* Keep(const char* function, std::string& kept, Make&& make) {
   const int code = RunGuarded(function, [&] { kept = make(); });

@@ -1,6 +1,5 @@
 #include "host/device.h"
 
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -13,6 +12,7 @@
 #include "host/executor.h"
 #include "host/hardware.h"
 #include "host/mode.h"
+#include "host/read_number.h"
 #include "host/settings.h"
 #include "host/tensor.h"
 #include "host/violations.h"
@@ -21,11 +21,11 @@ namespace poolgrad::host {
 namespace {
 
 constexpr uint32_t kMostDevices = 64;
-constexpr char kVersion[] = "8.5.0.host";  // of the CANN whose ABI this is; of every package
+constexpr char kVersion[] = "8.5.0.host";  // of every package: the CANN release whose ABI this is
 
 using SysParams = std::map<aclSysParamOpt, int64_t>;
 
-// Of a device, from its first aclrtSetDevice to its last aclrtResetDevice.
+// The context of a device, from its first aclrtSetDevice to its last aclrtResetDevice.
 struct Context {
   const int32_t device;
   bool ended = false;
@@ -33,7 +33,7 @@ struct Context {
 };
 
 struct Device {
-  uint64_t references = 0;     // aclrtSetDevice without its aclrtResetDevice
+  uint64_t references = 0;     // calls of aclrtSetDevice without a matching aclrtResetDevice
   Context* context = nullptr;  // null without references
 };
 
@@ -42,7 +42,7 @@ struct Process {
   std::mutex mutex;
   const Soc* soc = nullptr;  // set between aclInit and aclFinalize
   std::vector<Device> devices = std::vector<Device>(1);
-  std::deque<Context> contexts;  // also those that ended: threads still have them
+  std::deque<Context> contexts;  // also those that ended: threads may still point to them
   SysParams process_params;
 
   void EndContext(int32_t device) {
@@ -54,11 +54,11 @@ struct Process {
 };
 
 Process& TheProcess() {
-  static auto* const process = new Process;  // never destroyed: threads have its contexts until the very end
+  static auto* const process = new Process;  // never destroyed: threads may use contexts at exit
   return *process;
 }
 
-// The context that the thread has as its current one, which may have ended; null before the first.
+// The current context of the thread, which may have ended; null before the first.
 thread_local Context* current_context = nullptr;
 
 bool HasCurrentDevice() { return current_context != nullptr && !current_context->ended; }
@@ -74,14 +74,12 @@ Status CheckDeviceId(const Process& process, int32_t device) {
               ", counted from 0");
 }
 
-// The lenient library has one device: in memory of the process nothing tells one device from another.
+// In lenient mode there is one device: all device memory is memory of the process.
 Status ChosenDevices(std::vector<Device>& devices) {
   const char* setting = std::getenv("ACLNN_HOST_DEVICES");
   const std::string_view text = setting != nullptr ? setting : "";
   uint32_t count = 1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  if (!text.empty() && (!is_number || count < 1 || count > kMostDevices)) {
+  if (!text.empty() && (!ReadNumber(text, count) || count < 1 || count > kMostDevices)) {
     return Fail(ACL_ERROR_INVALID_PARAM, "ACLNN_HOST_DEVICES is \"", text, "\"; it takes 1 to ", kMostDevices);
   }
   devices.assign(IsStrict() ? count : 1, {});
@@ -106,7 +104,8 @@ Status ChosenSoc(const Soc*& soc) {
 Status Init() {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  if (process.soc != nullptr) return {ACL_ERROR_REPEAT_INITIALIZE, ""};  // as in CANN, which counts, without a message
+  // Without a message, as in CANN, which counts the calls.
+  if (process.soc != nullptr) return {ACL_ERROR_REPEAT_INITIALIZE, ""};
   if (Status status = EnvironmentStatus(); !status.ok()) return status;
   if (Status status = ReadMode(); !status.ok()) return status;
   if (Status status = ChosenDevices(process.devices); !status.ok()) return status;
@@ -185,7 +184,7 @@ Status GetDeviceCount(uint32_t* count) {
   return {};
 }
 
-// CANN keeps a value per context and one per process; setting the context's sets both.
+// CANN has a value per context and one per process. Setting the context's value sets both.
 Status SetContextParam(aclSysParamOpt option, int64_t value) {
   if (Status status = CheckSysParam(option); !status.ok()) return status;
   Process& process = TheProcess();
@@ -248,7 +247,7 @@ const char* SocName() {
 
 }  // namespace
 
-// CANN's releases differ in whose value they take, the context's or the process's; setting the context's sets both.
+// CANN's releases read either the context's value or the process's. Setting the context's value sets both.
 DeviceState SampleDevice() {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);

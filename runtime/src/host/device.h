@@ -1,6 +1,5 @@
-// The devices of this library, and who has them: process, context and calling thread.
-// What they are, a product of Ascend, and how many there are is read from the environment variables ACLNN_HOST_SOC and
-// ACLNN_HOST_DEVICES by aclInit.
+// The devices of this library, with the state of the process, the contexts and the calling thread. aclInit reads their
+// Ascend product and their number from the environment variables ACLNN_HOST_SOC and ACLNN_HOST_DEVICES.
 #ifndef POOLGRAD_HOST_DEVICE_H_
 #define POOLGRAD_HOST_DEVICE_H_
 
@@ -11,7 +10,7 @@
 
 namespace poolgrad::host {
 
-// What phase 1 of an operator looks at.
+// The state that phase 1 of an operator reads.
 struct DeviceState {
   std::optional<Product> product;  // none if the calling thread has no current device
   bool deterministic = false;
@@ -20,7 +19,7 @@ DeviceState SampleDevice();
 
 constexpr int32_t kNoDevice = -1;
 
-// The device that is current on the calling thread, or kNoDevice where none was yet. Its context may have ended.
+// The current device of the calling thread, or kNoDevice if it never had one. Its context may have ended.
 int32_t CurrentDevice();
 
 // ACL_ERROR_RT_CONTEXT_NULL if the calling thread has no current device.

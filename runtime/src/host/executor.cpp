@@ -1,4 +1,4 @@
-// The functions of executors, but for the two phases of the operators.
+// The functions of executors, except the two phases of the operators.
 #include "host/executor.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace poolgrad::host {
 namespace {
 
-// As CANN does for operators composed of several kernels: the tensor itself moves, the index is unused.
+// As in CANN for operators composed of several kernels: sets the address of the tensor itself and ignores the index.
 Status SetTensorAddress(const aclOpExecutor& executor, aclTensor& tensor, void* address) {
   const auto tensors = executor.call.tensors();
   if (IsStrict() && std::find(tensors.begin(), tensors.end(), &tensor) == tensors.end()) {
@@ -22,7 +22,8 @@ Status SetTensorAddress(const aclOpExecutor& executor, aclTensor& tensor, void* 
 }  // namespace
 
 Registry<aclOpExecutor>& Executors() {
-  static auto* const executors = new Registry<aclOpExecutor>(Kind::kExecutor);  // never destroyed: calls may come late
+  // Never destroyed: calls may come at exit.
+  static auto* const executors = new Registry<aclOpExecutor>(Kind::kExecutor);
   return *executors;
 }
 

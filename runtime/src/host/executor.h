@@ -1,4 +1,4 @@
-// What phase 1 of an operator hands to phase 2.
+// Executors: the result of phase 1 of an operator, which phase 2 runs.
 #ifndef POOLGRAD_HOST_EXECUTOR_H_
 #define POOLGRAD_HOST_EXECUTOR_H_
 
@@ -9,12 +9,12 @@
 #include "host/pool_call.h"
 #include "host/registry.h"
 
-// `prepare` checks what CANN checks no earlier than phase 2 and describes the work. It looks at the tensors only then,
-// so that aclSetTensorAddr may move them between the runs of a repeatable executor; work that is queued keeps the
-// addresses it was prepared with.
+// `prepare` makes the checks that CANN makes in phase 2, and fills in the work. It reads the tensors' addresses only
+// then, because aclSetTensorAddr may change them between the runs of a repeatable executor. Queued work keeps the
+// addresses from its call of `prepare`.
 struct aclOpExecutor {
   poolgrad::host::PoolCall call = {};
-  std::function<poolgrad::host::Status(poolgrad::host::Work&)> prepare;  // none where there is nothing to do
+  std::function<poolgrad::host::Status(poolgrad::host::Work&)> prepare;  // empty if there is nothing to do
   uint64_t workspace_size = 0;                                           // bytes
   bool repeatable = false;
   std::atomic<bool> in_call = false;  // in strict mode: phase 2 is running

@@ -1,6 +1,6 @@
-// The seam between the ABI and what stands in for the devices: their memory, streams and events. There are two
-// implementations, one for each mode. What is made belongs to the device that is current on the calling thread.
-// Arguments are not null; a null stream is the default stream of the context.
+// The interface between the ABI and the simulated devices: their memory, streams and events. There is one
+// implementation for each mode. A new object belongs to the current device of the calling thread. Arguments are not
+// null, except that a null stream is the default stream of the context.
 #ifndef POOLGRAD_HOST_HARDWARE_H_
 #define POOLGRAD_HOST_HARDWARE_H_
 
@@ -15,19 +15,19 @@ namespace poolgrad::host {
 
 enum class Place { kDevice, kHost };
 
-// Memory that work reads or writes: `size` bytes from an address of the caller's on.
+// Memory that work reads or writes: `size` bytes from an address that the caller knows.
 struct Use {
-  const char* name;  // as CANN names it
+  const char* name;  // CANN's name of the argument
   void* address;
   size_t size;
   Place place;
   bool written;
-  bool whole = true;  // every byte of it is; else some lie between strided elements
+  bool whole = true;  // every byte is used; else some bytes lie between strided elements
 };
 
 constexpr size_t kMaxUses = 5;
 
-// The uses of one piece of work, in place: work is queued by the dozen, and asks for no memory for them.
+// The uses of one piece of work, stored in place, so that work needs no allocation for them.
 class Uses {
  public:
   Uses() = default;
@@ -48,15 +48,15 @@ class Uses {
   size_t size_ = 0;
 };
 
-// Where this library reaches the memory of each use, in their order.
+// The addresses in the process of the memory of each use, in their order.
 using Addresses = std::array<std::byte*, kMaxUses>;
 
-// Owns all that it needs but the memory it uses, so that it may outlive the call that submits it.
+// Owns everything except the memory that it uses, so that it may outlive the call that submits it.
 struct Work {
   Uses uses;
   std::function<Status(const Addresses&)> run;
-  bool is_kernel = false;      // what is wrong with its addresses shows no earlier than when it runs
-  int32_t device = kNoDevice;  // that runs it; set where it is submitted
+  bool is_kernel = false;      // its addresses are checked when it runs, not when it is submitted
+  int32_t device = kNoDevice;  // the device that runs it; set when it is submitted
 };
 
 class Hardware {
@@ -69,7 +69,7 @@ class Hardware {
   virtual Status Allocate(Place place, size_t size, void** memory) = 0;
   virtual Status Free(Place place, void* memory) = 0;
 
-  // Runs in no stream, and without waiting for any.
+  // Runs the work outside of streams, and waits for none.
   virtual Status RunNow(Work work) = 0;
   virtual Status Submit(aclrtStream stream, Work work) = 0;
 
@@ -86,14 +86,14 @@ class Hardware {
   virtual Status SynchronizeEvent(aclrtEvent event) = 0;
   virtual Status QueryEvent(aclrtEvent event, aclrtEventRecordedStatus* status) = 0;
 
-  // The context of the device ends, and with it all that the device had in it.
+  // Ends the context of the device, with all its objects.
   virtual void EndContext(int32_t device) = 0;
 };
 
 Hardware& LenientHardware();
 Hardware& StrictHardware();
 
-// That of the current mode.
+// The implementation for the current mode.
 Hardware& TheHardware();
 
 }  // namespace poolgrad::host

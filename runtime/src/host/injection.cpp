@@ -2,18 +2,20 @@
 
 #include <dlfcn.h>
 
-#include <charconv>
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <vector>
+
+#include "host/read_number.h"
 
 namespace poolgrad::host {
 namespace {
 
 struct Injection {
   std::string function;
-  uint64_t remaining;  // calls up to and with the one that fails; 0: all fail
+  uint64_t remaining;  // calls until the one that fails, which is counted; 0: all fail
   int code;
 };
 
@@ -24,7 +26,7 @@ struct Injections {
 };
 
 Injections& All() {
-  static auto* const injections = new Injections;  // never destroyed: calls may come until the very end
+  static auto* const injections = new Injections;  // never destroyed: calls may come at exit
   return *injections;
 }
 
@@ -36,14 +38,7 @@ bool IsExported(const std::string& function) {
   return library && function.rfind("acl", 0) == 0 && dlsym(library.get(), function.c_str()) != nullptr;
 }
 
-template <typename Number>
-bool ReadNumber(std::string_view text, Number& number) {
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && stopped == end;
-}
-
-// What comes before the separator; it and the separator are taken off `text`.
+// Returns the text before the separator. Removes it and the separator from `text`.
 std::string_view TakeUntil(char separator, std::string_view& text) {
   const size_t length = std::min(text.find(separator), text.size());
   const std::string_view taken = text.substr(0, length);

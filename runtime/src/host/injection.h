@@ -1,4 +1,4 @@
-// Calls that are made to fail by request, for tests of what a caller does then.
+// Makes calls fail by request, so that tests see how a caller handles failures.
 #ifndef POOLGRAD_HOST_INJECTION_H_
 #define POOLGRAD_HOST_INJECTION_H_
 
@@ -10,19 +10,19 @@
 
 namespace poolgrad::host {
 
-// Lets the functions below take a function of this name, which another library implements on top of this one.
+// Makes the functions below accept a function of this name, which another library implements with this one.
 void DeclareFunction(const char* function);
 
-// From now on the `nth` call of a function, exported or declared, counted from 1, fails with `code`; with 0, every
-// call. ACL_ERROR_INVALID_PARAM if there is no such function or the code is that of success.
+// From now on the `nth` call of a function, exported or declared, counted from 1, fails with `code`; with nth 0, every
+// call. ACL_ERROR_INVALID_PARAM if there is no such function or the code is ACL_SUCCESS.
 Status InjectFailure(const std::string& function, uint64_t nth, int code);
 
-// The same for each of "function:nth:code,function:nth:code"; ACL_ERROR_INVALID_PARAM if it reads otherwise.
+// The same for each entry of "function:nth:code,function:nth:code". ACL_ERROR_INVALID_PARAM for another text.
 Status InjectFailures(std::string_view list);
 
 void ForgetFailures();
 
-// The code with which this call of the function has to fail, or ACL_SUCCESS. Counts the call.
+// The code with which this call of the function must fail, or ACL_SUCCESS. Counts the call.
 int InjectedFailure(const char* function) noexcept;
 
 inline std::atomic<bool> any_injected = false;

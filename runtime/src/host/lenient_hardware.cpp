@@ -1,4 +1,4 @@
-// The lenient device: its memory is the process's own, and work runs at once on the calling thread.
+// The lenient device: its memory is memory of the process, and work runs at once on the calling thread.
 
 #include <cstdlib>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;  // as aclrtMalloc aligns
 
-// Streams without a queue have no state: the object is there for its address.
+// A stream without a queue has no state. The object only provides an address.
 struct Stream {};
 
 struct Event {
@@ -104,7 +104,7 @@ class Lenient final : public Hardware {
 }  // namespace
 
 Hardware& LenientHardware() {
-  static auto* const hardware = new Lenient;  // never destroyed: calls may come until the very end
+  static auto* const hardware = new Lenient;  // never destroyed: calls may come at exit
   return *hardware;
 }
 

@@ -1,4 +1,4 @@
-// How many objects of each kind a caller has not destroyed yet.
+// The number of objects of each kind that are not destroyed yet.
 #ifndef POOLGRAD_HOST_LIVE_H_
 #define POOLGRAD_HOST_LIVE_H_
 

@@ -1,4 +1,4 @@
-// The functions of memory: allocating, copying, filling.
+// The functions that allocate, copy and fill memory.
 
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ Status Release(Place place, void* memory) {
   return TheHardware().Free(place, memory);
 }
 
-// The memory of the device is the machine's. CANN knows two kinds of it, DDR and HBM; here they are one.
+// The device's memory is that of the machine. CANN distinguishes DDR and HBM; here they are the same.
 Status GetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total) {
   if (free == nullptr || total == nullptr) return Fail(ACL_ERROR_INVALID_PARAM, "free or total is null");
   if (attr != ACL_DDR_MEM && attr != ACL_HBM_MEM) {
@@ -36,7 +36,7 @@ Status GetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total) {
   return {};
 }
 
-// CANN takes no empty copy or fill.
+// CANN refuses an empty copy or fill.
 Status CheckCount(size_t count, size_t capacity) {
   if (count > 0 && count <= capacity) return {};
   return Fail(ACL_ERROR_RT_PARAM_INVALID, "count is ", count, "; it has to be 1 to ", capacity,

@@ -1,6 +1,6 @@
-// How exacting the library is. Lenient: work runs at once, in memory that the caller can touch, and handles are
-// trusted. Strict: a caller meets everything that a device and CANN's rules could do to it. The environment variable
-// ACLNN_HOST_STRICT decides, when the library is loaded and anew in each aclInit.
+// The mode of the library. Lenient: work runs at once, in memory that the caller can access, and handles are not
+// checked. Strict: work is queued, device memory is inaccessible, and violations of CANN's rules are recorded. The
+// environment variable ACLNN_HOST_STRICT selects the mode; it is read when the library is loaded and in each aclInit.
 #ifndef POOLGRAD_HOST_MODE_H_
 #define POOLGRAD_HOST_MODE_H_
 
@@ -10,13 +10,13 @@
 
 namespace poolgrad::host {
 
-// Whether ACLNN_HOST_STRICT asks for it: 1; unset, empty and 0 do not.
+// Whether ACLNN_HOST_STRICT is 1.
 bool StrictIsAskedFor();
 
 inline std::atomic<bool> strict_mode = StrictIsAskedFor();
 inline bool IsStrict() { return strict_mode.load(std::memory_order_relaxed); }
 
-// ACL_ERROR_INVALID_PARAM if the variable says something else.
+// Sets the mode from the variable. ACL_ERROR_INVALID_PARAM unless it is 1, 0, empty or unset.
 Status ReadMode();
 
 }  // namespace poolgrad::host

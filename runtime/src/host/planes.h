@@ -1,4 +1,4 @@
-// A tensor seen as N x C planes of up to three spatial axes, whatever its rank and channel order.
+// A view of a tensor as N x C planes of up to three spatial axes, for any rank and channel order.
 #ifndef POOLGRAD_HOST_PLANES_H_
 #define POOLGRAD_HOST_PLANES_H_
 
@@ -10,7 +10,7 @@
 
 namespace poolgrad::host {
 
-// Plane (n, c) has dims D, H, W; an axis that the tensor lacks has size 1. Strides and offset in elements.
+// Plane (n, c) has dims D, H, W; an axis that the tensor lacks has size 1. Strides and offset count elements.
 struct Planes {
   void* storage;
   int64_t offset;
@@ -24,17 +24,19 @@ struct Planes {
   // Offset in the storage of the first element of plane `plane`, counted n * C + c.
   int64_t PlaneOffset(int64_t plane) const { return offset + plane / c * n_stride + plane % c * c_stride; }
 
-  // Whether the elements of a plane lie one after another in row-major order.
+  // Whether the elements of a plane are contiguous in row-major order.
   bool PlaneIsContiguous() const;
 
   // N, C, D, H, W.
   std::vector<int64_t> Dims() const { return {n, c, dims[0], dims[1], dims[2]}; }
 };
 
-// The memory of the planes of a tensor whose view lies in its storage; from now on they are seen from its first byte.
+// The memory that the planes of a tensor use; the view must lie in the storage. Moves the planes' storage to the first
+// byte of that memory.
 Use UseOf(const char* name, Planes& planes, const aclTensor& tensor, bool written);
 
-// The tensor has `axes` spatial axes (at most 3) after C, or before it if channels come last; N may be missing.
+// The planes of a tensor with `axes` spatial axes (at most 3) after C, or before C if channels come last. N may be
+// missing.
 Planes PlanesOf(const aclTensor& tensor, int64_t axes, bool channels_last);
 
 }  // namespace poolgrad::host

@@ -22,12 +22,12 @@ enum class Api {
   kAdaptiveMaxPool3dBackward,
 };
 
-// Which function of which product is called; `axes` is the number of spatial axes it pools.
+// The function that is called and its product; `axes` is the number of spatial axes that it pools.
 struct Entry {
   Api api;
   int64_t axes;
-  std::optional<Product> product = {};  // none: the calling thread has no current device
-  bool deterministic = false;           // sums do not depend on chance
+  std::optional<Product> product = {};  // empty: the calling thread has no current device
+  bool deterministic = false;           // sums do not depend on scheduling
 };
 
 inline bool IsAdaptive(Api api) {
@@ -35,8 +35,8 @@ inline bool IsAdaptive(Api api) {
          api == Api::kAdaptiveMaxPool3dBackward;
 }
 
-// Named as CANN names them (the adaptive pools have outputOut for out and indicesOut for indices); all of the
-// caller, any may be null until checked. What a function does not take is null.
+// The arguments by CANN's names (the adaptive pools call out outputOut and indices indicesOut). They belong to the
+// caller, and any may be null until it is checked. Arguments that the function does not have are null.
 struct PoolCall {
   Entry entry;
   const aclTensor* grad_output = nullptr;

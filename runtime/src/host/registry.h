@@ -14,8 +14,9 @@
 
 namespace poolgrad::host {
 
-// Lenient: handles are trusted, and objects only counted. Strict: every handle is looked up before it is followed, and
-// a destroyed object keeps its address for a while, so that its handle is not mistaken for that of a new one.
+// Lenient: handles are not checked, and objects only counted. Strict: every handle is looked up before it is
+// dereferenced, and the address of a destroyed object is not reused for a while, so that a stale handle never names a
+// new object.
 template <typename T>
 class Registry {
  public:
@@ -42,7 +43,7 @@ class Registry {
   // A violation, with this code, if the handle is not alive.
   Status Check(const T* handle, int code) const { return IsAlive(handle) ? Status{} : Stale(handle, code); }
 
-  // Likewise; else the object is destroyed.
+  // As Check; destroys the object if the handle is alive.
   Status Remove(const T* handle, int code) {
     if (!IsStrict()) {
       delete handle;
@@ -53,12 +54,12 @@ class Registry {
     return {};
   }
 
-  // Destroys all that are alive, in strict mode; their handles, none to be followed.
+  // In strict mode, destroys all live objects. Returns their handles, which must not be dereferenced.
   std::vector<const void*> RemoveAll() {
     return RemoveWhere([](const T&) { return true; });
   }
 
-  // Likewise, those that satisfy the condition.
+  // The same for the objects that satisfy the condition.
   template <typename Condition>
   std::vector<const void*> RemoveWhere(Condition&& condition) {
     std::vector<const void*> handles;

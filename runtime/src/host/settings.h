@@ -1,5 +1,5 @@
-// What the environment asks of the library when it is loaded: ACLNN_HOST_TRACE, _FAIL, _VECTORS and _THREADS (see
-// control.h).
+// The environment variables that are read when the library is loaded: ACLNN_HOST_TRACE, _FAIL, _VECTORS and _THREADS
+// (see control.h).
 #ifndef POOLGRAD_HOST_SETTINGS_H_
 #define POOLGRAD_HOST_SETTINGS_H_
 
@@ -7,7 +7,7 @@
 
 namespace poolgrad::host {
 
-// ACL_ERROR_INVALID_PARAM if it could not be followed; aclInit answers with it.
+// ACL_ERROR_INVALID_PARAM if a variable is invalid. aclInit returns this status.
 Status EnvironmentStatus();
 
 }  // namespace poolgrad::host

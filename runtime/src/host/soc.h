@@ -1,4 +1,4 @@
-// Which chip the host implementation stands for.
+// The chip that the host implementation simulates.
 #ifndef POOLGRAD_HOST_SOC_H_
 #define POOLGRAD_HOST_SOC_H_
 
@@ -12,7 +12,7 @@ using Product = SocProduct;
 
 const char* ProductName(Product product);
 
-// Takes everything that the dialect has.
+// It supports everything in the dialect.
 constexpr std::string_view kDefaultSoc = "Ascend950PR_9599";
 
 }  // namespace poolgrad::host

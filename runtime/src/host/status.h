@@ -1,4 +1,4 @@
-// How functions of this library report failure: inside it a Status is returned, and boundary.h makes codes of it.
+// Failures inside this library: functions return a Status, which boundary.h converts to a code.
 #ifndef POOLGRAD_HOST_STATUS_H_
 #define POOLGRAD_HOST_STATUS_H_
 
@@ -9,7 +9,7 @@
 
 namespace poolgrad::host {
 
-// A return code of acl or aclnn, and what a user should read about it.
+// A return code of acl or aclnn, and a message for the user.
 struct Status {
   int code = ACL_SUCCESS;
   std::string message;
@@ -17,7 +17,7 @@ struct Status {
   bool ok() const { return code == ACL_SUCCESS; }
 };
 
-// The parts one after another.
+// Concatenates the parts.
 template <typename... Parts>
 std::string Text(const Parts&... parts) {
   std::ostringstream text;
@@ -25,7 +25,7 @@ std::string Text(const Parts&... parts) {
   return text.str();
 }
 
-// Status{code, message}, the message being the parts one after another.
+// A Status whose message is the concatenated parts.
 template <typename... Parts>
 Status Fail(int code, const Parts&... parts) {
   return {code, Text(parts...)};

@@ -59,7 +59,7 @@ const DtypeRow* FindDtype(aclDataType dtype) {
   return nullptr;
 }
 
-// A vector of `count` values; `values` may be null only if there are none.
+// Copies `count` values into `read`; `values` may be null only if `count` is 0.
 Status ReadValues(const char* name, const int64_t* values, uint64_t count, std::vector<int64_t>& read) {
   if (values == nullptr && count > 0) {
     return Fail(ACLNN_ERR_PARAM_NULLPTR, name, " is null, but ", count, " values are announced");
@@ -82,7 +82,7 @@ Status ReadDims(const char* name, const int64_t* values, uint64_t count, std::ve
 std::vector<int64_t> ContiguousStrides(const std::vector<int64_t>& dims) {
   std::vector<int64_t> strides(dims.size(), 1);
   for (size_t axis = dims.size(); axis-- > 1;) {
-    // An empty tensor has no element whose address the strides would give: any will do.
+    // Only an empty tensor can overflow here. It has no elements, so its strides do not matter.
     if (__builtin_mul_overflow(strides[axis], dims[axis], &strides[axis - 1])) strides[axis - 1] = 0;
   }
   return strides;
@@ -131,7 +131,7 @@ std::string DimsText(const std::vector<int64_t>& dims) {
 }
 
 Registry<aclTensor>& Tensors() {
-  static auto* const tensors = new Registry<aclTensor>(Kind::kTensor);  // never destroyed: calls may come late
+  static auto* const tensors = new Registry<aclTensor>(Kind::kTensor);  // never destroyed: calls may come at exit
   return *tensors;
 }
 

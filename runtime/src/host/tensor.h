@@ -1,4 +1,4 @@
-// The tensors and int arrays that callers describe their data with.
+// The tensors and int arrays that callers create to describe their data.
 #ifndef POOLGRAD_HOST_TENSOR_H_
 #define POOLGRAD_HOST_TENSOR_H_
 
@@ -8,7 +8,7 @@
 #include "abi/acl.h"
 #include "host/registry.h"
 
-// A strided view of a storage; strides and offset count elements. Owns the description, not the data.
+// A strided view of a storage; strides and offset count elements. Does not own the data.
 struct aclTensor {
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;
@@ -16,7 +16,7 @@ struct aclTensor {
   aclDataType dtype = ACL_DT_UNDEFINED;
   aclFormat format = ACL_FORMAT_UNDEFINED;
   std::vector<int64_t> storage_dims;
-  void* data = nullptr;  // of the storage, not of the view
+  void* data = nullptr;  // start of the storage, not of the view
 
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }
 };
@@ -32,13 +32,13 @@ namespace poolgrad::host {
 Registry<aclTensor>& Tensors();
 Registry<aclIntArray>& IntArrays();
 
-// Product of dims; INT64_MAX if it is larger than that, 0 if any is 0.
+// The product of dims: 0 if any is 0, else INT64_MAX if it overflows.
 int64_t ElementCount(const std::vector<int64_t>& dims);
 
-// Product of the last `axes` dims, likewise.
+// The product of the last `axes` dims, likewise.
 int64_t ElementCountOfLast(const std::vector<int64_t>& dims, int64_t axes);
 
-// Size of one element in bytes; 0 for a type that this library has no use for.
+// The size of one element in bytes; 0 for a type that this library does not support.
 size_t ElementSize(aclDataType dtype);
 
 // For messages: "FLOAT16", "NCDHW", "[2, 3, 4]".

@@ -20,11 +20,11 @@ struct Trace {
 };
 
 Trace& TheTrace() {
-  static auto* const trace = new Trace;  // never destroyed: calls may come until the very end
+  static auto* const trace = new Trace;  // never destroyed: calls may come at exit
   return *trace;
 }
 
-// Small numbers in the order of the threads' first calls.
+// The number of the calling thread: threads are numbered by their first call, from 1.
 uint64_t ThreadNumber() {
   static std::atomic<uint64_t> last = 0;
   thread_local const uint64_t number = ++last;
@@ -35,7 +35,7 @@ void Append(const std::string& line) {
   Trace& trace = TheTrace();
   const std::lock_guard lock(trace.mutex);
   if (trace.kept) trace.lines += line;
-  // One write a line, so that a crash loses none; a full disk does, and there is nobody to tell.
+  // One write per line, so that a crash loses none. A failed write cannot be reported.
   if (trace.file >= 0 && write(trace.file, line.data(), line.size()) < 0) return;
 }
 

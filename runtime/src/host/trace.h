@@ -1,4 +1,4 @@
-// What was called, one JSON object a line, for tests: kept in memory while asked for, or appended to a file.
+// The trace of calls for tests, one JSON object per line: recorded in memory on request, or appended to a file.
 #ifndef POOLGRAD_HOST_TRACE_H_
 #define POOLGRAD_HOST_TRACE_H_
 
@@ -12,7 +12,7 @@
 
 namespace poolgrad::host {
 
-// An argument of a call. What the call writes is read after it succeeded.
+// An argument of a call. A result is read after the call succeeded.
 struct Argument {
   const char* name;
   int64_t value;
@@ -44,20 +44,20 @@ Argument Out(const char* name, const T* result) {
 inline std::atomic<bool> tracing = false;
 inline bool Tracing() { return tracing.load(std::memory_order_relaxed); }
 
-// Each does nothing where nothing is traced, and loses the line where there is no memory for it.
+// Each does nothing if the trace is off, and drops the line if there is no memory for it.
 void TraceCall(const char* function, Arguments arguments, int code) noexcept;
-void TraceRun(const char* function, uint64_t stream, int code) noexcept;  // queued work, when it runs
-void TraceNote(const char* note) noexcept;  // where CANN's code differs from its documents
+void TraceRun(const char* function, uint64_t stream, int code) noexcept;  // queued work ran
+void TraceNote(const char* note) noexcept;  // a difference between CANN's code and its documents
 void TraceLine(const std::string& line) noexcept;
 
-// For a JSON string: with quotes, and escaped.
+// The text as a JSON string, with quotes and escapes.
 std::string Quoted(const std::string& text);
 
 void StartTrace();
 void StopTrace();
-std::string TakeTrace();  // what was kept since the start or the last taking
+std::string TakeTrace();  // the lines since the start or the last call
 
-// Appends every line to the file too, from now on. ACL_ERROR_INVALID_PARAM if it cannot be opened.
+// From now on appends every line to the file too. ACL_ERROR_INVALID_PARAM if it cannot be opened.
 Status TraceToFile(const char* path);
 
 }  // namespace poolgrad::host

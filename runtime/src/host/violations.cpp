@@ -15,7 +15,7 @@ struct Violations {
 };
 
 Violations& All() {
-  static auto* const violations = new Violations;  // never destroyed: calls may come until the very end
+  static auto* const violations = new Violations;  // never destroyed: calls may come at exit
   return *violations;
 }
 

@@ -1,5 +1,5 @@
-// Rules of CANN that a caller broke. Some have a return code, many have none: a device would compute something else,
-// or crash, or leak. Each is recorded, whether or not the call that broke it can still fail.
+// Violations of CANN's rules by a caller. For some CANN returns a code. For many it returns none: a device would
+// compute other values, crash, or leak. Each violation is recorded, also if the call cannot fail any more.
 #ifndef POOLGRAD_HOST_VIOLATIONS_H_
 #define POOLGRAD_HOST_VIOLATIONS_H_
 
@@ -14,25 +14,25 @@ namespace poolgrad::host {
 enum class Rule {
   kStaleHandle,         // a handle that was destroyed, or is not of this library
   kExecutorReferences,  // a tensor or list of the call was destroyed before phase 2
-  kExecutorShared,      // an executor is in two calls at a time
-  kForeignTensor,       // aclSetTensorAddr of a tensor that is none of the executor's
-  kWorkspace,           // less workspace than phase 1 said
+  kExecutorShared,      // two concurrent calls use one executor
+  kForeignTensor,       // aclSetTensorAddr of a tensor that the executor does not have
+  kWorkspace,           // less workspace than phase 1 returned
   kOtherDevice,         // memory, a stream or an event of one device, used on another
-  kBadAddress,          // memory that is not there, or on the wrong side
-  kMisaligned,          // a tensor whose address is no multiple of 32 bytes
-  kBadFree,             // freeing what is no allocation of the kind
-  kMemoryInUse,         // freeing what queued work still uses
-  kRace,                // memory that unordered work still uses
+  kBadAddress,          // memory that is not allocated, or host memory in place of device memory or the reverse
+  kMisaligned,          // a tensor whose address is not a multiple of 32 bytes
+  kBadFree,             // freeing an address where no allocation of the kind begins
+  kMemoryInUse,         // freeing memory that queued work still uses
+  kRace,                // using memory that unordered work still uses
   kEventNotRecorded,    // waiting for an event that nothing recorded
-  kLeak,                // alive at the end of the device or of acl
+  kLeak,                // an object that is alive at the end of a context or of acl
 };
 
 const char* RuleName(Rule rule);
 
-// Records the breach, with the function that the thread is in.
+// Records the violation, with the function that the thread executes.
 void Record(Rule rule, const std::string& message);
 
-// Records it and fails: Status{code, message}.
+// Records the violation and returns a Status with its code and message.
 template <typename... Parts>
 Status Violation(Rule rule, int code, const Parts&... parts) {
   Status status = Fail(code, parts...);

@@ -1,4 +1,4 @@
-// Pooling windows and the output sizes they give.
+// Pooling windows and their output sizes.
 #ifndef POOLGRAD_HOST_WINDOW_H_
 #define POOLGRAD_HOST_WINDOW_H_
 
@@ -9,7 +9,7 @@
 
 namespace poolgrad::host {
 
-// Wide enough for every product of two values of an aclIntArray.
+// Holds every product of two values of an aclIntArray.
 __extension__ using Wide = __int128;
 
 // The window along one spatial axis. Padding is the same at both ends.
@@ -20,10 +20,10 @@ struct WindowAxis {
   int64_t dilation;
 };
 
-// The value for one axis of a list that has one value for all axes or one for each.
+// The value for one axis of a list that has one value for all axes, or one per axis.
 int64_t ValueOfAxis(const aclIntArray& list, int64_t axis);
 
-// The windows of `axes` spatial axes; an empty stride list stands for the kernel's.
+// The windows of `axes` spatial axes. If the stride list is empty, the strides are the kernel sizes.
 std::vector<WindowAxis> WindowAxes(const aclIntArray& kernel_size, const aclIntArray& stride,
                                    const aclIntArray& padding, const aclIntArray& dilation, int64_t axes);
 
@@ -38,21 +38,21 @@ struct Span {
   int64_t count;
 };
 
-// All windows along an axis, cut to the input; the elements of each lie `step` apart.
+// All windows along an axis, clipped to the input. The elements of each are `step` apart.
 struct AxisSpans {
   int64_t step;
   std::vector<Span> spans;
 };
 
-// The first `count` windows over `size` elements; one that lies in the padding altogether has a count of 0.
+// The first `count` windows over `size` elements. A window that contains only padding has a count of 0.
 AxisSpans PooledSpans(int64_t size, int64_t count, const WindowAxis& window);
 
-// The `count` windows of adaptive pooling, which never are empty: window i reaches from floor(i size / count) to
-// ceil((i + 1) size / count).
+// The `count` windows of adaptive pooling over `size` elements, which are never empty: window i is the range from
+// floor(i size / count) to ceil((i + 1) size / count).
 AxisSpans AdaptiveSpans(int64_t size, int64_t count);
 
-// The windows along D, H and W, `counts` of them over `sizes` elements: the last axes have `windows`, or adaptive ones
-// where there are none; an axis before them has one position per element.
+// The windows along D, H and W: `counts` windows over `sizes` elements. The last axes have `windows`; if there are
+// none, all axes are adaptive. An axis before them has one position per element.
 std::array<AxisSpans, 3> SpansOf(const std::array<int64_t, 3>& sizes, const std::array<int64_t, 3>& counts,
                                  const std::vector<WindowAxis>& windows);
 

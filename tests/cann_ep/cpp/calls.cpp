@@ -25,7 +25,7 @@ struct Job {
   void Run() { model->Run(input_types, Addresses(inputs), output_types, Addresses(outputs)); }
 };
 
-// A part of a job that a stream does.
+// A part of a job that runs on a stream.
 struct Task {
   std::shared_ptr<Job> job;
   std::function<void(Job& job, void* memory)> run;
@@ -38,8 +38,8 @@ void Submit(aclrtStream stream, const char* name, void* address, size_t size, bo
     try {
       queued.run(*queued.job, memory);
       return ACL_SUCCESS;
-    } catch (const std::exception& error) {
-      queued.message = error.what();
+    } catch (...) {
+      queued.message = MessageOfException();
       *message = queued.message.c_str();
       return ACL_ERROR_RT_AICORE_EXCEPTION;
     }
@@ -49,10 +49,20 @@ void Submit(aclrtStream stream, const char* name, void* address, size_t size, bo
   if (code != ACL_SUCCESS) throw std::runtime_error("the stream does not take work: " + std::to_string(code));
 }
 
-// The buffers also of empty tensors have an address.
+// One byte more than the tensor has, so that the buffer of an empty tensor has an address.
 Bytes BufferOf(const TensorType& type) { return Bytes(ByteSize(type) + 1); }
 
 }  // namespace
+
+std::string MessageOfException() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of unknown type";
+  }
+}
 
 void Launch(aclrtStream stream, std::shared_ptr<const CpuModel> model, std::vector<Operand> inputs,
             std::vector<Operand> outputs) {

@@ -1,4 +1,4 @@
-// How functions of the stand-in run: as functions of the host library, and their work on its streams.
+// Runs the stand-in's functions as functions of the host library, and their work on its streams.
 #ifndef TESTS_CANN_EP_CALLS_H_
 #define TESTS_CANN_EP_CALLS_H_
 
@@ -13,12 +13,15 @@
 
 namespace stand_in {
 
-// Makes a function known to the host library, which then traces it and makes it fail by request.
+// Declares a function to the host library, which then makes it fail by request.
 struct Declared {
   explicit Declared(const char* function) { aclnnHostDeclare(function); }
 };
 
-// Runs `body` as the function of this name: an exception becomes ACL_ERROR_INTERNAL_ERROR and the thread's message.
+// The message of the exception that is being handled.
+std::string MessageOfException();
+
+// Runs `body` as the function of this name. An exception becomes ACL_ERROR_INTERNAL_ERROR and the thread's message.
 template <typename Body>
 int Call(const char* function, aclrtStream stream, Body&& body) {
   struct Context {
@@ -30,8 +33,8 @@ int Call(const char* function, aclrtStream stream, Body&& body) {
     try {
       called.body();
       return ACL_SUCCESS;
-    } catch (const std::exception& error) {
-      called.message = error.what();
+    } catch (...) {
+      called.message = MessageOfException();
       *message = called.message.c_str();
       return ACL_ERROR_INTERNAL_ERROR;
     }
@@ -44,14 +47,14 @@ struct Operand {
   TensorType type;
 };
 
-// Queues a run of the model on the stream: it reads its inputs and writes its outputs when the stream reaches it.
-// Throws if it cannot be queued.
+// Queues a run of the model on the stream, which reads the inputs and writes the outputs. Throws std::runtime_error if
+// it cannot be queued.
 void Launch(aclrtStream stream, std::shared_ptr<const CpuModel> model, std::vector<Operand> inputs,
             std::vector<Operand> outputs);
 
 }  // namespace stand_in
 
-// Opens the definition of an exported function that is called through Call.
+// Declares an exported function that runs in Call. It stands before the function's definition.
 #define STAND_IN_FUNCTION(name) static const stand_in::Declared name##_declared(#name);
 
 #endif  // TESTS_CANN_EP_CALLS_H_

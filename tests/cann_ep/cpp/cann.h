@@ -1,4 +1,4 @@
-// The part of CANN's ABI for single operators and models that the CANN provider of onnxruntime calls, and of GE's.
+// The parts of CANN's ABI for single operators and models, and of GE's, that onnxruntime's CANN provider calls.
 #ifndef TESTS_CANN_EP_CANN_H_
 #define TESTS_CANN_EP_CANN_H_
 
@@ -73,8 +73,8 @@ aclError aclmdlExecuteAsync(uint32_t model, const aclmdlDataset* inputs, aclmdlD
 
 }  // extern "C"
 
-// Laid out as in GE's headers: the callers destroy these themselves. No name below has a std::string in it, so that
-// both string ABIs give the same symbols.
+// Laid out as in GE's headers, because the callers destroy these objects. No signature below contains std::string, so
+// that both string ABIs give the same symbols.
 namespace ge {
 
 using graphStatus = uint32_t;
@@ -91,7 +91,7 @@ class AscendString {
   std::shared_ptr<std::string> text_;
 };
 
-struct ParsedModel;  // of this library
+struct ParsedModel;  // defined in graphs.cpp
 
 class Graph {
  public:

@@ -20,14 +20,17 @@ const poolgrad::ort::OrtApi& Api() {
 
 const OrtRunApi& RunApi() { return reinterpret_cast<const OrtRunApi&>(Api()); }
 
+template <typename T>
+using Handle = std::unique_ptr<T, void (*)(T*)>;
+
+// Throws std::runtime_error if a call of onnxruntime failed. Releases the status.
 void Check(OrtStatus* status) {
   if (status == nullptr) return;
-  const std::string message = Api().GetErrorMessage(status);
-  Api().ReleaseStatus(status);
-  throw std::runtime_error(message);
+  const Handle<OrtStatus> owner(status, Api().ReleaseStatus);
+  throw std::runtime_error(Api().GetErrorMessage(status));
 }
 
-// What the member `create` of the API makes of the arguments.
+// The object that the API's function `create` creates from the arguments.
 template <typename T, typename... Parameters, typename... Arguments>
 T* Make(OrtStatus* (*create)(Parameters...), const Arguments&... arguments) {
   T* made = nullptr;
@@ -74,21 +77,21 @@ int ElementType(const OrtTensorTypeAndShapeInfo* info) {
 }
 
 TensorType TypeOf(const OrtValue* value) {
-  auto* info = Make<OrtTensorTypeAndShapeInfo>(Api().GetTensorTypeAndShape, value);
+  const Handle<OrtTensorTypeAndShapeInfo> info(Make<OrtTensorTypeAndShapeInfo>(Api().GetTensorTypeAndShape, value),
+                                               Api().ReleaseTensorTypeAndShapeInfo);
   TensorType type;
   size_t rank = 0;
-  type.element_type = ElementType(info);
-  Check(Api().GetDimensionsCount(info, &rank));
+  type.element_type = ElementType(info.get());
+  Check(Api().GetDimensionsCount(info.get(), &rank));
   type.dims.resize(rank);
-  Check(Api().GetDimensions(info, type.dims.data(), rank));
-  Api().ReleaseTensorTypeAndShapeInfo(info);
+  Check(Api().GetDimensions(info.get(), type.dims.data(), rank));
   return type;
 }
 
 }  // namespace
 
 size_t ElementSize(int element_type) {
-  // ONNX's TensorProto.DataType, from UNDEFINED to BFLOAT16; 0 for strings, which no device has.
+  // By ONNX's TensorProto.DataType, from UNDEFINED to BFLOAT16; 0 for strings, which devices do not support.
   constexpr size_t kSizes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 8, 16, 2};
   return kSizes[element_type];
 }
@@ -118,25 +121,23 @@ class CpuModel::Values {
   std::vector<OrtValue*> values_;
 };
 
-CpuModel::CpuModel(std::string_view onnx) {
-  auto* options = Make<OrtOptions>(RunApi().CreateSessionOptions);
-  const std::unique_ptr<OrtOptions, void (*)(OrtOptions*)> owned(options, RunApi().ReleaseSessionOptions);
-  Check(RunApi().SetSessionLogSeverityLevel(options, kErrorsOnly + 1));
-  Check(RunApi().SetSessionGraphOptimizationLevel(options, kNoOptimization));
-  Check(RunApi().SetIntraOpNumThreads(options, 1));
-  session_ = Make<OrtSession>(RunApi().CreateSessionFromArray, Env(), onnx.data(), onnx.size(), options);
-  input_names_ = Names(Session(session_), RunApi().SessionGetInputCount, RunApi().SessionGetInputName);
-  output_names_ = Names(Session(session_), RunApi().SessionGetOutputCount, RunApi().SessionGetOutputName);
+CpuModel::CpuModel(std::string_view onnx) : session_(nullptr, ReleaseSession) {
+  const Handle<OrtOptions> options(Make<OrtOptions>(RunApi().CreateSessionOptions), RunApi().ReleaseSessionOptions);
+  Check(RunApi().SetSessionLogSeverityLevel(options.get(), kErrorsOnly + 1));
+  Check(RunApi().SetSessionGraphOptimizationLevel(options.get(), kNoOptimization));
+  Check(RunApi().SetIntraOpNumThreads(options.get(), 1));
+  session_.reset(Make<OrtSession>(RunApi().CreateSessionFromArray, Env(), onnx.data(), onnx.size(), options.get()));
+  const OrtSession* session = Session(session_.get());
+  input_names_ = Names(session, RunApi().SessionGetInputCount, RunApi().SessionGetInputName);
+  output_names_ = Names(session, RunApi().SessionGetOutputCount, RunApi().SessionGetOutputName);
 }
 
-CpuModel::~CpuModel() {
-  if (session_ != nullptr) RunApi().ReleaseSession(Session(session_));
-}
+void CpuModel::ReleaseSession(void* session) { RunApi().ReleaseSession(Session(session)); }
 
 int CpuModel::input_element_type(size_t index) const {
-  auto* type = Make<OrtTypeInfo>(RunApi().SessionGetInputTypeInfo, Session(session_), index);
-  const std::unique_ptr<OrtTypeInfo, void (*)(OrtTypeInfo*)> owned(type, Api().ReleaseTypeInfo);
-  return ElementType(Make<const OrtTensorTypeAndShapeInfo>(Api().CastTypeInfoToTensorInfo, type));
+  const Handle<OrtTypeInfo> type(Make<OrtTypeInfo>(RunApi().SessionGetInputTypeInfo, Session(session_.get()), index),
+                                 Api().ReleaseTypeInfo);
+  return ElementType(Make<const OrtTensorTypeAndShapeInfo>(Api().CastTypeInfoToTensorInfo, type.get()));
 }
 
 std::vector<TensorType> CpuModel::OutputTypes(const std::vector<TensorType>& inputs) const {
@@ -154,7 +155,7 @@ void CpuModel::Run(const std::vector<TensorType>& input_types, const std::vector
   for (size_t index = 0; index < outputs.size(); ++index) {
     const TensorType type = TypeOf(results[index]);
     if (type.element_type != output_types[index].element_type || type.dims != output_types[index].dims) {
-      throw std::runtime_error("output " + output_names_[index] + " has another type than was announced");
+      throw std::runtime_error("output " + output_names_[index] + " has a type other than the one given");
     }
     void* result = nullptr;
     Check(Api().GetTensorMutableData(results[index], &result));
@@ -171,7 +172,7 @@ CpuModel::Values CpuModel::RunOn(const std::vector<TensorType>& types, const std
   }
   Values outputs;
   outputs.Resize(output_count());
-  Check(RunApi().Run(Session(session_), nullptr, Pointers(input_names_).data(), inputs.data(), types.size(),
+  Check(RunApi().Run(Session(session_.get()), nullptr, Pointers(input_names_).data(), inputs.data(), types.size(),
                      Pointers(output_names_).data(), output_count(), outputs.data()));
   return outputs;
 }

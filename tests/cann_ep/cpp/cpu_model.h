@@ -1,4 +1,4 @@
-// Models on the CPU provider of onnxruntime: the library of the wheel, libonnxruntime.so, by its C ABI.
+// Models on onnxruntime's CPU provider, through the C ABI of the wheel's libonnxruntime.so.
 #ifndef TESTS_CANN_EP_CPU_MODEL_H_
 #define TESTS_CANN_EP_CPU_MODEL_H_
 
@@ -24,27 +24,25 @@ class CpuModel {
  public:
   // Throws std::runtime_error, as all members do, with onnxruntime's message.
   explicit CpuModel(std::string_view onnx);
-  ~CpuModel();
-  CpuModel(const CpuModel&) = delete;
-  CpuModel& operator=(const CpuModel&) = delete;
 
   size_t input_count() const { return input_names_.size(); }
   size_t output_count() const { return output_names_.size(); }
   const std::string& input_name(size_t index) const { return input_names_[index]; }
   int input_element_type(size_t index) const;
 
-  // The outputs' types for inputs of these types, found by a run on zeros.
+  // The outputs' types for inputs of these types, determined by a run on zeros.
   std::vector<TensorType> OutputTypes(const std::vector<TensorType>& inputs) const;
 
-  // Fills the outputs. Throws if they have other types than given.
+  // Writes the outputs. Throws if their types are not `output_types`.
   void Run(const std::vector<TensorType>& input_types, const std::vector<void*>& inputs,
            const std::vector<TensorType>& output_types, const std::vector<void*>& outputs) const;
 
  private:
   class Values;
+  static void ReleaseSession(void* session);
   Values RunOn(const std::vector<TensorType>& types, const std::vector<void*>& data) const;
 
-  void* session_ = nullptr;
+  std::unique_ptr<void, void (*)(void*)> session_;  // an OrtSession
   std::vector<std::string> input_names_;
   std::vector<std::string> output_names_;
 };

@@ -1,5 +1,5 @@
-// GE's graphs and the models built of them: a model keeps the ONNX model that it was parsed from, with the shapes of
-// its inputs, and is run by onnxruntime's CPU provider.
+// GE's graphs and the models that are built from them. A model consists of the ONNX model that it was parsed from and
+// the shapes of its inputs; onnxruntime's CPU provider runs it.
 
 #include <cstring>
 #include <fstream>
@@ -28,7 +28,7 @@ struct LoadedModel {
   std::vector<TensorType> outputs;
 };
 
-// "name:1,2;other:3", as of the option ge.inputShape. Names may contain colons.
+// Parses "name:1,2;other:3", the syntax of the option ge.inputShape. Names may contain colons.
 std::map<std::string, std::vector<int64_t>> ReadShapes(const std::string& text) {
   std::map<std::string, std::vector<int64_t>> shapes;
   std::istringstream entries(text);
@@ -56,7 +56,7 @@ LoadedModel Load(const std::string& built) {
   return loaded;
 }
 
-// The models that are loaded, by their numbers.
+// The loaded models by number.
 class Models {
  public:
   uint32_t Add(LoadedModel model) {
@@ -214,7 +214,7 @@ aclDataBuffer* aclmdlGetDatasetBuffer(const aclmdlDataset* dataset, size_t index
   return index < dataset->buffers.size() ? dataset->buffers[index] : nullptr;
 }
 
-// Only of models whose outputs' shapes depend on values, which the stand-in has none of.
+// Only for models whose output shapes depend on values, which the stand-in does not support.
 aclTensorDesc* aclmdlGetDatasetTensorDesc(const aclmdlDataset* /*dataset*/, size_t /*index*/) { return nullptr; }
 
 STAND_IN_FUNCTION(aclmdlExecute)

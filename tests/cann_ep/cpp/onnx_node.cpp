@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kIrVersion = 8;
 constexpr int64_t kOpset = 17;
 
-// A message of protocol buffers: fields are numbered as in onnx.proto.
+// A message of protocol buffers, with the field numbers of onnx.proto.
 class Message {
  public:
   Message& Int(int field, int64_t value) {

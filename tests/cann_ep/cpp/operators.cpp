@@ -1,4 +1,4 @@
-// Single operators: those that the CANN provider asks for, each computed by the operator of ONNX that means the same.
+// The single operators that the CANN provider calls. Each is computed by the ONNX operator with the same semantics.
 
 #include <algorithm>
 #include <mutex>
@@ -43,7 +43,7 @@ OnnxNode Convolution(const aclopAttr& attributes) {
            {"group", attributes.values.at("group")}}};
 }
 
-// Throws for an operator that no test needed yet.
+// Throws for an operator that no test uses.
 OnnxNode NodeOf(const std::string& op, const aclopAttr& attributes, const TensorType& output) {
   static const char* const kSameName[] = {"Abs", "Add", "Ceil", "Cos",        "Div",   "Erf", "Exp",  "Floor", "Log",
                                           "Mul", "Neg", "Relu", "Reciprocal", "Round", "Sin", "Sqrt", "Sub"};
@@ -107,7 +107,7 @@ aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t*
   return ACL_SUCCESS;
 }
 
-// Its operators, Fill and those of shapes, are not among those above.
+// For operators that NodeOf does not support, such as Fill.
 aclError aclSetTensorConst(aclTensorDesc* /*desc*/, void* /*data*/, size_t /*size*/) { return ACL_SUCCESS; }
 
 aclDataBuffer* aclCreateDataBuffer(void* data, size_t size) { return new aclDataBuffer{data, size}; }

@@ -1,4 +1,4 @@
-// What onnxruntime's C ABI has to run a model, beside what abi/ort.h has of it; slots are those of the official header.
+// The part of onnxruntime's C ABI that runs models, in addition to abi/ort.h, with the slots of the official header.
 #ifndef TESTS_CANN_EP_ORT_API_H_
 #define TESTS_CANN_EP_ORT_API_H_
 
@@ -20,7 +20,7 @@ struct OrtSession;
 struct OrtOptions;
 struct OrtDefaultAllocator;
 
-// The same table as poolgrad::ort::OrtApi, by its other members.
+// The same table as poolgrad::ort::OrtApi, with other members.
 struct OrtRunApi {
   Gap<0, 3> gap_0;
   OrtStatus* (*CreateEnv)(int log_level, const char* name, OrtEnv** out);

@@ -1,4 +1,4 @@
-// What the CANN provider calls of the runtime and the host library lacks.
+// Runtime functions that the CANN provider calls and the host library lacks.
 
 #include "cann.h"
 #include "cpu_model.h"

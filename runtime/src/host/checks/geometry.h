@@ -1,5 +1,5 @@
-// How the shapes of a gradient's tensors have to fit together: what CANN finds in phase 2, when it infers
-// shapes and tiles, and aclnnMaxPool2dWithIndicesBackward in part in phase 1.
+// Checks that the shapes of a gradient's tensors match. CANN makes them in phase 2, in shape inference and tiling;
+// aclnnMaxPool2dWithIndicesBackward makes some in phase 1.
 #ifndef POOLGRAD_HOST_CHECKS_GEOMETRY_H_
 #define POOLGRAD_HOST_CHECKS_GEOMETRY_H_
 
@@ -11,12 +11,12 @@
 
 namespace poolgrad::host {
 
-// gradOutput has one position for each window over self, in as many planes. The windows are those of the
-// last axes; `code` is the answer otherwise.
+// gradOutput has one position for each window over self, and as many planes as self. `windows` are those of the last
+// axes; `code` is the code of a failure.
 Status CheckPooled(const Planes& self, const Planes& grad_output, const std::vector<WindowAxis>& windows,
                    bool ceil_mode, int code);
 
-// gradOutput has as many planes as self, each of no more positions along any axis.
+// gradOutput has as many planes as self, and along no axis more positions than self has elements.
 Status CheckAdaptivelyPooled(const Planes& self, const Planes& grad_output, int code);
 
 // indices has one index for each position of gradOutput.

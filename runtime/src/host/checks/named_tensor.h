@@ -1,5 +1,5 @@
-// What checks of tensors are made of. Each answers ACLNN_ERR_PARAM_INVALID except where it says otherwise, and
-// names the tensor at fault.
+// Building blocks of the checks of tensors. A failure has the code ACLNN_ERR_PARAM_INVALID unless stated otherwise, and
+// the name of the tensor.
 #ifndef POOLGRAD_HOST_CHECKS_NAMED_TENSOR_H_
 #define POOLGRAD_HOST_CHECKS_NAMED_TENSOR_H_
 
@@ -17,7 +17,7 @@ struct NamedTensor {
   const aclTensor* tensor;
 };
 
-// For the end of a message about what a product lacks.
+// "on <product>", for messages about unsupported arguments.
 std::string ProductText(const PoolCall& call);
 
 // ACLNN_ERR_PARAM_NULLPTR for a null tensor.
@@ -29,7 +29,7 @@ Status CheckSameFormat(NamedTensor checked, NamedTensor reference);
 Status CheckSameShape(NamedTensor checked, NamedTensor reference);
 Status CheckPublicFormat(NamedTensor checked);
 
-// Every tensor has as many dimensions as the entry pools axes, and C, with or without N.
+// Every tensor has the entry's pooled axes and C, with or without N.
 Status CheckRanks(const PoolCall& call, std::initializer_list<NamedTensor> tensors);
 
 }  // namespace poolgrad::host

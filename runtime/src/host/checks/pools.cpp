@@ -37,7 +37,7 @@ std::vector<int64_t> PooledDims(const PoolCall& call, const std::vector<int64_t>
   return dims;
 }
 
-// The number of windows along each axis. A size of more than int64 does not fit any tensor: -1 stands for it.
+// The number of windows along each axis; -1 for a number above int64, which no tensor has.
 std::vector<int64_t> PooledSizes(const PoolCall& call, bool channels_last) {
   const auto windows = WindowAxes(*call.kernel_size, *call.stride, *call.padding, *call.dilation, call.entry.axes);
   const auto first = call.self->dims.end() - call.entry.axes - (channels_last ? 1 : 0);

@@ -11,9 +11,9 @@ namespace poolgrad::host {
 namespace {
 
 constexpr int kFault = ACL_ERROR_RT_AICORE_EXCEPTION;
-constexpr size_t kAlignment = 32;  // of a tensor's storage, in bytes, as CANN's documents demand
+constexpr size_t kAlignment = 32;  // of a tensor's storage, in bytes, by CANN's documents
 
-// Whether the addresses from the least to the greatest that the view reaches lie in the storage.
+// Whether all elements of the view lie in the storage.
 bool ViewFitsStorage(const aclTensor& tensor) {
   Wide least = tensor.offset;
   Wide greatest = tensor.offset;
@@ -24,8 +24,8 @@ bool ViewFitsStorage(const aclTensor& tensor) {
   return least >= 0 && greatest < ElementCount(tensor.storage_dims);
 }
 
-// Sufficient for distinct elements: each axis, in order of its stride, steps over all that the axes before
-// it reach.
+// A sufficient condition for distinct elements: the stride of each axis, in ascending order, exceeds the extent of the
+// axes before it.
 bool ElementsAreDistinct(const aclTensor& tensor) {
   std::vector<std::pair<int64_t, int64_t>> axes;  // distance, size
   for (size_t axis = 0; axis < tensor.dims.size(); ++axis) {

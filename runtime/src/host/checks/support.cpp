@@ -9,7 +9,7 @@ constexpr DtypeSet kFloat = {ACL_FLOAT};
 constexpr DtypeSet kInt32 = {ACL_INT32};
 constexpr DtypeSet kInt64 = {ACL_INT64};
 constexpr DtypeSet kInt32Int64 = {ACL_INT32, ACL_INT64};
-// Phase 1 lets INT8 through, but no kernel takes it: phase 2 answers.
+// Phase 1 accepts INT8, but no kernel supports it: phase 2 fails.
 constexpr DtypeSet kInt32Int8 = {ACL_INT32, ACL_INT8};
 
 struct Row {
@@ -18,9 +18,9 @@ struct Row {
   Support support;
 };
 
-// aclnnAdaptiveMaxPool3dBackward refuses INT64 indices outside Ascend950 too, but last of all its checks.
-// aclnnAdaptiveMaxPool2d exists on Ascend910 too, where nothing else of this library does: it has no row. DOUBLE it
-// leaves to an AICPU kernel, of which there is none here: phase 2 answers.
+// aclnnAdaptiveMaxPool3dBackward accepts INT64 indices in its table, and refuses them outside of Ascend950 in its last
+// check. aclnnAdaptiveMaxPool2d also exists on Ascend910; it has no row here, because no other function of this library
+// exists there. It passes DOUBLE to an AICPU kernel, which this library lacks: phase 2 fails.
 constexpr Row kRows[] = {
     {Api::kMaxPool3dWithArgmax, Product::kAscend950, {kFloats, kInt32Int64}},
     {Api::kMaxPool3dWithArgmax, Product::kAscend910_93, {kFloats, kInt32}},

@@ -1,4 +1,4 @@
-// Which product takes which dtypes in which function: CANN's support tables as its code has them.
+// The dtypes that each function supports on each product: the tables in CANN's code.
 #ifndef POOLGRAD_HOST_CHECKS_SUPPORT_H_
 #define POOLGRAD_HOST_CHECKS_SUPPORT_H_
 
@@ -31,12 +31,12 @@ class DtypeSet {
 };
 
 struct Support {
-  DtypeSet values;  // of self and its pooled values, or their gradients
+  DtypeSet values;  // for self and out, or the gradients
   DtypeSet indices;
 };
 
-// What the entry takes; nothing on a product without the function, and nothing without a product: CANN finds
-// its tables through the calling thread's current device.
+// The dtypes of the entry. Empty if the product lacks the function, or if there is no product: CANN finds its tables
+// through the calling thread's current device.
 Support SupportOf(const Entry& entry);
 
 }  // namespace poolgrad::host

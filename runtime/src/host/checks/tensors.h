@@ -1,6 +1,6 @@
-// What phase 1 of the gradients checks of the tensors, one check a function; the first three are the pools' too. Each
-// answers ACLNN_ERR_PARAM_INVALID except where it says otherwise. Which function of CANN runs which checks in which
-// order is the operators' business.
+// The checks of tensors in phase 1 of the gradients, one per function; the pools use the dtype checks too. A failure
+// has the code ACLNN_ERR_PARAM_INVALID unless stated otherwise. host/operators/ lists the checks of each function of
+// CANN in their order.
 #ifndef POOLGRAD_HOST_CHECKS_TENSORS_H_
 #define POOLGRAD_HOST_CHECKS_TENSORS_H_
 
@@ -12,7 +12,7 @@ namespace poolgrad::host {
 // ACLNN_ERR_PARAM_NULLPTR for a null tensor.
 Status CheckTensorsGiven(const PoolCall& call);
 
-// The dtype tables of CANN: empty where the product lacks the function or the thread a current device.
+// The dtype is in CANN's table, which is empty if the product lacks the function or the thread has no current device.
 Status CheckSelfDtype(const PoolCall& call);
 Status CheckIndicesDtype(const PoolCall& call);
 Status CheckIndicesInt32OutsideAscend950(const PoolCall& call);
@@ -20,12 +20,12 @@ Status CheckIndicesInt32OutsideAscend950(const PoolCall& call);
 // gradOutput and gradInput have self's dtype.
 Status CheckGradDtypes(const PoolCall& call);
 
-// gradOutput and gradInput, or all four tensors, have self's format, and it is none of Ascend's private ones.
+// gradOutput and gradInput, or all four tensors, have self's format, which is not private to Ascend.
 Status CheckGradFormats(const PoolCall& call);
 Status CheckAllFormats(const PoolCall& call);
-Status CheckIndicesFormat(const PoolCall& call);  // none of Ascend's private ones
+Status CheckIndicesFormat(const PoolCall& call);  // not private to Ascend
 
-// Every tensor has as many dimensions as the entry pools axes, and C, with or without N.
+// Every tensor has the entry's pooled axes and C, with or without N.
 Status CheckRanks(const PoolCall& call);
 Status CheckRanksEqual(const PoolCall& call);
 
@@ -33,7 +33,7 @@ Status CheckIndicesShape(const PoolCall& call);    // equals gradOutput's
 Status CheckGradInputShape(const PoolCall& call);  // equals self's
 Status CheckOnlyBatchEmpty(const PoolCall& call);  // no dimension of self but N is 0
 
-// Indices count to 2^31 - 1, except on Ascend950.
+// A plane of self has at most 2^31 - 1 elements, except on Ascend950.
 Status CheckPlaneSize(const PoolCall& call);
 
 }  // namespace poolgrad::host

@@ -1,6 +1,6 @@
-// What phase 1 checks of the lists that describe pooling windows, one check a function. Each answers
-// ACLNN_ERR_PARAM_INVALID except where it says otherwise. A list has one value for all spatial axes of the
-// entry or one for each; stride may be empty and is then kernelSize.
+// The checks of phase 1 of the lists that describe pooling windows, one per function. A failure has the code
+// ACLNN_ERR_PARAM_INVALID unless stated otherwise. A list has one value for all spatial axes of the entry, or one per
+// axis. If stride is empty, the strides are kernelSize.
 #ifndef POOLGRAD_HOST_CHECKS_WINDOWS_H_
 #define POOLGRAD_HOST_CHECKS_WINDOWS_H_
 

@@ -1,4 +1,4 @@
-// Planes as contiguous ones of float, which holds every value of the other types.
+// Conversions between planes and contiguous planes of float, which represents every value of the other types.
 #ifndef POOLGRAD_HOST_KERNELS_FLOAT_PLANES_H_
 #define POOLGRAD_HOST_KERNELS_FLOAT_PLANES_H_
 
@@ -21,7 +21,7 @@ inline void Round(const float* from, int64_t count, float* to) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
 }
 
-// As Round; leaves 0 where the floats were.
+// As Round; sets the floats to 0.
 inline void RoundAndClear(float* from, int64_t count, Float16* to) {
   simd::Vectors().round_and_clear_float16(from, count, to);
 }
@@ -37,10 +37,11 @@ void WriteRounded(const float* floats, const Planes& planes, int64_t plane) {
   ForOffsets(planes, [&](int64_t offset) { data[offset] = FromFloat<T>(*floats++); });
 }
 
-// From so many bytes on memset takes lines of memory without reading them, as storing vectors to them does.
+// From this number of bytes on, planes are cleared before they are written: memset writes cache lines without reading
+// them first, unlike vector stores.
 constexpr size_t kLeastTaken = 2048;
 
-// As WriteRounded; leaves the floats 0.
+// As WriteRounded; sets the floats to 0.
 template <typename T>
 void WriteRoundedAndClear(float* floats, const Planes& planes, int64_t plane) {
   T* data = PlaneData<T>(planes, plane);

@@ -1,5 +1,5 @@
-// The 16-bit floating-point types, as bits, and their conversions. Portable; rounding is to nearest, ties to
-// even; a NaN stays a NaN.
+// The 16-bit floating-point types, as bits, and their conversions. Portable. Rounds to nearest, ties to even; a NaN
+// stays a NaN.
 #ifndef POOLGRAD_HOST_KERNELS_HALF_H_
 #define POOLGRAD_HOST_KERNELS_HALF_H_
 
@@ -8,8 +8,8 @@
 
 namespace poolgrad::host {
 
-// Always inlined: the vector kernels compile these for processors of their own. There are no branches, which vectors
-// lack, and a thread that is set to take subnormal floats for 0 gets the same.
+// Always inlined, because the vector kernels compile these for other instruction sets. Without branches, which vectors
+// do not have. The results do not depend on whether the thread flushes subnormal floats to 0.
 #define POOLGRAD_INLINE [[gnu::always_inline]] inline
 
 struct Float16 {
@@ -28,7 +28,7 @@ POOLGRAD_INLINE To BitCast(From from) {
   return to;
 }
 
-// The conversions, of one number as of a vector of them: Words are uint32_t, with the half in the lower 16 bits.
+// The conversions, for one number or a vector: Words are uint32_t, with the half in the lower 16 bits.
 
 template <typename Floats, typename Words>
 POOLGRAD_INLINE Floats WidenFloat16(Words bits) {
@@ -37,7 +37,7 @@ POOLGRAD_INLINE Floats WidenFloat16(Words bits) {
   const Words magnitude = (bits & 0x7fffu) << 13;
   const Words normal = magnitude + kRebias;
   const Words infinite = normal + kRebias;  // or NaN
-  // With the exponent of 2^-14 a subnormal is that much too large.
+  // With the exponent of 2^-14, a subnormal is too large by 2^-14.
   const Words small = BitCast<Words>(BitCast<Floats>(magnitude + kLeastNormal) - 0x1p-14f);
   const Words wide = magnitude >= (0x1fu << 23) ? infinite : normal;
   return BitCast<Floats>(((bits & 0x8000u) << 16) | (magnitude < (1u << 23) ? small : wide));
@@ -59,7 +59,7 @@ POOLGRAD_INLINE Words RoundToFloat16(Floats value) {
   const Words large = magnitude > kInfinity ? nan : (bits & 0u) + 0x7c00u;
   const Words tie_to_even = (magnitude >> 13) & 1u;
   const Words normal = (magnitude + tie_to_even + (0xfffu - ((127u - 15u) << 23))) >> 13;
-  // In [0.5, 1) floats are 2^-24 apart, as subnormal halves are: the addition rounds.
+  // In [0.5, 1) floats are 2^-24 apart, like subnormal halves: the addition rounds.
   const Words small = BitCast<Words>(BitCast<Floats>(magnitude) + 0.5f) - BitCast<uint32_t>(0.5f);
   const Words finite = magnitude < kLeastNormal ? small : normal;
   return ((bits >> 16) & 0x8000u) | (magnitude >= kOverflow ? large : finite);

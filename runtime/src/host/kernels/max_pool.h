@@ -9,9 +9,9 @@
 
 namespace poolgrad::host {
 
-// For each plane (n, c) and each position of out: the maximum of its window over self, and where in the plane of
-// self it is, counted in row-major order. Of equal values the first in row-major order is the maximum; NaN is
-// greater than everything, and of several the last is the maximum. No window may be empty.
+// For each plane (n, c) and each position of out: the maximum of its window over self, and its index in the plane of
+// self in row-major order. Of equal values the first is the maximum. NaN is greater than every number, and of several
+// NaNs the last is the maximum. No window may be empty.
 struct MaxPool {
   Planes self;
   Planes out;
@@ -20,7 +20,7 @@ struct MaxPool {
 };
 
 // The kernel for values of type `values` (FLOAT, FLOAT16, BF16) and indices of type `indices` (INT32, INT64);
-// null if there is none. An index has to fit its type.
+// null if there is none. Every index must fit into its type.
 using MaxPoolKernel = void (*)(const MaxPool& work);
 MaxPoolKernel FindMaxPool(aclDataType values, aclDataType indices);
 

@@ -13,22 +13,22 @@
 namespace poolgrad::host {
 namespace {
 
-// Elements that take a few times as long as a thread takes to wake.
+// The number of elements whose work takes a few times as long as waking a thread.
 constexpr int64_t kGrain = 1 << 16;
 
-// More ranges than threads: a thread that is late or slow takes fewer of them.
+// More ranges than threads, so that a thread that starts late or runs slowly takes fewer.
 constexpr int64_t kRangesPerThread = 4;
 
 std::atomic<int64_t> thread_limit = 0;  // 0: one for each core
 
 int64_t Threads() {
-  // Asked once: it costs as much as a small call.
+  // Read once: reading it takes as long as a small call.
   static const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
   const int64_t limit = thread_limit.load(std::memory_order_relaxed);
   return limit == 0 ? cores : limit;
 }
 
-// The ranges of one call, each given to the thread that asks next.
+// The ranges of one call. Each is given to the next thread that is ready.
 class Ranges {
  public:
   Ranges(int64_t count, int64_t ranges, const RangeBody& body) : count_(count), ranges_(ranges), body_(body) {}
@@ -38,7 +38,7 @@ class Ranges {
     }
   }
 
-  // False if none is left.
+  // False if no range is left.
   bool WorkOnNext() noexcept {
     const int64_t range = next_++;
     if (range >= ranges_) return false;
@@ -67,11 +67,10 @@ class Ranges {
   std::exception_ptr error_;
 };
 
-// Threads that wait for ranges to work on beside the thread that has them. They are started when first needed, and
-// never end: the process's end needs nothing of them.
+// The threads that help a calling thread with its ranges. They are started when they are first needed and never joined.
 class Team {
  public:
-  // Works on the ranges with up to `threads` threads, the calling one among them. False if another thread has the team.
+  // Works on the ranges with up to `threads` threads, including the calling one. False if another call uses the team.
   bool TryWork(Ranges& ranges, int64_t threads) {
     const std::unique_lock mine(in_use_, std::try_to_lock);
     if (!mine) return false;
@@ -89,7 +88,7 @@ class Team {
     try {
       for (; members_ < members; ++members_) std::thread(&Team::Member, this).detach();
     } catch (const std::system_error&) {
-      // No more threads to be had: those that there are do the work.
+      // No more threads can be started: the existing ones do the work.
     }
     offered_ = &ranges;
     places_ = members;
@@ -110,18 +109,19 @@ class Team {
     }
   }
 
-  std::mutex in_use_;  // by a call
-  std::mutex mutex_;   // of all below
+  std::mutex in_use_;  // held by the call that uses the team
+  std::mutex mutex_;   // guards the members below
   std::condition_variable wake_, done_;
   Ranges* offered_ = nullptr;
-  int64_t places_ = 0;  // for members to work on what is offered
+  int64_t places_ = 0;  // the number of threads that may still join the work
   int64_t working_ = 0;
   int64_t members_ = 0;
 };
 
 std::atomic<Team*> current_team = nullptr;
 
-// A forked child has none of the threads, and locks as they were: it leaves the team behind and makes its own.
+// A forked child has none of the threads, and its copies of the locks may be held: it abandons the team and creates its
+// own.
 void ForgetTeam() { current_team = nullptr; }
 
 Team& TheTeam() {
@@ -135,7 +135,7 @@ Team& TheTeam() {
   return *team;
 }
 
-// How the caller of a thread wants ranges shared out.
+// The function of the calling thread's user that distributes ranges.
 struct Sharing {
   aclnnHostParallelFor parallel_for;
   void* context;
@@ -143,7 +143,7 @@ struct Sharing {
 
 thread_local Sharing sharing = {};
 
-// What a thread that is lent does: one of the ranges.
+// Runs one range on a thread of that function.
 void WorkOnLentThread(void* ranges, std::size_t /*index*/) { static_cast<Ranges*>(ranges)->WorkOnNext(); }
 
 void Share(Ranges& ranges, int64_t threads) {
@@ -159,7 +159,7 @@ void ShareRangesBy(aclnnHostParallelFor parallel_for, void* context) { sharing =
 
 void LimitThreads(int64_t count) { thread_limit = count; }
 
-// While another call has the team, the cores are busy: the calling thread then works alone.
+// If another call uses the team, the cores are busy, and the calling thread works alone.
 void ForRanges(int64_t count, int64_t cost, const RangeBody& body) {
   const int64_t items_of_grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, cost));
   const int64_t grains = std::max<int64_t>(1, count / items_of_grain);

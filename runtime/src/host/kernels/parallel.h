@@ -1,4 +1,4 @@
-// Work on all cores.
+// Parallel loops.
 #ifndef POOLGRAD_HOST_KERNELS_PARALLEL_H_
 #define POOLGRAD_HOST_KERNELS_PARALLEL_H_
 
@@ -11,15 +11,15 @@ namespace poolgrad::host {
 
 using RangeBody = std::function<void(int64_t begin, int64_t end)>;
 
-// Cuts the items 0 ... count - 1 into consecutive ranges and calls body(begin, end) once for each, at the same
-// time on as many threads as the work is worth; `cost` is about the number of elements an item touches.
-// Returns when all are done. An exception of a body is thrown again here.
+// Splits the items 0 ... count - 1 into consecutive ranges and calls body(begin, end) once for each, on a number of
+// threads that depends on the amount of work; `cost` is about the number of elements that an item accesses. Returns
+// when all calls have returned. Rethrows an exception of `body`.
 void ForRanges(int64_t count, int64_t cost, const RangeBody& body);
 
-// From now on a call works on no more threads than that, its own among them; 0: on all cores.
+// From now on a call uses at most this number of threads, including its own; 0: one per core.
 void LimitThreads(int64_t count);
 
-// From now on calls of this thread give their ranges to `parallel_for`; null: to threads that are kept here.
+// From now on calls of this thread distribute their ranges by `parallel_for`; null: over the threads of this library.
 void ShareRangesBy(aclnnHostParallelFor parallel_for, void* context);
 
 }  // namespace poolgrad::host

@@ -1,4 +1,4 @@
-// The elements of planes as kernels read and write them.
+// Access to the elements of planes.
 #ifndef POOLGRAD_HOST_KERNELS_PLANE_ACCESS_H_
 #define POOLGRAD_HOST_KERNELS_PLANE_ACCESS_H_
 
@@ -14,7 +14,7 @@ T* PlaneData(const Planes& planes, int64_t plane) {
   return static_cast<T*>(planes.storage) + planes.PlaneOffset(plane);
 }
 
-// Calls visit(offset) with the offset of each element of a plane, from the plane's first, in row-major order.
+// Calls visit(offset) for each element of a plane in row-major order, with its offset from the plane's first element.
 template <typename Visit>
 void ForOffsets(const Planes& planes, Visit&& visit) {
   for (int64_t d = 0; d < planes.dims[0]; ++d) {
@@ -25,7 +25,7 @@ void ForOffsets(const Planes& planes, Visit&& visit) {
   }
 }
 
-// Reads planes as contiguous ones, through a copy only where they are not.
+// Reads planes as contiguous planes. Copies only those that are not contiguous.
 template <typename T>
 class PlaneReader {
  public:
@@ -41,7 +41,7 @@ class PlaneReader {
     return packed_.data();
   }
 
-  // How many elements may be read there: the plane's, and those of the next where it follows in memory.
+  // The number of elements that may be read there: those of the plane, and of the next plane if it follows in memory.
   int64_t Readable(int64_t plane) const {
     const int64_t size = planes_.plane_size();
     if (!packed_.empty() || plane + 1 == planes_.count()) return size;

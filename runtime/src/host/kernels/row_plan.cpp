@@ -7,7 +7,7 @@ namespace {
 
 using simd::kMostLanes;
 
-// Elements in tables, for each element and window of a row, beyond which vectors are not worth it.
+// With more table elements than this per element and window of a row, vectors are slower.
 constexpr int64_t kMostWork = 16;
 
 int64_t WholeVectors(int64_t count) { return (count + kMostLanes - 1) / kMostLanes * kMostLanes; }
@@ -18,7 +18,7 @@ int64_t LongestWindow(const AxisSpans& axis) {
   return longest;
 }
 
-// The one kernel, stride and padding that all windows have, if there are such.
+// The kernel, stride and padding, if they are the same for all windows.
 std::optional<WindowAxis> CommonWindow(const AxisSpans& axis, int64_t width) {
   const std::vector<Span>& spans = axis.spans;
   const int64_t kernel = LongestWindow(axis);
@@ -57,7 +57,7 @@ void RowPlan::TakeStride(const WindowAxis& window) {
   columns_size_ = std::max(SizeOfColumns(), offsets_.back() + stride_ * WholeVectors(count_));
 }
 
-// The table has all elements of all windows. A shorter window has its last element several times, which changes no
+// The table contains all elements of all windows. A shorter window repeats its last element, which does not change the
 // maximum.
 void RowPlan::TakeTable(const AxisSpans& axis, int64_t taps) {
   columns_size_ = SizeOfColumns();
@@ -72,7 +72,7 @@ void RowPlan::TakeTable(const AxisSpans& axis, int64_t taps) {
   arranged_size_ = taps * pitch;
 }
 
-// Whole vectors, and one behind the last column.
+// Whole vectors, and one more vector after the last column.
 int64_t RowPlan::SizeOfColumns() const { return WholeVectors(padding_ + width_) + 2 * kMostLanes; }
 
 simd::RowWindows RowPlan::windows() const {

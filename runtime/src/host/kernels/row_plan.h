@@ -1,4 +1,4 @@
-// How vectors reach the windows along the rows of a plane.
+// The access of vectors to the windows along the rows of a plane.
 #ifndef POOLGRAD_HOST_KERNELS_ROW_PLAN_H_
 #define POOLGRAD_HOST_KERNELS_ROW_PLAN_H_
 
@@ -12,8 +12,8 @@ namespace poolgrad::host {
 
 class RowPlan {
  public:
-  // Of windows, none of them empty, along rows of `width` elements. None where vectors would do more than elements one
-  // after another: few windows, some of them very long.
+  // The plan for windows, none of them empty, along rows of `width` elements. nullopt if vectors would do more work
+  // than a loop over elements: for few windows of which some are very long.
   static std::optional<RowPlan> Of(const AxisSpans& axis, int64_t width);
 
   simd::RowWindows windows() const;

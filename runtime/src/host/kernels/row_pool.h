@@ -1,4 +1,4 @@
-// The maxima of a plane's windows by vectors, row by row; those of a row with a NaN by elements.
+// The maxima of a plane's windows by vectors, row by row; for rows with a NaN, element by element.
 #ifndef POOLGRAD_HOST_KERNELS_ROW_POOL_H_
 #define POOLGRAD_HOST_KERNELS_ROW_POOL_H_
 
@@ -49,7 +49,7 @@ class RowPool {
  private:
   static size_t Size(int64_t row) { return static_cast<size_t>(row * simd::kMostRows); }
 
-  // Which rows of a plane each row of windows reaches.
+  // The rows of a plane that each row of windows covers.
   void ListRows() {
     const AxisSpans& d_axis = work_.axes[0];
     const AxisSpans& h_axis = work_.axes[1];

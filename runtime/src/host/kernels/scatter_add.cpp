@@ -13,7 +13,7 @@
 namespace poolgrad::host {
 namespace {
 
-// Sums planes in float: in place where that is what they hold, contiguously; else in a plane of its own.
+// Sums planes in float: in place if they are contiguous planes of float, else in a buffer.
 template <typename T>
 class PlaneSums {
  public:
@@ -23,7 +23,7 @@ class PlaneSums {
     }
   }
 
-  // The sums of a plane, all 0.
+  // Returns the sums of a plane, all 0.
   float* Begin(int64_t plane) {
     if constexpr (std::is_same_v<T, float>) {
       if (sums_.empty()) {
@@ -35,14 +35,14 @@ class PlaneSums {
     return sums_.data();
   }
 
-  // Rounds the sums into the plane.
+  // Writes the rounded sums to the plane.
   void End(int64_t plane) {
     if (!sums_.empty()) WriteRoundedAndClear<T>(sums_.data(), planes_, plane);
   }
 
  private:
   const Planes& planes_;
-  std::vector<float> sums_;  // 0 but between Begin and End
+  std::vector<float> sums_;  // 0 except between Begin and End
 };
 
 struct BadIndex {
@@ -51,11 +51,11 @@ struct BadIndex {
   int64_t value;
 };
 
-// So many gradients are worked on at a time: few enough for the processor's first cache.
+// The number of gradients per step, which fit into the first-level cache.
 constexpr int64_t kBlock = 256;
 
-// Gradients and indices are asked for so many positions ahead of their use: memory would rest while sums are added. In
-// planes of fewer positions it does not, and asking only costs.
+// Gradients and indices are prefetched this number of positions ahead, so that memory is busy while sums are added. For
+// planes with fewer positions prefetching only costs time.
 constexpr int64_t kAhead = 1024;
 
 template <typename Element>
@@ -64,7 +64,7 @@ void Prefetch(const Element* from, int64_t count) {
   for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i);
 }
 
-// The gradients as floats, halves by way of `floats`.
+// The gradients as floats. Halves are converted into `floats`.
 const float* AsFloats(const float* grad, int64_t /*count*/, float* /*floats*/) { return grad; }
 
 template <typename T>
@@ -85,7 +85,7 @@ int64_t ScatterBlock(const float* grad, const Index* indices, int64_t count, flo
   return count;
 }
 
-// The same of a plane.
+// The same for a plane.
 template <typename T, typename Index>
 int64_t ScatterPlane(const T* grad, const Index* indices, int64_t count, float* sums, int64_t plane_size) {
   std::array<float, kBlock> floats;
@@ -120,7 +120,7 @@ bool IsInWindow(const ScatterAdd& work, int64_t position, int64_t element) {
   return true;
 }
 
-// The same in the order and with the windows of the work.
+// The same with the order and the windows of `work`.
 template <typename T, typename Index>
 int64_t ScatterPlaneInWindows(const ScatterAdd& work, const T* grad, const Index* indices, float* sums) {
   const int64_t count = work.grad_output.plane_size();
@@ -166,7 +166,7 @@ Status BadIndexStatus(const ScatterAdd& work, const BadIndex& bad) {
 template <typename T, typename Index>
 Status ScatterPlanes(const ScatterAdd& work) {
   std::mutex mutex;
-  std::optional<BadIndex> first;  // by plane, so that the message does not depend on the threads
+  std::optional<BadIndex> first;  // in the order of planes, so that the message does not depend on the threads
   const int64_t cost = work.grad_input.plane_size() + work.grad_output.plane_size();
   ForRanges(work.grad_input.count(), cost, [&](int64_t begin, int64_t end) {
     const std::optional<BadIndex> bad = ScatterRange<T, Index>(work, begin, end);

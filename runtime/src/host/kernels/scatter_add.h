@@ -14,20 +14,20 @@ struct ScatterAdd {
   Planes grad_output;
   Planes indices;
   Planes grad_input;
-  // Where given, a gradient whose index does not lie in its window is left out.
+  // If given, gradients whose index is outside of their window are left out.
   std::array<AxisSpans, 3> windows = {};
   bool reversed = false;  // from the last position to the first; only with windows
 
   bool has_windows() const { return !windows[0].spans.empty(); }
 };
 
-// The kernel for gradients of type `values` (FLOAT, FLOAT16, BF16: sums are float, rounded once at the end)
-// and indices of type `indices` (INT32, INT64); null if there is none.
+// The kernel for gradients of type `values` (FLOAT, FLOAT16, BF16: sums are float, rounded once at the end) and indices
+// of type `indices` (INT32, INT64); null if there is none.
 //
-// Without windows, indices are trusted to lie in them: the real kernels differ in what they do with others (Ascend950
-// and some of Atlas A2 leave such a gradient out, others add it), and no recorded argmax is one. An index
-// outside of the plane is no argmax at all; the device would fault on it or write elsewhere. Here nothing is
-// written for it and the call fails, with the code of a device fault; gradInput then holds no result.
+// Without windows, indices are not checked against them: the products' kernels differ for an index outside of its
+// window (Ascend950 and some kernels of Atlas A2 leave the gradient out, others add it), and no argmax of a pool is
+// such an index. For an index outside of the plane a device would fault or write elsewhere. Here the call fails with
+// the code of a device fault and writes nothing for the index; gradInput is then not a valid result.
 using ScatterAddKernel = Status (*)(const ScatterAdd& work);
 ScatterAddKernel FindScatterAdd(aclDataType values, aclDataType indices);
 

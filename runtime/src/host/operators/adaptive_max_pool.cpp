@@ -44,10 +44,10 @@ aclnnStatus aclnnAdaptiveMaxPool2dGetWorkspaceSize(const aclTensor* self, const 
                                                    aclTensor* outputOut, aclTensor* indicesOut, uint64_t* workspaceSize,
                                                    aclOpExecutor** executor) {
   const PoolCall call = CallOf(Api::kAdaptiveMaxPool2d, 2, self, outputSize, outputOut, indicesOut);
-  const auto plan = [](aclOpExecutor& planned) {
-    return PlanForward(planned, kAdaptiveMaxPool2dChecks, kAdaptiveMaxPool2dLateChecks);
+  const auto build = [](aclOpExecutor& executor) {
+    return BuildForward(executor, kAdaptiveMaxPool2dChecks, kAdaptiveMaxPool2dLateChecks);
   };
-  return RunPhase1(__func__, call, plan, workspaceSize, executor);
+  return RunPhase1(__func__, call, build, workspaceSize, executor);
 }
 
 aclnnStatus aclnnAdaptiveMaxPool2d(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -59,10 +59,10 @@ aclnnStatus aclnnAdaptiveMaxPool3dGetWorkspaceSize(const aclTensor* self, const 
                                                    aclTensor* outputOut, aclTensor* indicesOut, uint64_t* workspaceSize,
                                                    aclOpExecutor** executor) {
   const PoolCall call = CallOf(Api::kAdaptiveMaxPool3d, 3, self, outputSize, outputOut, indicesOut);
-  const auto plan = [](aclOpExecutor& planned) {
-    return PlanForward(planned, kAdaptiveMaxPool3dChecks, kAdaptiveMaxPool3dLateChecks);
+  const auto build = [](aclOpExecutor& executor) {
+    return BuildForward(executor, kAdaptiveMaxPool3dChecks, kAdaptiveMaxPool3dLateChecks);
   };
-  return RunPhase1(__func__, call, plan, workspaceSize, executor);
+  return RunPhase1(__func__, call, build, workspaceSize, executor);
 }
 
 aclnnStatus aclnnAdaptiveMaxPool3d(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,

@@ -7,7 +7,7 @@
 namespace poolgrad::host {
 namespace {
 
-// Both in the order of CANN's code. How gradOutput's sizes relate to self's is left to phase 2.
+// Both in the order of CANN's code. Phase 2 checks the sizes of gradOutput against those of self.
 constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool2dChecks = {
     CheckTensorsGiven, CheckGradDtypes,     CheckSelfDtype,  CheckIndicesDtype, CheckRanksEqual,
     CheckIndicesShape, CheckGradInputShape, CheckAllFormats, CheckRanks,        CheckPlaneSize,
@@ -37,8 +37,8 @@ aclnnStatus aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize(const aclTensor* grad
                                                            uint64_t* workspaceSize, aclOpExecutor** executor) {
   PoolCall call{{Api::kAdaptiveMaxPool2dBackward, 2}, gradOutput, self, indices};
   call.grad_input = gradInput;
-  const auto plan = [](aclOpExecutor& planned) { return PlanBackward(planned, kAdaptiveMaxPool2dChecks); };
-  return RunPhase1(__func__, call, plan, workspaceSize, executor);
+  const auto build = [](aclOpExecutor& executor) { return BuildBackward(executor, kAdaptiveMaxPool2dChecks); };
+  return RunPhase1(__func__, call, build, workspaceSize, executor);
 }
 
 aclnnStatus aclnnAdaptiveMaxPool2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -51,8 +51,8 @@ aclnnStatus aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize(const aclTensor* grad
                                                            uint64_t* workspaceSize, aclOpExecutor** executor) {
   PoolCall call{{Api::kAdaptiveMaxPool3dBackward, 3}, gradOutput, self, indices};
   call.grad_input = gradInput;
-  const auto plan = [](aclOpExecutor& planned) { return PlanBackward(planned, kAdaptiveMaxPool3dChecks); };
-  return RunPhase1(__func__, call, plan, workspaceSize, executor);
+  const auto build = [](aclOpExecutor& executor) { return BuildBackward(executor, kAdaptiveMaxPool3dChecks); };
+  return RunPhase1(__func__, call, build, workspaceSize, executor);
 }
 
 aclnnStatus aclnnAdaptiveMaxPool3dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,

@@ -8,6 +8,7 @@
 #include "host/kernels/copy_planes.h"
 #include "host/kernels/scatter_add.h"
 #include "host/operators/conduct.h"
+#include "host/operators/phases.h"
 #include "host/planes.h"
 #include "host/trace.h"
 #include "host/window.h"
@@ -15,7 +16,7 @@
 namespace poolgrad::host {
 namespace {
 
-// What phase 2 needs of a call; tensors are the caller's, lists are copied.
+// The data of a call that phase 2 needs: the caller's tensors, and copies of the lists.
 struct Launch {
   PoolCall call;
   std::vector<WindowAxis> windows;  // none: adaptive
@@ -28,7 +29,7 @@ Launch LaunchOf(const PoolCall& call) {
   if (call.kernel_size != nullptr) {
     launch.windows = WindowAxes(*call.kernel_size, *call.stride, *call.padding, *call.dilation, call.entry.axes);
   }
-  // The only operator that is told the order of the axes; the others read any tensor as channels first.
+  // The only operator that knows the order of the axes; the others read any tensor as channels first.
   launch.channels_last = call.entry.api == Api::kMaxPool2dWithIndicesBackward && call.on_ascend950() &&
                          call.self->format == ACL_FORMAT_NHWC;
   launch.conduct = ConductOf(call, launch.windows);
@@ -41,7 +42,7 @@ Status CheckStorages(const PoolCall& call) {
   return CheckWritable("gradInput", *call.grad_input);
 }
 
-// Ascend950 finds shapes that do not fit when it infers shapes, the other products when they tile.
+// Ascend950 refuses shapes that do not match in shape inference, the other products in tiling.
 Status CheckGeometry(const Launch& launch, const Planes& self, const ScatterAdd& work) {
   const PoolCall& call = launch.call;
   const int code = call.on_ascend950() ? ACLNN_ERR_INNER_INFERSHAPE_ERROR : ACLNN_ERR_INNER_TILING_ERROR;
@@ -103,11 +104,9 @@ bool NothingToDo(const PoolCall& call) {
 
 }  // namespace
 
-Status PlanBackward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks) {
+Status BuildBackward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks) {
   const PoolCall& call = executor.call;
-  for (const PoolCheck check : checks) {
-    if (Status status = check(call); !status.ok()) return status;
-  }
+  if (Status status = RunChecks(call, checks); !status.ok()) return status;
   if (NothingToDo(call)) {
     if (ElementCount(call.grad_input->dims) > 0) TraceNote("gradOutput is empty: gradInput is not written");
     return {};

@@ -1,4 +1,4 @@
-// What the max-pool gradients have in common: phase 1, and the launch of phase 2.
+// The common part of the max-pool gradients: phase 1, and the work of phase 2.
 #ifndef POOLGRAD_HOST_OPERATORS_BACKWARD_H_
 #define POOLGRAD_HOST_OPERATORS_BACKWARD_H_
 
@@ -10,10 +10,9 @@
 
 namespace poolgrad::host {
 
-// Phase 1: runs the checks on the executor's call in their order, the first that fails decides. Where a tensor
-// is empty there is nothing to run: the executor does nothing, and gradInput stays as it is, also if gradOutput
-// alone is empty (as in CANN).
-Status PlanBackward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks);
+// Phase 1: runs the checks on the executor's call in their order and returns the first failure. If gradOutput, self or
+// indices is empty, the executor does nothing, as in CANN: gradInput keeps its values even if only gradOutput is empty.
+Status BuildBackward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks);
 
 }  // namespace poolgrad::host
 

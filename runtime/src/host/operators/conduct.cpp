@@ -13,7 +13,7 @@ bool Overlaps(const WindowAxis& window) { return Wide{window.dilation} * (window
 
 bool IsOneElement(const WindowAxis& window) { return window.kernel == 1 && window.stride == 1; }
 
-// The windows of adaptive pooling share elements along an axis whose size the number of windows does not divide.
+// Adaptive windows overlap along an axis if their number does not divide the axis's size.
 bool AdaptiveWindowsOverlap(const PoolCall& call) {
   const std::vector<int64_t>& sizes = call.self->dims;
   const std::vector<int64_t>& counts = call.grad_output->dims;

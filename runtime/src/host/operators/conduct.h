@@ -1,4 +1,4 @@
-// What the products' own kernels are known to do beyond the definition of a gradient.
+// The known behaviour of the products' kernels beyond the definition of a gradient.
 #ifndef POOLGRAD_HOST_OPERATORS_CONDUCT_H_
 #define POOLGRAD_HOST_OPERATORS_CONDUCT_H_
 
@@ -12,17 +12,17 @@ namespace poolgrad::host {
 struct Conduct {
   // A gradient whose index is not in its window is left out, as on Ascend950 and by most kernels of Atlas A2.
   bool looks_at_windows = false;
-  // Sums of a product and function for which no order is promised run from the last position to the first, so that a
-  // caller who counts on an order sees another one. Not in deterministic calls.
+  // Sums for which the product promises no order run from the last position to the first, so that a caller that relies
+  // on an order gets another result. Not in deterministic calls.
   bool reversed = false;
   // aclnnMaxPool2dWithIndicesBackward of Ascend950 with windows of one element and stride 1 is a copy.
   bool copies = false;
-  // Atlas A2 and A3 sum overlapping windows of halves in a float copy of gradInput; Ascend950 gathers and needs none.
+  // Atlas A2 and A3 sum overlapping windows of 16-bit floats in a float copy of gradInput; Ascend950 needs none.
   uint64_t workspace_size = 0;  // bytes
 };
 
-// Of a call that passed the checks of phase 1 and whose tensors are not empty. In lenient mode nothing is added to the
-// definition.
+// The behaviour for a call that passed the checks of phase 1 and has no empty tensors. In lenient mode only the
+// definition applies.
 Conduct ConductOf(const PoolCall& call, const std::vector<WindowAxis>& windows);
 
 }  // namespace poolgrad::host

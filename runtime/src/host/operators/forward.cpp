@@ -7,13 +7,14 @@
 #include "host/checks/pools.h"
 #include "host/checks/storage.h"
 #include "host/kernels/max_pool.h"
+#include "host/operators/phases.h"
 #include "host/planes.h"
 #include "host/window.h"
 
 namespace poolgrad::host {
 namespace {
 
-// What phase 2 needs of a call; tensors are the caller's, lists are copied.
+// The data of a call that phase 2 needs: the caller's tensors, and copies of the lists.
 struct Launch {
   PoolCall call;
   std::vector<WindowAxis> windows;  // none: adaptive
@@ -22,7 +23,7 @@ struct Launch {
 
 Launch LaunchOf(const PoolCall& call) {
   if (call.kernel_size == nullptr) return {call, {}, false};
-  // On the other products the operator is not told the order of the axes and reads any tensor as channels first.
+  // On the other products the operator does not know the order of the axes, and reads any tensor as channels first.
   return {call, WindowAxes(*call.kernel_size, *call.stride, *call.padding, *call.dilation, call.entry.axes),
           call.channels_last() && call.on_ascend950()};
 }
@@ -33,7 +34,7 @@ Status CheckStorages(const PoolCall& call) {
   return CheckWritable("indices", *call.indices);
 }
 
-// On Ascend950 CANN does not look at the values of dilation.
+// On Ascend950 phase 1 does not check the values of dilation.
 Status CheckDilation(const Launch& launch) {
   for (const WindowAxis& window : launch.windows) {
     if (window.dilation > 0) continue;
@@ -42,7 +43,7 @@ Status CheckDilation(const Launch& launch) {
   return {};
 }
 
-// Nor does it look for windows without an element, which have no maximum.
+// Nor does it check that every window has an element.
 Status CheckWindows(const MaxPool& work) {
   const auto is_empty = [](const Span& span) { return span.count == 0; };
   for (const AxisSpans& axis : work.axes) {
@@ -77,17 +78,10 @@ Status Prepare(const Launch& launch, Work& work) {
   return {};
 }
 
-Status RunChecks(const PoolCall& call, std::initializer_list<PoolCheck> checks) {
-  for (const PoolCheck check : checks) {
-    if (Status status = check(call); !status.ok()) return status;
-  }
-  return {};
-}
-
 }  // namespace
 
-Status PlanForward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks,
-                   std::initializer_list<PoolCheck> late_checks) {
+Status BuildForward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks,
+                    std::initializer_list<PoolCheck> late_checks) {
   const PoolCall& call = executor.call;
   if (Status status = RunChecks(call, checks); !status.ok()) return status;
   if (ElementCount(call.self->dims) == 0 || ElementCount(call.out->dims) == 0) return {};

@@ -1,4 +1,4 @@
-// What the max pools have in common: phase 1, and the launch of phase 2.
+// The common part of the max pools: phase 1, and the work of phase 2.
 #ifndef POOLGRAD_HOST_OPERATORS_FORWARD_H_
 #define POOLGRAD_HOST_OPERATORS_FORWARD_H_
 
@@ -10,11 +10,10 @@
 
 namespace poolgrad::host {
 
-// Phase 1: runs the checks on the executor's call in their order, the first that fails decides. Where self or out
-// is empty there is nothing to run, and what CANN finds only when it builds the operator, `late_checks`, is not
-// checked.
-Status PlanForward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks,
-                   std::initializer_list<PoolCheck> late_checks);
+// Phase 1: runs the checks on the executor's call in their order and returns the first failure. If self or out is
+// empty, the executor does nothing and `late_checks`, which CANN runs when it builds the operator, are left out.
+Status BuildForward(aclOpExecutor& executor, std::initializer_list<PoolCheck> checks,
+                    std::initializer_list<PoolCheck> late_checks);
 
 }  // namespace poolgrad::host
 

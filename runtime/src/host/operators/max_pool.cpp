@@ -9,7 +9,7 @@
 namespace poolgrad::host {
 namespace {
 
-// On Ascend950 CANN does not look at the values.
+// On Ascend950 CANN does not check the values.
 Status CheckMaxPool3dDilation(const PoolCall& call) {
   return call.on_ascend950() ? Status{} : CheckDilationIsOneOutsideAscend950(call);
 }
@@ -44,8 +44,10 @@ aclnnStatus aclnnMaxPool3dWithArgmaxGetWorkspaceSize(const aclTensor* self, cons
   PoolCall call{
       {Api::kMaxPool3dWithArgmax, 3}, nullptr, self, indices, kernelSize, stride, padding, dilation, ceilMode};
   call.out = out;
-  const auto plan = [](aclOpExecutor& planned) { return PlanForward(planned, kMaxPool3dChecks, kMaxPool3dLateChecks); };
-  return RunPhase1(__func__, call, plan, workspaceSize, executor);
+  const auto build = [](aclOpExecutor& executor) {
+    return BuildForward(executor, kMaxPool3dChecks, kMaxPool3dLateChecks);
+  };
+  return RunPhase1(__func__, call, build, workspaceSize, executor);
 }
 
 aclnnStatus aclnnMaxPool3dWithArgmax(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -61,8 +63,8 @@ aclnnStatus aclnnMaxPool2dWithIndicesGetWorkspaceSize(const aclTensor* self, con
   PoolCall call{
       {Api::kMaxPool2dWithIndices, 2}, nullptr, self, indices, kernelSize, stride, padding, dilation, ceilMode};
   call.out = out;
-  const auto plan = [](aclOpExecutor& planned) { return PlanForward(planned, kMaxPool2dChecks, {}); };
-  return RunPhase1(__func__, call, plan, workspaceSize, executor);
+  const auto build = [](aclOpExecutor& executor) { return BuildForward(executor, kMaxPool2dChecks, {}); };
+  return RunPhase1(__func__, call, build, workspaceSize, executor);
 }
 
 aclnnStatus aclnnMaxPool2dWithIndices(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,

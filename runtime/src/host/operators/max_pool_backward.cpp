@@ -8,7 +8,7 @@
 namespace poolgrad::host {
 namespace {
 
-// In the order of CANN's code. Sizes of gradOutput are left to phase 2.
+// In the order of CANN's code. Phase 2 checks the sizes of gradOutput.
 constexpr std::initializer_list<PoolCheck> kMaxPool3dChecks = {
     CheckTensorsGiven,   CheckListsGiven,    CheckSelfDtype,     CheckIndicesDtype,   CheckGradDtypes,
     CheckGradFormats,    CheckIndicesFormat, CheckRanks,         CheckKernelLength,   CheckKernelValues,
@@ -16,9 +16,8 @@ constexpr std::initializer_list<PoolCheck> kMaxPool3dChecks = {
     CheckDilationValues, CheckPlaneSize,     CheckIndicesShape,  CheckGradInputShape,
 };
 
-// In the order of CANN's code. Of its checks one is missing here because the others imply it (padding is at
-// most half the dilated kernel), and one because CANN ignores what it finds (the shape of indices: phase 2
-// answers).
+// In the order of CANN's code, without two of its checks: the others imply that padding is at most half of the dilated
+// kernel, and CANN ignores the result of its check of the shape of indices, which phase 2 makes.
 constexpr std::initializer_list<PoolCheck> kMaxPool2dChecks = {
     CheckTensorsGiven,   CheckListsGiven,     CheckSelfDtype,       CheckGradDtypes,
     CheckIndicesDtype,   CheckGradFormats,    CheckIndicesFormat,   CheckRanks,
@@ -48,8 +47,8 @@ aclnnStatus aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize(const aclTensor* gr
                       dilation,
                       ceilMode,
                       gradInput};
-  const auto plan = [](aclOpExecutor& planned) { return PlanBackward(planned, kMaxPool3dChecks); };
-  return RunPhase1(__func__, call, plan, workspaceSize, executor);
+  const auto build = [](aclOpExecutor& executor) { return BuildBackward(executor, kMaxPool3dChecks); };
+  return RunPhase1(__func__, call, build, workspaceSize, executor);
 }
 
 aclnnStatus aclnnMaxPool3dWithArgmaxBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -73,8 +72,8 @@ aclnnStatus aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(const aclTensor* g
                       dilation,
                       ceilMode,
                       gradInput};
-  const auto plan = [](aclOpExecutor& planned) { return PlanBackward(planned, kMaxPool2dChecks); };
-  return RunPhase1(__func__, call, plan, workspaceSize, executor);
+  const auto build = [](aclOpExecutor& executor) { return BuildBackward(executor, kMaxPool2dChecks); };
+  return RunPhase1(__func__, call, build, workspaceSize, executor);
 }
 
 aclnnStatus aclnnMaxPool2dWithIndicesBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,

@@ -21,7 +21,7 @@ Status CheckAlive(const PoolCall& call) {
   return {};
 }
 
-// The executor keeps the caller's tensors and lists.
+// The executor refers to the caller's tensors and lists.
 Status CheckReferences(const PoolCall& call) {
   for (const aclTensor* tensor : call.tensors()) {
     if (tensor == nullptr || Tensors().IsAlive(tensor)) continue;
@@ -34,14 +34,16 @@ Status CheckReferences(const PoolCall& call) {
   return {};
 }
 
-// An executor for the time of one call. What comes after is decided outside of Boundary: a call that is made to fail
-// consumes its executor like any other that fails.
+// Claims an executor for one call of phase 2, and destroys it after the call unless it is repeatable. Outside of
+// Boundary: a call that is made to fail consumes its executor like any other call.
 class Claim {
  public:
   Claim(const char* function, aclOpExecutor* executor) : function_(function) {
-    if (executor == nullptr || !Executors().IsAlive(executor)) return;
-    if (IsStrict() && executor->in_call.exchange(true)) return;
-    executor_ = executor;
+    RunGuarded(function, [&] {
+      if (executor == nullptr || !Executors().IsAlive(executor)) return;
+      if (IsStrict() && executor->in_call.exchange(true)) return;
+      executor_ = executor;
+    });
   }
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
@@ -49,7 +51,7 @@ class Claim {
   ~Claim() {
     if (executor_ == nullptr) return;
     executor_->in_call = false;
-    // Where it cannot be removed for want of memory, it stays.
+    // If there is no memory to remove it, it stays.
     if (!executor_->repeatable) RunGuarded(function_, [&] { Executors().Remove(executor_, ACLNN_ERR_INNER); });
   }
 
@@ -93,7 +95,14 @@ Status Launch(void* workspace, uint64_t workspace_size, const aclOpExecutor& exe
 
 }  // namespace
 
-aclnnStatus RunPhase1(const char* function, PoolCall call, Status (*plan)(aclOpExecutor&), uint64_t* workspace_size,
+Status RunChecks(const PoolCall& call, std::initializer_list<PoolCheck> checks) {
+  for (const PoolCheck check : checks) {
+    if (Status status = check(call); !status.ok()) return status;
+  }
+  return {};
+}
+
+aclnnStatus RunPhase1(const char* function, PoolCall call, Status (*build)(aclOpExecutor&), uint64_t* workspace_size,
                       aclOpExecutor** executor) {
   const auto body = [&]() -> Status {
     if (workspace_size == nullptr) return Fail(ACLNN_ERR_PARAM_NULLPTR, "workspaceSize is null");
@@ -102,10 +111,10 @@ aclnnStatus RunPhase1(const char* function, PoolCall call, Status (*plan)(aclOpE
     const DeviceState device = SampleDevice();
     call.entry.product = device.product;
     call.entry.deterministic = device.deterministic;
-    auto planned = std::make_unique<aclOpExecutor>();
-    planned->call = call;
-    if (Status status = plan(*planned); !status.ok()) return status;
-    *executor = Executors().Add(std::move(planned));
+    auto built = std::make_unique<aclOpExecutor>();
+    built->call = call;
+    if (Status status = build(*built); !status.ok()) return status;
+    *executor = Executors().Add(std::move(built));
     *workspace_size = (*executor)->workspace_size;
     return {};
   };

@@ -1,4 +1,4 @@
-// The strict device: what a caller of a real one can do wrong shows here.
+// The strict device, on which misuse that a real device may tolerate is detected.
 
 #include "host/hardware.h"
 
@@ -19,7 +19,7 @@
 namespace poolgrad::host {
 namespace {
 
-// One lock for all of it, held also while work runs: a device does one thing at a time.
+// One lock for all functions, held also while work runs.
 class Strict final : public Hardware {
  public:
   aclrtRunMode RunMode() const override { return ACL_HOST; }
@@ -158,8 +158,8 @@ class Strict final : public Hardware {
     return handles.size();
   }
 
-  // A violation, with this code, if something of one device, `what`, is used on another. What belongs to no device, and
-  // a thread without one, are not checked.
+  // A violation with this code if `what`, an object of one device, is used on another. Objects without a device, and
+  // threads without a device, are not checked.
   static Status CheckDevice(int32_t owner, int32_t user, int code, const char* what) {
     if (owner == user || owner == kNoDevice || user == kNoDevice) return {};
     return Violation(Rule::kOtherDevice, code, what, " of device ", owner, " is used on device ", user);
@@ -173,7 +173,7 @@ class Strict final : public Hardware {
     return status.ok() ? CheckDevice(object->device, CurrentDevice(), kOtherContext, what) : status;
   }
 
-  // Of the current device.
+  // The default stream of the current device.
   Stream& DefaultStream() {
     std::unique_ptr<Stream>& stream = default_streams_[CurrentDevice()];
     if (!stream) {
@@ -211,7 +211,7 @@ class Strict final : public Hardware {
     return status.ok() ? Recorded(Rule::kBadAddress, memory_.Reach(use, bytes)) : status;
   }
 
-  // A kernel finds out only when it runs.
+  // The addresses of a kernel are checked when it runs.
   Status CheckAddresses(const Work& work) const {
     std::byte* bytes = nullptr;
     for (size_t use = 0; use < work.uses.size() && !work.is_kernel; ++use) {
@@ -221,8 +221,8 @@ class Strict final : public Hardware {
     return {};
   }
 
-  // Streams do not copy from or to memory that is not pinned: what they read of it is taken now, and for what they
-  // write there, for which this returns true, the caller has to wait.
+  // Streams cannot copy from or to memory that is not pinned. This copies the bytes that the work reads from such
+  // memory. It returns whether the work writes to such memory: the caller must then wait for the stream.
   bool SettlePageable(Work& work) const {
     bool waits = false;
     for (size_t index = 0; index < work.uses.size(); ++index) {
@@ -242,7 +242,7 @@ class Strict final : public Hardware {
     return waits;
   }
 
-  // Poisons what the work will write: where it is queued, if nothing queued before still uses it.
+  // Poisons the memory that the work will write. If the work is queued, not the memory that earlier queued work uses.
   void Poison(const Work& work, bool queued) const {
     for (const Use& use : work.uses) {
       std::byte* bytes = nullptr;
@@ -282,7 +282,7 @@ class Strict final : public Hardware {
 }  // namespace
 
 Hardware& StrictHardware() {
-  static auto* const hardware = new Strict;  // never destroyed: calls may come until the very end
+  static auto* const hardware = new Strict;  // never destroyed: calls may come at exit
   return *hardware;
 }
 

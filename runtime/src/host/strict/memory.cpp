@@ -11,7 +11,7 @@ namespace poolgrad::host {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kFreed = 1024;  // allocations whose addresses are kept from use
+constexpr size_t kFreed = 1024;  // number of freed allocations whose addresses are not reused
 
 Kind KindOf(Place place) { return place == Place::kDevice ? Kind::kDeviceMemory : Kind::kPinnedMemory; }
 

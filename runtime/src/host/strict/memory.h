@@ -1,4 +1,4 @@
-// The memory of the strict device, and the pinned memory that it knows of.
+// The device memory and pinned memory of the strict devices.
 #ifndef POOLGRAD_HOST_STRICT_MEMORY_H_
 #define POOLGRAD_HOST_STRICT_MEMORY_H_
 
@@ -13,35 +13,37 @@
 
 namespace poolgrad::host {
 
-// Of every byte that nobody has written yet, or may not read: NaN in every float type, -1 in every integer one.
+// The value of every byte that is not written yet, or must not be read: NaN in every float type, -1 in every integer
+// type.
 constexpr int kPoison = 0xFF;
 
-// Device memory has addresses that the caller cannot touch; its bytes lie elsewhere. Pinned memory can be touched until
-// it is freed. Addresses of freed memory are not given out again for a while. Not for several threads at a time.
+// Device memory has addresses that the caller cannot access; its bytes are stored elsewhere. Pinned memory can be
+// accessed until it is freed. Addresses of freed memory are not reused for a while. Not thread-safe.
 class Memory {
  public:
-  // Of the given device, also pinned memory, which ends with its context but is used by all.
+  // Memory of the given device. Pinned memory is freed with the device's context, but all devices can use it.
   Status Allocate(int32_t device, Place place, size_t size, void** address);
 
   // ACL_ERROR_RT_DRV_INTERNAL_ERROR if no allocation of this place begins there.
   Status Free(Place place, void* address);
 
-  // Where the bytes of a use are. ACL_ERROR_RT_PARAM_INVALID for memory of the other side,
-  // ACL_ERROR_RT_DRV_INTERNAL_ERROR for memory that is freed or reaches out of its allocation.
+  // The address of the bytes of a use. ACL_ERROR_RT_PARAM_INVALID for memory of the other place (device or host),
+  // ACL_ERROR_RT_DRV_INTERNAL_ERROR for freed memory and for a use that exceeds its allocation.
   Status Reach(const Use& use, std::byte** bytes) const;
 
-  // The device of the live device memory that the address lies in, or kNoDevice.
+  // The device of the live device memory that contains the address, or kNoDevice.
   int32_t DeviceOf(const void* address) const;
 
-  // Whether it is memory that this device knows of, also if it was freed; else the caller's own.
+  // Whether the address is in memory that was allocated here, also if it was freed. Otherwise it is the caller's
+  // memory.
   bool IsKnown(const void* address) const;
 
-  // Bytes of the live allocation that begins at the address; 0 if there is none.
+  // The size in bytes of the live allocation that begins at the address; 0 if there is none.
   size_t SizeAt(const void* address) const;
 
   size_t Count(int32_t device, Place place) const;
 
-  // All memory of the device is freed.
+  // Frees all memory of the device.
   void Clear(int32_t device);
 
  private:
@@ -58,7 +60,7 @@ class Memory {
   };
   using Live = std::map<uintptr_t, Allocation>;
 
-  // The live allocation that the address lies in, or null.
+  // The live allocation that contains the address, or null.
   const Allocation* Find(const void* address) const;
   bool WasFreed(const void* address) const;
   void Retire(Live::iterator allocation);

@@ -43,7 +43,7 @@ void Reservation::Open() {
 }
 
 void Reservation::Close() {
-  // A new mapping in place of the old, which gives its memory back. It cannot fail where one lay before.
+  // Replaces the mapping, which frees its memory. This cannot fail, because the range is mapped already.
   mmap(base_, length_, PROT_NONE, kFlags | MAP_FIXED, -1, 0);
 }
 

@@ -1,4 +1,4 @@
-// Addresses of the process that nothing else gets.
+// Reserved address ranges of the process.
 #ifndef POOLGRAD_HOST_STRICT_RESERVATION_H_
 #define POOLGRAD_HOST_STRICT_RESERVATION_H_
 
@@ -8,8 +8,8 @@
 
 namespace poolgrad::host {
 
-// `size` bytes from address() on that cannot be touched, with more such bytes on both sides. The address is a multiple
-// of 64 and of nothing more; the end lies right before addresses that cannot be touched either.
+// A range of `size` bytes from address() on that cannot be accessed, between guard pages. The range ends at the second
+// guard page as closely as an address that is a multiple of 64 allows.
 class Reservation {
  public:
   Reservation() = default;
@@ -25,8 +25,8 @@ class Reservation {
 
   uintptr_t address() const { return address_; }
 
-  void Open();   // from now on the bytes can be read and written; throws std::bad_alloc
-  void Close();  // no longer, and what they held is gone
+  void Open();   // makes the bytes readable and writable; throws std::bad_alloc
+  void Close();  // makes them inaccessible and discards their contents
 
  private:
   std::byte* base_ = nullptr;

@@ -10,7 +10,7 @@
 namespace poolgrad::host {
 namespace {
 
-// The first of the task's uses that is in conflict with the other, or null.
+// The first use of the task that conflicts with `other`, or null.
 const Use* FindConflict(const Task& task, const Use& other) {
   const auto found =
       std::find_if(task.work.uses.begin(), task.work.uses.end(), [&](const Use& use) { return Conflict(use, other); });
@@ -53,7 +53,7 @@ void Streams::Leave(Stream& stream) {
 void Streams::LeaveAll(int32_t device) {
   for (auto entry = streams_.begin(); entry != streams_.end();) {
     Stream& stream = *entry->second;
-    ++entry;  // leaving removes it
+    ++entry;  // first, because Leave removes the entry
     if (stream.device == device) Leave(stream);
   }
 }
@@ -141,7 +141,7 @@ Status Streams::FailureUpTo(const Point& point) const {
   return failed ? stream->failure : Status{};
 }
 
-// What a task waits for was queued before the task, so that this ends.
+// Terminates, because a task waits only for tasks that were queued before it.
 void Streams::Drive(const Point& point) {
   std::vector<Point> goals{point};
   while (!goals.empty()) {

@@ -1,4 +1,4 @@
-// Streams that keep their work until somebody waits for it, and the events between them.
+// Streams that run their work when a caller waits for it, and the events between them.
 #ifndef POOLGRAD_HOST_STRICT_STREAMS_H_
 #define POOLGRAD_HOST_STRICT_STREAMS_H_
 
@@ -14,30 +14,30 @@
 
 namespace poolgrad::host {
 
-// The moment in a stream's life when its first `count` tasks are done.
+// A point in a stream: its first `count` tasks are done.
 struct Point {
   uint64_t stream;
   uint64_t count;
 };
 
-// For each stream, how many of its tasks are certain to be done. What is ordered after a point knows what was known
-// there.
+// For each stream, the number of its tasks that are certain to be done (a vector clock). Work that is ordered after a
+// point inherits the knowledge at that point.
 using Knowledge = std::map<uint64_t, uint64_t>;
 
-// Whether both use the same memory and one of them writes it.
+// Whether the two uses overlap in memory and one of them writes.
 bool Conflict(const Use& a, const Use& b);
 
 struct Task {
-  const char* function;  // that submitted it
+  const char* function;  // the function that submitted it
   Work work;
-  std::optional<Point> after;  // of another stream, to be reached first
+  std::optional<Point> after;  // a point of another stream that must be reached first
 };
 
 struct Stream {
   int32_t device = kNoDevice;
-  uint64_t number = 0;  // numbers are not used again
+  uint64_t number = 0;  // never reused
   std::deque<Task> queue = {};
-  uint64_t done = 0;  // tasks taken from the queue
+  uint64_t done = 0;  // number of tasks taken from the queue
   Knowledge knowledge = {};
   std::optional<uint64_t> failed = {};  // the task that failed, counted from 0
   Status failure = {};
@@ -51,38 +51,38 @@ struct Event {
   Knowledge knowledge = {};
 };
 
-// After a task failed its stream is broken: what it still had to do is dropped, and every call on it answers with the
-// failure until it is destroyed. Not for several threads at a time.
+// After a task failed, its stream is in error: the queued work is dropped, and every call on the stream returns the
+// failure until it is destroyed. Not thread-safe.
 class Streams {
  public:
   explicit Streams(std::function<Status(const Work&)> run) : run_(std::move(run)) {}
 
-  void Enter(Stream& stream);  // from now on it is known by its number, which this sets
-  void Leave(Stream& stream);  // its work is done, or will not be
+  void Enter(Stream& stream);  // adds the stream and sets its number
+  void Leave(Stream& stream);  // drops the stream's queued work and removes it
   void LeaveAll(int32_t device);
 
-  // The stream's failure if it is broken. Records a race for each task of another stream that uses the same memory and
-  // is not certain to be done.
+  // Queues the task. Fails if the stream is in error. Records a race for each task of another stream that conflicts
+  // with it and is not certain to be done.
   Status Submit(Stream& stream, Task task);
 
-  // Does what the stream was given, and what that waits for, up to its last task.
+  // Runs all tasks of the stream, and the tasks of other streams that these wait for.
   Status Synchronize(Stream& stream);
 
-  // Does what all streams of the device were given. The failure of a broken one, if there is one.
+  // Runs all tasks of the device's streams. Returns the failure of a stream in error, if there is one.
   Status SynchronizeAll(int32_t device);
 
   Status RecordEvent(Event& event, const Stream& stream);
   Status Wait(Stream& stream, const Event& event);
   Status Synchronize(const Event& event);
-  bool IsComplete(const Event& event) const;  // if it was recorded, and no task before it failed
+  bool IsComplete(const Event& event) const;  // recorded and reached, and no task before it failed
 
-  // Queued work, of any stream, that uses the same memory, one of the two writing it: whether there is any, and which,
-  // as "aclrtMemset of stream 2 (memory)" or "".
+  // Whether queued work of any stream conflicts with the use. UserOf describes that work, such as "aclrtMemset of
+  // stream 2 (memory)", or returns "".
   bool IsUsed(const Use& use) const;
   std::string UserOf(const Use& use) const;
 
  private:
-  // Queued work and which of its uses; null if there is none.
+  // Queued work and one of its uses; null if there is none.
   struct User {
     const char* function = nullptr;
     uint64_t stream = 0;
@@ -90,7 +90,7 @@ class Streams {
   };
 
   User FindUser(const Use& use) const;
-  Stream* Find(uint64_t number) const;  // null if it left
+  Stream* Find(uint64_t number) const;  // null if it was removed
   bool IsReached(const Point& point) const;
   Status FailureUpTo(const Point& point) const;
   void Drive(const Point& point);

@@ -1,6 +1,6 @@
-// The operations for the processor that this is compiled for, with vectors of POOLGRAD_LANES elements of 4 bytes.
-// Nothing here may be shared with the rest of the library, which runs on other processors: no function is seen outside
-// of the file that includes this, and none of the C++ library is called.
+// The operations for the instruction set that this is compiled for, with vectors of POOLGRAD_LANES elements of 4 bytes.
+// The rest of the library also runs on other processors, so nothing here may be shared with it: all functions are local
+// to the file that includes this one, and none of the C++ library is called.
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -20,15 +20,15 @@ static_assert(kMostLanes % kLanes == 0);
 #include "host/kernels/simd/half_vectors.h"
 #include "host/kernels/simd/strided_vectors.h"
 
-// Bytes that are asked for ahead of their use: rows of windows jump between the rows of the plane, which no processor
-// foresees.
+// The prefetch distance in bytes. Rows of windows jump between the rows of the plane, which hardware prefetchers do not
+// predict.
 constexpr int64_t kAhead = 4096;
 
 // 0, 1, 2, ...
 constexpr int32_t kLaneNumbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 static_assert(sizeof(kLaneNumbers) == kMostLanes * sizeof(int32_t));
 
-// Fewer elements than a vector has go through one of their own.
+// Fewer elements than a vector has lanes are copied to a vector first.
 template <typename T>
 void LoadSome(const T* from, int64_t count, Floats& to) {
   T some[kLanes] = {};
@@ -45,7 +45,7 @@ void ConvertSome(const From* from, int64_t count, To* to) {
   __builtin_memcpy(to, some, static_cast<size_t>(count) * sizeof(To));
 }
 
-// The last vector ends with the last element: it may have elements that the one before it had.
+// The last vector ends with the last element, and may overlap the one before it.
 template <typename From, typename To>
 void Convert(const From* from, int64_t count, To* to) {
   if (count < kLanes) return ConvertSome(from, count, to);
@@ -59,7 +59,7 @@ void Convert(const From* from, int64_t count, To* to) {
   StoreFloats(floats, to + last);
 }
 
-// As Convert; leaves 0 where the floats were.
+// As Convert; sets the floats to 0.
 template <typename To>
 void ConvertAndClear(float* from, int64_t count, To* to) {
   if (count < kLanes) {
@@ -89,7 +89,7 @@ bool Any(const Ints& mask) {
   return any != 0;
 }
 
-// The maxima of each of kLanes columns from `column` on. Returns a mask of the columns with a NaN.
+// Computes the maxima of kLanes columns from `column` on. Returns a mask of the columns with a NaN.
 template <typename LoadElements>
 Ints PoolSomeColumns(Rows rows, int64_t column, const LoadElements& load, const Maxima& to) {
   Floats best;
@@ -111,7 +111,8 @@ Ints PoolSomeColumns(Rows rows, int64_t column, const LoadElements& load, const 
   return nan;
 }
 
-// The maxima of all columns of the rows, and the padding behind them. Returns a mask that is not 0 if there is a NaN.
+// Computes the maxima of all columns of the rows, and writes the padding after them. Returns a nonzero mask if there is
+// a NaN.
 template <typename T>
 Ints PoolColumns(Plane<T> plane, Rows rows, int64_t width, const Maxima& to) {
   const auto load = [&](int64_t first, Floats& values) {
@@ -143,7 +144,7 @@ void Arrange(const RowWindows& windows, const Maxima& columns, const Maxima& to)
 
 Maxima From(const Maxima& maxima, int64_t element) { return {maxima.values + element, maxima.indices + element}; }
 
-// The maxima of a row of windows, `kStride` elements apart.
+// Computes the maxima of a row of windows that are `kStride` elements apart.
 template <int64_t kStride>
 void PoolWindows(const RowWindows& windows, Maxima elements, Maxima to) {
   const int64_t count = windows.count;

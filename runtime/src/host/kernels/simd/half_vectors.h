@@ -1,4 +1,4 @@
-// Vectors of floats out of memory and into it, from and to each element type. Part of body.h.
+// Loads and stores of vectors of floats from and to each element type. Part of body.h.
 
 typedef float Floats __attribute__((vector_size(kLanes * 4)));
 typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
@@ -40,7 +40,7 @@ void StoreFloats(const Floats& from, BFloat16* to) { StoreWords(RoundToBFloat16<
 
 #if defined(__AVX512F__) && POOLGRAD_LANES == 16
 
-// With masks of all lanes: without, GCC 12 warns of what its own headers leave uninitialized.
+// With masks of all lanes: otherwise GCC 12 warns about uninitialized values in its own headers.
 constexpr __mmask16 kAllLanes = 0xffff;
 
 void LoadFloats(const Float16* from, Floats& to) {

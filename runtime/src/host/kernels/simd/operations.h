@@ -1,5 +1,5 @@
-// What is done with vectors: one table of functions for each kind of processor, compiled from the same source, and the
-// choice among them. All give the same bits; what they are given must not overlap what they write.
+// The vector operations: one table of functions for each instruction set, compiled from the same source, and the choice
+// of a table. All tables give the same bits. Inputs must not overlap outputs.
 #ifndef POOLGRAD_HOST_KERNELS_SIMD_OPERATIONS_H_
 #define POOLGRAD_HOST_KERNELS_SIMD_OPERATIONS_H_
 
@@ -10,18 +10,17 @@
 
 namespace poolgrad::host::simd {
 
-// The most lanes of a vector; whole vectors are read and written, beyond the last element.
+// The largest number of lanes of a vector. Whole vectors are read and written, also beyond the last element.
 constexpr int64_t kMostLanes = 16;
 
-// How the windows along one row of a plane find their elements among the maxima of columns, one for each element of the
-// row, which stand behind `padding` elements that are never a maximum. Element `tap` of the windows 0, 1, 2, ... lies
-// at offsets[tap] + 0, stride, 2 stride, ...
-// With a table, that is so of what it arranges: its element i is that of column source[i], or of the padding behind the
-// last column.
+// The positions of the windows' elements in the column maxima of a row of windows: one maximum for each element of the
+// row, after `padding` elements that are never a maximum. Element `tap` of the windows 0, 1, 2, ... is at offsets[tap]
+// + 0, stride, 2 stride, ... With a table, these are positions in an arranged copy: its element i is column source[i],
+// or the padding after the last column.
 struct RowWindows {
   int64_t width;         // of a row
-  int64_t padding;       // in front of it
-  int64_t columns_size;  // with what is read behind it
+  int64_t padding;       // number of elements before the row
+  int64_t columns_size;  // including the elements that are read after the row
   const int32_t* source;
   int64_t arranged_size;  // 0 without a table
   int64_t taps;
@@ -33,33 +32,33 @@ struct RowWindows {
 // Longer strides need a table.
 constexpr int64_t kLongestStride = 4;
 
-// A value and where in the plane it is, each in an array of its own.
+// Values and their indices in the plane, in separate arrays.
 struct Maxima {
   float* values;
   int32_t* indices;
 };
 
-// A plane in row-major order; elements up to `readable` may be read.
+// A plane in row-major order. `readable` elements may be read.
 template <typename T>
 struct Plane {
   const T* data;
   int64_t readable;
 };
 
-// The rows of a plane that a row of windows reaches, by the elements that they begin at, in ascending order.
+// The rows of a plane that a row of windows covers: the index of the first element of each, in ascending order.
 struct Rows {
   const int64_t* begins;
   int64_t count;
 };
 
-// So many rows of windows are worked on together: what one step writes has left the processor's store buffer before the
-// next reads it.
+// The number of rows of windows that are processed together, so that the values that one step writes have left the
+// store buffer before the next step reads them.
 constexpr int64_t kMostRows = 8;
 
-// For the `count` rows of windows `rows`, at most kMostRows: the maxima, of equal values the first in row-major order,
-// those of a row windows.count behind those of the row before. Returns a mask of the rows of windows that reach a NaN,
-// whose maxima are not those. `columns` and `arranged` are for its use: kMostRows times what a row takes, and columns
-// hold -inf and kNoIndex before the first call.
+// Computes the maxima of `count` rows of windows, at most kMostRows; of equal values the first in row-major order. The
+// maxima of a row follow those of the row before, windows.count of them. Returns a mask of the rows of windows that
+// contain a NaN, whose maxima are invalid. `columns` and `arranged` are scratch memory: kMostRows times the size for
+// one row; columns hold -inf and kNoIndex before the first call.
 template <typename T>
 using PoolRows = uint32_t (*)(const RowWindows& windows, const Plane<T>& plane, const Rows* rows, int64_t count,
                               const Maxima& columns, const Maxima& arranged, const Maxima& maxima);
@@ -69,23 +68,23 @@ struct Operations {
   void (*widen_bfloat16)(const BFloat16* from, int64_t count, float* to);
   void (*round_float16)(const float* from, int64_t count, Float16* to);
   void (*round_bfloat16)(const float* from, int64_t count, BFloat16* to);
-  void (*round_and_clear_float16)(float* from, int64_t count, Float16* to);  // leaves 0 where the floats were
+  void (*round_and_clear_float16)(float* from, int64_t count, Float16* to);  // sets the floats to 0
   void (*round_and_clear_bfloat16)(float* from, int64_t count, BFloat16* to);
   void (*widen_indices)(const int32_t* from, int64_t count, int64_t* to);
 
-  // Null where elements are looked at one after another.
+  // Null if windows are computed element by element.
   PoolRows<float> pool_float;
   PoolRows<Float16> pool_float16;
   PoolRows<BFloat16> pool_bfloat16;
 };
 
-// Of padding, whose value is -inf: behind every element that is equal.
+// The index of padding, whose value is -inf: larger than that of every equal element.
 constexpr int32_t kNoIndex = INT32_MAX;
 
-// Those that were chosen, else the fastest that the processor has.
+// The chosen table, or the fastest that the processor supports.
 const Operations& Vectors();
 
-// Chooses by name ("avx512", "avx2", "portable", "scalar"; "" for the fastest). False if there is no such table here.
+// Chooses a table by name ("avx512", "avx2", "portable", "scalar"; "" for the fastest). False if it is not available.
 bool ChooseVectors(std::string_view name);
 
 }  // namespace poolgrad::host::simd

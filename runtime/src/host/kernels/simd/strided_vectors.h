@@ -1,12 +1,12 @@
-// Vectors of every second, third, ... element in memory. Part of body.h.
+// Loads of every second, third, ... element in memory as a vector. Part of body.h.
 
 template <typename Lanes>
 struct Strided;
 
 template <size_t... kLane>
 struct Strided<std::index_sequence<kLane...>> {
-  // Of two vectors, one after the other: for part 1, the elements that lie there; for a part after it, in whose place
-  // the second of them is, what the parts before have given, and the elements that lie in it.
+  // The shuffle index of a lane when part `part` is added. The shuffle selects from `to` and from the part, in this
+  // order. For part 1, `to` holds part 0; for a later part, it holds the elements selected so far.
   static constexpr int32_t Place(int64_t stride, int64_t part, int64_t lane) {
     const int64_t element = lane * stride;
     const bool is_here = element >= (part == 1 ? 0 : part * kLanes) && element < (part + 1) * kLanes;
@@ -20,7 +20,7 @@ struct Strided<std::index_sequence<kLane...>> {
 #ifdef __clang__
     to = __builtin_shufflevector(to, part, Place(kStride, kPart, kLane)...);
 #else
-    to = __builtin_shuffle(to, part, Ints{Place(kStride, kPart, kLane)...});  // GCC has the other from 12 on
+    to = __builtin_shuffle(to, part, Ints{Place(kStride, kPart, kLane)...});  // before 12, GCC lacks the other
 #endif
     if constexpr (kPart + 1 < kStride) Take<kStride, kPart + 1>(from, to);
   }

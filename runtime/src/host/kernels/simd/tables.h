@@ -1,4 +1,4 @@
-// The tables that there are.
+// The tables of operations.
 #ifndef POOLGRAD_HOST_KERNELS_SIMD_TABLES_H_
 #define POOLGRAD_HOST_KERNELS_SIMD_TABLES_H_
 
@@ -6,8 +6,8 @@
 
 namespace poolgrad::host::simd {
 
-extern const Operations kScalar;    // as kPortable, without rows: the reference of the others
-extern const Operations kPortable;  // of every processor
+extern const Operations kScalar;    // as kPortable, without rows: the reference for the others
+extern const Operations kPortable;  // for every processor
 extern const Operations kAvx2, kAvx512;
 
 }  // namespace poolgrad::host::simd

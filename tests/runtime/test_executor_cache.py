@@ -1,4 +1,4 @@
-"""A node keeps the plans of its calls: how many, for which calls, and what becomes of them after a failure."""
+"""The cache of a node's executors: how many it keeps, for which calls, and what a failure does to them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CASE = CASES["max_pool"]
 PHASE_1 = "aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize"
 PHASE_2 = "aclnnMaxPool3dWithArgmaxBackward"
 KINDS = ("tensor", "int_array", "executor")
-MOST_PLANS = 32
+MOST_EXECUTORS = 32
 
-# What a Run may call that finds a plan: nothing is planned, created, allocated or destroyed.
+# The functions that a Run calls if it finds a cached executor: none that creates, allocates or destroys.
 STEADY = {"aclrtGetDevice", "aclSetTensorAddr", "aclrtSynchronizeStream", PHASE_2, "aclnnAdaptiveMaxPool2dBackward"}
 
 
@@ -40,7 +40,7 @@ def host() -> Iterator[HostLibrary]:
 
 
 def open_session(case: Case = CASE, **options: str) -> Any:
-    """A session of a model that leaves all sizes open."""
+    """A session of a model without known sizes."""
     dims = [None] * len(case.x_shape)
     return create_session(make_model(case.op, case.attributes(), x=dims, grad=dims), backend="host", **options)
 
@@ -68,7 +68,7 @@ def executors(host: HostLibrary) -> int:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_later_runs_plan_and_create_nothing(host: HostLibrary, case: Case) -> None:
+def test_later_runs_create_nothing(host: HostLibrary, case: Case) -> None:
     session = open_session(case)
     first = calls(host.trace(lambda: run(session, case)))
     assert sum(count for name, count in first.items() if name.endswith("GetWorkspaceSize")) == 1
@@ -80,7 +80,7 @@ def test_later_runs_plan_and_create_nothing(host: HostLibrary, case: Case) -> No
         assert later["aclSetTensorAddr"] == 4
 
 
-def test_every_size_has_its_plan(host: HostLibrary) -> None:
+def test_every_size_has_its_executor(host: HostLibrary) -> None:
     session = open_session()
     for n in (1, 2, 3):
         assert calls(host.trace(lambda n=n: run(session, with_batch(n))))[PHASE_1] == 1
@@ -88,19 +88,19 @@ def test_every_size_has_its_plan(host: HostLibrary) -> None:
         assert calls(host.trace(lambda n=n: run(session, with_batch(n)))).keys() <= STEADY
 
 
-def test_the_least_recently_used_plan_gives_way(host: HostLibrary) -> None:
+def test_the_least_recently_used_executor_is_dropped(host: HostLibrary) -> None:
     before = executors(host)
     session = open_session()
-    for n in range(1, MOST_PLANS + 1):
+    for n in range(1, MOST_EXECUTORS + 1):
         run(session, with_batch(n))
     run(session, with_batch(1))  # so that 2 is the oldest
-    run(session, with_batch(MOST_PLANS + 1))
-    assert executors(host) - before == MOST_PLANS
+    run(session, with_batch(MOST_EXECUTORS + 1))
+    assert executors(host) - before == MOST_EXECUTORS
     assert PHASE_1 not in calls(host.trace(lambda: run(session, with_batch(1))))
     assert PHASE_1 in calls(host.trace(lambda: run(session, with_batch(2))))
 
 
-def test_calls_at_the_same_time_have_plans_of_their_own(host: HostLibrary) -> None:
+def test_concurrent_calls_use_different_executors(host: HostLibrary) -> None:
     before = executors(host)
     session = open_session()
     barrier = threading.Barrier(4)
@@ -123,7 +123,7 @@ def test_calls_at_the_same_time_have_plans_of_their_own(host: HostLibrary) -> No
     assert 3 <= executors(host) - before <= 12
 
 
-def test_executors_that_cannot_be_repeated_are_planned_for_every_run(host: HostLibrary) -> None:
+def test_executors_that_cannot_be_repeated_are_created_in_every_run(host: HostLibrary) -> None:
     before = live(host)
     session = open_session()
     host.fail("aclSetAclOpExecutorRepeatable", 0, 561000)
@@ -131,7 +131,7 @@ def test_executors_that_cannot_be_repeated_are_planned_for_every_run(host: HostL
     for _ in range(2):
         later = calls(host.trace(lambda: run(session)))
         assert later[PHASE_1] == 1
-        assert later["aclSetAclOpExecutorRepeatable"] == 0  # the refusal is remembered
+        assert later["aclSetAclOpExecutorRepeatable"] == 0  # the cache records the refusal
     assert live(host) == before
     assert calls(host.trace(lambda: run(session, with_batch(5))))["aclSetAclOpExecutorRepeatable"] == 1
 
@@ -157,7 +157,7 @@ def test_a_failure_of_the_first_run_leaves_nothing_behind(
     created = function.startswith("aclCreate")
     with pytest.raises(Exception, match=f"{CASE.op} node '{NODE}': {function} .*{'null' if created else code}"):
         run(session)
-    kept = 1 if function == "aclrtSynchronizeStream" else 0  # the plan itself did not fail
+    kept = 1 if function == "aclrtSynchronizeStream" else 0  # the executor itself did not fail
     assert executors(host) == before[KINDS.index("executor")] + kept
     run(session)
     run(session)
@@ -166,7 +166,7 @@ def test_a_failure_of_the_first_run_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize(("function", "code"), [("aclSetTensorAddr", 161001), (PHASE_2, 561002)])
-def test_a_plan_that_failed_is_not_used_again(host: HostLibrary, function: str, code: int) -> None:
+def test_an_executor_that_failed_is_not_used_again(host: HostLibrary, function: str, code: int) -> None:
     session = open_session()
     run(session)
     before = executors(host)
@@ -189,7 +189,7 @@ def test_a_session_releases_what_it_made(host: HostLibrary) -> None:
     assert live(host, *kinds) == before
 
 
-def test_every_node_has_its_own_plans() -> None:
+def test_every_node_has_its_own_cache() -> None:
     """Two nodes of the same sizes and types differ in their attributes."""
     overlapping = Case(CASE.op, CASE.x_shape, window([1, 2, 2], [1, 1, 1], [0, 0, 0], [1, 1, 1]))
     sessions = [(open_session(case), case) for case in (CASE, overlapping)]
@@ -203,11 +203,11 @@ def feeds_of(case: Case) -> dict[str, Array]:
 
 
 def test_a_strict_device_finds_no_misuse(tmp_path: Path) -> None:
-    """Plans with a workspace, on a device whose memory the process cannot touch and whose streams run late."""
+    """Executors with a workspace, on a device with inaccessible memory and lazy streams."""
     code = """
 from tests.runtime.host_control import HostLibrary
 from poolgrad_lowering.runtime import register
-from tests.runtime.test_aclnn_plans import Case, KINDS, create_session, live, make_feeds, make_model, window
+from tests.runtime.test_executor_cache import Case, KINDS, create_session, live, make_feeds, make_model, window
 host = HostLibrary()
 register()  # onnxruntime's copies keep a stream as long as the process
 kinds = (*KINDS, "stream", "device_memory")
@@ -220,13 +220,13 @@ def run():
     for n in (1, 2, 1, 2):
         feeds, expected = make_feeds(Case("MaxPool3DGradWithArgmax", (n, 3, 7, 7), overlapping), "float16")
         assert session.run(None, feeds)[0].tobytes() == expected.tobytes()
-planned = [line["workspaceSize"] > 0 for line in host.trace(run) if line.get("call", "").endswith("WorkspaceSize")]
+sized = [line["workspaceSize"] > 0 for line in host.trace(run) if line.get("call", "").endswith("WorkspaceSize")]
 del session
-answer([planned, host.violations(), live(host, *kinds) == before])
+answer([sized, host.violations(), live(host, *kinds) == before])
 """
     environment = {"ASCEND_HOME_PATH": str(install(tmp_path)), "ACLNN_HOST_SOC": "Ascend910B3"}
-    planned, violations, is_released = run_python(code, ACLNN_HOST_STRICT="1", **environment)
-    assert planned == [True, True]
+    sized, violations, is_released = run_python(code, ACLNN_HOST_STRICT="1", **environment)
+    assert sized == [True, True]
     assert violations == []
     assert is_released
 

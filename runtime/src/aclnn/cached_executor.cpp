@@ -1,0 +1,50 @@
+#include "aclnn/cached_executor.h"
+
+#include "aclnn/failure.h"
+
+namespace poolgrad::aclnn {
+namespace {
+
+template <typename Call>
+Executor CreateExecutor(const Api& api, const Call& call, bool deterministic, Arguments& arguments) {
+  if (deterministic) Check(api, "aclrtCtxSetSysParamOpt", api.aclrtCtxSetSysParamOpt(ACL_OPT_DETERMINISTIC, 1));
+  return RunPhase1(api, call, arguments);
+}
+
+}  // namespace
+
+template <typename Call>
+CachedExecutor::CachedExecutor(const Api& api, const Call& call, ExecutorOptions options)
+    : api_(api),
+      function_(FunctionOf(api, call)),
+      executor_(CreateExecutor(api, call, options.deterministic, arguments_)),
+      repeatable_(options.repeatable && MakeRepeatable()) {}
+
+template CachedExecutor::CachedExecutor(const Api& api, const ForwardCall& call, ExecutorOptions options);
+template CachedExecutor::CachedExecutor(const Api& api, const BackwardCall& call, ExecutorOptions options);
+
+bool CachedExecutor::MakeRepeatable() {
+  const int code = api_.aclSetAclOpExecutorRepeatable(executor_.handle.get());
+  if (code == ACLNN_ERR_INNER) {
+    // The code for an executor that cannot be repeated, e.g. one from aclnn's own cache (ACLNN_CACHE_LIMIT).
+    Tolerate(api_, code);
+    return false;
+  }
+  Check(api_, "aclSetAclOpExecutorRepeatable", code);
+  return true;
+}
+
+void CachedExecutor::Enqueue(const Operands& operands, void* workspace, aclrtStream stream) {
+  aclOpExecutor* executor = executor_.handle.get();
+  if (repeatable_) {
+    for (std::size_t i = 0; i < operands.count; ++i) {
+      Check(api_, "aclSetTensorAddr",
+            api_.aclSetTensorAddr(executor, i, arguments_.tensors[i].get(), operands.views[i].data));
+    }
+  } else {
+    executor_.handle.release();  // phase 2 consumes it, also if it fails
+  }
+  Check(api_, function_.phase_2, function_.execute(workspace, executor_.workspace_size, executor, stream));
+}
+
+}  // namespace poolgrad::aclnn
