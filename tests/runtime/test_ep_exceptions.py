@@ -1,0 +1,37 @@
+"""No exception leaves the provider's library, even if there is no memory to report it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.runtime.ep_process import run_python
+from tests.runtime.fake_cann import build_library
+from tests.runtime.test_host_exceptions import CPP, preloaded
+
+CODE = """
+import ctypes, json, os
+from poolgrad_lowering.runtime import get_library_path
+
+failing = ctypes.CDLL(os.environ["LD_PRELOAD"])
+failing.FailAllocationsFrom.argtypes = [ctypes.c_long]
+failing.HaveFailed.restype = ctypes.c_bool
+describe = ctypes.CDLL(get_library_path()).PoolgradDescribeRuntime
+describe.restype = ctypes.c_char_p
+problems = []
+while True:
+    failing.FailAllocationsFrom(len(problems) + 1)
+    text = describe(b"host")
+    if not failing.HaveFailed():
+        break
+    problems.append(json.loads(text)["problem"])
+answer(problems)
+"""
+
+
+@preloaded
+def test_without_memory_the_description_is_a_problem(tmp_path: Path) -> None:
+    source = (CPP / "fail_allocations.cpp").read_text(encoding="utf-8")
+    library = build_library(tmp_path / "libfail_allocations.so", source)
+    problems = run_python(CODE, LD_PRELOAD=str(library))
+    assert "out of memory" in problems
+    assert None not in problems
