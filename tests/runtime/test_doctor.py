@@ -1,4 +1,4 @@
-"""`poolgrad doctor`: what it says of a machine, whatever is broken."""
+"""`poolgrad doctor`: its report on a machine with any part broken."""
 
 from __future__ import annotations
 

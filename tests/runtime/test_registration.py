@@ -62,7 +62,7 @@ def test_a_second_registration_is_an_error_that_names_the_first(second: str) -> 
 
 
 def test_another_name_or_copy_serves_as_well(second: str) -> None:
-    """`register` leaves it at what is registered, by whatever name."""
+    """`register` does nothing if the provider is already registered, under any name."""
     code = f"""
 first = register_as("Mine", {second!r})
 register()
