@@ -1,8 +1,8 @@
 """The checkpoint between match and legality: verifies every `PoolGradient`, whichever form made it.
 
-A form proves what its producer's spelling means. What any gradient has to satisfy is checked here once: the record is
-complete, element types agree, shapes fit together, and the indices are those of the pool that it names. Facts that
-the graph does not tell are left to the form; facts that it does tell must not contradict the record.
+A form proves that the nodes of its producer compute a pool gradient. The conditions that hold for every gradient are
+checked here once: the record is complete, element types agree, shapes are consistent, and the indices are those of the
+pool that it names. Known facts of the graph must not contradict the record; unknown ones are the form's task.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 
 def verify_gradient(facts: Facts, gradient: PoolGradient) -> Refusal | None:
-    """The first condition of a sound gradient that does not hold; None where all do."""
+    """Return the first condition that the gradient violates as a refusal; None if it is sound."""
     return (
         _check_record(gradient)
         or _check_dtypes(facts, gradient)
@@ -55,7 +55,7 @@ def _malformed(gradient: PoolGradient, what: str, *values: object) -> Refusal:
     return refuse(Code.MALFORMED_GRADIENT, "the gradient of '{}': " + what, name, *values)
 
 
-# -- the record by itself
+# -- the record alone
 
 
 def _check_record(gradient: PoolGradient) -> Refusal | None:
@@ -68,9 +68,13 @@ def _check_record(gradient: PoolGradient) -> Refusal | None:
             return _malformed(gradient, "{} is {}", name, shape)
     rank = len(gradient.x_shape)
     if rank < 2 or differ(gradient.x_shape[:2], gradient.pooled_shape[:2]) or len(gradient.pooled_shape) != rank:
-        return _malformed(gradient, "{} does not pool {}", Shown(gradient.pooled_shape), Shown(gradient.x_shape))
+        return _malformed(
+            gradient, "pooled_shape {} does not fit x_shape {}", Shown(gradient.pooled_shape), Shown(gradient.x_shape)
+        )
     if isinstance(gradient.windows, PoolAttributes) and len(gradient.windows.kernel) != rank - 2:
-        return _malformed(gradient, "windows of {} axes on {}", len(gradient.windows.kernel), Shown(gradient.x_shape))
+        return _malformed(
+            gradient, "windows have {} axes, x_shape is {}", len(gradient.windows.kernel), Shown(gradient.x_shape)
+        )
     if gradient.numbering is Numbering.AXIS and not 0 <= gradient.axis < rank - 2:
         return _malformed(gradient, "{} has no spatial axis {}", Shown(gradient.x_shape), gradient.axis)
     return None
@@ -80,7 +84,7 @@ def _check_record(gradient: PoolGradient) -> Refusal | None:
 
 
 def _check_dtypes(facts: Facts, gradient: PoolGradient) -> Refusal | None:
-    """x, grad and dx are of the gradient's element type, and one of them at least is known to be."""
+    """x, grad and dx have the gradient's element type, as far as known; at least one of the types is known."""
     values = (gradient.x, gradient.grad, gradient.dx)
     types = [facts.element_type(value) for value in values]
     for value, found in zip(values, types, strict=True):
@@ -99,22 +103,24 @@ def _check_dtypes(facts: Facts, gradient: PoolGradient) -> Refusal | None:
 
 
 def _check_index_dtype(facts: Facts, gradient: PoolGradient) -> Refusal | None:
-    """Only plane-local indices may be int32: arithmetic on others is in int64, as ONNX records them.
+    """Only plane-local indices may be int32: the rewrite computes with others in int64, the type of ONNX's Indices.
 
-    Nothing else is asked of the type: ORTModule declares the indices of its ATen nodes as float.
+    No other type is refused: ORTModule declares the indices of its ATen nodes as float.
     """
     is_int32 = bool(gradient.argmax.name) and facts.element_type(gradient.argmax) == TensorProto.INT32
     if is_int32 and gradient.numbering is not Numbering.PLANE:
-        return _malformed(gradient, "the indices '{}' are int32", gradient.argmax.name)
+        return _malformed(gradient, "the indices '{}' are int32, but not plane-local", gradient.argmax.name)
     return None
 
 
 def _check_shapes(facts: Facts, gradient: PoolGradient) -> Refusal | None:
-    """No operand, and not the result, is known to have another shape than the record says, or other elements."""
+    """Every known shape of an operand or of the result is the one in the record, or has as many elements if flat."""
     x_shape, pooled_shape = gradient.x_shape, gradient.pooled_shape
     dx_shape = _arranged(x_shape, gradient) if gradient.dx_shape is None else gradient.dx_shape
     if differ((size(dx_shape),), (size(x_shape),)):
-        return refuse(Code.DX_SHAPE, "'{}' has shape {}, x {}", gradient.dx.name, Shown(dx_shape), Shown(x_shape))
+        return refuse(
+            Code.DX_SHAPE, "'{}' has shape {}, but x has shape {}", gradient.dx.name, Shown(dx_shape), Shown(x_shape)
+        )
     return (
         _check_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, x_shape, flat=gradient.x_is_flat)
         or _check_shape(facts, Code.DX_SHAPE, gradient.dx, dx_shape)
@@ -133,12 +139,12 @@ def _check_shape(facts: Facts, code: Code, value: Value, expected: Shape, *, fla
 
 
 def _arranged(shape: Shape, gradient: PoolGradient) -> Shape:
-    """An (N, C, spatial…) shape in the layout of `grad` and `dx`."""
+    """Return an (N, C, spatial…) shape in the layout of `grad` and `dx`."""
     return (shape[0], *shape[2:], shape[1]) if gradient.channels_last else shape
 
 
 def _check_argmax(facts: Facts, gradient: PoolGradient) -> Refusal | None:
-    """The indices are those that `pool` records, counted as `numbering` says."""
+    """The indices are those that `pool` records, in the stated numbering."""
     pool, argmax = gradient.pool, gradient.argmax
     if not argmax.name:
         unrecorded = pool is not None and pool.is_a("MaxPool") and pool.output(1) is None
@@ -154,13 +160,13 @@ def _check_argmax(facts: Facts, gradient: PoolGradient) -> Refusal | None:
 
 
 def _check_recorded(facts: Facts, gradient: PoolGradient, found: Indices) -> Refusal | None:
-    """Indices that a MaxPool recorded: of the pool that is named, if one is, and in the stated numbering."""
+    """The MaxPool that recorded the indices is `pool`, if the record names one, and the numbering is as stated."""
     if gradient.pool is not None and gradient.pool is not found.pool:
-        return _malformed(gradient, "the indices '{}' are those of '{}'", gradient.argmax.name, found.pool.label)
+        return _malformed(gradient, "the indices '{}' come from '{}'", gradient.argmax.name, found.pool.label)
     if gradient.numbering is not found.numbering:
         return refuse(
             Code.INDICES_NUMBERING,
-            "'{}' counts inside one {}, the form says {}",
+            "'{}' is numbered per {}, but the form says per {}",
             gradient.argmax.name,
             found.numbering.value,
             getattr(gradient.numbering, "value", gradient.numbering),
@@ -169,7 +175,7 @@ def _check_recorded(facts: Facts, gradient: PoolGradient, found: Indices) -> Ref
 
 
 def _check_pool(facts: Facts, gradient: PoolGradient, pool: Node | None) -> Refusal | None:
-    """The MaxPool has the gradient's windows, and its input the elements of x in x's order."""
+    """The MaxPool has the gradient's windows, and its input has the shape of x."""
     source = pool.input(0) if pool is not None else None
     if pool is None or source is None or facts.pool(pool) != gradient.windows:
         return _malformed(gradient, "its windows are not those of the pool that recorded the indices")
@@ -177,31 +183,31 @@ def _check_pool(facts: Facts, gradient: PoolGradient, pool: Node | None) -> Refu
 
 
 def _comes_from(value: Value, source: Value | None) -> bool:
-    """Whether a value is computed from another one, by a search over at most a few nodes."""
+    """Whether a value is computed from `source`; the search stops after `_MAX_SEARCH` nodes."""
     pending = [value]
     for _ in range(_MAX_SEARCH):
         if not pending:
             return False
         if pending[0] == source:
             return True
-        maker = pending.pop(0).producer
-        pending += [operand for operand in maker.inputs if operand is not None] if maker is not None else []
+        producer = pending.pop(0).producer
+        pending += [operand for operand in producer.inputs if operand is not None] if producer is not None else []
     return False
 
 
 def _check_order(gradient: PoolGradient) -> Refusal | None:
-    """A node computes dx, and no operand is computed from dx: the lowered node would read its own result."""
+    """A node computes dx, and no operand is computed from dx: the lowered node would use its own result."""
     if gradient.dx.producer is None:
         return _malformed(gradient, "no node computes it")
     for value in gradient.operands:
-        place = _place_in(value.scope, gradient.dx)
-        if place is not None and _is_computed_by(value, place):
+        node = _producer_within(value.scope, gradient.dx)
+        if node is not None and _is_computed_by(value, node):
             return _malformed(gradient, "'{}' is computed from it", value.name)
     return None
 
 
-def _place_in(scope: Scope, value: Value) -> Node | None:
-    """The node of a scope that makes a value, or in whose subgraphs it is made; None where it is made elsewhere."""
+def _producer_within(scope: Scope, value: Value) -> Node | None:
+    """Return the node of `scope` that produces the value itself or in a subgraph; None if it is produced elsewhere."""
     node, inner = value.producer, value.scope
     while inner is not scope:
         if inner.parent is None:
@@ -211,13 +217,15 @@ def _place_in(scope: Scope, value: Value) -> Node | None:
 
 
 def _is_computed_by(value: Value, node: Node) -> bool:
-    """Whether a value depends on a node of its scope. In a sorted node list only later nodes have to be searched."""
+    """Whether a value depends on `node`, a node of its scope. Nodes are sorted, so only later ones are searched."""
     pending, seen = [value], set[Node]()
     while pending:
-        maker = pending.pop().producer
-        if maker is node:
+        producer = pending.pop().producer
+        if producer is node:
             return True
-        if maker is not None and maker not in seen and maker.scope is node.scope and maker.position > node.position:
-            seen.add(maker)
-            pending += [operand for operand in maker.inputs if operand is not None]
+        if producer is None or producer in seen or producer.scope is not node.scope:
+            continue
+        if producer.position > node.position:
+            seen.add(producer)
+            pending += [operand for operand in producer.inputs if operand is not None]
     return False
