@@ -1,8 +1,8 @@
 """Lowers max-pooling gradients in ONNX training graphs to Ascend NPU operators.
 
-`lower(model)` and `lower_file(source, destination)` are the compiler; `verify(original, lowered)` checks its work from
-the two models alone; `poolgrad_lowering.runtime` runs the result in onnxruntime. Names are loaded when first used, so
-that importing the package costs next to nothing.
+`lower(model)` and `lower_file(source, destination)` are the compiler; `verify(original, lowered)` proves its result
+from the two models alone; `poolgrad_lowering.runtime` runs the result in onnxruntime. Every name is imported on first
+use, so that importing the package is fast.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
     from poolgrad_lowering.verification.verifier import verify
 
-logging.getLogger(__name__).addHandler(logging.NullHandler())  # what becomes of the log is up to the program
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # the program decides where log records go
 
 _FOLDER = Path(__file__).parent
 if not (_FOLDER / "patterns").is_dir():  # a source tree has patterns/ and runtime/ beside this folder

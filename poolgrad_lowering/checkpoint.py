@@ -40,7 +40,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 
 def verify_gradient(facts: Facts, gradient: PoolGradient) -> None:
-    """Raises `Refuse` at the first condition of a sound gradient that does not hold."""
+    """Raises `Refuse` at the first condition that the gradient violates."""
     _check_record(gradient)
     _check_dtypes(facts, gradient)
     _check_shapes(facts, gradient)
@@ -53,7 +53,7 @@ def _malformed(gradient: PoolGradient, what: str, *values: object) -> Refuse:
     return Refuse(Code.MALFORMED_GRADIENT, "the gradient of '{}': " + what, name, *values)
 
 
-# -- the record by itself
+# -- the record alone
 
 
 def _check_record(gradient: PoolGradient) -> None:
@@ -77,7 +77,7 @@ def _check_record(gradient: PoolGradient) -> None:
 
 
 def _check_dtypes(facts: Facts, gradient: PoolGradient) -> None:
-    """x, grad and dx are of the gradient's element type, and one of them at least is known to be."""
+    """x, grad and dx have the gradient's element type, as far as known; at least one of the types is known."""
     values = (gradient.x, gradient.grad, gradient.dx)
     types = [facts.element_type(value) for value in values]
     for value, found in zip(values, types, strict=True):
@@ -96,9 +96,9 @@ def _check_dtypes(facts: Facts, gradient: PoolGradient) -> None:
 
 
 def _check_index_dtype(facts: Facts, gradient: PoolGradient) -> None:
-    """Only plane-local indices may be int32: arithmetic on others is in int64, as ONNX records them.
+    """Only plane-local indices may be int32: the rewrite computes with others in int64, the type of ONNX's Indices.
 
-    Nothing else is asked of the type: ORTModule declares the indices of its ATen nodes as float.
+    No other type is refused: ORTModule declares the indices of its ATen nodes as float.
     """
     is_int32 = bool(gradient.argmax.name) and facts.element_type(gradient.argmax) == TensorProto.INT32
     if is_int32 and gradient.numbering is not Numbering.PLANE:
@@ -106,7 +106,7 @@ def _check_index_dtype(facts: Facts, gradient: PoolGradient) -> None:
 
 
 def _check_shapes(facts: Facts, gradient: PoolGradient) -> None:
-    """No operand, and not the result, is known to have another shape than the record says, or other elements."""
+    """Every known shape of an operand or of the result is the one in the record, or has as many elements if flat."""
     x_shape, pooled_shape = gradient.x_shape, gradient.pooled_shape
     dx_shape = _arranged(x_shape, gradient) if gradient.dx_shape is None else gradient.dx_shape
     if differ((size(dx_shape),), (size(x_shape),)):
@@ -130,7 +130,7 @@ def _arranged(shape: Shape, gradient: PoolGradient) -> Shape:
 
 
 def _check_argmax(facts: Facts, gradient: PoolGradient) -> None:
-    """The indices are those that `pool` records, counted as `numbering` says."""
+    """The indices are those that `pool` records, in the stated numbering."""
     pool, argmax = gradient.pool, gradient.argmax
     if not argmax.name:
         unrecorded = pool is not None and pool.is_a("MaxPool") and pool.output(1) is None

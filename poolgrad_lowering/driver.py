@@ -1,4 +1,4 @@
-"""The verdict on every anchor of a model: a gradient with its plan, or a refusal with its code."""
+"""Matches every anchor of a model: the verdict is a gradient with its operator, or a refusal with its code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.patterns import all_patterns
 from poolgrad_lowering.verdicts import Lowered, Refused
 
-_FOR_WANT_OF_VALUES = (
+_NEED_CONSTANTS = (
     Code.BASE_NOT_ZERO,
     Code.ROW_LENGTH,
     Code.DX_SHAPE,
@@ -33,11 +33,11 @@ _FOR_WANT_OF_VALUES = (
     Code.UNKNOWN_SHAPE,
     Code.WINDOW_TABLES,
 )
-"""Conditions that also fail where the value of a constant is not known."""
+"""Codes of conditions that also fail if the value of a constant is not known."""
 
 
-def judge(index: ModelIndex, facts: Facts, target: Target) -> list[Lowered | Refused]:
-    """A verdict per anchor, scope by scope in the order of the model."""
+def match_anchors(index: ModelIndex, facts: Facts, target: Target) -> list[Lowered | Refused]:
+    """Return a verdict for each anchor, scope by scope, in the order of the model's nodes."""
     by_op: dict[tuple[str, str], list[Pattern]] = {}
     for pattern in sorted(all_patterns(), key=lambda pattern: pattern.order):
         for op in pattern.anchors:
@@ -52,25 +52,25 @@ def judge(index: ModelIndex, facts: Facts, target: Target) -> list[Lowered | Ref
 
 
 def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target) -> Lowered | Refused | None:
-    """The verdict of the first form that proves the anchor a gradient, else the first refusal of the lowest rank; None
-    where no form knows the anchor.
+    """Return the verdict of the first form that proves the anchor a gradient, else the first refusal of the lowest
+    rank; None if no form recognises the anchor.
     """
     refusals: list[Refusal] = []
     for pattern in patterns:
-        facts.unread = ""
+        facts.read_error = ""
         gradient = _match(facts, anchor, pattern)
         if isinstance(gradient, Refusal):
-            refusals.append(_unread(facts, gradient) or gradient)
+            refusals.append(_external_data_refusal(facts, gradient) or gradient)
         elif gradient is not None:
-            planned = _hidden(gradient) or _shapeless(gradient) or select_op(gradient, target)
-            if isinstance(planned, Refusal):
-                return Refused(anchor, pattern.name, _unread(facts, planned) or planned)
-            return Lowered(anchor, pattern.name, gradient, planned)
+            op = _check_names(gradient) or _check_known_shapes(gradient) or select_op(gradient, target)
+            if isinstance(op, Refusal):
+                return Refused(anchor, pattern.name, _external_data_refusal(facts, op) or op)
+            return Lowered(anchor, pattern.name, gradient, op)
     return Refused(anchor, None, min(refusals, key=lambda refusal: refusal.rank)) if refusals else None
 
 
 def _match(facts: Facts, anchor: Node, pattern: Pattern) -> PoolGradient | Refusal | None:
-    """What the form says of the anchor, a gradient only where it passes the checkpoint."""
+    """Return the result of the form's match; a gradient that fails the checkpoint becomes a refusal."""
     try:
         gradient = pattern.match(facts, anchor)
         if isinstance(gradient, PoolGradient):
@@ -80,23 +80,23 @@ def _match(facts: Facts, anchor: Node, pattern: Pattern) -> PoolGradient | Refus
     return gradient
 
 
-def _unread(facts: Facts, refusal: Refusal) -> Refusal | None:
-    """The refusal that says why external data was not read, where that may be the reason of another refusal."""
-    if not facts.unread or refusal.code not in _FOR_WANT_OF_VALUES:
+def _external_data_refusal(facts: Facts, refusal: Refusal) -> Refusal | None:
+    """Return a refusal that names unreadable external data if that may be the cause of `refusal`, else None."""
+    if not facts.read_error or refusal.code not in _NEED_CONSTANTS:
         return None
-    return refuse(Code.EXTERNAL_DATA, "{}", facts.unread)
+    return refuse(Code.EXTERNAL_DATA, "{}", facts.read_error)
 
 
-def _hidden(gradient: PoolGradient) -> Refusal | None:
-    """Whether a value that the lowered node reads has another meaning where that node would stand."""
+def _check_names(gradient: PoolGradient) -> Refusal | None:
+    """Refuse a gradient if the name of an operand denotes another value in the scope of dx."""
     for value in gradient.operands:
         if value.name and gradient.dx.scope.resolve(value.name) != value:
             return refuse(Code.SHADOWED_NAME, "'{}' is redefined in {}", value.name, gradient.dx.scope.path)
     return None
 
 
-def _shapeless(gradient: PoolGradient) -> Refusal | None:
-    """Whether an operand has to be brought into a shape that nothing tells."""
+def _check_known_shapes(gradient: PoolGradient) -> Refusal | None:
+    """Refuse a gradient if an operand must be reshaped and the new shape is not known."""
     flat = any(
         is_flat and sum(dim.static is None for dim in shape) > 1
         for is_flat, shape in (
@@ -105,11 +105,11 @@ def _shapeless(gradient: PoolGradient) -> Refusal | None:
         )
     )
     spatial = gradient.x_shape[2:]
-    slanted = gradient.numbering is Numbering.AXIS and len(spatial) > 1 and any(dim.static is None for dim in spatial)
-    if flat or slanted:
+    along_axis = gradient.numbering is Numbering.AXIS and len(spatial) > 1
+    if flat or (along_axis and any(dim.static is None for dim in spatial)):
         return refuse(
             Code.UNKNOWN_SHAPE,
-            "'{}' cannot be counted in planes of {}: several sizes are not known",
+            "'{}' cannot be converted to plane-local indices for {}: sizes are not known",
             gradient.argmax.name,
             Shown(gradient.x_shape),
         )
@@ -117,6 +117,6 @@ def _shapeless(gradient: PoolGradient) -> Refusal | None:
 
 
 def _is_dialect_body(scope: Scope) -> bool:
-    """Whether the scope is (inside) a function body that this dialect brings along."""
+    """Whether the scope belongs to the function body of a dialect operator."""
     proto = scope.root.proto
     return isinstance(proto, FunctionProto) and proto.domain == DOMAIN and proto.name in OPS

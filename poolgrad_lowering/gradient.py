@@ -1,6 +1,6 @@
-"""The one record that every form of a pool gradient is brought to, and the contract of a pattern.
+"""`PoolGradient`, the record that every form returns for a matched gradient, and `Pattern`, the interface of a form.
 
-A pattern knows how one producer spells the gradient; everything after it works from this record alone.
+A form recognises the nodes that one producer writes for a gradient. All later steps use the record only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from poolgrad_lowering.ir.scopes import Node, Value
 
 @dataclass(frozen=True)
 class AdaptiveWindows:
-    """Window `o` of an axis spans ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1 (PyTorch's adaptive pooling)."""
+    """The windows of adaptive pooling: on an axis, window `o` spans ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1 (PyTorch)."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +26,19 @@ class PoolGradient:
     """A proven gradient of a max pool: `dx = 0; dx[n, c].flat[index[n, c, o]] += grad[n, c, o]`.
 
     * `x`: the pooled input, (N, C, spatial…), `element_type` its `TensorProto.DataType`
-    * `x_is_flat`: the value `x` has its elements in row-major order under another shape than `x_shape`
-    * `grad`: the incoming gradient; its elements in row-major order are those of the pooled output, its shape is
-      the pooled shape unless `grad_is_flat`
-    * `argmax`: the recorded indices, counted as `numbering` says (along spatial axis `axis` where that is AXIS), in the
-      pooled shape unless `argmax_is_flat`; its name is empty where `pool` has no Indices output yet, which the rewrite
-      then adds
-    * `dx`: the value that the lowered node takes over; its shape is x's unless `dx_shape` names another one with the
-      same elements in row-major order
-    * `channels_last`: `grad` and `dx` are (N, spatial…, C), all else stays (N, C, spatial…)
-    * `pool`: the node whose first output is the pooled tensor and whose second one holds the recorded indices, where
-      one node computes both
-    * `windows`: the MaxPool's attributes, or that the windows are adaptive
-    * `x_shape`, `pooled_shape`: the shapes of x and of the pooled output, (N, C, spatial…), symbols kept
+    * `x_is_flat`: the value `x` has another shape than `x_shape`, with the same elements in row-major order
+    * `grad`: the incoming gradient; its shape is the pooled shape, or with `grad_is_flat` another shape with the same
+      elements in row-major order
+    * `argmax`: the recorded indices, int32 or int64, in the pooled shape unless `argmax_is_flat`; `numbering` says what
+      they count (AXIS: positions along spatial axis `axis`). If `pool` has no Indices output yet, the name is empty and
+      the rewrite adds the output
+    * `dx`: the value that the lowered node computes; its shape is x's unless `dx_shape` is another one with the same
+      elements in row-major order
+    * `channels_last`: `grad` and `dx` are (N, spatial…, C); all other shapes stay (N, C, spatial…)
+    * `pool`: the node that computes both the pooled tensor (its first output) and the recorded indices (its second);
+      None if no single node does
+    * `windows`: the MaxPool's attributes, or `AdaptiveWindows`
+    * `x_shape`, `pooled_shape`: the shapes of x and of the pooled output, (N, C, spatial…), with symbols
     """
 
     x: Value
@@ -60,17 +60,17 @@ class PoolGradient:
 
     @property
     def operands(self) -> tuple[Value, Value, Value]:
-        """The values that the lowered node is computed from."""
+        """The values that the lowered node uses: x, grad and argmax."""
         return self.x, self.grad, self.argmax
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One form: its name, the operators (domain, op type) that can be its anchor, and how a candidate is judged.
+    """One form of a pool gradient: its name, the operators (domain, op type) of its anchors, and its match function.
 
-    `match` returns None where the node is no anchor of this form at all, and a refusal where it is one but a condition
-    fails. Of several forms with one anchor the one of lowest `priority` is asked first, and the first gradient decides.
-    By default forms of other packages come after those of this one; names break ties.
+    `match` returns None if the node is not an anchor of this form, and a refusal if it is one but a condition fails.
+    Forms that share an anchor are tried in the order of `priority`, then of their names; the first gradient is taken.
+    The default priority puts forms of other packages after those of this one.
     """
 
     name: str
@@ -81,5 +81,5 @@ class Pattern:
 
     @property
     def order(self) -> tuple[int, str]:
-        """The key by which forms are asked."""
+        """The sort key of the order in which forms are tried."""
         return self.priority, self.name

@@ -1,4 +1,4 @@
-"""The compiler's front: a model in, a lowered model and its report out."""
+"""The entry points of the compiler in memory: `lower` returns a lowered model and its report, `inspect` the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx import ModelProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refusal
-from poolgrad_lowering.driver import judge
+from poolgrad_lowering.driver import match_anchors
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike
@@ -26,14 +26,14 @@ from poolgrad_lowering.legality.alternatives import alternatives
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.patterns import broken_plugins
-from poolgrad_lowering.plans.apply import chosen_target, follow, require_forwards
+from poolgrad_lowering.plans.apply import apply_plan, check_forward_pools, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan
 from poolgrad_lowering.plans.site_names import site_names
 from poolgrad_lowering.process.collector import collector_paused
-from poolgrad_lowering.process.switches import dump, selected
+from poolgrad_lowering.process.switches import dump, refuse_unselected
 from poolgrad_lowering.report import AnchorReport, Report
-from poolgrad_lowering.rewriting.bodies import Bodies
-from poolgrad_lowering.rewriting.forward_pools import ForwardSite, choose_forwards
+from poolgrad_lowering.rewriting.bodies import FunctionBodies
+from poolgrad_lowering.rewriting.forward_pools import LoweredPool, choose_forward_pools
 from poolgrad_lowering.rewriting.indices_output import missing_outputs, name_indices
 from poolgrad_lowering.rewriting.rewrite import Replacement, names, replacements, rewrite
 from poolgrad_lowering.verdicts import Lowered, Refused
@@ -42,12 +42,12 @@ logger = logging.getLogger(__name__)
 
 Verdict = Lowered | Refused
 Observer = Callable[[Facts, Sequence[Verdict], Sequence[Replacement]], None]
-"""Sees the final verdict on every anchor, and what is about to take the sites' places, in the model as it was."""
+"""Called with the final verdicts and the replacements before the model is changed."""
 
 
 @dataclass(frozen=True)
 class LoweringResult:
-    """A lowered model and what was done with each of its anchors."""
+    """A lowered model, and the report of what was done with each anchor."""
 
     model: ModelProto
     report: Report
@@ -55,7 +55,7 @@ class LoweringResult:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a lowering did, as the report says it but for the sizes, which are counted where the model is written."""
+    """The result of a lowering without the model's sizes in bytes, which are known when the model is written."""
 
     target: str
     anchors: tuple[AnchorReport, ...]
@@ -66,11 +66,11 @@ class Outcome:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was lowered."""
+        """Whether a gradient was lowered."""
         return any(anchor.status == "lowered" for anchor in self.anchors)
 
     def report(self, bytes_before: int, bytes_after: int) -> Report:
-        """The report, with the sizes of the serialised model."""
+        """Return the report, given the sizes of the serialised model."""
         return Report(
             target=self.target,
             anchors=self.anchors,
@@ -93,20 +93,20 @@ def lower(
     base_dir: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> LoweringResult:
-    """Lower every max-pool gradient of a model that the target can run, and with it, if `forward`, its pool.
+    """Lower every max-pool gradient of a model that the target can run and, if `forward`, its forward pool.
 
-    `target` is a product or SoC name (`poolgrad targets` lists them); without it the target is the plan's, else
-    atlas-a2. A `plan` decides what becomes of each site; that it names the sites of this model is checked, the SHA-256
-    of a file is not. `base_dir` is the folder to which the locations of the model's external data are relative: proofs
-    read it there. The argument is not modified; without sites the result's model serialises to the same bytes.
+    `target` is a product or SoC name (`poolgrad targets` lists them); the default is the plan's target, else atlas-a2.
+    A `plan` chooses the operator of each site; it must name the sites of this model, but its SHA-256 is not checked.
+    `base_dir` is the folder of the model's external data, from which proofs read constants. The argument is not
+    modified; if no gradient is found, the result's model serialises to the same bytes.
     Raises `UnknownTargetError`, `InvalidModelError` and `PlanError`.
     """
-    found = chosen_target(target, plan)
+    resolved = resolve_target(target, plan)
     lowered = ModelProto()
     lowered.CopyFrom(model)
     gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
     bytes_before = len(gate.serialised(model))
-    outcome = lower_in_place(lowered, found, forward=forward, plan=plan, gate=gate)
+    outcome = lower_in_place(lowered, resolved, forward=forward, plan=plan, gate=gate)
     bytes_after = len(gate.serialised(lowered)) if outcome.changed else bytes_before
     return LoweringResult(lowered, outcome.report(bytes_before, bytes_after))
 
@@ -119,7 +119,7 @@ def inspect(
     base_dir: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
-    """What `lower` would do with a model. Raises as it does."""
+    """Return the report that `lower` would give for a model. Raises the errors of `lower`."""
     return lower(model, target=target, forward=forward, base_dir=base_dir, limits=limits).report
 
 
@@ -133,25 +133,25 @@ def lower_in_place(
     plan: LoweringPlan | None = None,
     observer: Observer | None = None,
 ) -> Outcome:
-    """As `lower`, on the model itself, watched by `observer`. Raises `InvalidModelError` and `PlanError`."""
+    """As `lower`, but modifies the model and calls `observer` first. Raises `InvalidModelError` and `PlanError`."""
     started = time.perf_counter()
     index = gate.index(model)
     warnings = data_warnings(gate.external, gate.folder)
     facts = Facts(index, ExternalData(gate.folder, gate.limits))
     identifiers, verdicts, bodies = _verdicts(index, facts, target, plan)
     sites = [verdict for verdict in verdicts if isinstance(verdict, Lowered)]
-    forwards: list[ForwardSite] = []
+    pools: list[LoweredPool] = []
     nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
     taken = names(index) if sites else set()
     sites = name_indices(sites, taken)
     if forward:
-        sites, forwards = choose_forwards(sites, target, bodies, taken)
+        sites, pools = choose_forward_pools(sites, target, bodies, taken)
     verdicts = _final(verdicts, sites)
     named = list(zip(identifiers, verdicts, strict=True))
     if plan is not None:
-        require_forwards(plan, {name: verdict for name, verdict in named if isinstance(verdict, Lowered)})
-    anchors = tuple(_describe(name, verdict, target) for name, verdict in named)  # before the rewrite: names go with it
-    replaced = replacements(facts, sites, forwards, taken)
+        check_forward_pools(plan, {name: verdict for name, verdict in named if isinstance(verdict, Lowered)})
+    anchors = tuple(_describe(name, verdict, target) for name, verdict in named)  # the rewrite removes the names
+    replaced = replacements(facts, sites, pools, taken)
     dump(replaced)
     if observer is not None:
         observer(facts, verdicts, replaced)
@@ -159,26 +159,27 @@ def lower_in_place(
     index.release()
     for anchor in anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
-    logger.info("lowered %d of %d anchors for %s", len(sites), len(anchors), target.name)
+    logger.info("lowered %d of %d candidates for %s", len(sites), len(anchors), target.name)
     seconds = time.perf_counter() - started
     return Outcome(target.name, anchors, nodes_before, nodes_before + nodes_added, seconds, warnings)
 
 
 def _verdicts(
     index: ModelIndex, facts: Facts, target: Target, plan: LoweringPlan | None
-) -> tuple[list[str], list[Verdict], Bodies]:
-    """The anchors' identifiers, what is to become of each, and the bodies that this requires."""
-    judged = judge(index, facts, target)
-    identifiers = site_names(verdict.anchor for verdict in judged)
-    bodies = Bodies(index)
-    verdicts = [_with_body(verdict, bodies) for verdict in selected(judged, identifiers)]
+) -> tuple[list[str], list[Verdict], FunctionBodies]:
+    """Return the identifiers of the anchors, their verdicts, and the function bodies that the verdicts require."""
+    found = match_anchors(index, facts, target)
+    identifiers = site_names(verdict.anchor for verdict in found)
+    bodies = FunctionBodies(index)
+    verdicts = [_with_body(verdict, bodies) for verdict in refuse_unselected(found, identifiers)]
     if plan is None:
         return identifiers, verdicts, bodies
-    bodies = Bodies(index)  # anew: below opset 15 a body serves the type of the first site, which the plan may skip
-    return identifiers, follow(plan, verdicts, identifiers, target, bodies), bodies
+    # New bodies: below opset 15 a body supports only the type of the first site, which the plan may skip.
+    bodies = FunctionBodies(index)
+    return identifiers, apply_plan(plan, verdicts, identifiers, target, bodies), bodies
 
 
-def _with_body(verdict: Verdict, bodies: Bodies) -> Verdict:
+def _with_body(verdict: Verdict, bodies: FunctionBodies) -> Verdict:
     if isinstance(verdict, Refused):
         return verdict
     refusal = bodies.require(verdict.op.name, verdict.gradient.element_type, verdict.anchor.scope)
@@ -186,7 +187,7 @@ def _with_body(verdict: Verdict, bodies: Bodies) -> Verdict:
 
 
 def _final(verdicts: Sequence[Verdict], sites: Sequence[Lowered]) -> list[Verdict]:
-    """The verdicts, with the sites as they finally are."""
+    """Return the verdicts with the lowered ones replaced by `sites`, in the same order."""
     final = iter(sites)
     return [next(final) if isinstance(verdict, Lowered) else verdict for verdict in verdicts]
 

@@ -1,7 +1,7 @@
 """Forms of other packages, registered under the entry point group `poolgrad_lowering.patterns`.
 
-An entry names a `Pattern`, or a module with a `PATTERN`. What cannot be loaded is named and left out; a form that fails
-on a model refuses the anchor it was asked about. Neither stops a lowering.
+An entry point names a `Pattern`, or a module with a `PATTERN`. An entry that cannot be loaded is skipped and reported;
+a form that raises an error refuses the anchor. Neither stops a lowering.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ GROUP = "poolgrad_lowering.patterns"
 
 @dataclass(frozen=True)
 class BrokenPlugin:
-    """An entry that is not used: its name in the entry point group, and why."""
+    """An entry point that is not used: its name in the group, and the reason."""
 
     name: str
     reason: str
 
 
 def load_plugins(taken: Iterable[str]) -> tuple[tuple[Pattern, ...], tuple[BrokenPlugin, ...]]:
-    """The forms of other packages in the order of their entries, and the entries that give none.
+    """Return the forms of other packages, sorted by entry point, and the entry points that cannot be used.
 
-    `taken` are names that no form may have any more.
+    A form with a name in `taken` is not used.
     """
     names = set(taken)
     patterns: list[Pattern] = []
@@ -41,7 +41,7 @@ def load_plugins(taken: Iterable[str]) -> tuple[tuple[Pattern, ...], tuple[Broke
         loaded = _load(entry, names)
         if isinstance(loaded, Pattern):
             names.add(loaded.name)
-            patterns.append(_guarded(loaded))
+            patterns.append(_with_errors_as_refusals(loaded))
         else:
             logger.warning("form '%s' of another package is not used: %s", loaded.name, loaded.reason)
             broken.append(loaded)
@@ -50,7 +50,7 @@ def load_plugins(taken: Iterable[str]) -> tuple[tuple[Pattern, ...], tuple[Broke
 
 def _load(entry: EntryPoint, names: set[str]) -> Pattern | BrokenPlugin:
     try:
-        loaded = entry.load()  # another package's code: anything can come out of it
+        loaded = entry.load()  # code of another package: may raise any error
     except Exception as error:
         return BrokenPlugin(entry.name, f"{entry.value} cannot be loaded: {type(error).__name__}: {error}")
     pattern = loaded if isinstance(loaded, Pattern) else getattr(loaded, "PATTERN", None)
@@ -58,10 +58,11 @@ def _load(entry: EntryPoint, names: set[str]) -> Pattern | BrokenPlugin:
         return BrokenPlugin(entry.name, f"{entry.value} is neither a Pattern nor a module with a PATTERN")
     if not _is_well_formed(pattern):
         return BrokenPlugin(
-            entry.name, f"{entry.value} needs a name, anchors as pairs (domain, op type), a match and a priority"
+            entry.name,
+            f"{entry.value} needs a name, anchors as pairs (domain, op type), a match function and a priority",
         )
     if pattern.name in names:
-        return BrokenPlugin(entry.name, f"{entry.value} has the name of another form, '{pattern.name}'")
+        return BrokenPlugin(entry.name, f"{entry.value} has the same name as another form, '{pattern.name}'")
     return pattern
 
 
@@ -74,8 +75,8 @@ def _is_well_formed(pattern: Pattern) -> bool:
     return pairs and named and callable(pattern.match)
 
 
-def _guarded(pattern: Pattern) -> Pattern:
-    """The form with its errors and wrong answers made refusals."""
+def _with_errors_as_refusals(pattern: Pattern) -> Pattern:
+    """Return the form with a `match` that refuses the anchor instead of raising an error or returning a wrong type."""
 
     def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
         try:

@@ -1,4 +1,4 @@
-"""What was done with every anchor, as data: the JSON report's schema, and nothing of how it came about.
+"""The report of a lowering as data: what was done with every anchor.
 
 Schema version 1 is documented in `docs/report.md`; fields are added, never renamed.
 """
@@ -18,12 +18,12 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class AnchorReport:
-    """One anchor: a node that could be a pool gradient. `site` is its identifier, unique in the model.
+    """What was done with one anchor, a node that can be a pool gradient. `site` is its identifier, unique in the model.
 
     `status` is "lowered" or "refused". Lowered anchors have `op` and `attributes` (those of the dialect node) and
     `alternatives`, the other operators that a plan may choose; refused ones have `code` and `reason`. `forward_op` is
-    the dialect operator that the forward pool became, `forward_code` and `forward_reason` say why it stayed; all three
-    are None where nobody asked. `pattern` is the form that recognised the anchor, None where none did.
+    the dialect operator of the forward pool; `forward_code` and `forward_reason` say why the pool was not lowered. All
+    three are None if forward pools were not to be lowered. `pattern` is the form that matched, None if none did.
     """
 
     name: str
@@ -45,11 +45,11 @@ class AnchorReport:
 
 @dataclass(frozen=True)
 class Report:
-    """All anchors in the order of the model, the sums, the forms of other packages that could not be used, and warnings
-    about external data.
+    """All anchors in the order of the model, totals, forms of other packages that could not be used, and warnings about
+    external data.
 
-    Nodes are those of all graphs and functions but the bodies that the lowering adds; bytes are of the serialised
-    model, seconds of wall time.
+    Node counts include all graphs and functions, without the function bodies that the lowering adds. Bytes are those of
+    the serialised model; seconds are wall time.
     """
 
     target: str
@@ -74,11 +74,11 @@ class Report:
 
     @property
     def refused(self) -> tuple[AnchorReport, ...]:
-        """The anchors that stay as they are."""
+        """The anchors that were refused."""
         return tuple(anchor for anchor in self.anchors if anchor.status == "refused")
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data: `schema_version`, `target`, `anchors`, `broken_plugins`, `warnings`, `summary`."""
+        """Return the report as plain data with the keys of the JSON report."""
         return {
             "schema_version": SCHEMA_VERSION,
             "target": self.target,
@@ -100,5 +100,5 @@ class Report:
         }
 
     def to_json(self) -> str:
-        """The report as JSON text."""
+        """Return the report as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"

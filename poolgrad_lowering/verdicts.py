@@ -1,4 +1,4 @@
-"""What is to become of an anchor: a gradient with its plan, or a refusal with its code."""
+"""The verdict on an anchor: lowered, with its gradient and operator, or refused, with a code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from poolgrad_lowering.legality.gradients import LoweredOp
 
 @dataclass(frozen=True)
 class Lowered:
-    """An anchor that is lowered. `forward` is what becomes of its pool: an operator, a refusal, None if not asked."""
+    """An anchor that is lowered to `op`.
+
+    `forward` is the operator of its forward pool, the reason why the pool stays, or None if pools are not lowered.
+    """
 
     anchor: Node
     pattern: str
@@ -23,7 +26,7 @@ class Lowered:
 
 @dataclass(frozen=True)
 class Refused:
-    """An anchor that stays as it is. `pattern` is the form that proved it a gradient, None where none did."""
+    """An anchor that is not lowered. `pattern` is the form that proved it a gradient, None if none did."""
 
     anchor: Node
     pattern: str | None

@@ -1,7 +1,7 @@
-"""The runtime: registers the execution provider with onnxruntime and makes sessions on it.
+"""The runtime: registers the execution provider with onnxruntime and creates sessions on it.
 
-Importing this package imports neither onnxruntime nor the compiler; onnxruntime is imported by the first function
-that needs it. The provider itself is C++ (`src/`) and lies in this package as a shared library.
+Importing this package imports neither onnxruntime nor the compiler; the first function that needs onnxruntime imports
+it. The provider is written in C++ (`src/`) and installed in this package as a shared library.
 """
 
 from __future__ import annotations

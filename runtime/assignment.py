@@ -1,4 +1,4 @@
-"""Which execution provider runs which node of a session."""
+"""The assignment of a session's nodes to execution providers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _CPU = "CPUExecutionProvider"
 
-# The session entry that has onnxruntime keep the assignment; `create_session` sets it.
+# The session entry that makes onnxruntime record the assignment; `create_session` sets it.
 RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 
 
@@ -26,7 +26,7 @@ class AssignedNode(NamedTuple):
 
 
 def assignment(session: onnxruntime.InferenceSession) -> list[AssignedNode]:
-    """Return the nodes of a session made by `create_session`, subgraphs included, with their providers.
+    """Return the nodes of a session from `create_session`, including subgraphs, with their providers.
 
     Raises `SessionError` if the session did not record the assignment.
     """
@@ -42,21 +42,21 @@ def assignment(session: onnxruntime.InferenceSession) -> list[AssignedNode]:
 
 
 def crossings(session: onnxruntime.InferenceSession, model: onnx.ModelProto) -> list[AssignedNode]:
-    """Return the nodes on the CPU that read or make a value of a node on another provider, in the model's order.
+    """Return the nodes on the CPU that use or produce a value of a node on another provider, in the model's order.
 
-    Each such value is copied between host and device in every Run, where the other provider keeps its values in device
-    memory. `model` is the one that the session was made of; nodes of its main graph are found by their names, so those
-    without a name and those that onnxruntime made are not among them. Raises what `assignment` raises.
+    Each such value is copied between host and device in every Run if the other provider keeps its values in device
+    memory. `model` is the session's model. Nodes of its main graph are found by name; nodes without a name and nodes
+    that onnxruntime added are not found. Raises `SessionError` as `assignment` does.
     """
     assigned = {node.name: node for node in assignment(session) if node.name}
-    makers = {value: assigned.get(node.name) for node in model.graph.node for value in node.output if value}
+    producers = {value: assigned.get(node.name) for node in model.graph.node for value in node.output if value}
     found: dict[str, AssignedNode] = {}
     for node in model.graph.node:
-        reader = assigned.get(node.name)
+        consumer = assigned.get(node.name)
         for value in node.input:
-            maker = makers.get(value)
-            if reader is None or maker is None or (reader.provider == _CPU) == (maker.provider == _CPU):
+            producer = producers.get(value)
+            if consumer is None or producer is None or (consumer.provider == _CPU) == (producer.provider == _CPU):
                 continue
-            on_cpu = reader if reader.provider == _CPU else maker
+            on_cpu = consumer if consumer.provider == _CPU else producer
             found[on_cpu.name] = on_cpu
     return [found[node.name] for node in model.graph.node if node.name in found]

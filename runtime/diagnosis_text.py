@@ -1,4 +1,4 @@
-"""A diagnosis of `doctor` as a person reads it."""
+"""A diagnosis of `doctor` as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from poolgrad_lowering.runtime.doctor import Backend, Diagnosis, Operator, Part
 
 
 def to_text(diagnosis: Diagnosis) -> str:
-    """Return lines about every part, every backend and what `auto` takes."""
+    """Return lines on every part, every backend, and the backend that `auto` selects."""
     return "".join(f"{line}\n" for line in _lines(diagnosis))
 
 

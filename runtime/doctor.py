@@ -1,7 +1,7 @@
-"""What of this machine the runtime can use, and why not the rest: the facts behind `poolgrad doctor`.
+"""Finds which backends the runtime can use on this machine, and why not the others: the data of `poolgrad doctor`.
 
-Everything that could take the process down with it is asked of other processes (`probing`). This module knows neither
-models nor sessions, and imports no onnxruntime.
+Operations that can crash their process run in other processes (`probing`). This module uses neither models nor
+sessions, and does not import onnxruntime.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BACKENDS = ("cann", "host")
 
 @dataclass(frozen=True)
 class Part:
-    """A thing that the runtime is made of: where or which it is, and what is wrong with it, if anything."""
+    """A component of the runtime: its path or version, and what is wrong with it, None if nothing is."""
 
     found: str | None  # a path or a version
     problem: str | None = None
@@ -48,7 +48,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of aclnn and the library that gives it; None if no library does."""
+    """A function of aclnn and the library that has it; None if no library does."""
 
     name: str
     library: str | None
@@ -56,8 +56,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator of the dialect: the aclnn functions that run it on the product, which of them are missing, and which
-    are there but fail on this product, with the reason.
+    """An operator of the dialect: the aclnn functions that run it on the product, those that are missing, and those
+    that fail on this product, with the reason.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Backend:
 
 @dataclass(frozen=True)
 class Choice:
-    """The backend that `auto` takes, None if there is none, and why."""
+    """The backend that `auto` selects, None if there is none, and the reason."""
 
     backend: str | None
     reason: str
@@ -104,16 +104,16 @@ class Diagnosis:
 
     @property
     def works(self) -> bool:
-        """Whether there is a backend to run on."""
+        """Whether sessions can run on at least one backend."""
         return any(backend.problem is None for backend in self.backends)
 
     def to_json(self) -> str:
-        """Return the diagnosis as JSON, with the fields' names as keys and `works` beside them."""
+        """Return the diagnosis as JSON text, with the names of the fields as keys, and `works`."""
         return json.dumps({"works": self.works, **asdict(self)}, indent=2) + "\n"
 
 
 def diagnose() -> Diagnosis:
-    """Look at the runtime of this machine. It takes a second or a few, and does not raise."""
+    """Return the diagnosis of the runtime on this machine. Takes a few seconds and raises no errors."""
     provider = _library(get_library_path)
     return Diagnosis(
         python=f"{platform.python_version()} ({sys.executable})",
@@ -127,7 +127,7 @@ def diagnose() -> Diagnosis:
 
 
 def routes(backend: str) -> list[dict[str, Any]]:
-    """Return which function of aclnn runs what on a backend: operator, rank (of x), argmax (its type), function.
+    """Return the aclnn functions of a backend, as records of operator, rank (of x), argmax (its type) and function.
 
     Raises `ProbeError` if the backend cannot be used.
     """

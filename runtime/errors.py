@@ -6,7 +6,7 @@ from poolgrad_lowering.diagnostics.errors import PoolgradError
 
 
 class LibraryMissingError(PoolgradError, FileNotFoundError):
-    """A shared library of this package is not where it was installed."""
+    """A shared library of this package is not installed."""
 
 
 class OnnxRuntimeMissingError(PoolgradError, ImportError):
@@ -14,4 +14,4 @@ class OnnxRuntimeMissingError(PoolgradError, ImportError):
 
 
 class SessionError(PoolgradError, RuntimeError):
-    """The provider cannot be registered, or a session cannot be made on it."""
+    """The provider cannot be registered, or a session cannot be created on it."""

@@ -1,4 +1,4 @@
-"""Where the shared libraries of this package are, and what the execution provider is called."""
+"""The paths of the shared libraries of this package, and the name of the execution provider."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def get_library_path() -> str:
 
 
 def get_host_library_path() -> str:
-    """Return the path of the CPU implementation of the aclnn C ABI, which the provider opens by itself.
+    """Return the path of the CPU implementation of the aclnn C ABI, which the provider loads itself.
 
     Raises `LibraryMissingError` if this installation has no native libraries.
     """
@@ -39,12 +39,12 @@ def get_ep_name() -> str:
 
 
 def get_ep_names() -> list[str]:
-    """Return the names of all execution providers in the library: one."""
+    """Return the names of all execution providers in the library, which has one."""
     return [_EP_NAME]
 
 
 def _find(name: str) -> str:
-    # An editable install keeps the sources in one folder of the package and the built libraries in another.
+    # An editable install has the sources in one folder of the package and the built libraries in another.
     folders = [Path(folder) for folder in sys.modules[__name__.rpartition(".")[0]].__path__]
     for folder in folders:
         if (folder / name).is_file():

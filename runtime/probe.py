@@ -1,10 +1,10 @@
-"""A program for what may crash its process: loads a library, asks the provider about a backend, imports onnxruntime.
+"""A program for operations that can crash their process: loads a library, queries a backend, imports onnxruntime.
 
     python probe.py ANSWER.json load LIBRARY
     python probe.py ANSWER.json describe LIBRARY REQUEST
     python probe.py ANSWER.json onnxruntime
 
-It is run as a file and imports nothing of this package. The answer goes to a file because what is loaded may print.
+It is run as a file and imports nothing of this package. It writes its answer to a file, because a library may print.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def load(library: str) -> str:
 
 
 def describe(library: str, request: str) -> str:
-    """Return the JSON text of the provider's PoolgradDescribeRuntime."""
+    """Return the JSON text from the provider's function PoolgradDescribeRuntime."""
     function = ctypes.CDLL(library).PoolgradDescribeRuntime
     function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_char_p
     answer: bytes = function(request.encode())
-    return answer.decode(errors="replace")  # paths need not be UTF-8
+    return answer.decode(errors="replace")  # paths may not be UTF-8
 
 
 def onnxruntime() -> str:

@@ -1,4 +1,4 @@
-"""Questions to other processes, about what could take this one down with it; `probe` is the program that answers."""
+"""Runs `probe` in other processes, for operations that can crash their process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from poolgrad_lowering.runtime import probe
 
-_TIMEOUT = 120  # seconds: a device's first answer may take many
+_TIMEOUT = 120  # seconds; the first answer of a device can take long
 
 
 class ProbeError(Exception):
@@ -20,7 +20,7 @@ class ProbeError(Exception):
 
 
 def ask(*question: str) -> Any:
-    """Return the answer of `probe`. Raises `ProbeError` if it gives none."""
+    """Return the answer of `probe` to a question. Raises `ProbeError` if it does not answer."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         command = [sys.executable, probe.__file__, str(answer), *question]
@@ -30,12 +30,12 @@ def ask(*question: str) -> Any:
             raise ProbeError(f"no answer within {_TIMEOUT} s") from error
         try:
             return json.loads(answer.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:  # the process ended before it had answered
-            raise ProbeError(cause_of_end(done.returncode, done.stderr)) from error
+        except (OSError, ValueError) as error:  # the process ended before it answered
+            raise ProbeError(exit_cause(done.returncode, done.stderr)) from error
 
 
-def cause_of_end(code: int, stderr: bytes) -> str:
-    """Say why a process ended: by its signal, else by the last line that it wrote to standard error."""
+def exit_cause(code: int, stderr: bytes) -> str:
+    """Return a text on why a process ended: its signal, else the last line that it wrote to standard error."""
     if code < 0:
         return f"its process was ended by signal {-code} ({signal.strsignal(-code)})"
     lines = stderr.decode(errors="replace").strip().splitlines()

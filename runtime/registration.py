@@ -1,4 +1,4 @@
-"""Making the execution provider known to onnxruntime."""
+"""Registers the execution provider with onnxruntime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def register() -> None:
     Raises:
         LibraryMissingError: this installation has no native libraries.
         OnnxRuntimeMissingError: onnxruntime is not installed, or older than 1.24.1.
-        SessionError: onnxruntime refuses the library.
+        SessionError: onnxruntime cannot register the library.
     """
     library = get_library_path()
     onnxruntime = import_onnxruntime()
@@ -37,12 +37,12 @@ def register() -> None:
 
 
 def provider_devices(onnxruntime: ModuleType) -> list[Any]:
-    """Return the `OrtEpDevice`s of the provider; none before it is registered."""
+    """Return the `OrtEpDevice`s of the provider; empty before it is registered."""
     return [device for device in onnxruntime.get_ep_devices() if device.ep_name == get_ep_name()]
 
 
 def import_onnxruntime() -> ModuleType:
-    """Return the module onnxruntime.
+    """Return the module `onnxruntime`.
 
     Raises `OnnxRuntimeMissingError` if it is not installed, or older than `OLDEST_ONNXRUNTIME`.
     """
@@ -60,10 +60,10 @@ def import_onnxruntime() -> ModuleType:
 
 
 def is_new_enough(version: str) -> bool:
-    """Tell whether this version of onnxruntime is `OLDEST_ONNXRUNTIME` or newer."""
+    """Whether this version of onnxruntime is `OLDEST_ONNXRUNTIME` or newer."""
     return _release(version) >= _release(OLDEST_ONNXRUNTIME)
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """Return the three numbers that a version begins with: (1, 25, 0) of "1.25.0.dev20260101"."""
+    """Return the first three numbers of a version: (1, 25, 0) for "1.25.0.dev20260101"."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

@@ -1,4 +1,4 @@
-"""Sessions that are sure to have the execution provider."""
+"""Creates sessions that are guaranteed to have the execution provider."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime
 
-# The session entry that asks for a backend, of the provider and of the custom operators.
+# The session entry that selects the backend of the provider and of the custom operators.
 BACKEND_ENTRY = f"ep.{get_ep_name().lower()}.backend"
 
 CANN_PROVIDER = "CANNExecutionProvider"
@@ -36,53 +36,53 @@ def create_session(
     session_options: onnxruntime.SessionOptions | None = None,
     **provider_options: str,
 ) -> onnxruntime.InferenceSession:
-    """Return an onnxruntime session on the execution provider, which never falls back to another one.
+    """Return an onnxruntime session on the execution provider, without fallback to a session that lacks it.
 
-    Nodes that the provider does not claim run on the `providers`, and those that these leave on onnxruntime's CPU
-    provider; `assignment` tells which node runs where. Warns (`RuntimeWarning`) if no node runs on the provider.
+    Nodes that the provider does not claim run on the `providers`, and all others on onnxruntime's CPU provider;
+    `assignment` returns the provider of each node. Warns (`RuntimeWarning`) if no node runs on the provider.
 
     Args:
         model: path, serialised model, or model.
-        backend: "cann" for the NPU, "host" for the CPU, "auto" for the NPU where one answers and else the CPU.
-        providers: further providers in their order, by name or as name and options. None for onnxruntime-cann's
-            CANNExecutionProvider where this onnxruntime has it. That provider takes parts of a graph only with the
-            option enable_cann_subgraph, which is set unless enable_cann_graph is "0".
-        require_nodes: whether a session in which no node runs on the provider is an error.
-        session_options: options without a provider; the provider is added to them. use_deterministic_compute is
-            passed on to it.
+        backend: "cann" for the NPU, "host" for the CPU, "auto" for the NPU if there is one, else the CPU.
+        providers: further providers by priority, as names or pairs of name and options. None means onnxruntime-cann's
+            CANNExecutionProvider if this onnxruntime has it. That provider claims parts of a graph only with the option
+            enable_cann_subgraph, which is set unless enable_cann_graph is "0".
+        require_nodes: raise an error instead of a warning if no node runs on the provider.
+        session_options: options without a provider; the provider is added to them, with their value of
+            use_deterministic_compute.
         provider_options: further options of the provider. `deterministic="1"`: the bits of a sum do not depend on
-            scheduling. On an NPU it is a switch of the process, which stays on. `device_id="1"`: the second of the
-            devices that the process sees.
+            scheduling; on an NPU this setting applies to the whole process and stays on. `device_id="1"`: the second
+            device that is visible to the process.
 
     Raises:
         OnnxRuntimeMissingError, LibraryMissingError: see `register`.
-        SessionError: the session cannot be made; the message has the cause.
+        SessionError: the session cannot be created; the message has the cause.
     """
     register()
     ort = import_onnxruntime()
     others = _others(ort, providers)
     options = session_options if session_options is not None else ort.SessionOptions()
-    if options.use_deterministic_compute:  # which onnxruntime does not show to plugin providers
+    if options.use_deterministic_compute:  # onnxruntime does not pass it to plugin providers
         provider_options.setdefault("deterministic", "1")
     _add_provider(ort, options, {"backend": backend, **provider_options})
     for name, other_options in others:
         options.add_provider(name, other_options)
     try:
-        # Without enable_fallback=0 onnxruntime's Python layer would answer any failure with a CPU session.
+        # Without enable_fallback=0, onnxruntime's Python layer creates a CPU session after any failure.
         session = ort.InferenceSession(_loadable(model), options, enable_fallback=0)
     except Exception as error:
         raise SessionError(f"onnxruntime cannot make a session on {get_ep_name()}: {error}") from error
     if get_ep_name() not in session.get_providers():
         raise SessionError(f"onnxruntime made a session without {get_ep_name()}: it has {session.get_providers()}")
     if not any(node.provider == get_ep_name() for node in assignment(session)):
-        _tell_of_no_node(model, require_nodes=require_nodes)
+        _report_no_node(model, require_nodes=require_nodes)
     return session
 
 
 def get_backend(session: onnxruntime.InferenceSession | None = None) -> str:
-    """Return the backend that `session` runs on, "cann" or "host"; without a session, the one that "auto" takes.
+    """Return the backend of `session`, "cann" or "host"; without a session, the one that "auto" selects.
 
-    Raises what `register` raises.
+    Raises the errors of `register`.
     """
     register()
     requested = "auto" if session is None else _requested_backend(session)
@@ -96,7 +96,7 @@ def get_backend(session: onnxruntime.InferenceSession | None = None) -> str:
 def _others(
     ort: ModuleType, providers: Sequence[str | tuple[str, Mapping[str, str]]] | None
 ) -> list[tuple[str, dict[str, str]]]:
-    """The further providers with their options. Raises `SessionError` for one that this onnxruntime does not have."""
+    """Return the further providers with their options. Raises `SessionError` if this onnxruntime lacks one."""
     available = ort.get_available_providers()
     if providers is None:
         providers = [CANN_PROVIDER] if CANN_PROVIDER in available else []
@@ -106,14 +106,14 @@ def _others(
             advice = "; pip install onnxruntime-cann" if name == CANN_PROVIDER else ""
             raise SessionError(f"this onnxruntime has no provider '{name}': it has {', '.join(available)}{advice}")
         if name == CANN_PROVIDER:
-            _take_parts_of_graphs(options)
+            _enable_subgraphs(options)
     return others
 
 
-def _take_parts_of_graphs(options: dict[str, str]) -> None:
-    """Have the CANN provider take what lies between the nodes of ours, where it would take the whole graph or nothing.
+def _enable_subgraphs(options: dict[str, str]) -> None:
+    """Set the option with which the CANN provider claims parts of a graph, instead of the whole graph or nothing.
 
-    Raises `SessionError` where its options say so.
+    Raises `SessionError` if the options exclude it.
     """
     if not _is_on(options.get(_GRAPH_MODE, "1")):
         return
@@ -129,7 +129,7 @@ def _is_on(option: object) -> bool:
     return str(option) in ("1", "True", "true")
 
 
-def _tell_of_no_node(model: str | os.PathLike[str] | bytes | onnx.ModelProto, *, require_nodes: bool) -> None:
+def _report_no_node(model: str | os.PathLike[str] | bytes | onnx.ModelProto, *, require_nodes: bool) -> None:
     """Warn that no node runs on the provider, or raise `SessionError`, with the likely cause."""
     if _has_dialect_nodes(model):
         cause = "it claimed none of the model's nodes of domain npu; session_options.log_severity_level = 1 logs why"
@@ -192,6 +192,6 @@ def _loadable(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> str | 
 def _requested_backend(session: Any) -> str:
     try:
         requested: str = session.get_session_options().get_session_config_entry(BACKEND_ENTRY)
-    except RuntimeError:  # a session made without the option
+    except RuntimeError:  # a session without the option
         return "auto"
     return requested

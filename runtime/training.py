@@ -1,7 +1,7 @@
-"""Training with onnxruntime on lowered graphs: session options that know the operators of domain `npu`.
+"""Training with onnxruntime on lowered graphs: session options with the operators of domain `npu`.
 
-onnxruntime-training has no plugin execution providers; there the operators come from the same library as custom
-operators. This module knows nothing of providers and sessions; `onnxruntime.training` is imported when it is needed.
+onnxruntime-training has no plugin execution providers, so the same library provides the operators as custom operators.
+This module does not use the provider; it imports `onnxruntime.training` when it is needed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def session_options(
     """Return session options for `onnxruntime.training.api.Module`, with the operators of domain `npu` as custom ops.
 
     Args:
-        backend: "cann" for the NPU, "host" for the CPU, "auto" for the NPU where one answers and else the CPU.
-        options: options to add the operators to, and to return; new ones if None. They must not have them yet.
+        backend: "cann" for the NPU, "host" for the CPU, "auto" for the NPU if there is one, else the CPU.
+        options: options without these operators, to which they are added; new ones if None.
 
     Raises:
         OnnxRuntimeMissingError: the installed onnxruntime cannot train.
         LibraryMissingError: the library of the operators is not installed.
-        SessionError: onnxruntime does not take the operators, or the backend is unknown or missing.
+        SessionError: onnxruntime does not accept the operators, or the backend is unknown or missing.
     """
     ort = _import_training_onnxruntime()
     library = get_library_path()
@@ -46,7 +46,7 @@ def session_options(
 
 def _import_training_onnxruntime() -> ModuleType:
     try:
-        import onnxruntime  # noqa: PLC0415 - optional, as everywhere in this package
+        import onnxruntime  # noqa: PLC0415 - optional
         import onnxruntime.training.api  # noqa: PLC0415
     except ImportError as error:
         raise OnnxRuntimeMissingError(

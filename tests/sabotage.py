@@ -200,7 +200,7 @@ SABOTAGES = {
     "an input too few": Sabotage(
         "gradients", inputs("view_8/MaxPool3DGradWithArgmax", "relu", "view_8/grad"), "does not run|inputs", "view_8"
     ),
-    "argmax off by one": Sabotage("gradients", off_by_one, "does not run: indices reach from 1", "scatter_add"),
+    "argmax off by one": Sabotage("gradients", off_by_one, "does not run: indices range from 1", "scatter_add"),
     "whole-tensor indices": Sabotage(
         "tensor", lambda model: _skip(model, "Mod"), "does not run|elements differ", "relu4_grad"
     ),
@@ -219,7 +219,7 @@ SABOTAGES = {
     "a pool's ksize": Sabotage(
         "pools",
         attributes("getitem_4/MaxPool3DWithArgmaxV2", ksize=[1, 1, 1], pads=[0, 0, 0]),
-        "two windows",
+        "contradict each other",
         "scatter_add",
     ),
     "a pool's dilation in ONNX's words": Sabotage(
@@ -228,7 +228,7 @@ SABOTAGES = {
     "a pool's dilation": Sabotage(
         "pools",
         attributes("getitem_4/MaxPool3DWithArgmaxV2", dilation=[1, 2, 2], pads=[0, 2, 2]),
-        "two windows",
+        "contradict each other",
         "scatter_add",
     ),
     "a gradient reshaped to another shape": Sabotage("gradients", stretched_gradient, "shape|run", "scatter_add_1"),
@@ -248,15 +248,15 @@ SABOTAGES = {
         "one",
     ),
     "argmax of another pool": Sabotage(
-        "twins", inputs("one/MaxPool3DGradWithArgmax", "a", "da", "two/argmax"), "which nothing before it makes"
+        "twins", inputs("one/MaxPool3DGradWithArgmax", "a", "da", "two/argmax"), "which no node before it defines"
     ),
     "argmax of another pool that moved": Sabotage(
         "twin pools", inputs("two/MaxPool3DGradWithArgmax", "b", "db", "ya/argmax"), ELEMENTS, "two"
     ),
     "a pool of another tensor": Sabotage("twin pools", inputs("ya", "b"), ELEMENTS, "one"),
     # what is outside the sites
-    "a node that is still read": Sabotage("gradients", deleted("le"), "reads 'le', which nothing"),
-    "a node that makes an output": Sabotage("gradients", deleted("mean"), "nothing makes the output 'mean'"),
+    "a node that is still read": Sabotage("gradients", deleted("le"), "uses 'le', which no node"),
+    "a node that makes an output": Sabotage("gradients", deleted("mean"), "no node defines the output 'mean'"),
     "a node more": Sabotage("gradients", inserted("le", "Neg", ["relu"], ["new"]), "0 removed and 1 added"),
     "an attribute of another node": Sabotage(
         "gradients", attributes("sum_1", keepdims=1), "1 removed and 1 added nodes at 'sum_1'"
@@ -265,7 +265,7 @@ SABOTAGES = {
         "gradients", inputs("sub", "t", "getitem_4"), "1 removed and 1 added nodes at 'sub'"
     ),
     "a value made twice": Sabotage(
-        "gradients", inserted("le", "Neg", ["relu"], ["convolution"]), "makes 'convolution' a second time"
+        "gradients", inserted("le", "Neg", ["relu"], ["convolution"]), "defines 'convolution' a second time"
     ),
     "nodes in another order": Sabotage("gradients", swapped_nodes, "which it followed"),
     "a byte of an initializer": Sabotage("gradients", changed_weight, "initializer 'body_0_weight' is changed"),
@@ -278,12 +278,12 @@ SABOTAGES = {
         "initializer 'new' is new",
     ),
     "a wrong result's name": Sabotage(
-        "gradients", output("view_8/MaxPool3DGradWithArgmax", 0, "dx"), "reads 'view_8', which nothing"
+        "gradients", output("view_8/MaxPool3DGradWithArgmax", 0, "dx"), "uses 'view_8', which no node"
     ),
     "a result renamed everywhere": Sabotage(
-        "gradients", renamed_everywhere, "value_info 'view_8' is left of a value that is gone"
+        "gradients", renamed_everywhere, "value_info 'view_8' describes a value that was removed"
     ),
-    "a stale value_info": Sabotage("gradients", stale_value_info, "value_info 'view_7' is left of a value that is"),
+    "a stale value_info": Sabotage("gradients", stale_value_info, "value_info 'view_7' describes a value that was"),
     "a value_info too few": Sabotage(
         "gradients", lambda model: _remove(model.graph.value_info, "le"), "value_info 'le' is gone"
     ),
@@ -298,7 +298,7 @@ SABOTAGES = {
     ),
     "a function that nobody calls": Sabotage("gradients", function("AdaptiveMaxPool3d"), "nothing calls it"),
     "a body for somebody else's operator": Sabotage(
-        "gradients", function("NPUMaxPool2dWithIndicesBackward"), "no operator of the dialect"
+        "gradients", function("NPUMaxPool2dWithIndicesBackward"), "not an operator of the dialect"
     ),
     "a comment": Sabotage("gradients", lambda model: setattr(model, "doc_string", "x"), "field 'doc_string' differs"),
     "the producer": Sabotage(

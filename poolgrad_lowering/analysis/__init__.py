@@ -1,1 +1,1 @@
-"""What is known of a value, each fact a proof: its type, shape, constants, and which pool recorded it."""
+"""Facts about values, each one a proof: type, shape, constants, and the pool that recorded an index."""

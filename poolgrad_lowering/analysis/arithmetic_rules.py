@@ -1,7 +1,7 @@
-"""Index arithmetic computed in numpy as ONNX defines it: what a graph makes of an index before it uses it.
+"""Rules that evaluate index arithmetic in numpy, as ONNX defines it.
 
-All rules go element by element: what is computed from a tensor, and has as many elements, has them in its order.
-Producers divide integers in float32 and round down; numpy's float32 is IEEE's, as the runtimes' is.
+All rules are elementwise: a result with as many elements as the operand has them in the operand's order. Some producers
+divide integers in float32 and round down; numpy's float32 is IEEE's, like the runtimes'.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _CASTS: dict[int | None, type[np.generic]] = {
 
 
 def constant_input(facts: Facts, node: Node, position: int) -> Array | None:
-    """The value at a node's input where it follows from constants alone, or None."""
+    """Return the value of a node's input if it is computed from constants only, else None."""
     return Evaluation(facts, ARITHMETIC_RULES, {}).input(node, position)
 
 
 def _of_two(compute: Callable[[Array, Array], Array | None]) -> Rule:
-    """The rule of an operator on two tensors of one type, broadcast."""
+    """Return the rule of a binary operator on tensors of the same type, with broadcasting."""
 
     def rule(known: Evaluation, node: Node) -> Array | None:
         left, right = known.input(node, 0), known.input(node, 1)
@@ -42,14 +42,14 @@ def _of_two(compute: Callable[[Array, Array], Array | None]) -> Rule:
 
 
 def _divide(left: Array, right: Array) -> Array | None:
-    """ONNX's Div: of floats as they are, of integers towards zero, here only where both are not negative."""
+    """ONNX's Div for positive divisors; integers, which ONNX rounds towards zero, only if not negative."""
     if not (right > 0).all() or (left.dtype.kind == "i" and (left < 0).any()):
         return None
     return left // right if left.dtype.kind == "i" else left / right
 
 
 def _remainder(left: Array, right: Array) -> Array | None:
-    """ONNX's Mod of integers (fmod=0, and the same with fmod=1 where nothing is negative)."""
+    """ONNX's Mod for integers that are not negative, for which fmod=0 and fmod=1 agree."""
     if left.dtype.kind != "i" or (left < 0).any() or not (right > 0).all():
         return None
     return left % right
@@ -61,7 +61,7 @@ def _floor(known: Evaluation, node: Node) -> Array | None:
 
 
 def _cast(known: Evaluation, node: Node) -> Array | None:
-    """Between the types that numbers of this size fit, so that nothing is cut short."""
+    """ONNX's Cast between float32, int32 and int64, if every value is kept exactly."""
     data, target = known.input(node, 0), _CASTS.get(integer(node, "to"))
     if data is None or target is None or data.dtype.kind not in "if":
         return None
@@ -70,7 +70,7 @@ def _cast(known: Evaluation, node: Node) -> Array | None:
 
 
 def _gather_elements(known: Evaluation, node: Node) -> Array | None:
-    """Only from a constant: picking from what is computed could change the order."""
+    """ONNX's GatherElements from a constant; a gather from a computed tensor could change the order of its elements."""
     data, positions, axis = constant_input(known.facts, node, 0), known.input(node, 1), integer(node, "axis")
     if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None

@@ -1,4 +1,4 @@
-"""The tensors that a model stores: which one a value always is, and its value, from external data where it is there."""
+"""The constants that a model stores, in the model or in external data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_CONSTANT = 1 << 16
 
 
 def stored_tensor(value: Value) -> TensorProto | None:
-    """The tensor that a value always is: of an initializer that no caller can override, or of a Constant node."""
+    """Return the tensor of a constant (a Constant's, or an initializer that is not also an input), or None."""
     if value.name in value.scope.inputs:
         return None
     node = value.producer
@@ -27,7 +27,7 @@ def stored_tensor(value: Value) -> TensorProto | None:
 
 
 def small_array(tensor: TensorProto, external: ExternalData, limit: int = _MAX_CONSTANT) -> np.ndarray[Any, Any] | None:
-    """A tensor's value; None where it has more elements than `limit` or is malformed. Raises `UnreadableError`."""
+    """Return a tensor's value; None if it has more elements than `limit` or is malformed. Raises `UnreadableError`."""
     if math.prod(tensor.dims) > limit:
         return None
     if tensor.data_location == TensorProto.EXTERNAL:
@@ -39,7 +39,7 @@ def small_array(tensor: TensorProto, external: ExternalData, limit: int = _MAX_C
 
 
 def all_bits_clear(tensor: TensorProto, external: ExternalData) -> bool:
-    """Whether the tensor's stored bytes are all zero, read in place or block by block. Raises `UnreadableError`."""
+    """Whether all stored bytes of the tensor are zero. External data is read in blocks. Raises `UnreadableError`."""
     if tensor.data_location == TensorProto.EXTERNAL:
         return external.is_zero(tensor)
     if tensor.raw_data:

@@ -1,4 +1,4 @@
-"""Shapes as a model declares them, symbols kept."""
+"""Shapes as a model declares them, with symbols."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from poolgrad_lowering.ir.scopes import Scope, Value
 
 
 def read_shape(value: Value, declared: onnx.TypeProto) -> Shape | None:
-    """The shape in a type that is declared (or inferred) for a value; None where the type has none.
+    """Return the shape in a declared or inferred type of a value; None if the type has none.
 
-    A function's symbols are its own: its callers may mean something else by the same names.
+    Symbols of a function are local to it: the same name in a caller can be another size.
     """
     tensor = declared.tensor_type
     if not tensor.HasField("shape"):
@@ -21,10 +21,10 @@ def read_shape(value: Value, declared: onnx.TypeProto) -> Shape | None:
 
 
 def _read_dim(dim: onnx.TensorShapeProto.Dimension, scope: Scope) -> Dim | None:
-    """The declared size; None where there is none: producers also write -1 and "?" for that."""
+    """Return the declared size; None if there is none, which producers also write as -1 or "?"."""
     if dim.HasField("dim_value"):
         return Dim(dim.dim_value) if dim.dim_value >= 0 else None
-    symbol = str(dim.dim_param)  # protobuf gives bytes where they are not UTF-8
+    symbol = str(dim.dim_param)  # protobuf returns bytes if it is not UTF-8
     if not symbol or symbol.startswith("?"):
         return None
     parsed, root = Dim.parse(symbol), scope.root

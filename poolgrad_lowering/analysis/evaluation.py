@@ -1,7 +1,7 @@
-"""Small values computed in numpy from what the graph says, operator by operator, for proofs by looking.
+"""Evaluates small parts of a graph in numpy, operator by operator, for proofs by computing all values.
 
-An evaluation starts from values that are given; everything else must follow from them and from constants through the
-operators it has rules for. It knows no pools.
+An evaluation starts from given values; every other value must be computed from them and from constants by operators
+that have a rule. It does not depend on pools.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Array = np.ndarray[Any, Any]
 Rule = Callable[["Evaluation", Node], Array | None]
 
 MAX_ELEMENTS = 1 << 23
-"""Of any value that is computed: what a proof may cost."""
+"""The largest number of elements of a computed value, which bounds the cost of a proof."""
 
 _MAX_DEPTH = 64
 
 
 class Evaluation:
-    """The values that follow from given ones; each is computed once."""
+    """Computes values from given ones and constants; each value is computed once."""
 
     def __init__(self, facts: Facts, rules: Mapping[str, Rule], given: Mapping[Value, Array]) -> None:
         self.facts = facts
@@ -34,7 +34,7 @@ class Evaluation:
         self._depth = 0
 
     def value(self, value: Value | None) -> Array | None:
-        """The value, or None where it is no small constant and nothing given leads to it."""
+        """Return the value, or None if it is not a small constant and cannot be computed."""
         if value is None or value in self._known:
             return None if value is None else self._known[value]
         if self._depth >= _MAX_DEPTH:
@@ -48,7 +48,7 @@ class Evaluation:
         return found
 
     def input(self, node: Node, position: int) -> Array | None:
-        """The value at a node's input, or None."""
+        """Return the value of a node's input, or None."""
         return self.value(node.input(position))
 
     def _compute(self, value: Value) -> Array | None:
@@ -64,7 +64,7 @@ class Evaluation:
         return None if rule is None else rule(self, node)
 
     def _viewed(self, node: Node, value: Value) -> Array | None:
-        """The source in the shape that the facts give the view."""
+        """Return the node's input in the shape of its output."""
         source, shape = self.input(node, 0), static_shape(self.facts, value)
         if source is None or shape is None or math.prod(shape) != source.size:
             return None
@@ -72,7 +72,7 @@ class Evaluation:
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The shape that tensors of these shapes have together; None where they do not fit or the result is too large."""
+    """Return the shape to which the shapes broadcast; None if they do not or the result is too large."""
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
@@ -81,12 +81,12 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def is_affordable(shape: Iterable[int]) -> bool:
-    """Whether a value of this shape may be computed."""
+    """Whether a value of this shape has at most `MAX_ELEMENTS` elements."""
     return math.prod(shape) <= MAX_ELEMENTS
 
 
 def static_shape(facts: Facts, value: Value) -> tuple[int, ...] | None:
-    """The value's shape where every size is a number."""
+    """Return the value's shape if every size is a number, else None."""
     sizes = [dim.static for dim in facts.shape(value) or ()]
     known = tuple(extent for extent in sizes if extent is not None)
     return known if facts.shape(value) is not None and len(known) == len(sizes) else None

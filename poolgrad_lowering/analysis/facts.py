@@ -1,8 +1,8 @@
-"""What can be known of a value from the graph alone: element type, shape, constants, zeros.
+"""The facts that a graph proves about its values: element type, shape, constants, zeros.
 
-Every fact is computed once per value and kept. Facts are proofs: `None` means "not known", never "no". Shapes
-are derived from the operators that move data around, then taken from what the model declares, and, where both
-are silent, from ONNX's own shape inference, run once on a copy without weights.
+Every fact is computed once per value and stored. Facts are proofs: `None` means "not known", never "no". Shapes are
+derived from the operators that move data, then taken from the model's declarations, and if both are unknown from ONNX's
+own shape inference, which runs at most once, on a copy without weights.
 """
 
 from __future__ import annotations
@@ -43,49 +43,49 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
 _UNASKED = object()
 _MAX_TABLE = 1 << 23
 _MAX_DEPTH = 64
-"""Facts that follow from facts, at most: each takes up to seven frames of Python's stack, which has 1000."""
+"""The largest recursion depth: each level takes up to seven frames of Python's stack, which has 1000."""
 
 
 class Facts:
     """The facts of one model's values.
 
-    Constants in external data are read through `external`, by default from nowhere. `unread` is a sentence on the first
-    external tensor that could not be read for the facts asked for since `unread` was last set to the empty text.
+    Constants in external data are read through `external`; the default reads none. `read_error` is a sentence on the
+    first external tensor that could not be read for a fact since the caller last set `read_error` to the empty text.
     """
 
     def __init__(self, index: ModelIndex, external: ExternalData | None = None) -> None:
-        self.unread = ""
+        self.read_error = ""
         self._index = index
         self._external = external or ExternalData()
-        self._unread_for: dict[tuple[str, Value], str] = {}
+        self._read_errors: dict[tuple[str, Value], str] = {}
         self._memo: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
         self._functions = frozenset((function.domain, function.name) for function in index.model.functions)
         self._pools: dict[Node, PoolAttributes | None] = {}
         self._depth = 0
 
     def shape(self, value: Value) -> Shape | None:
-        """The value's shape, or None where its rank is not known. Unnamed sizes are symbols of their own."""
+        """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
         return self._once("shape", value, self._shape)
 
     def declared_shape(self, value: Value) -> Shape | None:
-        """The shape that the model itself states for the value, or None."""
+        """Return the shape that the model declares for the value, or None."""
         declared = value.scope.declared(value.name)
         return None if declared is None else read_shape(value, declared.type)
 
     def element_type(self, value: Value) -> int | None:
-        """The value's `TensorProto.DataType`, or None."""
+        """Return the value's `TensorProto.DataType`, or None."""
         return self._once("element_type", value, self._element_type)
 
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
-        """The value of a small constant: an initializer that no caller can override, or a Constant node."""
+        """Return a constant of up to 2^16 elements (an initializer that is not an input, or a Constant), or None."""
         return self._once("constant", value, self._constant)
 
     def table(self, value: Value) -> np.ndarray[Any, Any] | None:
-        """A constant as `constant` gives it, of up to 2^23 elements."""
+        """As `constant`, for up to 2^23 elements."""
         return self._once("table", value, self._table)
 
     def integers(self, value: Value) -> Shape | None:
-        """The elements of an integer scalar or vector, symbolic where they are sizes of something."""
+        """Return the elements of an integer scalar or vector, symbolic if they are symbolic sizes, or None."""
         return self._once("integers", value, self._integers)
 
     def is_zero(self, value: Value) -> bool:
@@ -93,34 +93,34 @@ class Facts:
         return bool(self._once("zero", value, self._is_zero))
 
     def pool(self, node: Node) -> PoolAttributes | None:
-        """The attributes of a MaxPool node, or None where they are malformed."""
+        """Return the attributes of a MaxPool node, or None if they are malformed."""
         if node not in self._pools:
             self._pools[node] = PoolAttributes.read(node)
         return self._pools[node]
 
     def is_function(self, node: Node) -> bool:
-        """Whether the model itself defines the node's operator, so that its name says nothing."""
+        """Whether the model defines the node's operator as a function, so that its name does not determine it."""
         return node.op in self._functions
 
     def _once(self, fact: str, value: Value, compute: Callable[[Value], T]) -> T | None:
-        """Compute a fact the first time it is asked for; a question inside its own answer (a cycle) is unknown."""
+        """Return a fact, computed on first use; None if its computation depends on itself (a cycle) or is too deep."""
         known = self._memo[fact]
         found = known.get(value, _UNASKED)
         if found is not _UNASKED:
-            self.unread = self.unread or self._unread_for.get((fact, value), "")
+            self.read_error = self.read_error or self._read_errors.get((fact, value), "")
             return found  # type: ignore[no-any-return]
         if self._depth >= _MAX_DEPTH:
             return None
         known[value] = None
         self._depth += 1
-        unread_before, self.unread = self.unread, ""
+        error_before, self.read_error = self.read_error, ""
         try:
             result = compute(value)
         finally:
             self._depth -= 1
-            if self.unread:
-                self._unread_for[fact, value] = self.unread
-            self.unread = unread_before or self.unread
+            if self.read_error:
+                self._read_errors[fact, value] = self.read_error
+            self.read_error = error_before or self.read_error
         known[value] = result
         return result
 
@@ -160,7 +160,7 @@ class Facts:
             return declared
         derived = self._derived_shape(value, node) if node is not None else None
         if derived is not None and min([dim.coefficient for dim in derived], default=0) < 0:
-            derived = None  # of a model that cannot run
+            derived = None  # the model cannot run
         if derived is not None and not any(map(is_opaque, derived)):
             return derived
         declared = declared or self.declared_shape(value)
@@ -183,12 +183,12 @@ class Facts:
         if source is None or output is None:
             return False
         shape = self.shape(source)
-        return shape is not None and shape == self.shape(output)  # exporters write Expands that change nothing
+        return shape is not None and shape == self.shape(output)  # exporters write Expand nodes without effect
 
     # -- inputs of functions
 
     def _passed(self, value: Value, fact: Callable[[Value], T | None]) -> T | None:
-        """What is known of everything that the callers of a function give for one of its inputs, if they agree."""
+        """Return a fact about a function's input if all calls of the function agree on it, else None."""
         proto = value.scope.proto
         if not isinstance(proto, onnx.FunctionProto) or value.name not in value.scope.inputs:
             return None
@@ -229,11 +229,11 @@ class Facts:
         return self._read(origin, lambda: small_array(tensor, self._external, _MAX_TABLE))
 
     def _read(self, value: Value, read: Callable[[], T]) -> T | None:
-        """What `read` gives; None where it needs external data that cannot be read, which `unread` then says."""
+        """Return the result of `read`; None, with `read_error` set, if it needs external data that cannot be read."""
         try:
             return read()
         except UnreadableError as error:
-            self.unread = self.unread or f"'{value.name}': {error}"
+            self.read_error = self.read_error or f"'{value.name}': {error}"
             return None
 
     def _integers(self, value: Value) -> Shape | None:
@@ -269,7 +269,7 @@ class Facts:
 
 
 def type_name(element_type: int | None) -> str:
-    """A `TensorProto.DataType` as text, for messages."""
+    """Return a `TensorProto.DataType` as text for messages."""
     if not element_type:
         return "of unknown type"
     known = element_type in TensorProto.DataType.values()

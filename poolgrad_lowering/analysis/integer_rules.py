@@ -1,6 +1,6 @@
-"""How the elements of an integer tensor follow from the operator that makes it: the arithmetic of shapes.
+"""Rules that compute the elements of an integer tensor from the operator that produces it: shape arithmetic.
 
-All rules keep to scalars and vectors, flattened: nothing of higher rank is ever a shape.
+All rules handle scalars and vectors only, flattened, because no tensor of higher rank is a shape.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _int_slice(known: Known, node: Node) -> Shape | None:
 
 
 def _int_split(value: Value, known: Known, node: Node) -> Shape | None:
-    """The part of a vector that a Split gives as one of its outputs: equal parts, unless told otherwise."""
+    """Return the part of a vector that is one output of a Split, by the given sizes or in equal parts."""
     data, outputs = input_integers(known, node, 0), list(node.proto.output)
     if data is None or integer(node, "axis") != 0:
         return None
@@ -135,11 +135,11 @@ INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
 }
 
 _CONCAT_TRAINING = ("com.microsoft", "ConcatTraining")
-"""onnxruntime training's Concat, which also gives the length of each input."""
+"""onnxruntime training's Concat, which also outputs the length of each input."""
 
 
 def integer_rule(value: Value) -> Callable[[Known, Node], Shape | None] | None:
-    """The rule for a value's maker, or None where there is none."""
+    """Return the rule for the node that produces a value, or None if there is none."""
     node = value.producer
     if node is None:
         return None

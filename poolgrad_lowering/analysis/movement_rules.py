@@ -1,6 +1,6 @@
-"""Where the elements of a tensor come from: operators that move elements, computed on positions instead of values.
+"""Rules for operators that move elements, evaluated on positions instead of values.
 
-Every element of the start is its own number (≥ 0); `NOWHERE` stands for −inf, which fills what lies outside.
+Every element of the starting tensor is its own position (≥ 0); `NOWHERE` represents −inf, the value of padding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _transpose(known: Evaluation, node: Node) -> Array | None:
 
 
 def _pad(known: Evaluation, node: Node) -> Array | None:
-    """Only with −inf all around, by pads that are an input (opset 11 and later)."""
+    """ONNX's Pad with −inf on all axes, with pads that are an input (opset 11 and later)."""
     data, pads = known.input(node, 0), static_integers(known.facts, node, 1)
     if data is None or pads is None or node.input(3) is not None or text(node, "mode") != "constant":
         return None
@@ -57,7 +57,7 @@ def _gather_nd(known: Evaluation, node: Node) -> Array | None:
 
 
 def _where(known: Evaluation, node: Node) -> Array | None:
-    """Only of elements where a constant mask is set, −inf elsewhere."""
+    """ONNX's Where with a constant mask that selects the data or −inf."""
     mask, data = constant_input(known.facts, node, 0), known.input(node, 1)
     if mask is None or data is None or mask.dtype != np.bool_ or not _is_minus_infinity(known, node, 2):
         return None
@@ -73,7 +73,7 @@ def _is_minus_infinity(known: Evaluation, node: Node, position: int) -> bool:
 
 
 def _within(positions: Array, extent: int) -> bool:
-    """Whether positions are integers inside an axis (none counted from the end)."""
+    """Whether positions are integers in [0, extent)."""
     return positions.dtype.kind in "iu" and bool(((positions >= 0) & (positions < extent)).all())
 
 

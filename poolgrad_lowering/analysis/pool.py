@@ -1,6 +1,6 @@
-"""ONNX's MaxPool: its attributes, read and checked, and the windows they mean on each spatial axis.
+"""ONNX's MaxPool: its attributes, and the windows that they define on each spatial axis.
 
-Formulas are those of the MaxPool page of the ONNX operator documentation.
+The formulas are those of the MaxPool page of the ONNX operator documentation.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class AxisWindow(NamedTuple):
 
     @property
     def extent(self) -> int:
-        """The effective kernel: from the first tap to the last, both counted."""
+        """The effective kernel: the number of elements from the first tap to the last."""
         return self.dilation * (self.kernel - 1) + 1
 
     def output_size(self, size: int, *, ceil: bool) -> int:
-        """How many windows there are over `size` elements (ONNX: none of them starts in the end padding)."""
+        """Return the number of windows over `size` elements (ONNX: no window starts in the end padding)."""
         span = size + self.begin + self.end - self.extent
         count = (-(-span // self.stride) if ceil else span // self.stride) + 1
         if ceil and (count - 1) * self.stride >= size + self.begin:
@@ -41,7 +41,7 @@ class AxisWindow(NamedTuple):
 
 @dataclass(frozen=True)
 class PoolAttributes:
-    """A MaxPool's attributes with ONNX's defaults in place; lists have one entry a spatial axis."""
+    """A MaxPool's attributes with ONNX's defaults filled in; tuples have one entry per spatial axis."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -54,7 +54,7 @@ class PoolAttributes:
 
     @classmethod
     def read(cls, node: Node) -> PoolAttributes | None:
-        """The attributes of a MaxPool node, or None where one is missing, malformed or out of range."""
+        """Return the attributes of a MaxPool node, or None if one is missing, malformed or out of range."""
         kernel = integers(node, "kernel_shape")
         if not kernel:
             return None
@@ -85,15 +85,15 @@ class PoolAttributes:
 
     @property
     def has_ambiguous_pads(self) -> bool:
-        """Whether runtimes disagree on the pads.
+        """Whether runtimes compute different pads.
 
-        For SAME_*, onnxruntime leaves dilations out of account, and where windows leave gaps it moves them inwards.
+        For SAME_*, onnxruntime ignores dilations, and with strides larger than the kernel it uses other pads.
         """
         spread = max(self.dilations) > 1 or any(s > k for s, k in zip(self.strides, self.kernel, strict=True))
         return self.auto_pad.startswith("SAME") and spread
 
     def axis(self, number: int, size: Dim) -> AxisWindow | None:
-        """The windows of one axis, `auto_pad` resolved; None where the pads depend on a size that is symbolic."""
+        """Return the windows of one axis with `auto_pad` resolved; None if the pads depend on a symbolic size."""
         window = AxisWindow(
             self.kernel[number],
             self.strides[number],
@@ -112,7 +112,7 @@ class PoolAttributes:
 
 
 def _same_padding(window: AxisWindow, size: Dim) -> int | None:
-    """The total padding that makes the output `ceil(size / stride)`; with stride 1 it does not depend on the size."""
+    """Return the total padding for output size `ceil(size / stride)`; None if it depends on a symbolic size."""
     if window.stride == 1:
         return window.extent - 1
     if size.static is None:
@@ -122,9 +122,9 @@ def _same_padding(window: AxisWindow, size: Dim) -> int | None:
 
 
 def pooled_sizes(pool: PoolAttributes, sizes: Sequence[Dim]) -> list[Dim | None]:
-    """The output size of each spatial axis by ONNX's formula; None where the size is symbolic and changes.
+    """Return the output size of each spatial axis by ONNX's formula; None if the size is symbolic and changes.
 
-    `ceil_mode` counts for auto_pad=VALID too, as in onnxruntime and in ONNX's own shape inference.
+    `ceil_mode` also applies to auto_pad=VALID, as in onnxruntime and in ONNX's own shape inference.
     """
     return [_pooled_size(pool, number, size) for number, size in enumerate(sizes)]
 

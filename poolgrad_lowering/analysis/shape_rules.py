@@ -1,6 +1,6 @@
-"""How the shape of a value follows from the operator that makes it: one rule per operator that moves data.
+"""Rules that compute the shape of a value from the node that produces it, one rule per operator.
 
-Rules ask their questions through `Known`; they know nothing of memory or order.
+Rules get facts from `Known` only, which stores them and decides the order of computation.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from poolgrad_lowering.ir.scopes import Node, Value
 
 
 class Known(Protocol):
-    """The facts that rules may ask for."""
+    """The facts that rules use."""
 
     def shape(self, value: Value) -> Shape | None:
-        """The value's shape, or None where its rank is not known."""
+        """Return the value's shape, or None if its rank is not known."""
 
     def declared_shape(self, value: Value) -> Shape | None:
-        """The shape that the model itself states for the value, or None."""
+        """Return the shape that the model declares for the value, or None."""
 
     def integers(self, value: Value) -> Shape | None:
-        """The elements of an integer scalar or vector, or None."""
+        """Return the elements of an integer scalar or vector, or None."""
 
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
-        """The value of a small constant, or None."""
+        """Return the value of a small constant, or None."""
 
     def pool(self, node: Node) -> PoolAttributes | None:
-        """The attributes of a MaxPool node, or None where they are malformed."""
+        """Return the attributes of a MaxPool node, or None if they are malformed."""
 
 
 def input_shape(known: Known, node: Node, position: int) -> Shape | None:
-    """The shape of a node's input, or None."""
+    """Return the shape of a node's input, or None."""
     source = node.input(position)
     return None if source is None else known.shape(source)
 
 
 def input_integers(known: Known, node: Node, position: int) -> Shape | None:
-    """The elements of a node's integer input, or None."""
+    """Return the elements of a node's integer input, or None."""
     source = node.input(position)
     return None if source is None else known.integers(source)
 
 
 def static_integers(known: Known, node: Node, position: int) -> list[int] | None:
-    """The elements of a node's integer input where all of them are numbers, or None."""
+    """Return the elements of a node's integer input if all of them are numbers, or None."""
     dims = input_integers(known, node, position)
     if dims is None:
         return None
@@ -58,17 +58,17 @@ def static_integers(known: Known, node: Node, position: int) -> list[int] | None
 
 
 def opaque(value: Value, axis: int) -> Dim:
-    """The symbol of a size that nothing names: equal only to itself."""
+    """Return a unique symbol for an unnamed size of a value."""
     return Dim(1, (f"?{value.scope.path}:{value.name}[{axis}]",))
 
 
 def is_opaque(dim: Dim) -> bool:
-    """Whether a symbol in it is not one of the model's own."""
+    """Whether the size contains a symbol of an unnamed size."""
     return bool(dim.symbols) and any(symbol.startswith("?") for symbol in dim.symbols)
 
 
 def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
-    """The `axes` of a Squeeze or Unsqueeze, from attribute or input, made non-negative."""
+    """Return the `axes` of a Squeeze or Unsqueeze, from the attribute or the input, as numbers in [0, rank)."""
     axes = integers(node, "axes") or static_integers(known, node, 1)
     if axes is None or any(not -rank <= axis < rank for axis in axes):
         return None
@@ -136,7 +136,7 @@ def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
     pooled = node.output(0) or value
     sizes = enumerate(pooled_sizes(pool, source[2:]), start=2)
     computed = source[:2] + tuple(opaque(pooled, axis) if dim is None else dim for axis, dim in sizes)
-    # The Indices have the pooled output's shape, which is often the only one that is declared.
+    # The Indices have the shape of the pooled output, which is often the only declared one.
     declared = known.declared_shape(pooled)
     if declared is None or len(declared) != len(source):
         return computed
@@ -166,7 +166,7 @@ def _broadcast(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _common_shape(left: Shape | None, right: Shape | None) -> Shape | None:
-    """What two shapes broadcast to, where that is certain."""
+    """Return the shape to which two shapes broadcast, or None if it is not known."""
     if left is None or right is None:
         return None
     rank = max(len(left), len(right))
@@ -190,7 +190,7 @@ def _constant_shape(known: Known, _: Node, value: Value) -> Shape | None:
 
 
 def dims_taken(known: Known, node: Node) -> Shape | None:
-    """The sizes that a Shape node takes from its input: all of them, or those from `start` to `end`."""
+    """Return the sizes that a Shape node outputs: all sizes of its input, or those from `start` to `end`."""
     shape = input_shape(known, node, 0)
     if shape is None:
         return None
@@ -248,7 +248,7 @@ def _concat(known: Known, node: Node, value: Value) -> Shape | None:
 
 
 ELEMENTWISE = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
-"""Operators that leave every element where it is. Chains of them are long: sizes that are declared end the search."""
+"""Elementwise operators. They form long chains, so a static declared shape is used without deriving it."""
 
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     **dict.fromkeys(("Cast", "CastLike", "Identity", "Neg", "Relu", "ScatterElements", "ScatterND"), _same),
@@ -272,9 +272,9 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
 
 
 def slice_bounds(known: Known, node: Node, rank: int) -> dict[int, tuple[int, int]] | None:
-    """A Slice's constant bounds per axis, `axis → (start, end)`; None where they are not known or steps are not 1.
+    """Return a Slice's constant bounds, `axis → (start, end)`; None if they are not known or a step is not 1.
 
-    Bounds are as Python's slices read them (negative from the end).
+    The bounds have the meaning of Python's slices (negative ones count from the end).
     """
     if node.scope.opset < 10:
         starts, ends = integers(node, "starts"), integers(node, "ends")

@@ -1,4 +1,4 @@
-"""Where the element type of a value follows from the operator that makes it."""
+"""Rules that compute the element type of a value from the node that produces it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEEPS_TYPE = (
 
 
 def stated_type(node: Node, value: Value) -> int | None:
-    """The element type that an operator gives one of its outputs whatever its inputs are; None where it depends."""
+    """Return the element type of a node's output if the operator and its attributes determine it, else None."""
     if node.is_a("Cast"):
         return integer(node, "to")
     if node.is_a("Shape", "Size", "ArgMax") or (node.is_a("MaxPool") and value == node.output(1)):

@@ -1,7 +1,7 @@
-"""The command `poolgrad`: files in, files and reports out. Everything it knows comes from the library's tables.
+"""The command `poolgrad`: reads files, writes files and reports. All its data comes from the library's tables.
 
-One module per command; `exit_codes` says how each ends. Nothing that a command needs is loaded before it runs:
-`--help` must not load onnx.
+One module per command; `exit_codes` defines the exit codes. A command imports what it needs when it runs: `--help` must
+not import onnx.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from poolgrad_lowering.cli import (
     verify,
 )
 from poolgrad_lowering.cli.arguments import add_output_options
-from poolgrad_lowering.cli.console import complain
+from poolgrad_lowering.cli.console import print_error
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.diagnostics.errors import PoolgradError, VerificationError
@@ -34,23 +34,23 @@ _COMMANDS = (lower, lower_artifacts, inspect, verify, patterns, targets, doctor,
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
+    """Run a command line (default: the process's arguments) and return its exit code."""
     options = build_parser().parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names of a model may not be in the terminal's encoding
+        if isinstance(stream, io.TextIOWrapper):  # the terminal's encoding may lack characters of names
             stream.reconfigure(errors="backslashreplace")
     try:
         logs.configure(verbose=options.verbose, quiet=options.quiet)
         code: int = options.run(options)
         sys.stdout.flush()
     except VerificationError as error:
-        complain(f"verify: {error}; no model written")
+        print_error(f"verify: {error}; no model written")
         return ExitCode.FAILED
     except PoolgradError as error:
-        complain(f"error: {error}")
+        print_error(f"error: {error}")
         return ExitCode.BAD_INPUT
     except KeyboardInterrupt:
-        complain("interrupted")
+        print_error("interrupted")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at exit
@@ -59,14 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> Parser:
-    """The parser of the whole command line."""
+    """Return the parser of the whole command line."""
     parser = Parser(
         prog="poolgrad",
         description="Lower max-pooling gradients in ONNX training graphs to Ascend NPU operators.",
         examples=(
-            ("poolgrad inspect training.onnx", "what would be lowered, what not, and why"),
-            ("poolgrad lower training.onnx -o lowered.onnx", "do it"),
-            ("poolgrad verify training.onnx lowered.onnx", "show that both compute the same"),
+            ("poolgrad inspect training.onnx", "list what would be lowered, what not, and why"),
+            ("poolgrad lower training.onnx -o lowered.onnx", "write the lowered model"),
+            ("poolgrad verify training.onnx lowered.onnx", "prove that both compute the same"),
         ),
     )
     parser.add_argument("--version", action="version", version=f"poolgrad {__version__}")

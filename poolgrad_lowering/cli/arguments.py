@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and what becomes of them."""
+"""Arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -9,56 +9,56 @@ from poolgrad_lowering.gate.limits import Limits
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, default: bool) -> None:
-    """How much is printed; `default` only at the first of the parsers that have these."""
+    """Add --verbose and --quiet; only the top-level parser sets their defaults (`default`)."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "-v",
         "--verbose",
         action="count",
         default=0 if default else argparse.SUPPRESS,
-        help="log what happens to standard error; twice for every verdict",
+        help="log to standard error; given twice, log every verdict",
     )
     group.add_argument(
         "-q",
         "--quiet",
         action="store_true",
         default=False if default else argparse.SUPPRESS,
-        help="print only results that were asked for, and errors",
+        help="print only errors, and output that was requested",
     )
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
-    """For which product."""
+    """Add --target."""
     parser.add_argument("--target", metavar="T", help="product or SoC name (default: atlas-a2; see `poolgrad targets`)")
 
 
 def add_checks(parser: argparse.ArgumentParser) -> None:
-    """What has to hold for a model to be written."""
-    parser.add_argument("--strict", action="store_true", help="exit 1 and write no model if an anchor was refused")
+    """Add --strict and --verify, the conditions under which a model is written."""
+    parser.add_argument("--strict", action="store_true", help="exit 1 and write no model if a candidate was refused")
     parser.add_argument("--verify", action="store_true", help="exit 1 and write no model if the result is not proven")
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
-    """How much of a model is taken."""
+    """Add one argument for each field of `Limits`."""
     for limit in fields(Limits):
         flag, described = f"--{limit.name.replace('_', '-')}", f"{limit.metadata['help']} (default: {limit.default})"
         parser.add_argument(flag, type=int, default=limit.default, metavar="N", help=described)
 
 
 def limits(options: argparse.Namespace) -> Limits:
-    """The limits that were given."""
+    """Return the limits from parsed arguments."""
     return Limits(**{limit.name: getattr(options, limit.name) for limit in fields(Limits)})
 
 
 def positive(text: str) -> int:
-    """A number of 1 or more."""
+    """Parse an integer of 1 or more."""
     if (number := natural(text)) < 1:
-        raise argparse.ArgumentTypeError("has to be 1 or more")
+        raise argparse.ArgumentTypeError("must be 1 or more")
     return number
 
 
 def natural(text: str) -> int:
-    """A number of 0 or more."""
+    """Parse an integer of 0 or more."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of 0 or more")
+        raise argparse.ArgumentTypeError(f"'{text}' is not an integer of 0 or more")
     return int(text)

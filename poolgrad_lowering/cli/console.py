@@ -1,4 +1,4 @@
-"""What the command prints for people: lines, tables, colours where a terminal shows them. Knows nothing of models."""
+"""Prints lines and tables, with colours on a terminal that shows them. Does not depend on models."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ _STYLES = {
     "error": "31;1",
     "header": "1",
 }
-"""ANSI styles by what a word says."""
+"""ANSI styles of status words."""
 
 
-def say(text: str) -> None:
-    """Print a line, whatever names are in it."""
+def print_line(text: str) -> None:
+    """Print a line, with control characters escaped."""
     print(printable(text))
 
 
-def say_result(subject: str, result: str, detail: str) -> None:
-    """Print a line of how something went."""
+def print_result(subject: str, result: str, detail: str) -> None:
+    """Print a line with a subject, its status word, coloured, and a detail."""
     print(f"{printable(subject)}: {_styled(result, result, sys.stdout)}: {printable(detail)}")
 
 
-def complain(text: str) -> None:
-    """Print a line to standard error, after the command's name."""
+def print_error(text: str) -> None:
+    """Print a line to standard error after the command's name; the text before the first colon is coloured."""
     kind, separator, message = text.partition(":")
     styled = _styled(kind, "warning" if kind == "warning" else "error", sys.stderr)
     print(f"poolgrad: {styled}{separator}{message}", file=sys.stderr)
 
 
 def print_json(data: Any) -> None:
-    """Print data as JSON, as the reports are written."""
+    """Print data as JSON, formatted like the reports."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Left-aligned columns; the last one is not padded. Words that say how something went have their colour."""
+    """Print left-aligned columns, the last one without padding. Status words are coloured."""
     lines = [[printable(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for number, row in enumerate(lines):
@@ -62,5 +62,5 @@ def _styled(text: str, kind: str, stream: TextIO) -> str:
 
 
 def _has_colours(stream: TextIO) -> bool:
-    """Whether the stream is a terminal that shows colours, and nobody objects (no-color.org)."""
+    """Whether the stream is a terminal that shows colours, and NO_COLOR is not set (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

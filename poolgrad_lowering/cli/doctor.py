@@ -1,4 +1,4 @@
-"""`poolgrad doctor`: what lowered models can run on here."""
+"""`poolgrad doctor`: reports which backends can run lowered models on this machine."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command's parser."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "doctor",
-        help="say what lowered models can run on here, and why not on the rest",
-        description="Say what lowered models can run on here: onnxruntime, the provider, CANN, chip, operators.",
-        examples=(("poolgrad doctor", "exits with 1 where no backend works"),),
+        help="report which backends can run lowered models on this machine, and why others cannot",
+        description="Report what can run lowered models on this machine: onnxruntime, provider, CANN, chip, operators.",
+        examples=(("poolgrad doctor", "exits with 1 if no backend works"),),
     )
     parser.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
     return parser

@@ -1,4 +1,4 @@
-"""What the command's exit codes mean: one table that the command, its documentation and the tests read."""
+"""The meanings of the command's exit codes: the table that the command, its documentation and the tests read."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class ExitCode(IntEnum):
 
 
 MEANINGS: dict[ExitCode, str] = {
-    ExitCode.DONE: "done; refused anchors are in the report",
-    ExitCode.FAILED: "a check failed: something was refused and `--strict` given, a model is not proven, one of "
-    "several models could not be lowered, `doctor` found no backend that works, `self-test` did not pass",
+    ExitCode.DONE: "done; the report lists refused candidates",
+    ExitCode.FAILED: "a check failed: a candidate was refused with `--strict`, a model is not proven, one of several "
+    "models could not be lowered, `doctor` found no working backend, or `self-test` failed",
     ExitCode.BAD_INPUT: "bad input or usage; nothing is written",
-    ExitCode.INTERRUPTED: "interrupted from the keyboard (Ctrl-C); what was begun is not written",
+    ExitCode.INTERRUPTED: "interrupted from the keyboard (Ctrl-C); unfinished files are not written",
 }

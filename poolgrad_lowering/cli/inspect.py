@@ -1,4 +1,4 @@
-"""`poolgrad inspect`: what would be lowered, what not and why."""
+"""`poolgrad inspect`: reports what would be lowered, what not, and why."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command's parser."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "inspect",
-        help="say what would be lowered, what not and why; change nothing",
-        description="Say what would be lowered, what not and why. With --plan, write it down as a plan to edit.",
+        help="report what would be lowered, what not, and why; change nothing",
+        description="Report what would be lowered, what not, and why. With --plan, write it as a plan to edit.",
         examples=(
-            ("poolgrad inspect training.onnx", "a line per anchor"),
+            ("poolgrad inspect training.onnx", "a line per candidate"),
             ("poolgrad inspect training.onnx --json", "the report that `poolgrad lower --report` writes"),
             ("poolgrad inspect training.onnx --plan plan.json", "a plan for `poolgrad lower --plan`"),
             ("poolgrad inspect training.onnx --html report.html", "the report as a page, with drawings"),
@@ -25,10 +25,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("model", type=Path, metavar="IN.onnx", help="the model")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--plan", type=Path, metavar="PLAN.json", help="write what would be done as a plan to edit")
+    parser.add_argument("--plan", type=Path, metavar="PLAN.json", help="write the lowering as a plan to edit")
     parser.add_argument("--html", type=Path, metavar="REPORT.html", help="write the report as a page for a browser")
     add_target(parser)
-    parser.add_argument("--no-forward", action="store_true", help="leave forward pools as they are")
+    parser.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
     add_limits(parser)
     return parser
 

@@ -1,4 +1,4 @@
-"""`poolgrad lower-artifacts`: what onnxruntime's `generate_artifacts` has written, lowered as one folder."""
+"""`poolgrad lower-artifacts`: lowers a folder that onnxruntime's `generate_artifacts` has written."""
 
 from __future__ import annotations
 
@@ -14,21 +14,19 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "lower-artifacts",
         help="lower onnxruntime's training artifacts into a folder to train from",
-        description="Lower the training model among onnxruntime's training artifacts; evaluation model, optimizer "
-        "model and checkpoint go along into a new folder, from which `onnxruntime.training.api` trains.",
+        description="Lower the training model of onnxruntime's training artifacts, and copy the evaluation model, the "
+        "optimizer model and the checkpoint into the same new folder, for use with `onnxruntime.training.api`.",
         examples=(
             ("poolgrad lower-artifacts artifacts -o lowered", "training, eval and optimizer model, checkpoint"),
-            ("poolgrad lower-artifacts artifacts -o lowered --strict", "only if all pools are lowered"),
+            ("poolgrad lower-artifacts artifacts -o lowered --strict", "only if every candidate is lowered"),
         ),
     )
     parser.add_argument("source", type=Path, metavar="DIR", help="the folder that generate_artifacts has written")
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUTDIR", help="a folder that is not there yet, or empty"
-    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUTDIR", help="a new or empty folder")
     parser.add_argument("--report", type=Path, metavar="REPORT.json", help="write the training model's report as JSON")
     add_checks(parser)
     add_target(parser)
-    parser.add_argument("--no-forward", action="store_true", help="leave forward pools as they are")
+    parser.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
     parser.add_argument("--json", action="store_true", help="print the training model's report as JSON")
     add_limits(parser)
     return parser
@@ -36,8 +34,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.cli.report_text import print_outcome  # noqa: PLC0415 - as above
-    from poolgrad_lowering.entry.artifacts import lower_artifacts  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.cli.report_text import print_outcome  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.entry.artifacts import lower_artifacts  # noqa: PLC0415 - as above
 
     report = lower_artifacts(
         options.source,

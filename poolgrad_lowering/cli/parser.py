@@ -1,4 +1,4 @@
-"""A parser of command lines that answers a mistyped word with the nearest one it knows."""
+"""A command-line parser that suggests the closest known word for a mistyped one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poolgrad_lowering.diagnostics.suggestions import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
-    """As `argparse.ArgumentParser`, with suggestions, and with examples: command lines and what each does."""
+    """An `argparse.ArgumentParser` with suggestions and with examples, pairs of a command line and its meaning."""
 
     def __init__(self, *, examples: Sequence[tuple[str, str]], **options: Any) -> None:
         width = max(len(line) for line, _ in examples)
@@ -22,12 +22,12 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def arguments(self) -> list[argparse.Action]:
-        """Every argument but the choice of a command, in the order of the help."""
+        """All arguments except the command's name, in the order of the help."""
         return [action for action in self._actions if not isinstance(action.choices, dict)]
 
     @property
     def commands(self) -> dict[str, Parser]:
-        """The parsers of its commands, by name."""
+        """The parsers of the commands, by name."""
         return {
             name: parser
             for action in self._actions
@@ -36,12 +36,12 @@ class Parser(argparse.ArgumentParser):
         }
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """As argparse does, with the words kept for `error`."""
+        """As in argparse; also stores the words for `error`."""
         self._given = list(sys.argv[1:] if args is None else args)
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, with the nearest words in place of unknown ones, and exit with 2."""
+        """Print the message with suggestions for unknown words, and exit with 2."""
         hints = [hint for word in self._given if (hint := self._hint(word.partition("=")[0]))]
         super().error(message + "".join(hints))
 
@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
         commands = self.commands
         if word.startswith("--"):
             chosen = next((commands[given] for given in self._given if given in commands), self)
-            known = {*self._option_string_actions, *chosen._option_string_actions}  # noqa: SLF001 - its own kind
+            known = {*self._option_string_actions, *chosen._option_string_actions}  # noqa: SLF001 - the same class
             return "" if any(name.startswith(word) for name in known) else did_you_mean(word, known)
         is_command = next((given for given in self._given if not given.startswith("-")), None) == word
         return did_you_mean(word, commands) if is_command and word not in commands else ""

@@ -1,11 +1,11 @@
-"""`poolgrad patterns`: the forms that are recognised."""
+"""`poolgrad patterns`: lists the forms that are recognised."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from poolgrad_lowering.cli.console import print_json, print_table, say
+from poolgrad_lowering.cli.console import print_json, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
 
@@ -14,8 +14,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "patterns",
         help="list the forms that are recognised",
-        description="List the forms of a pool gradient that are recognised, those of other packages included.",
-        examples=(("poolgrad patterns", "name, anchors and meaning of each form"),),
+        description="List the forms of a pool gradient that are recognised, including those of other packages.",
+        examples=(("poolgrad patterns", "name, candidate operators and summary of each form"),),
     )
     parser.add_argument("--json", action="store_true", help="print the forms as JSON")
     return parser
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         print_json({"patterns": patterns, "broken_plugins": broken})
         return ExitCode.DONE
     rows = [(p.name, ", ".join(op_type for _, op_type in p.anchors), p.summary) for p in all_patterns()]
-    print_table(("pattern", "anchor", "form"), rows)
+    print_table(("pattern", "candidates", "form"), rows)
     for plugin in broken_plugins():
-        say(f"not used: {plugin.name}: {plugin.reason}")
+        print_line(f"not used: {plugin.name}: {plugin.reason}")
     return ExitCode.DONE

@@ -1,4 +1,4 @@
-"""A bar on a terminal. Nothing is written where the stream is none."""
+"""A progress bar on a terminal. Nothing is written to a stream that is not a terminal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _WIDTH = 24
 
 
 class ProgressBar:
-    """Shows how many of some things are done, in one line that is written over and in the end taken away."""
+    """Shows the number of finished items in one line, which is overwritten and finally cleared."""
 
     def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
         self._stream = stream
         self._shown = stream.isatty() and not quiet
 
     def __call__(self, done: int, total: int, name: str) -> None:
-        """Show the state; the bar goes when all is done."""
+        """Show that `done` of `total` items are finished and that `name` is the last; clear the bar at the end."""
         if not self._shown:
             return
         self.clear()
@@ -27,7 +27,7 @@ class ProgressBar:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Take the bar away, for other lines to be printed."""
+        """Clear the bar, so that other lines can be printed."""
         if self._shown:
             self._stream.write("\r\033[K")
             self._stream.flush()

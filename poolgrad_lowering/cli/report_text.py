@@ -1,44 +1,44 @@
-"""A report as lines for people."""
+"""Prints a report as text."""
 
 from __future__ import annotations
 
 import argparse
 
-from poolgrad_lowering.cli.console import complain, print_table, say
+from poolgrad_lowering.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.diagnostics.printable import printable
 from poolgrad_lowering.report import AnchorReport, Report
 
 
 def print_warnings(report: Report, options: argparse.Namespace, model: str = "") -> None:
-    """Print a line for each warning to standard error, after the model's name if it is given; none with --quiet."""
+    """Print each warning to standard error, after the model's name if given; nothing with --quiet."""
     for warning in () if options.quiet else report.warnings:
-        complain(": ".join(filter(None, ("warning", printable(model), warning.tensor, warning.reason))))
+        print_error(": ".join(filter(None, ("warning", printable(model), warning.tensor, warning.reason))))
 
 
 def print_report(report: Report) -> None:
-    """A row per anchor, and the sums."""
+    """Print a row for each anchor, and the totals."""
     if report.anchors:
-        print_table(("anchor", "status", "what"), [_row(anchor) for anchor in report.anchors])
-    say(
-        f"target {report.target}: {len(report.anchors)} anchors, {len(report.lowered)} lowered, "
+        print_table(("candidate", "status", "what"), [_row(anchor) for anchor in report.anchors])
+    print_line(
+        f"target {report.target}: {len(report.anchors)} candidates, {len(report.lowered)} lowered, "
         f"{len(report.refused)} refused; nodes {report.nodes_before} → {report.nodes_after}, "
         f"bytes {report.bytes_before} → {report.bytes_after}; {report.seconds:.3f} s"
     )
 
 
 def print_outcome(report: Report, options: argparse.Namespace) -> int:
-    """What a lowering did, as its options want it printed; its exit code."""
+    """Print the result of a lowering as the options print_line, and return the exit code."""
     print_warnings(report, options)
     if options.json:
         print(report.to_json(), end="")
     elif not options.quiet:
         print_report(report)
     if options.strict and report.refused:
-        complain(f"strict: {len(report.refused)} anchors refused, no model written")
+        print_error(f"strict: {len(report.refused)} candidates refused, no model written")
         return ExitCode.FAILED
     if not (options.json or options.quiet):
-        say(f"wrote {options.output}")
+        print_line(f"wrote {options.output}")
     return ExitCode.DONE
 
 
@@ -52,7 +52,7 @@ def _row(anchor: AnchorReport) -> tuple[str, str, str]:
 
 
 def _pool(anchor: AnchorReport) -> str:
-    """What became of the forward pool; nothing where it was not asked for."""
+    """Return the text on the forward pool; empty if forward pools are not lowered."""
     if anchor.forward_op:
         return f"; pool: {anchor.forward_op}"
     return f"; pool stays: {anchor.forward_reason}" if anchor.forward_reason else ""

@@ -1,4 +1,4 @@
-"""`poolgrad self-test`: every operator on a backend, held against its definition."""
+"""`poolgrad self-test`: runs every operator on a backend and compares it with its definition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         description="Run every operator, window kind and element type on a backend, and compare the results with the "
         "definition.",
         examples=(
-            ("poolgrad self-test", "on the NPU where one answers, else on the CPU"),
+            ("poolgrad self-test", "on the NPU if there is one, else on the CPU"),
             ("poolgrad self-test --backend host --json", "on the CPU, the result as JSON"),
         ),
     )

@@ -1,4 +1,4 @@
-"""`poolgrad targets`: products, SoC names and operators."""
+"""`poolgrad targets`: lists products, SoC names and operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "targets",
         help="list products, SoC names and operators",
         description="List the products to lower for, with their SoC names and operators.",
-        examples=(("poolgrad targets", "what `--target` takes"),),
+        examples=(("poolgrad targets", "the values of `--target`"),),
     )
     parser.add_argument("--json", action="store_true", help="print the products as JSON")
     return parser

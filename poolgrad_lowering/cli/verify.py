@@ -1,4 +1,4 @@
-"""`poolgrad verify`: whether a lowered model computes what its original does."""
+"""`poolgrad verify`: proves that a lowered model computes the same as its original."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.cli.arguments import natural, positive
-from poolgrad_lowering.cli.console import complain, print_table, say
+from poolgrad_lowering.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -19,20 +19,20 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command's parser."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "verify",
-        help="show that a lowered model computes what its original does",
-        description="Show from two files alone that a lowered model computes what its original does, bit for bit.",
+        help="prove that a lowered model computes the same as its original",
+        description="Prove from two files alone that a lowered model computes the same as its original, bit for bit.",
         examples=(
-            ("poolgrad verify training.onnx lowered.onnx", "each site on generated data, and both models whole"),
-            ("poolgrad verify training.onnx lowered.onnx --backend cann", "the lowered sites on the NPU"),
-            ("poolgrad verify training.onnx lowered.onnx --reproducer case", "keep the first site that fails"),
+            ("poolgrad verify training.onnx lowered.onnx", "run each site on generated data, and both models"),
+            ("poolgrad verify training.onnx lowered.onnx --backend cann", "run the lowered sites on the NPU"),
+            ("poolgrad verify training.onnx lowered.onnx --reproducer case", "write the first site that fails"),
         ),
     )
     parser.add_argument("original", type=Path, metavar="ORIGINAL.onnx", help="the model before lowering")
-    parser.add_argument("lowered", type=Path, metavar="LOWERED.onnx", help="the model after it")
+    parser.add_argument("lowered", type=Path, metavar="LOWERED.onnx", help="the model after lowering")
     parser.add_argument("--runs", type=positive, metavar="N", help="runs of each site (default: 9)")
     parser.add_argument("--seed", type=natural, default=0, metavar="S", help="seed of the generated data (default: 0)")
     parser.add_argument("--backend", choices=("host", "cann"), help="run lowered sites on the execution provider")
-    parser.add_argument("--reproducer", type=Path, metavar="DIR", help="write the first failing site there")
+    parser.add_argument("--reproducer", type=Path, metavar="DIR", help="folder for the first failing site")
     parser.add_argument("--no-whole-model", action="store_true", help="do not run the models from end to end")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser
@@ -66,12 +66,12 @@ def _print_verification(found: Verification) -> None:
     if found.sites:
         print_table(("site", "status", "what"), [site_row(site) for site in found.sites])
     for difference in found.differences:
-        say(f"{difference.where}: {difference.what}")
+        print_line(f"{difference.where}: {difference.what}")
     for line in whole_lines(found.whole_model):
-        say(line)
-    say(
+        print_line(line)
+    print_line(
         f"{len(found.sites)} sites, {sum(site.status == 'proven' for site in found.sites)} proven, "
-        f"{len(found.differences)} differences outside; {found.seconds:.3f} s"
+        f"{len(found.differences)} differences outside of sites; {found.seconds:.3f} s"
     )
     if failure := failure_text(found):
-        complain(f"verify: {failure}")
+        print_error(f"verify: {failure}")

@@ -1,1 +1,1 @@
-"""What is said when something does not go: errors, codes and advice of refusals, faults of inputs, printable names."""
+"""Everything a user reads when a lowering fails or refuses: errors, refusal codes with advice, faults of inputs."""

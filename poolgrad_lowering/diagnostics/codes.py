@@ -1,4 +1,4 @@
-"""Why an anchor is not lowered: one table of codes, shared by checks, reports, tests and docs."""
+"""The refusal codes: why an anchor is not lowered. Checks, reports, tests and docs share this table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Code(Enum):
-    """A condition under which the compiler declines; `DESCRIPTIONS` says what each means for a user."""
+    """A condition under which the compiler refuses to lower an anchor; `DESCRIPTIONS` explains each one to a user."""
 
     ARITY = "arity"
     ATTRIBUTE_MISMATCH = "attribute-mismatch"
@@ -62,89 +62,88 @@ class Code(Enum):
 
 
 DESCRIPTIONS: dict[Code, str] = {
-    Code.ARITY: "The node has not the inputs of the form it is named after (TensorFlow's three-input MaxPoolGrad, "
-    "say).",
-    Code.ATTRIBUTE_MISMATCH: "The gradient's own attributes contradict those of the pool its Indices come from.",
+    Code.ARITY: "The node does not have the inputs of its operator (for example, TensorFlow's MaxPoolGrad has three).",
+    Code.ATTRIBUTE_MISMATCH: "The gradient's attributes contradict those of the pool that recorded its Indices.",
     Code.AUTO_PAD_SYMBOLIC: "auto_pad SAME_* with a stride above 1 on an axis of symbolic size: the pads are not "
     "known.",
-    Code.BASE_NOT_ZERO: "The scatter does not add onto zeros, or onto a tensor that cannot be seen to be all +0.0.",
-    Code.CONSTANT_INDICES: "The indices are a constant: a tracer wrote down those of its example, so the gradient is "
-    "another one for every other input.",
-    Code.DIALECT_CONFLICT: "The model uses another version of domain npu, or defines a function of a dialect "
-    "operator's name itself.",
-    Code.DTYPE: "The pooled input is not float32, float16 or bfloat16 (Ascend has no such kernel), or the target's "
-    "operator does not take it.",
-    Code.DTYPE_MIX: "The gradient is computed in another element type than the pooled input, without the casts that "
-    "would make it the pool's.",
-    Code.DX_SHAPE: "The result does not have the pooled input's shape, or cannot be proven to have it.",
-    Code.EMPTY_WINDOW: "A window of the pool touches no element of its input, so that its index means nothing; or the "
-    "input has no element.",
-    Code.EXTERNAL_DATA: "The proof needs the value of a tensor in external data, which cannot be read: the file is "
+    Code.BASE_NOT_ZERO: "The scatter adds onto a tensor that is not all +0.0, or not proven to be.",
+    Code.CONSTANT_INDICES: "The indices are a constant: a tracer stored those of its example input, so the gradient is "
+    "wrong for every other input.",
+    Code.DIALECT_CONFLICT: "The model uses another version of domain npu, or defines its own function with the name of "
+    "a dialect operator.",
+    Code.DTYPE: "The pooled input is not float32, float16 or bfloat16 (Ascend has no kernel for it), or the target's "
+    "operator does not support the type.",
+    Code.DTYPE_MIX: "The gradient is computed in another element type than the pooled input's, and not cast back to "
+    "it.",
+    Code.DX_SHAPE: "The result does not have the pooled input's shape, or is not proven to have it.",
+    Code.EMPTY_WINDOW: "A window of the pool contains no element of the input, so its index has no meaning; or the "
+    "input is empty.",
+    Code.EXTERNAL_DATA: "The proof needs the value of a tensor in external data that cannot be read: the file is "
     "missing or too short, or the model's folder is not known.",
-    Code.FORWARD_READERS: "The gradient is lowered, its forward pool stays: something else reads the pool's Indices.",
-    Code.FORWARD_SOURCE: "The gradient is lowered, its forward pool stays: no one node computes both the pooled tensor "
-    "and the indices, from the x that the gradient is of.",
-    Code.FORWARD_WINDOWS: "The gradient is lowered, its forward pool stays: the target cannot look at exactly these "
-    "windows.",
-    Code.FUNCTION_DTYPE: "Below opset 15 one function body serves one element type; this gradient has another than the "
-    "model's first one.",
-    Code.GRADIENT_TO_ALL_TIES: "A mask of all elements that equal their window's maximum: of equal maxima each gets "
-    "the gradient (or is kept), a pool's gradient goes to the first alone.",
+    Code.FORWARD_READERS: "The gradient is lowered, but its forward pool stays: another node or a graph output uses "
+    "the pool's Indices.",
+    Code.FORWARD_SOURCE: "The gradient is lowered, but its forward pool stays: no single node computes both the pooled "
+    "tensor and the indices from the gradient's x.",
+    Code.FORWARD_WINDOWS: "The gradient is lowered, but its forward pool stays: the target's operator cannot express "
+    "exactly these windows.",
+    Code.FUNCTION_DTYPE: "Below opset 15 a function body supports one element type, and an earlier gradient of the "
+    "model has another one.",
+    Code.GRADIENT_TO_ALL_TIES: "A mask of all elements that equal their window's maximum: every one of equal maxima "
+    "gets the gradient (or is kept), while a pool's gradient goes to the first only.",
     Code.GRAD_SHAPE: "The incoming gradient does not have the pooled shape.",
-    Code.IMPLICIT_GRADIENT: "The gradient is asked for by a Gradient operator, and no node of the graph computes it.",
-    Code.INDICES_ALTERED: "Something between the pool's Indices and their use changed their values or order.",
-    Code.INDICES_NUMBERING: "The indices count in another numbering than their use needs (whole tensor against one "
-    "plane).",
-    Code.INDICES_SOURCE: "The indices do not come from a MaxPool (a graph input, a constant, labels, another "
-    "operator).",
-    Code.LAST_MAXIMUM: "An ArgMax that selects the last of equal maxima: a pool's gradient goes to the first.",
-    Code.MALFORMED_GRADIENT: "A form's record of a gradient is incomplete, or contradicts itself or the graph (a form "
-    "of another package, most likely).",
+    Code.IMPLICIT_GRADIENT: "A Gradient operator requests the gradient, and no node of the graph computes it.",
+    Code.INDICES_ALTERED: "A node between the pool's Indices and their use changes their values or order.",
+    Code.INDICES_NUMBERING: "The indices have another numbering than their use needs (over the whole tensor instead of "
+    "one plane, or the reverse).",
+    Code.INDICES_SOURCE: "The indices do not come from a MaxPool, but from a graph input, a constant, labels or "
+    "another operator.",
+    Code.LAST_MAXIMUM: "An ArgMax selects the last of equal maxima, while a pool's gradient goes to the first.",
+    Code.MALFORMED_GRADIENT: "The `PoolGradient` that a form returned is incomplete, or contradicts itself or the "
+    "graph (most likely a form of another package).",
     Code.NOT_SELECTED: "POOLGRAD_ONLY is set and names neither the site nor its form (docs/command-line.md).",
-    Code.NO_FORWARD_POOL: "TensorFlow's operator computes the maxima itself, and no MaxPool over the same tensor is "
-    "found whose Indices could serve.",
-    Code.OPERATOR_WINDOWS: "The operator that a plan asks for does not have the pool's windows.",
+    Code.NO_FORWARD_POOL: "TensorFlow's operator computes the maxima itself, and the graph has no MaxPool over the "
+    "same tensor whose Indices can be used.",
+    Code.OPERATOR_WINDOWS: "The operator that the plan chooses cannot express the pool's windows.",
     Code.OPSET: "The model's opset is older than the operators that the lowering needs.",
-    Code.OTHER_CONSUMER: "An inner value of the gradient is read elsewhere in a way that the lowered node cannot "
-    "serve.",
-    Code.OUTPUT_SIZE: "The pool's output size is not the one that the target computes for these windows.",
-    Code.OVERLAPPING_OVERWRITE: "The scatter overwrites instead of adding, and the pool's windows overlap: where they "
-    "share a maximum, it is no gradient.",
-    Code.PLANE_BASE: "What is subtracted from the Indices, divided out or added again is not proven to be each plane's "
-    "first index.",
+    Code.OTHER_CONSUMER: "A node outside the gradient uses an inner value that the lowered node does not compute.",
+    Code.OUTPUT_SIZE: "The pool's output size differs from the one that the target computes for these windows.",
+    Code.OVERLAPPING_OVERWRITE: "The scatter overwrites instead of adding, and the pool's windows overlap: where two "
+    "windows share a maximum, the result is not the gradient.",
+    Code.PLANE_BASE: "A value that is subtracted from the Indices, added to them or used to divide them is not proven "
+    "to be the one that the plane numbering needs.",
     Code.PLANE_SIZE: "A plane has more elements than the target's operator can number.",
-    Code.PLUGIN_FAILED: "A form from another package raised an error, or answered with something that is no verdict.",
-    Code.POOL_ATTRIBUTES: "The MaxPool's attributes are missing, malformed, out of ONNX's range, or padded differently "
-    "by different runtimes (auto_pad SAME_* with dilations, or with strides beyond the kernel).",
-    Code.REDUCTION: "The scatter overwrites or reduces otherwise instead of adding.",
+    Code.PLUGIN_FAILED: "A form of another package raised an error, or returned neither a gradient nor a refusal.",
+    Code.POOL_ATTRIBUTES: "The MaxPool's attributes are missing, malformed or out of ONNX's range, or runtimes pad it "
+    "differently (auto_pad SAME_* with dilations, or with strides larger than the kernel).",
+    Code.REDUCTION: "The scatter overwrites, or uses another reduction than addition.",
     Code.ROWS_NOT_PLANES: "The scatter's rows are not the (n, c) planes of the pooled input.",
     Code.ROW_LENGTH: "The scatter's rows are longer or shorter than one plane of the pooled input.",
-    Code.SHADOWED_NAME: "A value that the lowered node has to read is hidden from its subgraph by another one of the "
-    "same name (ONNX wants names to be unique).",
-    Code.SKIPPED_BY_PLAN: "The plan that was given leaves the gradient, or its forward pool, as it is.",
+    Code.SHADOWED_NAME: "An inner value with the same name hides an operand of the lowered node (ONNX requires unique "
+    "names).",
+    Code.SKIPPED_BY_PLAN: "The plan does not lower the gradient, or its forward pool.",
     Code.SPATIAL_RANK: "The pool has no spatial axis, or four and more: Ascend has one to three.",
-    Code.SPLITS_TIES: "A mask of all elements that equal the maximum of their axes: equal maxima share the gradient, "
-    "a pool's gradient goes to the first alone.",
+    Code.SPLITS_TIES: "A mask of all elements that equal the maximum over their axes: equal maxima share the gradient, "
+    "while a pool's gradient goes to the first only.",
     Code.STORAGE_ORDER: "The pool numbers its Indices column-major (storage_order=1).",
-    Code.SYMBOLIC_CANVAS: "The windows need a padded canvas, and its size is not known where a spatial size is "
+    Code.SYMBOLIC_CANVAS: "The windows need a padded canvas, whose size is not known because a spatial size is "
     "symbolic.",
     Code.SYMBOLIC_CEIL: "ceil_mode with unequal pads on an axis of symbolic size: the output size cannot be proven.",
-    Code.TARGET: "The target has no Ascend operator for this gradient.",
+    Code.TARGET: "The target has no operator for this gradient.",
     Code.UNBATCHED: "The pooled input has no batch axis, which the dialect's operators need.",
     Code.UNKNOWN_DTYPE: "The pooled input's element type is not known.",
     Code.UNKNOWN_SHAPE: "A shape that the proof needs is not known.",
     Code.WINDOW_IN_PADDING: "With ceil_mode the last window starts in the padding, where runtimes disagree and Indices "
-    "are meaningless.",
-    Code.WINDOW_TABLES: "A pool written out by gathers: its windows and the positions it reports are not proven, "
-    "value by value, to be those of a pool, or there are too many of them (2^23 elements are compared).",
+    "have no meaning.",
+    Code.WINDOW_TABLES: "A pool decomposed into Gather nodes: its windows and positions are not proven, value by "
+    "value, to be those of a pool, or have more elements than are compared (2^23).",
 }
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The reason one anchor stays as it is: a code, and a sentence that names the node or value at fault.
+    """The reason why an anchor is not lowered: a code, and a sentence that names the node or value at fault.
 
-    The sentence is a format string and its values, put together only when somebody reads it.
+    The sentence is stored as a format string and its values, and formatted when it is read.
     """
 
     code: Code
@@ -153,17 +152,17 @@ class Refusal:
 
     @property
     def reason(self) -> str:
-        """The sentence."""
+        """The sentence: the template formatted with the values."""
         return self.template.format(*self.values)
 
     @property
     def rank(self) -> int:
-        """How little the form knows of the anchor: of the refusals of several forms the lowest is reported."""
+        """Sort key: of the refusals of several forms, the first one with the lowest rank is reported."""
         return int(self.code in _OF_NO_FORM)
 
 
 _OF_NO_FORM = frozenset({Code.INDICES_SOURCE})
-"""Codes of forms that do not recognise where the indices come from: any other refusal says more."""
+"""Codes of a form that does not recognise the source of the indices; the refusal of another form is more specific."""
 
 
 class Refuse(Exception):  # noqa: N818 - raised as what it says
@@ -175,5 +174,5 @@ class Refuse(Exception):  # noqa: N818 - raised as what it says
 
 
 def refuse(code: Code, template: str, *values: object) -> Refusal:
-    """A refusal whose reason is `template.format(*values)`, formatted when it is read."""
+    """Return a refusal whose reason is `template.format(*values)`, formatted when it is read."""
     return Refusal(code, template, values)

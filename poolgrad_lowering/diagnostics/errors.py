@@ -1,4 +1,4 @@
-"""The exceptions that leave this package: one family, each message saying what, where and what to do."""
+"""The exceptions that this package raises: one hierarchy; each message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from poolgrad_lowering.diagnostics.faults import FAULTS, Fault, Flaw
 
 
 class PoolgradError(Exception):
-    """Base of every error that poolgrad_lowering raises on purpose."""
+    """Base class of every error that poolgrad_lowering raises on purpose."""
 
 
 class UnknownTargetError(PoolgradError, ValueError):
-    """The name is neither a product nor a SoC."""
+    """The target name is neither a product nor a SoC name."""
 
 
 class InvalidModelError(PoolgradError, ValueError):
-    """The input is not an ONNX model that can be worked on.
+    """The input is not a valid ONNX model, or exceeds a limit.
 
-    `fault` is the condition of `docs/security.md`, `where` the place (file, scope, node or tensor), `what` a sentence.
+    `fault` is the violated condition (`docs/security.md` lists them), `where` the place (file, scope, node or tensor),
+    `what` a sentence.
     """
 
     def __init__(self, fault: Fault, where: str, what: str) -> None:
@@ -30,11 +31,11 @@ class InvalidModelError(PoolgradError, ValueError):
 
     @classmethod
     def of(cls, flaw: Flaw, where: str) -> InvalidModelError:
-        """The error that a flaw at some place is."""
+        """Return the error for a flaw that was found at `where`."""
         return cls(flaw.fault, where, flaw.what)
 
     def within(self, outer: str) -> InvalidModelError:
-        """The same error with its place named from further out."""
+        """Return the same error with `outer` put before its place."""
         return InvalidModelError(self.fault, f"{outer}: {self.where}" if self.where else outer, self.what)
 
     def __str__(self) -> str:
@@ -42,13 +43,14 @@ class InvalidModelError(PoolgradError, ValueError):
 
 
 class UsageError(PoolgradError, ValueError):
-    """The command was asked for something that does not go, or that is not installed."""
+    """The command's arguments cannot be used together, or need a package that is not installed."""
 
 
 class PlanError(PoolgradError, ValueError):
-    """A plan that does not fit the model or the target, or a plan file that is none.
+    """A plan does not fit the model or the target, or a plan file is malformed.
 
-    `where` is the place, `plan.json: sites[3].operator` for a file, empty for a plan made in Python; `what` a sentence.
+    `where` is the place: `plan.json: sites[3].operator` for a file, empty for a plan made in Python. `what` is a
+    sentence.
     """
 
     def __init__(self, where: str, what: str) -> None:
@@ -66,7 +68,7 @@ class FileError(PoolgradError, OSError):
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Turn an `OSError` into a `FileError` that begins with what could not be done: "cannot write 'model.onnx'"."""
+    """Convert an `OSError` into a `FileError` whose message begins with `what`, e.g. "cannot write 'model.onnx'"."""
     try:
         yield
     except FileError:
@@ -76,4 +78,4 @@ def explained(what: str) -> Iterator[None]:
 
 
 class VerificationError(PoolgradError):
-    """A lowered model is not proven to compute what its original does."""
+    """The lowered model is not proven to compute the same as its original."""

@@ -1,10 +1,10 @@
-"""Text out of a model, for people: names may hold line breaks, and commands to a terminal."""
+"""Text of a model, made safe to print: names may contain line breaks and terminal escape sequences."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """The text on one line and without control characters, which become their escapes."""
+    """Return the text on one line, with every control character replaced by its escape."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -1,4 +1,4 @@
-"""The known word that a mistyped one was meant to be."""
+"""Suggestions for mistyped words."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean …?)` with the known word that is nearest, letter case apart; nothing where none is near."""
-    import difflib  # noqa: PLC0415 - only after a mistake
+    """Return ` (did you mean …?)` with the closest known word, ignoring case, or the empty text if none is close."""
+    import difflib  # noqa: PLC0415 - needed only for an error message
 
     by_folded = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), by_folded, n=1)

@@ -1,7 +1,7 @@
 """The dialect: Ascend's max-pool operators and their gradients as ONNX custom ops of domain `npu`.
 
-What an op is (`OPS`), its schema and its body in standard ONNX. Knows nothing of training graphs, patterns, targets
-or runtimes.
+Defines the ops (`OPS`), their schemas, and their function bodies in standard ONNX. Does not depend on training graphs,
+patterns, targets or runtimes.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
-"""The body of an adaptive max pool in ONNX text: the elements of every window side by side, then an ArgMax over each.
+"""The function body of an adaptive max pool in ONNX text: gathers the elements of each window into a row, then ArgMax.
 
-Of an axis of size I pooled to size O, window o reaches from ⌊o·I/O⌋ to ⌈(o+1)·I/O⌉. Windows of one axis differ in
-length where sizes do not divide: shorter ones repeat their last element, which does not change the first maximum. NaN
-is as on Ascend and in PyTorch: it outranks everything, and the last NaN of a window is the one.
+On an axis of size I pooled to size O, window o spans the positions from ⌊o·I/O⌋ up to, not including, ⌈(o+1)·I/O⌉. If O
+does not divide I, windows differ in length: shorter rows repeat their last element, which does not change the first
+maximum. NaN behaves as on Ascend and in PyTorch: it is the maximum, and the last NaN of a window is selected.
 """
 
 from __future__ import annotations
 
-#: The first opset with `Constant` of a list, which makes an attribute of a node a tensor of its body, and Min of int64.
+#: The first opset with Min of int64, and with `Constant` of a list, which turns an attribute of the op into a tensor.
 OLDEST_ADAPTIVE_OPSET = 12
 
-#: From here on the axes of ReduceMax are an input.
+#: The first opset in which the axes of ReduceMax are an input.
 _REDUCED_AXES_OPSET = 18
 
-#: `position`: for each window, row-major, the positions of its elements in a plane. Rows are axes first: D, H, W.
+#: Computes `position`: for each window, in row-major order, the positions of its elements in a plane. The first axis of
+#: the tensors before it is D, H, W.
 _POSITIONS = """
     zero = Constant<value = int64 {{0}}>()
     one = Constant<value = int64 {{1}}>()
@@ -66,7 +67,7 @@ _POSITIONS = """
     flat_position = Reshape(position, flat)
 """
 
-#: Rows are the windows of one plane after the other, columns their elements.
+#: Rows are the windows of all planes, plane by plane; columns are the elements of a window.
 _CHOICE = """
     planes = Flatten<axis = 2>(x)
     elements = Gather<axis = 1>(planes, position)
@@ -104,10 +105,10 @@ _RESULT = """
 
 
 def adaptive_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
-    """Nodes that compute y and argmax (`index_type`) from x, in ONNX text.
+    """Return nodes in ONNX text that compute y and argmax (of `index_type`, a `TensorProto.DataType`) from x.
 
-    `narrow` is the node, with a place for its operand, that converts float32 to x's type; None where x is float32.
-    Only default-domain operators as of `opset`.
+    `narrow` is the node that converts float32 to x's type, with `{}` for its operand; None if x is float32. The nodes
+    are default-domain operators of `opset`.
     """
     attribute, operand = ("", ", second") if opset >= _REDUCED_AXES_OPSET else ("axes = [1], ", "")
     positions = _POSITIONS.format(longest=f"ReduceMax<{attribute}keepdims = 0>(length{operand})")

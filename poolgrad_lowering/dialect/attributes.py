@@ -1,4 +1,4 @@
-"""Attributes of the dialect as protobuf: defaults to write, values to read and to check against the table."""
+"""Attributes of the dialect as protobuf: writes defaults, reads values and checks them against the table."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def default_proto(attribute: Attribute) -> AttributeProto:
 
 
 def value_of(attribute: Attribute, proto: AttributeProto | None) -> Any:
-    """Return the value of `proto`, or the default where it is None: int, str or a tuple of ints.
+    """Return the value of `proto`, or the default if it is None: int, str or a tuple of ints.
 
-    Raises `ValueError`, saying what is wrong and what is expected, if the value breaks the rules of `attribute`.
+    Raises `ValueError` if the value breaks the rules of `attribute`; the message says what is expected.
     """
     if proto is None:
         if attribute.required:
@@ -31,7 +31,7 @@ def value_of(attribute: Attribute, proto: AttributeProto | None) -> Any:
     if attribute.length is not None and len(numbers) != attribute.length:
         raise ValueError(f"is {value}, expected {attribute.length} values")
     if attribute.minimum is not None and min(numbers) < attribute.minimum:
-        raise ValueError(f"is {value}, expected nothing below {attribute.minimum}")
+        raise ValueError(f"is {value}, expected at least {attribute.minimum}")
     if attribute.allowed is not None and value not in attribute.allowed:
         raise ValueError(f"is {value!r}, expected one of {attribute.allowed}")
     return value

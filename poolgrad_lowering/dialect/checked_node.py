@@ -1,4 +1,4 @@
-"""The node under inference: its attributes and operands, checked against the table, and the failures that name it."""
+"""The node during shape inference: its attributes and operands, checked against the table of ops."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 
     from poolgrad_lowering.dialect.op import Attribute
 
-#: Sizes as far as they are known; None in place of a symbol. A shape is None where even the rank is unknown.
+#: The known sizes; None for a symbol. A shape is None if the rank is unknown.
 Shape = tuple["int | None", ...]
 
 
 class DialectError(PoolgradError, InferenceError):
-    """A node of domain `npu` breaks the rules of its op; among onnx's errors it is an `InferenceError`."""
+    """A node of domain `npu` breaks the rules of its op; also an `InferenceError` of onnx."""
 
 
 class CheckedNode:
-    """The node under inference. Everything known of it follows the table, or `DialectError` is raised."""
+    """The node during shape inference. Methods raise `DialectError` if the node breaks the rules of its op."""
 
     def __init__(self, op: Op, context: InferenceContext) -> None:
         self._op = op
         self._context = context
 
     def fail(self, text: str) -> NoReturn:
-        """Raise `DialectError` with op, node and `text`."""
+        """Raise `DialectError` with the op's name, the node's name and `text`."""
         raise DialectError(f"{DOMAIN}.{self._op.name} {self._context.get_display_name()}: {text}")
 
     def attribute_values(self) -> dict[str, Any]:
-        """The values of all attributes, defaults where the node leaves them out."""
+        """Return the values of all attributes, with defaults for absent ones."""
         return {attribute.name: self._attribute_value(attribute) for attribute in self._op.attributes}
 
     def index_type(self, values: Mapping[str, Any]) -> int | None:
-        """The type of argmax that the attributes ask for (`TensorProto.DataType`); None where they do not."""
+        """Return the type of argmax that an attribute names (`TensorProto.DataType`); None if the op has none."""
         return None if self._op.index_type is None else ASCEND_TYPES[values[self._op.index_type]]
 
     def _attribute_value(self, attribute: Attribute) -> Any:
@@ -52,13 +52,13 @@ class CheckedNode:
             self.fail(f"attribute {attribute.name} {error}.")
 
     def tensor(self, position: int) -> TypeProto.Tensor | None:
-        """The type of an input, checked for element type and rank; None where it is not known."""
+        """Return the type of an input, with element type and rank checked; None if it is not known."""
         operand = self._op.inputs[position]
         known = cast("TypeProto | None", self._context.get_input_type(position))  # onnx's annotation lacks the None
         if known is None:
             return None
         if not known.HasField("tensor_type"):
-            self.fail(f"{operand.name} is no tensor.")
+            self.fail(f"{operand.name} is not a tensor.")
         tensor = known.tensor_type
         allowed = [TensorProto.DataType.Name(element_type) for element_type in TYPES[operand.type_variable]]
         if (name := type_name(tensor)) not in (None, *allowed):
@@ -82,14 +82,14 @@ class CheckedNode:
 
 
 def type_name(tensor: TypeProto.Tensor | None) -> str | None:
-    """The name of the element type; None where it is not known."""
+    """Return the name of the element type; None if it is not known."""
     if tensor is None or tensor.elem_type == TensorProto.UNDEFINED:
         return None
     return TensorProto.DataType.Name(tensor.elem_type)
 
 
 def shape_of(tensor: TypeProto.Tensor | None) -> Shape | None:
-    """The sizes as far as they are known; None where even the rank is not."""
+    """Return the shape, with None for unknown sizes; None if the rank is not known."""
     if tensor is None or not tensor.HasField("shape"):
         return None
     return tuple(size.dim_value if size.HasField("dim_value") else None for size in tensor.shape.dim)

@@ -1,7 +1,7 @@
 """Function bodies of the dialect: each op as an `onnx.FunctionProto` of standard operators.
 
-A body lets a runtime that knows nothing of domain `npu` run a lowered model. onnxruntime inlines it under the opset
-of the model, so a body is made for that opset and stays within it.
+A body lets a runtime without kernels for domain `npu` run a lowered model. onnxruntime inlines it with the opset of the
+model, so a body is created for that opset.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _OLDEST_OPSETS = {
     Kind.POOL: OLDEST_POOL_OPSET,
     Kind.ADAPTIVE_POOL: OLDEST_ADAPTIVE_OPSET,
 }
-#: From here on the operators of the bodies take bfloat16.
+#: The first opset in which the operators of the bodies support bfloat16.
 _OLDEST_BFLOAT16_OPSET = 13
 _CAST_LIKE_OPSET = 15
 
-#: The element types in which the operators of a body compute; any other is computed in float32.
+#: The element types in which the operators of a body compute; other types are converted to float32.
 _COMPUTED = {
     Kind.GRADIENT: {TensorProto.FLOAT},
     Kind.POOL: {TensorProto.FLOAT, TensorProto.FLOAT16},
@@ -45,14 +45,14 @@ def function_body(
 ) -> FunctionProto:
     """Return the body of `op` for a model that imports the default domain at `opset`.
 
-    `element_types` (`TensorProto.DataType`) are those that x has in the nodes of `op`, one or more: the body converts
-    to float32 and back only where one of them asks for it.
-    `index_type` is the type of argmax that the nodes of a pool ask for, all of one op in one model the same: in
-    standard ONNX no attribute can name a type by Ascend's numbers. For gradients it changes nothing.
+    `element_types` (`TensorProto.DataType`) are the types of x in the nodes of `op`, one or more; the body converts to
+    float32 and back only if one of them needs it.
+    `index_type` is the type of argmax in the nodes of a pool, the same for all nodes of one op in a model: a body in
+    standard ONNX cannot read Ascend's type numbers from an attribute. It has no effect for gradients.
 
     Raises `NoFunctionBodyError` for gradients below opset 9, for pools below opset 10, for adaptive pools below opset
-    12, for bfloat16 below opset 13, for types that x cannot have, and for several types, of which one is converted,
-    below opset 15; `KeyError` for an op that is not in `OPS`.
+    12, for bfloat16 below opset 13, for types that x cannot have, and below opset 15 for several types of which one
+    needs a conversion; `KeyError` for an op that is not in `OPS`.
     """
     described = OPS[op]
     types = frozenset(element_types)
@@ -90,8 +90,8 @@ def _converts(op: Op, element_types: frozenset[int]) -> bool:
 def _name_nodes(nodes: Iterable[NodeProto]) -> None:
     """Name each node after its first output.
 
-    onnxruntime puts the site's name before these names when it inlines a body, and names the nodes that it fuses after
-    those that they replace: of nodes without a name two fused ones would clash.
+    When onnxruntime inlines a body, it puts the calling node's name before these names, and names fused nodes after the
+    nodes that they replace. Two fused nodes of nodes without names would have the same name.
     """
     for node in nodes:
         node.name = node.output[0]

@@ -1,18 +1,18 @@
-"""The scatter-add of a pool gradient in ONNX text, one spelling for each generation of standard operators.
+"""The function body of a pool gradient in ONNX text: a scatter-add, in one variant for each range of opsets.
 
-All of them view (N, C, spatial axes) as planes x positions (`Flatten` at axis 2) and add the terms of a plane in
-row-major order of the output, in float32, so that all give the same bits. They read neither ranks nor attributes, and
-know nothing of the ops they serve. An index outside its plane is the caller's error: it may stop the run, and never
-writes outside the result.
+All variants view (N, C, spatial axes) as planes × positions (`Flatten` at axis 2) and add the terms of a plane in
+row-major order of the output, in float32, so that all give the same bits. They depend neither on the rank nor on
+attributes. An index outside its plane is an error of the caller: it can stop the run, but never writes outside the
+result.
 
-No spelling has an If: where its condition is known, some releases of onnxruntime put the taken branch into the graph
-around it and lose values on the way. Below opset 14, Reshape cannot be given a size of zero, so of empty tensors the
-older spellings take those without a batch.
+No variant has an If: some releases of onnxruntime inline the branch of an If with a constant condition and lose values.
+Below opset 14, Reshape cannot create a size of zero, so the older variants support empty tensors only if the batch is
+empty.
 """
 
 from __future__ import annotations
 
-#: The operators of the oldest spelling (`ConstantOfShape`, `NonZero`, `Where`) start here, as `MaxPoolGrad` does.
+#: The first opset with the operators of the oldest variant (`ConstantOfShape`, `NonZero`, `Where`).
 OLDEST_GRADIENT_OPSET = 9
 
 _SORT_OPSET = 11
@@ -25,8 +25,8 @@ _PLANES = """
     argmax_planes = Flatten<axis = 2>(argmax)
 """
 
-# The conversions stand where PyTorch writes them, behind the view of grad and at the very end: onnxruntime drops a
-# conversion to a half type that meets one back, with its rounding, and then drops the same ones in both models.
+# The conversions are where PyTorch writes them: after the view of grad, and at the end. onnxruntime removes a pair of
+# conversions to a half type and back, together with their rounding; here it removes the same pairs in both models.
 _WIDEN = """
     terms = Cast<to = 1>(grad_planes)
 """
@@ -40,21 +40,20 @@ _SCATTER_ADD = """
     sums = ScatterElements<axis = 1, reduction = "add">(zeros, argmax_planes, terms)
 """
 
-# The other spellings calculate with indices.
+# The other variants compute with indices, in int64.
 _WIDE_INDEX = """
     index = Cast<to = 7>(argmax_planes)
 """
 
-# Sort the terms of a plane by (index, position), so that the terms of one index stand in a run. In each round of the
-# loop, every term that still waits adds itself to the sum of the term before it; in round r those wait that have r or
-# more terms before them in their run, so after the last round each holds the sum of its run up to itself.
-# The last of a run then goes to its index, each other term to a spare column of its own before the plane, because
-# ScatterElements leaves the result of duplicate indices undefined; an index behind the plane stays out of range.
-# `previous` and `next` wrap around within the row; `joins` is false in column 0, so both ends of a row come out right.
-# A run starts with its first term added to +0, which a -0 does not survive; not spelt as an Add of 0, because
-# optimizers take that for no operation. Gather over flat tensors, because onnx's reference evaluator gathers
-# elements from narrow planes only. The count of TopK is a Slice: some releases of onnxruntime infer that a Gather gives
-# a scalar, which TopK does not take.
+# Sorts the terms of a plane by (index, position), so that the terms of one index form a run. In round r of the loop,
+# every term with at least r terms before it in its run is set to the sum of the previous term's partial sum and
+# itself; so after the last round each term holds the sum of its run up to itself.
+# Then the last term of a run is scattered to its index, and every other term to its own spare column before the plane,
+# because ScatterElements is undefined for duplicate indices; an index after the plane stays out of range.
+# `previous` and `next` wrap around within the row; `joins` is false in column 0, so both ends of a row are correct.
+# A run starts with +0 plus its first term, which turns -0 into +0. This is a Where, because optimizers remove an Add
+# of 0. Gather works on flat tensors, because onnx's reference evaluator gathers elements from narrow planes only. The
+# count of TopK is a Slice: some releases of onnxruntime infer a scalar for a Gather, which TopK does not accept.
 _SORT = """
     zero = Constant<value = int64 {0}>()
     one = Constant<value = int64 {1}>()
@@ -121,8 +120,8 @@ _SORT = """
     sums = Slice(wide_sums, count_1d, wide_width, one_1d)
 """
 
-# One output position after the other, each over all planes: slow, but Gather and Scatter of these opsets cannot say
-# more, and TopK cannot sort integers.
+# Adds one output position after the other, over all planes. This is slow, but Gather and Scatter of these opsets
+# cannot express more, and TopK cannot sort integers.
 _STEPS = """
     one = Constant<value = int64 {1}>()
     one_1d = Constant<value = int64[1] {1}>()
@@ -146,10 +145,10 @@ _STEPS = """
 
 
 def gradient_text(opset: int, narrow: str | None) -> str:
-    """Nodes that compute y from x, grad and argmax, in ONNX text.
+    """Return nodes in ONNX text that compute y from x, grad and argmax.
 
-    `narrow` is the node, with a place for its operand, that converts float32 to x's type; None where x is float32.
-    Only default-domain operators as of `opset`.
+    `narrow` is the node that converts float32 to x's type, with `{}` for its operand; None if x is float32. The nodes
+    are default-domain operators of `opset`.
     """
     planes = _PLANES.format(terms="terms") if narrow is None else _PLANES.format(terms="grad_planes") + _WIDEN
     if opset >= _SCATTER_ADD_OPSET:

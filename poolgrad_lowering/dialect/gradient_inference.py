@@ -1,7 +1,4 @@
-"""Type and shape inference of the dialect's gradient ops.
-
-Knows the table and onnx's inference context; not how or when schemas are registered.
-"""
+"""Type and shape inference of the dialect's gradient ops, independent of how schemas are registered."""
 
 from __future__ import annotations
 
@@ -18,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def infer_gradient(op: Op, context: InferenceContext) -> None:
-    """Give y the type and shape of x, after checking the node against `op`.
+    """Check the node against `op` and set the type and shape of y to those of x.
 
-    x and grad share their element type. All three inputs share rank, batch and channels, grad and argmax every size;
-    sizes are compared where both are numbers, and operands whose type or shape is not known are not checked.
+    x and grad must have the same element type; all inputs the same rank, batch and channels; grad and argmax the same
+    shape. Sizes are compared if both are numbers; unknown types and shapes are not checked.
     Raises `DialectError`.
     """
     node = CheckedNode(op, context)

@@ -1,7 +1,7 @@
-"""The windows of a pool in ONNX's own words, which a node carries beside Ascend's.
+"""The attributes of ONNX's MaxPool that a pool of the dialect has in addition to Ascend's.
 
-The function body of a pool is ONNX's MaxPool, and takes these attributes by reference. They name the spatial axes that
-x has, where Ascend's name a fixed number, and padding at either end apart.
+The function body of a pool is ONNX's MaxPool, which uses these attributes by reference. They have one entry for each
+spatial axis of x, while Ascend's have a fixed number of entries, and separate pads for both ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def onnx_window(
     *,
     ceil: bool,
 ) -> dict[str, int | str | list[int]]:
-    """The attributes, from lists with one entry for each spatial axis of x; `pads` are those before and behind it."""
+    """Return the attributes, from lists with one entry per spatial axis of x; `pads` are those before and after it."""
     return {
         KERNEL: list(kernel),
         STRIDES: list(strides),
@@ -33,9 +33,9 @@ def onnx_window(
 
 
 def window_difference(values: Mapping[str, Any]) -> str | None:
-    """Where the attributes of a pool name one window in Ascend's words and another in ONNX's, or None.
+    """Return a text on the first difference between Ascend's and ONNX's window attributes of a pool, or None.
 
-    Compares the first positions, sizes, steps and spacings of the windows. How many there are depends on x.
+    Compares kernel, stride, begin padding and dilation. The number of windows depends on x and is not compared.
     """
     rank, *others = (len(values[name]) for name in (KERNEL, STRIDES, DILATIONS))
     if not 1 <= rank <= len(values["ksize"]) or others != [rank, rank]:
@@ -50,18 +50,18 @@ def window_difference(values: Mapping[str, Any]) -> str | None:
 
 
 def onnx_count(values: Mapping[str, Any], axis: int, size: int) -> int:
-    """How many windows ONNX's MaxPool makes along spatial axis `axis` of x, which has `size` elements."""
+    """Return the number of windows of ONNX's MaxPool along spatial axis `axis` of x, which has `size` elements."""
     kernel, stride, dilation = (int(values[name][axis]) for name in (KERNEL, STRIDES, DILATIONS))
     begin, end = (int(values[PADS][position]) for position in (axis, len(values[KERNEL]) + axis))
     return window_count(size, dilation * (kernel - 1) + 1, stride, begin, end, ceil=bool(values[CEIL]))
 
 
 def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, ceil: bool) -> int:
-    """How many windows of `extent` elements there are along an axis of `size` elements, padded at both ends.
+    """Return the number of windows of `extent` elements on an axis of `size` elements, padded at both ends.
 
     Formula: the MaxPool page of the ONNX operator documentation and, with equal pads, the output shape section of
-    CANN's documentation of aclnnMaxPool2dWithIndices. With `ceil`, a last window that would start behind the elements
-    and the padding before them is dropped.
+    CANN's documentation of aclnnMaxPool2dWithIndices. With `ceil`, a last window that would start in the end padding is
+    dropped.
     """
     count = (size + begin + end - extent + (stride - 1 if ceil else 0)) // stride + 1
     return count - 1 if ceil and (count - 1) * stride >= size + begin else count

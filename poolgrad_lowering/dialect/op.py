@@ -1,7 +1,4 @@
-"""What an op of the dialect is: its operands, types, ranks and attributes, as records.
-
-Data only; `ops` is the table of them.
-"""
+"""The records that define an op of the dialect: operands, types, ranks and attributes. `ops` is the table of ops."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ VERSION = 1
 VALUE = "T"
 INDEX = "I"
 
-#: Element types (`TensorProto.DataType`) each type variable ranges over.
+#: The element types (`TensorProto.DataType`) that each type variable allows.
 TYPES: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {
         VALUE: (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16),
@@ -29,7 +26,7 @@ TYPES: Mapping[str, tuple[int, ...]] = MappingProxyType(
     }
 )
 
-#: Ascend's data type numbers (`DT_INT32`, `DT_INT64`) as `TensorProto.DataType`: what a `dtype` attribute names.
+#: `TensorProto.DataType` by Ascend's data type number (`DT_INT32`, `DT_INT64`), the value of a `dtype` attribute.
 ASCEND_TYPES: Mapping[int, int] = MappingProxyType({3: TensorProto.INT32, 9: TensorProto.INT64})
 
 
@@ -44,10 +41,10 @@ class Operand:
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute and the values it may hold.
+    """An attribute and its allowed values.
 
-    `type` is an `AttributeProto.AttributeType`. `default` None means required. `length` (of a list), `minimum`
-    (of every number) and `allowed` (whole values) are unbounded where None.
+    `type` is an `AttributeProto.AttributeType`. An attribute whose `default` is None is required. `length` (of a list),
+    `minimum` (of every number) and `allowed` (values) do not restrict if None.
     """
 
     name: str
@@ -60,12 +57,12 @@ class Attribute:
 
     @property
     def required(self) -> bool:
-        """Whether a node must carry the attribute (the rewriter writes all of them)."""
+        """Whether a node must have the attribute (the rewrite writes all attributes)."""
         return self.default is None
 
 
 class Kind(Enum):
-    """What an op computes; ops of one kind share shape inference and the text of their bodies."""
+    """What an op computes; ops of one kind share shape inference and function body."""
 
     GRADIENT = "gradient"
     POOL = "pool"
@@ -74,7 +71,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Op:
-    """One op of the dialect; `ranks` are those of its operands, `index_type` the attribute naming argmax's type."""
+    """One op of the dialect; `ranks` are the ranks of its operands, `index_type` the attribute with argmax's type."""
 
     name: str
     doc: str
@@ -87,5 +84,5 @@ class Op:
 
     @property
     def axes(self) -> int:
-        """How many spatial axes the attributes name: those of the largest rank."""
+        """The number of entries of per-axis attributes: the spatial axes of the largest rank."""
         return max(self.ranks) - 2

@@ -1,7 +1,7 @@
 """The table of the dialect: the ops of domain `npu`.
 
-Data only. Schemas, function bodies, the rewriter and the documentation read it; it knows none of them.
-Names, order and types are those of Ascend's operator definitions (CANN documentation of the `aclnn` pooling operators).
+Schemas, function bodies, the rewrite and the documentation read this table. Names, order and types are those of
+Ascend's operator definitions (CANN documentation of the `aclnn` pooling operators).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from poolgrad_lowering.dialect.op import ASCEND_TYPES, INDEX, VALUE, Attribute, 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_X = Operand("x", VALUE, "The pooled input, (N, C, spatial axes); only its shape and type matter.")
+_X = Operand("x", VALUE, "The pooled input, (N, C, spatial axes); only its shape and type are used.")
 _POOL_X = Operand("x", VALUE, "The input, (N, C, spatial axes).")
 _GRAD = Operand("grad", VALUE, "The gradient of the pooled output, (N, C, spatial axes).")
 _ARGMAX = Operand(
@@ -39,14 +39,14 @@ _SCATTER = (
     "accumulated in float32 and cast once at the end."
 )
 
-_FIRST_WINS = "The first maximum of a window, in row-major order, is the one."
-_NAN_WINS = "NaN outranks everything, and the last NaN of a window is the one."
-_ASCEND_NAN = f"{_NAN_WINS} So on Ascend; the body is ONNX's MaxPool, and has NaN as that has it."
-_LEADING_AXES = "Attributes always name D, H and W; leading spatial axes that x lacks have size 1."
+_FIRST_WINS = "The first maximum of a window, in row-major order, is selected."
+_NAN_WINS = "NaN is greater than every number, and the last NaN of a window is selected."
+_ASCEND_NAN = f"On Ascend, {_NAN_WINS} The body is ONNX's MaxPool, with its behaviour for NaN."
+_LEADING_AXES = "Attributes always have entries for D, H and W; leading spatial axes that x does not have have size 1."
 
 
 def _window(axes: str) -> tuple[Attribute, ...]:
-    """The window of a pool over `axes` ("DHW" or "HW"): ksize, strides, pads and dilation."""
+    """Return the window attributes of a pool over `axes` ("DHW" or "HW"): ksize, strides, pads and dilation."""
     count = len(axes)
 
     def each(name: str, doc: str, minimum: int, default: tuple[int, ...] | None = None) -> Attribute:
@@ -56,13 +56,13 @@ def _window(axes: str) -> tuple[Attribute, ...]:
     return (
         each("ksize", "Window size", 1),
         each("strides", "Window step", 1),
-        each("pads", "Padding at either end", 0),
+        each("pads", "Padding at each end", 0),
         each("dilation", "Spacing of the window's elements", 1, (1,) * count),
     )
 
 
 def _layout(name: str) -> tuple[Attribute, ...]:
-    """Output rounding and the layout of the tensors, of which the dialect has one."""
+    """Return the attributes for output rounding and for the layout of the tensors, which has one allowed value."""
     return (
         Attribute(
             "ceil_mode",
@@ -87,16 +87,16 @@ def _index_type(name: str) -> Attribute:
 
 
 def _onnx_window() -> tuple[Attribute, ...]:
-    """The same window in ONNX's words, for the body: one entry for each spatial axis of x."""
+    """Return the same window as attributes of ONNX's MaxPool, for the body: one entry per spatial axis of x."""
 
     def ints(name: str, doc: str, minimum: int) -> Attribute:
-        text = f"{doc} along each spatial axis of x, as ONNX's MaxPool has it."
+        text = f"{doc} along each spatial axis of x, as in ONNX's MaxPool."
         return Attribute(name, AttributeProto.INTS, text, minimum=minimum)
 
     return (
         ints(onnx_window.KERNEL, "Window size", 1),
         ints(onnx_window.STRIDES, "Window step", 1),
-        ints(onnx_window.PADS, "Padding before, then behind x", 0),
+        ints(onnx_window.PADS, "Padding before, then after x", 0),
         ints(onnx_window.DILATIONS, "Spacing of the window's elements", 1),
         Attribute(onnx_window.CEIL, AttributeProto.INT, "The ceil_mode of ONNX's MaxPool.", allowed=(0, 1)),
     )
@@ -157,8 +157,8 @@ _OPS = (
     ),
     Op(
         "AdaptiveMaxPool3d",
-        "Adaptive max pool over up to three spatial axes: of an axis of size I pooled to size O, window o reaches from "
-        f"floor(o·I/O) to ceil((o+1)·I/O). {_FIRST_WINS} {_NAN_WINS} {_LEADING_AXES}",
+        "Adaptive max pool over up to three spatial axes: on an axis of size I pooled to size O, window o spans "
+        f"floor(o·I/O) … ceil((o+1)·I/O) − 1. {_FIRST_WINS} {_NAN_WINS} {_LEADING_AXES}",
         inputs=(_POOL_X,),
         outputs=(_POOL_Y, _POOL_ARGMAX),
         attributes=(_OUTPUT_SIZE, _index_type("indices_dtype")),

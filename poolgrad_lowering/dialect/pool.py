@@ -1,8 +1,8 @@
-"""The body of a max pool in ONNX text: ONNX's own MaxPool, and three nodes that count its Indices within a plane.
+"""The function body of a max pool in ONNX text: ONNX's MaxPool, and nodes that make its Indices plane-local.
 
-The windows are the node's attributes in ONNX's words, taken by reference, so one body serves every rank and window.
-Values, ties, -inf and NaN come out as the runtime's MaxPool has them: a lowered pool gives what the pool in its place
-gave. The body is small because a runtime's optimizers work on every node of it: each release has its own faults there.
+The body uses the op's ONNX window attributes by reference, so one body is valid for every rank and window. Results for
+ties, -inf and NaN are those of the runtime's MaxPool, as before the lowering. The body is kept small because runtimes
+optimize each of its nodes, and some releases do so incorrectly.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _SLICED_PLANE_SHAPE = """    first_spatial = Constant<value = int64[1] {2}>()
 
 
 def pool_text(opset: int, index_type: int, narrow: str | None) -> str:
-    """Nodes that compute y and argmax (`index_type`) from x, in ONNX text.
+    """Return nodes in ONNX text that compute y and argmax (of `index_type`, a `TensorProto.DataType`) from x.
 
-    `narrow` is the node, with a place for its operand, that converts float32 to x's type, where MaxPool does not take
-    that; else None. Only default-domain operators as of `opset`.
+    `narrow` is the node that converts float32 to x's type, with `{}` for its operand, or None if MaxPool supports x's
+    type. The nodes are default-domain operators of `opset`.
     """
     plane_shape = _PLANE_SHAPE if opset >= _PARTIAL_SHAPE_OPSET else _SLICED_PLANE_SHAPE
     if narrow is None:

@@ -1,7 +1,4 @@
-"""Type and shape inference of the dialect's pools.
-
-Knows the table and onnx's inference context; not how or when schemas are registered.
-"""
+"""Type and shape inference of the dialect's pools, independent of how schemas are registered."""
 
 from __future__ import annotations
 
@@ -23,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def infer_pool(op: Op, context: InferenceContext) -> None:
-    """Give y and argmax the pooled shape; a symbolic size stays where the windows keep every size, else is unknown.
+    """Set y and argmax to the pooled shape; a symbolic size is kept if the windows keep every size, else unknown.
 
-    Raises `DialectError` where pads exceed half the window, windows do not fit, an axis that x lacks is pooled, or the
-    attributes name another window in ONNX's words.
+    Raises `DialectError` if pads exceed half the window, windows do not fit, an axis that x does not have is pooled, or
+    Ascend's and ONNX's window attributes differ.
     """
     node = CheckedNode(op, context)
     values = node.attribute_values()
@@ -34,7 +31,7 @@ def infer_pool(op: Op, context: InferenceContext) -> None:
         if pad > kernel // 2:
             node.fail(f"attribute pads is {values['pads']}, more than half of ksize {values['ksize']}.")
     if (difference := onnx_window.window_difference(values)) is not None:
-        node.fail(f"the attributes name two windows: {difference}.")
+        node.fail(f"the window attributes contradict each other: {difference}.")
     rank, x = len(values[onnx_window.KERNEL]), shape_of(node.tensor(0))
     if x is not None and len(x) != 2 + rank:
         node.fail(f"{onnx_window.KERNEL} has {rank} values, and x has rank {len(x)}.")
@@ -42,9 +39,9 @@ def infer_pool(op: Op, context: InferenceContext) -> None:
 
 
 def infer_adaptive_pool(op: Op, context: InferenceContext) -> None:
-    """Give y and argmax the shape that output_size names.
+    """Set y and argmax to the shape that output_size defines.
 
-    Raises `DialectError` where an axis that x lacks is pooled.
+    Raises `DialectError` if an axis that x does not have is pooled.
     """
     node = CheckedNode(op, context)
     values = node.attribute_values()
@@ -58,7 +55,7 @@ def _infer(
     values: Mapping[str, Any],
     pooled: Callable[[int, Dim], Dim],
 ) -> None:
-    """Set both outputs; `pooled(axis, dim)` is the size of y along an axis of the attributes where x has `dim`."""
+    """Set both outputs; `pooled(axis, dim)` returns the size of y on an axis of the attributes with size `dim` in x."""
     x = node.tensor(0)
     y = TypeProto.Tensor(elem_type=TensorProto.UNDEFINED if x is None else x.elem_type)
     if x is not None and x.HasField("shape"):
@@ -89,5 +86,5 @@ def _pooled_dim(node: CheckedNode, values: Mapping[str, Any], axis: int, dim: Di
         node.fail(f"no window of {extent} elements fits into {dim.dim_value} elements with padding {pad}.")
     onnx_axis = axis - len(values["ksize"]) + len(values[onnx_window.KERNEL])
     if onnx_axis >= 0 and (count := onnx_window.onnx_count(values, onnx_axis, dim.dim_value)) != size:
-        node.fail(f"along {dim.dim_value} elements the attributes make {size} windows, and in ONNX's words {count}.")
+        node.fail(f"for {dim.dim_value} elements Ascend's attributes give {size} windows, ONNX's {count}.")
     return TensorShapeProto.Dimension(dim_value=size)

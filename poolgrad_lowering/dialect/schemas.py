@@ -1,6 +1,7 @@
-"""Schemas of the dialect in onnx's own registry, for as long as someone needs them there.
+"""The schemas of the dialect, and their temporary registration in onnx's registry.
 
-The registry is global to the process: nothing is registered at import, and what `registered_schemas` adds it removes.
+The registry is global to the process: importing this module registers nothing, and `registered_schemas` removes what it
+added.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _INFERENCE: Mapping[Kind, Callable[[Op, InferenceContext], None]] = MappingProxy
 
 
 def schema(op: Op) -> OpSchema:
-    """Build the schema of `op`; with shape inference where onnx lets Python define it (1.19 and newer)."""
+    """Return the schema of `op`, with shape inference if onnx supports it in Python (1.19 and newer)."""
     used = {operand.type_variable for operand in (*op.inputs, *op.outputs)}
     built = OpSchema(
         op.name,
@@ -51,10 +52,10 @@ def schema(op: Op) -> OpSchema:
 
 @contextmanager
 def registered_schemas() -> Iterator[None]:
-    """Keep the schemas of the dialect in onnx's registry while the context is entered, by any thread, any depth.
+    """Register the schemas of the dialect with onnx while the context is active. Thread-safe, and can be nested.
 
-    Within, `onnx.checker` and `onnx.shape_inference` check the nodes of domain `npu` too. Schemas that somebody else
-    registered are used and left as they are.
+    Inside, `onnx.checker` and `onnx.shape_inference` also check the nodes of domain `npu`. Schemas that were already
+    registered are used and stay registered.
     """
     _registration.acquire()
     try:
@@ -64,7 +65,7 @@ def registered_schemas() -> Iterator[None]:
 
 
 class _Registration:
-    """Counts who needs the schemas: the first registers what is missing, the last removes it again."""
+    """Counts the active contexts: the first registers missing schemas, the last removes them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -20,7 +20,7 @@ from poolgrad_lowering.ir.external import ModelFolder, Reference
 from poolgrad_lowering.ir.model import Model, edit_external
 from poolgrad_lowering.ir.tensors import external_reference
 from poolgrad_lowering.lowering import lower_in_place
-from poolgrad_lowering.plans.apply import chosen_target, require_same_file
+from poolgrad_lowering.plans.apply import require_same_file, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.report import Report
 
@@ -51,7 +51,7 @@ def lower_file(
     written model has; a file that lost tensors is written without them, under a name that begins with the model's.
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `PlanError`; all files then are what they were.
     """
-    found = chosen_target(target, plan)
+    found = resolve_target(target, plan)
     source, destination = Path(source), Path(destination)
     descriptions = SideOutputs(source, destination, report=report_path, page=html_path)
     data = read_bytes(source, limits)
@@ -93,7 +93,7 @@ def inspect_file(
     """What `lower_file` would do. Raises as it does; writes nothing but the plan that does the same and the page, where
     `plan_path` and `html_path` ask for them.
     """
-    found, source = chosen_target(target, None), Path(source)
+    found, source = resolve_target(target, None), Path(source)
     descriptions = SideOutputs(source, page=html_path, plan=plan_path)
     data = read_bytes(source, limits)
     model, gate = open_model(data, source), Gate(limits, ModelFolder.of_file(source))

@@ -18,7 +18,7 @@ from poolgrad_lowering.entry.files import lower_file
 from poolgrad_lowering.entry.worker_processes import in_processes
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike, make_folder
-from poolgrad_lowering.plans.apply import chosen_target
+from poolgrad_lowering.plans.apply import resolve_target
 from poolgrad_lowering.report import Report
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ def lower_folder(
     """
     source, destination = Path(source), Path(destination)
     reports = None if report_folder is None else Path(report_folder)
-    chosen_target(target, None)
+    resolve_target(target, None)
     paths = _models(source)
     for folder in (destination, *([reports] if reports else [])):
         _require_apart(source, folder)
@@ -128,7 +128,7 @@ def _lower_one(
         logger.exception("unexpected error in %s", path)
         return FileResult(path, error=f"unexpected {type(error).__name__}: {error}")
     if options["strict"] and report.refused:
-        return FileResult(path, report, f"{len(report.refused)} anchors refused, no model written")
+        return FileResult(path, report, f"{len(report.refused)} candidates refused, no model written")
     return FileResult(path, report, written=True)
 
 

@@ -1,1 +1,1 @@
-"""What a target can run: its operators, and the windows of a gradient or a pool brought into their contract."""
+"""What a target can run: its operators, and how the windows of a gradient or pool are legalized for them."""

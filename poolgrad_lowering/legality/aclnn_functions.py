@@ -1,6 +1,6 @@
-"""The function of aclnn that runs each operator of the dialect, as the compiler writes it: with an int32 argmax.
+"""The aclnn function that runs each operator of the dialect, as the compiler writes it: with an int32 argmax.
 
-The runtime has the same as its routes, with what each product takes; a test holds the two together.
+The runtime's table of routes has the same functions; a test compares the two.
 Source: CANN's documentation of the functions named here.
 """
 
@@ -29,10 +29,10 @@ _FUNCTIONS: dict[str, dict[int, str]] = {
 
 
 def aclnn_function(op: str, rank: int) -> str:
-    """The function that runs an operator of the dialect on an x of this rank, (N, C, spatial axes)."""
+    """Return the function that runs an operator of the dialect on an x of this rank, (N, C, spatial axes)."""
     return _FUNCTIONS[op][rank]
 
 
 def aclnn_functions(op: str) -> tuple[str, ...]:
-    """The functions that run an operator, each once, by rising rank of x."""
+    """Return the functions that run an operator, without duplicates, in the order of x's rank."""
     return tuple(dict.fromkeys(_FUNCTIONS[op].values()))

@@ -1,4 +1,4 @@
-"""Operators that a target has for a gradient beside its first choice. A plan file may ask for one of them."""
+"""The other operators that a target has for a gradient. A plan may choose one of them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import replace
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.dims import Shown
-from poolgrad_lowering.legality.gradients import LoweredOp, checked, select_op
+from poolgrad_lowering.legality.gradients import LoweredOp, check_support, select_op
 from poolgrad_lowering.legality.targets import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
 
 GRADIENT_OPERATORS = (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD)
 
 
 def select_op_named(op: str, gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
-    """The plan for a gradient by one operator of the target and no other, or why there is none."""
+    """Return the lowering of a gradient to the operator `op`, or the reason why the target has none."""
     if op == ADAPTIVE_GRAD and _is_adaptive(gradient):
-        return checked(LoweredOp(ADAPTIVE_GRAD, {}), gradient, target)
-    planned = select_op(gradient, replace(target, has_2d=op == MAX_POOL_2D_GRAD))
-    if isinstance(planned, Refusal) or planned.name == op:
-        return planned
+        return check_support(LoweredOp(ADAPTIVE_GRAD, {}), gradient, target)
+    lowered = select_op(gradient, replace(target, has_2d=op == MAX_POOL_2D_GRAD))
+    if isinstance(lowered, Refusal) or lowered.name == op:
+        return lowered
     return refuse(
         Code.OPERATOR_WINDOWS,
-        "{} does not have the windows of a pool of {} to {}",
+        "{} cannot express the windows of a pool of {} to {}",
         op,
         Shown(gradient.x_shape),
         Shown(gradient.pooled_shape),
@@ -30,13 +30,13 @@ def select_op_named(op: str, gradient: PoolGradient, target: Target) -> LoweredO
 
 
 def alternatives(gradient: PoolGradient, target: Target, first: str) -> list[str]:
-    """The other operators of the target that a gradient may be lowered to, `first` being the one that it is."""
+    """Return the operators of the target that a gradient can be lowered to, without `first`."""
     others = (op for op in GRADIENT_OPERATORS if op != first and op in target.operators)
     return [op for op in others if isinstance(select_op_named(op, gradient, target), LoweredOp)]
 
 
 def _is_adaptive(gradient: PoolGradient) -> bool:
-    """Whether the gradient's windows are those of an adaptive pool: they tile the axis, or one covers all of it."""
+    """Whether the gradient's windows are those of an adaptive pool: on each axis they tile it, or one covers it."""
     pool = gradient.windows
     if isinstance(pool, AdaptiveWindows):
         return True

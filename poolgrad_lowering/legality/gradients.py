@@ -1,6 +1,6 @@
-"""Whether a target can run a gradient, and with which operator and windows: a plan, or a reason.
+"""Selects the operator and the windows that lower a gradient on a target, or refuses.
 
-Conditions are those of CANN's operator pages; each has its code.
+The conditions are those of CANN's operator pages; each one has a code.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _LOWERABLE = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 @dataclass(frozen=True)
 class LoweredOp:
-    """The dialect operator that one gradient or pool becomes, and its attributes.
+    """The dialect operator that a gradient or pool is lowered to, and its attributes.
 
-    `canvas` is the padding (before, after) per spatial axis that x gets first, empty where it needs none.
+    `canvas` is the padding (before, after) of x on each spatial axis, empty if x is not padded.
     """
 
     name: str
@@ -38,53 +38,53 @@ class LoweredOp:
 
 
 def select_op(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
-    """The operator for a gradient on a target, or why there is none."""
+    """Return the operator for a gradient on a target, or the reason why there is none."""
     rank = len(gradient.x_shape) - 2
     if not 1 <= rank <= 3:
-        return refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend has 1 to 3", rank)
+        return refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
     if gradient.element_type not in _LOWERABLE:
         return refuse(
             Code.DTYPE,
-            "'{}' is {}; Ascend takes float32, float16 and bfloat16",
+            "'{}' is {}; Ascend supports float32, float16 and bfloat16",
             gradient.x.name,
             type_name(gradient.element_type),
         )
     if isinstance(gradient.windows, AdaptiveWindows):
-        return checked(_plan_adaptive(gradient, target), gradient, target)
-    return checked(_plan_windows(gradient, gradient.windows, target), gradient, target)
+        return check_support(_select_adaptive(gradient, target), gradient, target)
+    return check_support(_select_windowed(gradient, gradient.windows, target), gradient, target)
 
 
-def checked(planned: LoweredOp | Refusal, gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
-    """The operator, if the target has it and it takes the gradient's element type and sizes."""
-    if isinstance(planned, Refusal):
-        return planned
-    support = target.operators.get(planned.name)
+def check_support(op: LoweredOp | Refusal, gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
+    """Return `op` if the target has it and supports the gradient's element type and sizes, else the reason."""
+    if isinstance(op, Refusal):
+        return op
+    support = target.operators.get(op.name)
     if support is None:
-        return refuse(Code.TARGET, "{} has no {}", target.title, planned.name)
+        return refuse(Code.TARGET, "{} has no {}", target.title, op.name)
     if gradient.element_type not in support.element_types:
-        return refuse(Code.DTYPE, "{} on {} does not take this element type", planned.name, target.title)
-    margins = planned.canvas or ((0, 0),) * (len(gradient.x_shape) - 2)
+        return refuse(Code.DTYPE, "{} on {} does not support this element type", op.name, target.title)
+    margins = op.canvas or ((0, 0),) * (len(gradient.x_shape) - 2)
     sizes = [dim.static for dim in gradient.x_shape[2:]]
     known = [extent + sum(margin) for extent, margin in zip(sizes, margins, strict=True) if extent is not None]
-    # Symbolic sizes count as 1 here; the provider checks the real plane of each Run.
+    # A symbolic size counts as 1 here; the provider checks the actual plane in each Run.
     if math.prod(known) > support.max_plane:
         return refuse(
             Code.PLANE_SIZE,
-            "a plane has {} elements, {} numbers at most {}",
+            "a plane has {} elements; {} supports at most {}",
             math.prod(known),
-            planned.name,
+            op.name,
             support.max_plane,
         )
-    return planned
+    return op
 
 
-def _plan_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp:
+def _select_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp:
     windows = dividing_windows(gradient)
-    return LoweredOp(ADAPTIVE_GRAD, {}) if windows is None else _plan_of(windows, False, target)
+    return LoweredOp(ADAPTIVE_GRAD, {}) if windows is None else _windowed_op(windows, False, target)
 
 
 def dividing_windows(gradient: PoolGradient) -> list[AclnnWindow] | None:
-    """The windows of an adaptive pool whose sizes are known to divide, which is then an ordinary one; else None."""
+    """Return the equal windows of an adaptive pool whose output sizes divide the input sizes; else None."""
     pairs = zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)
     ratios = [_ratio(extent, count) for extent, count in pairs]
     windows = [AclnnWindow(ratio, ratio, 0) for ratio in ratios if ratio is not None]
@@ -97,7 +97,7 @@ def _ratio(extent: Dim, count: Dim) -> int | None:
     return extent.static // count.static or None
 
 
-def _plan_windows(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp | Refusal:
+def _select_windowed(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp | Refusal:
     axes: list[_Axis] = []
     for number, (extent, count) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
         window = pool.axis(number, extent)
@@ -110,93 +110,94 @@ def _plan_windows(gradient: PoolGradient, pool: PoolAttributes, target: Target) 
                 extent,
             )
         axis = _Axis(number, window, extent.static, count.static)
-        if (meaningless := axis.meaningless()) is not None:
-            return meaningless
+        if (refusal := axis.check_windows()) is not None:
+            return refusal
         axes.append(axis)
-    return _fit(axes, pool.ceil, target)
+    return _legalize(axes, pool.ceil, target)
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """One spatial axis: ONNX's windows, and the sizes of x and output where they are numbers."""
+    """One spatial axis: ONNX's windows, and the sizes of x and output, None if symbolic."""
 
     number: int
     window: AxisWindow
     extent: int | None
     count: int | None
 
-    def meaningless(self) -> Refusal | None:
-        """Why the pool has no window, or one whose index says nothing."""
+    def check_windows(self) -> Refusal | None:
+        """Refuse a pool without windows, or with a window that contains no element or starts in the padding."""
         window = self.window
         if self.extent is not None and window.begin + self.extent + window.end < window.extent:
             return refuse(
-                Code.OUTPUT_SIZE, "on spatial axis {} no window fits over {} elements", self.number, self.extent
+                Code.OUTPUT_SIZE, "on spatial axis {} no window fits into {} elements", self.number, self.extent
             )
         if self.extent is None or self.count is None:
             return None
         if starts_in_padding(window, self.extent, self.count):
             return refuse(
                 Code.WINDOW_IN_PADDING,
-                "on spatial axis {} the last of {} windows starts behind the input",
+                "on spatial axis {} the last of {} windows starts in the padding after the input",
                 self.number,
                 self.count,
             )
         if has_empty_window(window, self.extent, self.count):
-            return refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window touches no element", self.number)
+            return refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window contains no element", self.number)
         return None
 
     def direct(self, *, ceil: bool, onnx_ceil: bool) -> AclnnWindow | None:
-        """The windows as aclnn takes them without a canvas, with one rounding; None where it does not."""
+        """Return the windows as aclnn takes them without a canvas, with rounding `ceil`; None if it does not."""
         widest = widened(self.window)
         if not widest.is_legal():
             return None
         if self.extent is not None and self.count is not None:
             return widest if widest.output_size(self.extent, ceil=ceil) == self.count else None
-        # Of a symbolic size, floor gives floor's count for any pads, ceil gives ceil's only for equal ones.
+        # For a symbolic size the rounding must be ONNX's; then counts agree with floor, or with ceil and equal pads.
         equal = self.window.begin == self.window.end
         return widest if ceil == onnx_ceil and (not ceil or equal) else None
 
     def canvas(self, *, ceil: bool) -> AclnnWindow | None:
-        """The windows on a canvas; None where the size is not known or does not come out."""
+        """Return the windows on a canvas; None if a size is symbolic or the output size differs."""
         if self.extent is None or self.count is None:
             return None
         window = on_canvas(self.window, self.extent, self.count)
         return window if window.output_size(self.extent, ceil=ceil) == self.count else None
 
 
-def _fit(axes: list[_Axis], onnx_ceil: bool, target: Target) -> LoweredOp | Refusal:
-    """One rounding mode serves all axes: the pool's own if it can, else the other; then with a canvas."""
+def _legalize(axes: list[_Axis], onnx_ceil: bool, target: Target) -> LoweredOp | Refusal:
+    """Legalize all axes with one rounding mode: try the pool's own, then the other; then both with a canvas."""
     roundings = (onnx_ceil, not onnx_ceil)
     for ceil in roundings:
         direct = [window for axis in axes if (window := axis.direct(ceil=ceil, onnx_ceil=onnx_ceil)) is not None]
         if len(direct) == len(axes):
-            return _plan_of(direct, ceil, target)
+            return _windowed_op(direct, ceil, target)
     for ceil in roundings:
-        fitted = [axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) or axis.canvas(ceil=ceil) for axis in axes]
-        windows = [window for window in fitted if window is not None]
+        legalized = [axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) or axis.canvas(ceil=ceil) for axis in axes]
+        windows = [window for window in legalized if window is not None]
         if len(windows) == len(axes):
-            return _plan_of(windows, ceil, target)
-    return _unfit(axes, onnx_ceil)
+            return _windowed_op(windows, ceil, target)
+    return _refuse_windows(axes, onnx_ceil)
 
 
-def _unfit(axes: list[_Axis], onnx_ceil: bool) -> Refusal:
+def _refuse_windows(axes: list[_Axis], onnx_ceil: bool) -> Refusal:
+    """Return the reason why no rounding mode legalizes all axes."""
     for axis in axes:
         pads = (axis.window.begin, axis.window.end)
         if axis.extent is not None and axis.count is not None:
             continue
         if not widened(axis.window).is_legal():
-            return refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, and a size is symbolic", pads)
+            return refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, but a size is symbolic", pads)
         if onnx_ceil and pads[0] != pads[1]:
-            return refuse(Code.SYMBOLIC_CEIL, "ceil_mode with pads {} on a symbolic size", pads)
+            return refuse(Code.SYMBOLIC_CEIL, "ceil_mode with pads {} on an axis of symbolic size", pads)
     return refuse(
         Code.OUTPUT_SIZE,
-        "no rounding gives the output sizes {} over {} on all axes",
+        "no rounding mode gives the output sizes {} for the input sizes {} on all axes",
         [axis.count for axis in axes],
         [axis.extent for axis in axes],
     )
 
 
-def _plan_of(windows: list[AclnnWindow], ceil: bool, target: Target) -> LoweredOp:
+def _windowed_op(windows: list[AclnnWindow], ceil: bool, target: Target) -> LoweredOp:
     flat = target.has_2d and len(windows) == 2
     margins = tuple((window.before, window.after) for window in windows)
     return LoweredOp(
@@ -209,7 +210,7 @@ def _plan_of(windows: list[AclnnWindow], ceil: bool, target: Target) -> LoweredO
 def window_attributes(
     windows: Sequence[AclnnWindow], *, ceil: bool, flat: bool, dilations: Sequence[int] | None = None
 ) -> dict[str, int | str | list[int]]:
-    """The attributes of a pool operator written out: two axes where it is `flat`, else three (missing ones: size 1)."""
+    """Return the attributes of a pool operator: for two axes if `flat`, else for three, missing axes with kernel 1."""
     missing = 0 if flat else 3 - len(windows)
     return {
         "ksize": [1] * missing + [window.kernel for window in windows],

@@ -1,6 +1,6 @@
-"""Whether a target can run the forward pool of a gradient itself: a plan, or a reason.
+"""Selects the operator that lowers the forward pool of a gradient on a target, or refuses.
 
-Unlike the gradient, the pool has to look at exactly its own windows: nothing is widened, and x is not padded first.
+Unlike a gradient, a pool needs exactly its own windows: no window is widened, and x is not padded.
 """
 
 from __future__ import annotations
@@ -12,24 +12,30 @@ from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect.onnx_window import onnx_window
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.dims import Dim, Shown
-from poolgrad_lowering.legality.gradients import INT32_CODE, LoweredOp, checked, dividing_windows, window_attributes
+from poolgrad_lowering.legality.gradients import (
+    INT32_CODE,
+    LoweredOp,
+    check_support,
+    dividing_windows,
+    window_attributes,
+)
 from poolgrad_lowering.legality.targets import ADAPTIVE, MAX_POOL_2D, MAX_POOL_3D, Target
 from poolgrad_lowering.legality.windows import AclnnWindow
 
 
 def select_forward_op(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
-    """The plan for the pool that recorded a gradient's indices, or why it stays what it is."""
+    """Return the operator for the pool that recorded a gradient's indices, or the reason why the pool stays."""
     if isinstance(gradient.windows, AdaptiveWindows):
-        return checked(_plan_adaptive(gradient, target), gradient, target)
-    return checked(_plan_windows(gradient, gradient.windows, target), gradient, target)
+        return check_support(_select_adaptive(gradient, target), gradient, target)
+    return check_support(_select_windowed(gradient, gradient.windows, target), gradient, target)
 
 
-def _plan_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
+def _select_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
     windows = dividing_windows(gradient)
     if windows is not None:
         ones, zeros = [1] * len(windows), [0] * len(windows)
         sizes = [window.kernel for window in windows]
-        return _plan_of(windows, ones, onnx_window(sizes, sizes, (zeros, zeros), ones, ceil=False), target)
+        return _windowed_op(windows, ones, onnx_window(sizes, sizes, (zeros, zeros), ones, ceil=False), target)
     pooled = gradient.pooled_shape[2:]
     counts = [dim.static for dim in pooled if dim.static]
     if len(counts) != len(pooled):
@@ -37,32 +43,32 @@ def _plan_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp | Refusa
     return LoweredOp(ADAPTIVE, {"output_size": [1] * (3 - len(counts)) + counts, "indices_dtype": INT32_CODE})
 
 
-def _plan_windows(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp | Refusal:
+def _select_windowed(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp | Refusal:
     dilations = [d if k > 1 else 1 for k, d in zip(pool.kernel, pool.dilations, strict=True)]
     if max(dilations) > 1 and not target.forward_dilation:
-        return refuse(Code.FORWARD_WINDOWS, "{} takes no dilation in a forward pool", target.title)
+        return refuse(Code.FORWARD_WINDOWS, "{} does not support dilation in a forward pool", target.title)
     sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
     axes = [pool.axis(number, extent) for number, (extent, _) in enumerate(sizes)]
     for ceil in (pool.ceil, not pool.ceil):
         pairs = zip(axes, sizes, strict=True)
-        if all(_represented(axis, *size, ceil=ceil, onnx_ceil=pool.ceil) for axis, size in pairs):
+        if all(_is_supported(axis, *size, ceil=ceil, onnx_ceil=pool.ceil) for axis, size in pairs):
             found = [axis for axis in axes if axis is not None]
             windows = [AclnnWindow(axis.kernel, axis.stride, axis.begin) for axis in found]
             pads = [axis.begin for axis in found], [axis.end for axis in found]
             in_onnx = onnx_window(pool.kernel, pool.strides, pads, dilations, ceil=pool.ceil)
-            return _plan_of(windows, dilations, in_onnx, target, ceil=ceil)
+            return _windowed_op(windows, dilations, in_onnx, target, ceil=ceil)
     return refuse(
         Code.FORWARD_WINDOWS,
-        "over {} no padding of at most half the kernel, alike at both ends, gives the windows of pads {}",
+        "for sizes {} no equal pads of at most half the kernel give the windows of pads {}",
         Shown(gradient.x_shape[2:]),
         [None if axis is None else (axis.begin, axis.end) for axis in axes],
     )
 
 
-def _represented(axis: AxisWindow | None, extent: Dim, count: Dim, *, ceil: bool, onnx_ceil: bool) -> bool:
-    """Whether the target's windows, begun where the pool's are, are as many.
+def _is_supported(axis: AxisWindow | None, extent: Dim, count: Dim, *, ceil: bool, onnx_ceil: bool) -> bool:
+    """Whether the target's pool, with the same begin padding, has as many windows as ONNX's.
 
-    The end padding matters for nothing else: what a window reaches behind the input is no part of it.
+    The end padding affects only the number of windows: positions after the input belong to no window.
     """
     if axis is None or axis.begin > axis.kernel // 2:
         return False
@@ -72,7 +78,7 @@ def _represented(axis: AxisWindow | None, extent: Dim, count: Dim, *, ceil: bool
     return reach.output_size(extent.static, ceil=ceil) == count.static
 
 
-def _plan_of(
+def _windowed_op(
     windows: Sequence[AclnnWindow],
     dilations: Sequence[int],
     in_onnx: Mapping[str, int | str | list[int]],

@@ -1,4 +1,4 @@
-"""Ascend products and what their operators take: one table that legality, the command line and the docs read.
+"""Ascend products and what their operators support: the table that legality, the command line and the docs read.
 
 Source: the operator pages of CANN's ops-nn documentation (MaxPool3DGradWithArgmax, MaxPoolGradWithArgmaxV3,
 AdaptiveMaxPool3DGrad) and the product list of its SoC names.
@@ -21,17 +21,17 @@ MAX_POOL_2D = "MaxPoolWithArgmaxV3"
 ADAPTIVE = "AdaptiveMaxPool3d"
 
 INT32_PLANE = 2**31 - 1
-"""Argmax is int32: the largest plane that any operator can number."""
+"""The largest plane, in elements, that any operator supports: argmax is int32."""
 
 FLOAT32_EXACT_PLANE = 2**24
-"""A2 and A3 compare the argmax of AdaptiveMaxPool3DGrad in float32, which is exact up to here."""
+"""A2 and A3 compare the argmax of AdaptiveMaxPool3DGrad in float32, which is exact up to this value."""
 
 _FLOATS = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16))
 
 
 @dataclass(frozen=True)
 class Support:
-    """What a product's operator takes: element types, and how many elements a plane may have."""
+    """What a product's operator supports: element types (`TensorProto.DataType`), and the largest plane in elements."""
 
     element_types: frozenset[int] = _FLOATS
     max_plane: int = INT32_PLANE
@@ -39,9 +39,9 @@ class Support:
 
 @dataclass(frozen=True)
 class Target:
-    """A product: its name here, what people call it, its SoC names and its operators.
+    """A product: its name on the command line, its title in texts, its SoC names and its operators.
 
-    `has_2d` says that two spatial axes have operators of their own, `forward_dilation` that the forward operators take
+    `has_2d`: the product has operators for exactly two spatial axes. `forward_dilation`: the forward operators support
     a dilation other than 1.
     """
 
@@ -54,7 +54,7 @@ class Target:
 
     @property
     def max_pool_2d_grad(self) -> str | None:
-        """The operator of a gradient over two spatial axes, if there is one."""
+        """The operator for a gradient over two spatial axes; None if there is none."""
         if not self.operators:
             return None
         return MAX_POOL_2D_GRAD if self.has_2d else MAX_POOL_3D_GRAD
@@ -105,7 +105,7 @@ TARGETS: dict[str, Target] = {
         Target(
             "atlas-training",
             "Atlas training",
-            # The exact name Ascend910B is one of the first generation, not an A2.
+            # The exact name Ascend910B is a first-generation SoC, not an A2.
             ("Ascend910A", "Ascend910ProA", "Ascend910ProB", "Ascend910PremiumA", "Ascend910B"),
             {},
         ),
@@ -118,9 +118,9 @@ _BY_SOC = {soc.lower(): target for target in TARGETS.values() for soc in target.
 
 
 def find_target(name: str) -> Target:
-    """The target of a product name or of an exact SoC name (letter case does not matter).
+    """Return the target with a product name or an exact SoC name, ignoring case.
 
-    Raises `UnknownTargetError`, which lists what there is.
+    Raises `UnknownTargetError`, whose message lists the products.
     """
     target = TARGETS.get(name.lower()) or _BY_SOC.get(name.lower())
     if target is not None:

@@ -1,8 +1,8 @@
-"""The windows that aclnn can express, and how ONNX's are brought into them.
+"""The windows that aclnn can express, and how ONNX's windows are legalized to them.
 
-A gradient depends on the recorded indices alone: any windows that contain every index that can be recorded, in
-number equal to the pool's outputs, give the same result. aclnn has, per axis, a kernel, a stride and one padding for
-both ends, at most half the kernel, and computes the output size itself.
+A gradient depends on the recorded indices only. So any windows give the same result if there are as many as the pool
+has outputs, and each contains every index that can be recorded for it. aclnn has, per axis, a kernel, a stride and one
+padding for both ends, at most half the kernel, and computes the output size itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from poolgrad_lowering.analysis.pool import AxisWindow
 class AclnnWindow(NamedTuple):
     """One axis of an aclnn pool with dilation 1, on a canvas of `before + size + after` elements.
 
-    `before` and `after` are 0 unless the plane has to be padded to a canvas first.
+    `before` and `after` are 0 unless x is padded to a canvas first.
     """
 
     kernel: int
@@ -25,11 +25,11 @@ class AclnnWindow(NamedTuple):
     after: int = 0
 
     def is_legal(self) -> bool:
-        """Whether aclnn takes kernel, stride and padding (padding ≤ kernel / 2, integer division)."""
+        """Whether aclnn supports kernel, stride and padding (padding ≤ kernel / 2, integer division)."""
         return self.kernel > 0 and self.stride > 0 and 0 <= self.pad <= self.kernel // 2
 
     def output_size(self, size: int, *, ceil: bool) -> int:
-        """How many windows aclnn makes over `size` elements of x.
+        """Return the number of windows that aclnn computes over `size` elements of x.
 
         Formula: the output shape section of CANN's documentation of aclnnMaxPool2dWithIndicesBackward, with the
         rule that a last window must start inside the input or its left padding.
@@ -43,10 +43,10 @@ class AclnnWindow(NamedTuple):
 
 
 def widened(window: AxisWindow) -> AclnnWindow:
-    """The same window starts with dilation 1 and equal pads, as narrow as possible.
+    """Return the narrowest windows with dilation 1 and equal pads that contain the given ones.
 
-    Dilation becomes the effective kernel. Unequal pads become the larger one, the kernel growing by the difference:
-    each new window reaches from the old one's first element to its last, and further by what the pads grew.
+    The kernel becomes the effective kernel. Both pads become the larger one, and the kernel grows by their difference,
+    so that each new window contains the old one.
     """
     return AclnnWindow(
         kernel=window.extent + abs(window.begin - window.end),
@@ -56,9 +56,9 @@ def widened(window: AxisWindow) -> AclnnWindow:
 
 
 def on_canvas(window: AxisWindow, size: int, count: int) -> AclnnWindow:
-    """The windows on a canvas that holds the plane and every window, so that no padding is left.
+    """Return the windows on a canvas that contains the plane and every window, so that no padding is needed.
 
-    The plane begins at `begin`; the canvas ends with the last window or with the plane, whichever is later.
+    The plane starts at `begin`; the canvas ends with the last window or with the plane, whichever is later.
     """
     last = (count - 1) * window.stride + window.extent
     return AclnnWindow(
@@ -71,15 +71,15 @@ def on_canvas(window: AxisWindow, size: int, count: int) -> AclnnWindow:
 
 
 def starts_in_padding(window: AxisWindow, size: int, count: int) -> bool:
-    """Whether the last of `count` windows starts behind the last element."""
+    """Whether the last of `count` windows starts after the last element."""
     return (count - 1) * window.stride >= size + window.begin
 
 
 def has_empty_window(window: AxisWindow, size: int, count: int) -> bool:
-    """Whether some of `count` (≥ 1) windows has no tap inside `0 … size − 1`.
+    """Whether one of `count` (≥ 1) windows has no tap in `0 … size − 1`.
 
-    A window that starts inside has its first tap there. One that starts before has its first tap behind the padding
-    at `start mod dilation`, if it reaches so far; those positions repeat after `dilation` windows.
+    A window that starts in the input has its first tap there. A window that starts before the input has its first tap
+    in the input at `start mod dilation`, if it is long enough; these positions repeat after `dilation` windows.
     """
     if window.begin >= window.extent or starts_in_padding(window, size, count):
         return True

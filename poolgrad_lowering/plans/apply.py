@@ -12,11 +12,11 @@ from poolgrad_lowering.legality.alternatives import select_op_named
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.targets import DEFAULT_TARGET, Target, find_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, SiteChoice
-from poolgrad_lowering.rewriting.bodies import Bodies
+from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.verdicts import Lowered, Refused
 
 
-def chosen_target(name: str | None, plan: LoweringPlan | None) -> Target:
+def resolve_target(name: str | None, plan: LoweringPlan | None) -> Target:
     """The target of this name; without a name that of the plan, without both the default.
 
     Raises `UnknownTargetError`, and `PlanError` where the plan is for another product.
@@ -38,12 +38,16 @@ def require_same_file(plan: LoweringPlan, sha256: str) -> None:
         )
 
 
-def follow(
-    plan: LoweringPlan, verdicts: Sequence[Lowered | Refused], names: Sequence[str], target: Target, bodies: Bodies
+def apply_plan(
+    plan: LoweringPlan,
+    verdicts: Sequence[Lowered | Refused],
+    names: Sequence[str],
+    target: Target,
+    bodies: FunctionBodies,
 ) -> list[Lowered | Refused]:
-    """The verdicts as the plan wants them. Raises `PlanError` where it does not name every site, or cannot be done.
+    """Return the verdicts that the plan chooses. Raises `PlanError` if it omits a site or cannot be applied.
 
-    `names` are the anchors' identifiers, `bodies` those that no site has required yet.
+    `names` are the identifiers of the anchors; no site has required any of `bodies` yet.
     """
     by_name = dict(zip(names, verdicts, strict=True))
     choices = {choice.site: choice for choice in plan.sites}
@@ -53,12 +57,12 @@ def follow(
         if isinstance(verdict, Lowered) and name not in choices:
             raise PlanError(plan.where.get("sites", ""), f"site '{name}' is missing: a plan names every site")
     return [
-        _chosen(verdict, choices[name], target, bodies) if isinstance(verdict, Lowered) else verdict
+        _apply_choice(verdict, choices[name], target, bodies) if isinstance(verdict, Lowered) else verdict
         for name, verdict in by_name.items()
     ]
 
 
-def require_forwards(plan: LoweringPlan, sites: Mapping[str, Lowered]) -> None:
+def check_forward_pools(plan: LoweringPlan, sites: Mapping[str, Lowered]) -> None:
     """Raise `PlanError` unless every forward pool became what the plan says. `sites` are those that are lowered."""
     for choice in plan.sites:
         if choice.forward is None:
@@ -69,7 +73,7 @@ def require_forwards(plan: LoweringPlan, sites: Mapping[str, Lowered]) -> None:
         if isinstance(became, LoweredOp):
             what = f"on {plan.target} it can only become {became.name}"
         else:
-            what = "nobody asked for forward pools" if became is None else f"{became.reason} ({became.code.value})"
+            what = "forward pools are not lowered" if became is None else f"{became.reason} ({became.code.value})"
         raise PlanError(choice.where, f"the forward pool of '{choice.site}' cannot become {choice.forward}: {what}")
 
 
@@ -81,19 +85,19 @@ def _require_site(choice: SiteChoice, by_name: Mapping[str, Lowered | Refused]) 
         raise PlanError(choice.where, f"'{choice.site}' cannot be lowered: {_because(verdict.refusal)}")
 
 
-def _chosen(site: Lowered, choice: SiteChoice, target: Target, bodies: Bodies) -> Lowered | Refused:
+def _apply_choice(site: Lowered, choice: SiteChoice, target: Target, bodies: FunctionBodies) -> Lowered | Refused:
     if choice.operator is None:
         skipped = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves '{}' as it is", site.anchor.label)
         return Refused(site.anchor, site.pattern, skipped)
-    planned = site.op if choice.operator == site.op.name else select_op_named(choice.operator, site.gradient, target)
-    if isinstance(planned, LoweredOp):
-        planned = bodies.require(planned.name, site.gradient.element_type, site.anchor.scope) or planned
-    if isinstance(planned, Refusal):
-        raise PlanError(choice.where, f"'{choice.site}' cannot become {choice.operator}: {_because(planned)}")
+    op = site.op if choice.operator == site.op.name else select_op_named(choice.operator, site.gradient, target)
+    if isinstance(op, LoweredOp):
+        op = bodies.require(op.name, site.gradient.element_type, site.anchor.scope) or op
+    if isinstance(op, Refusal):
+        raise PlanError(choice.where, f"'{choice.site}' cannot become {choice.operator}: {_because(op)}")
     left = None
     if choice.forward is None:
         left = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves the forward pool of '{}' as it is", site.anchor.label)
-    return replace(site, op=planned, forward=left)
+    return replace(site, op=op, forward=left)
 
 
 def _because(refusal: Refusal) -> str:

@@ -1,1 +1,1 @@
-"""The compiler as a step of other tools, one module for each; the tool is imported by its module alone."""
+"""The compiler as a pass of other tools, one module for each tool; only that module imports the tool."""

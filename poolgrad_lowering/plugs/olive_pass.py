@@ -1,6 +1,6 @@
-"""The compiler as a pass of Olive (extra `olive`). Knows nothing of how models are lowered.
+"""The compiler as a pass of Olive (extra `olive`).
 
-Olive reads from a package configuration where its passes are; `package_config` has Olive's own and this one.
+Olive finds its passes by a package configuration; `package_config` returns one with Olive's own passes and this one.
 """
 
 from __future__ import annotations
@@ -29,21 +29,23 @@ class PoolGradLowering(Pass):  # type: ignore[misc]  # Olive has no types
                 type_=str, default_value=DEFAULT_TARGET, description="A product or SoC name; see `poolgrad targets`."
             ),
             "forward": PassConfigParam(
-                type_=bool, default_value=True, description="Whether forward pools move with their gradients."
+                type_=bool, default_value=True, description="Whether forward pools are lowered with their gradients."
             ),
         }
 
     def _run_for_config(
         self, model: ONNXModelHandler, config: type[BasePassConfig], output_model_path: str
     ) -> ONNXModelHandler:
-        """Write the lowered model, and its external data beside it. Raises as `lower_file` does."""
+        """Write the lowered model and its external data into one folder. Raises the errors of `lower_file`."""
         settings: Any = config  # its fields are those of _default_config
         output = Path(resolve_onnx_path(output_model_path))
         output.parent.mkdir(parents=True, exist_ok=True)
         lower_file(model.model_path, output, target=settings.target, forward=settings.forward, copy_external=True)
         if len(list(output.parent.iterdir())) == 1:
             return ONNXModelHandler(model_path=output)
-        return ONNXModelHandler(model_path=output.parent, onnx_file_name=output.name)  # Olive takes data along so
+        return ONNXModelHandler(
+            model_path=output.parent, onnx_file_name=output.name
+        )  # with a folder, Olive also copies the data
 
 
 def package_config() -> dict[str, Any]:

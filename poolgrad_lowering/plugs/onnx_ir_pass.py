@@ -1,4 +1,4 @@
-"""The compiler as a pass of onnx_ir (extra `onnx-ir`). Knows nothing of how models are lowered."""
+"""The compiler as a pass of onnx_ir (extra `onnx-ir`)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from poolgrad_lowering.report import Report
 class PoolGradLoweringPass(ir.passes.InPlacePass):
     """Lowers every max-pool gradient of an `ir.Model` that the target can run, as `poolgrad_lowering.lower` does.
 
-    The model is serialised and, where something was lowered, read again: its graph and functions are then new objects,
-    without the `meta` of the old ones, which are never serialised. Tensors in memory are copied, and together with the
-    rest must stay below protobuf's 2 GiB; external ones stay where they are, and are read for proofs if all are in one
-    folder. A model without sites is left as it is.
+    The model is serialised and, if something was lowered, deserialised: its graph and functions are then new objects
+    without the `meta` of the old ones, which is never serialised. Tensors in memory are copied; the serialised model
+    must be smaller than protobuf's 2 GiB. External tensors stay in their files; proofs read them if all are in one
+    folder. A model without gradients is not modified.
 
-    Raises `UnknownTargetError` when made; the pass raises `InvalidModelError`.
+    The constructor raises `UnknownTargetError`, the pass `InvalidModelError`.
     """
 
     def __init__(self, target: str = DEFAULT_TARGET, *, forward: bool = True) -> None:
@@ -25,10 +25,10 @@ class PoolGradLoweringPass(ir.passes.InPlacePass):
         self.target = find_target(target).name
         self.forward = forward
         self.report: Report | None = None
-        """What the last call did with each anchor."""
+        """The report of the last call."""
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        """Lower the model, which is the result's model too."""
+        """Lower the model in place."""
         folders = {tensor.base_dir for tensor in _external_tensors(model)}
         base_dir = (folders.pop() or ".") if len(folders) == 1 else None
         result = lower(ir.to_proto(model), target=self.target, forward=self.forward, base_dir=base_dir)
@@ -51,6 +51,6 @@ def _replace(model: ir.Model, lowered: ir.Model) -> None:
 
 
 def _external_tensors(model: ir.Model) -> list[ir.ExternalTensor]:
-    """The initializers in files, those of subgraphs included. A serialised model does not say in which folder."""
+    """Return the initializers in files, including those of subgraphs. Serialising a model loses their folders."""
     values = [value for graph in model.graphs() for value in graph.initializers.values()]
     return [value.const_value for value in values if isinstance(value.const_value, ir.ExternalTensor)]

@@ -19,7 +19,7 @@ ONLY = "POOLGRAD_ONLY"
 DUMP = "POOLGRAD_DUMP"
 
 
-def selected(verdicts: Sequence[Lowered | Refused], names: Sequence[str]) -> list[Lowered | Refused]:
+def refuse_unselected(verdicts: Sequence[Lowered | Refused], names: Sequence[str]) -> list[Lowered | Refused]:
     """The verdicts, those sites refused that POOLGRAD_ONLY does not name, by a glob of identifier or form."""
     globs = [glob.strip() for glob in os.environ.get(ONLY, "").split(",") if glob.strip()]
     return [

@@ -1,1 +1,1 @@
-"""The edit of the model: what dies with the old nodes, the new nodes, and the function bodies that they need."""
+"""The rewrite of the model: finds the dead nodes, writes the new nodes, and adds the function bodies they need."""

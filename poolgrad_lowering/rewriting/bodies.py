@@ -1,4 +1,4 @@
-"""The function bodies and opset imports that a lowered model has to carry, and what stands in their way."""
+"""The function bodies and the opset import that a lowered model needs, and the reasons why it cannot have them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.ir.scopes import Scope
 
 
-class Bodies:
-    """The bodies that a model can have: those it brings, and those made for its sites."""
+class FunctionBodies:
+    """The function bodies of dialect operators in a model: those it already has, and those created for its sites."""
 
     def __init__(self, index: ModelIndex) -> None:
         self._index = index
         self._present = {f.name: f for f in index.model.functions if f.domain == DOMAIN}
-        # An import that nothing uses says nothing: onnxruntime-training imports every domain that its process knows.
+        # An unused import has no meaning: onnxruntime-training imports every domain registered in its process.
         self._domain_is_used = bool(self._present) or any(
             domain == DOMAIN for scope in index.scopes for domain, _ in scope.by_op
         )
         self._element_types: dict[str, frozenset[int]] = {}
-        self._made: dict[tuple[str, frozenset[int]], FunctionProto] = {}
+        self._created: dict[tuple[str, frozenset[int]], FunctionProto] = {}
 
     def require(self, op: str, element_type: int, scope: Scope) -> Refusal | None:
-        """Make sure that there is a body for a node of a scope, beside those required before, or say why there is none.
+        """Require a body for a node of operator `op` in a scope; return the reason if there is none, else None.
 
-        `element_type` is that of the node's x.
+        `element_type` is the `TensorProto.DataType` of the node's x. Earlier requirements stay fulfilled.
         """
         for place in (scope, self._index.scopes[0]):
             version = place.opsets.get(DOMAIN, VERSION)
@@ -46,14 +46,14 @@ class Bodies:
             return refuse(Code.OPSET, "{}", error)
         if op in self._present:
             if self._present[op] not in (alone, self._body_of_all_types(op)):
-                return refuse(Code.DIALECT_CONFLICT, "the model has a function {}.{} of its own", DOMAIN, op)
+                return refuse(Code.DIALECT_CONFLICT, "the model defines its own function {}.{}", DOMAIN, op)
             return None
         try:
             self._body(op, both)
         except NoFunctionBodyError:
             return refuse(
                 Code.FUNCTION_DTYPE,
-                "the body of {} at opset {} is made for {}, which an earlier gradient has",
+                "the body of {} at opset {} supports only {}, the element type of an earlier gradient",
                 op,
                 self._index.opset,
                 " and ".join(TensorProto.DataType.Name(other).lower() for other in sorted(before)),
@@ -62,18 +62,18 @@ class Bodies:
         return None
 
     def missing(self, element_types: Mapping[str, Collection[int]]) -> list[FunctionProto]:
-        """The bodies that the model does not bring itself, for operators and the element types of their nodes.
+        """Return the bodies that the model lacks, given the operators and the element types of their nodes.
 
-        Each operator was required with each of its types.
+        Each operator must have been required with each of its types.
         """
         return [self._body(op, frozenset(types)) for op, types in element_types.items() if op not in self._present]
 
     def _body(self, op: str, element_types: frozenset[int]) -> FunctionProto:
-        """The body for this model, made once. Raises `NoFunctionBodyError`."""
+        """Return the body for the model's opset, created once. Raises `NoFunctionBodyError`."""
         key = op, element_types
-        if key not in self._made:
-            self._made[key] = function_body(op, self._index.opset, element_types)
-        return self._made[key]
+        if key not in self._created:
+            self._created[key] = function_body(op, self._index.opset, element_types)
+        return self._created[key]
 
     def _body_of_all_types(self, op: str) -> FunctionProto | None:
         try:
@@ -83,7 +83,7 @@ class Bodies:
 
 
 def import_dialect(scope: Model | FunctionProto) -> None:
-    """Have the scope import the dialect, in its version."""
+    """Add the dialect's opset import to a model or function, or set its version."""
     present = [entry for entry in scope.opset_import if entry.domain == DOMAIN]
     for entry in present or [scope.opset_import.add(domain=DOMAIN)]:
         entry.version = VERSION

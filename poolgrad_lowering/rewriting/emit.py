@@ -15,7 +15,7 @@ from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.argmax import canvas_extents, plane_argmax
-from poolgrad_lowering.rewriting.forward_pools import ForwardSite
+from poolgrad_lowering.rewriting.forward_pools import LoweredPool
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
 from poolgrad_lowering.verdicts import Lowered
 
@@ -54,7 +54,7 @@ def emit(facts: Facts, site: Lowered, taken: set[str]) -> list[NodeProto]:
     return writer.nodes
 
 
-def emit_forward(forward: ForwardSite, taken: set[str]) -> NodeProto:
+def emit_forward(forward: LoweredPool, taken: set[str]) -> NodeProto:
     """The dialect's node that takes a forward pool's place; provenance as with `emit`."""
     writer = NodeWriter(forward.y.name, taken, forward.pool.scope.opset)
     writer.write(

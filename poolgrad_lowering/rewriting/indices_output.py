@@ -1,7 +1,7 @@
-"""Forward pools that have no Indices output although their gradient needs one: its name, and the edit that adds it.
+"""Adds the Indices output that a gradient needs to a forward MaxPool without one.
 
-The MaxPool stays the same node and gets a second output. `Y` is pooled as before, but for NaN and for windows of
-nothing but −inf, which onnxruntime's kernel with Indices treats in another way.
+The MaxPool stays and gets a second output. `Y` is the same as before, except for NaN and for windows that contain only
+−inf, which onnxruntime's kernel with Indices treats differently.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from poolgrad_lowering.verdicts import Lowered
 
 
 def name_indices(sites: Sequence[Lowered], taken: set[str]) -> list[Lowered]:
-    """The sites, with a name for each argmax that has none; sites of one pool share it. The model is not changed.
+    """Return the sites with a name for each argmax that has none; sites of one pool share it.
 
-    `taken` are all names of the model; the new ones are added.
+    The model is not changed. `taken` are all names of the model; the new names are added to it.
     """
     named: dict[Node, Value] = {}
     return [_named(site, named, taken) for site in sites]
 
 
 def missing_outputs(sites: Sequence[Lowered]) -> dict[Node, str]:
-    """The pools that stay and need an Indices output, with its name."""
+    """Return the pools that are not lowered and need an Indices output, with the name of that output."""
     return {
         pool: site.gradient.argmax.name
         for site in sites
@@ -35,12 +35,12 @@ def missing_outputs(sites: Sequence[Lowered]) -> dict[Node, str]:
 
 
 def pooled_by(pools: Iterable[Node]) -> list[Value]:
-    """The pooled tensors of some pools: as long as these are read, the pools stay."""
+    """Return the first outputs of some pools; a use of them keeps the pools alive."""
     return [pooled for pool in pools if (pooled := pool.output(0)) is not None]
 
 
 def add_outputs(missing: Mapping[Node, str]) -> None:
-    """Give each pool its second output, in the model; it may have written one as absent."""
+    """Add the second output to each pool in the model; it replaces one that is written as an empty name."""
     for pool, name in missing.items():
         pooled = pool.proto.output[0]
         del pool.proto.output[:]

@@ -1,4 +1,4 @@
-"""Nodes of standard ONNX, written one after the other with names that are new in their model."""
+"""Creates ONNX nodes whose names are unique in their model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Attribute = int | str | Sequence[int] | TensorProto
 
 
 class NodeWriter:
-    """Writes nodes one after the other, with names that no other value or node of the model has."""
+    """Collects new nodes in `nodes`, in order; their names differ from all names in `taken`."""
 
     def __init__(self, prefix: str, taken: set[str], opset: int) -> None:
         self.nodes: list[NodeProto] = []
@@ -32,8 +32,8 @@ class NodeWriter:
         domain: str = "",
         **attributes: Attribute,
     ) -> str:
-        """Append a node and return the name of its one output, which is `output` or made from `hint`."""
-        name = self._fresh(hint)
+        """Append a node with one output and return the output's name: `output`, or a new name with `hint` in it."""
+        name = self._new_name(hint)
         result = name if output is None else output
         node = NodeProto(op_type=op_type, input=inputs, output=[result], name=name, domain=domain)
         for key, value in sorted(attributes.items()):
@@ -42,24 +42,24 @@ class NodeWriter:
         return result
 
     def constant(self, values: npt.ArrayLike, hint: str) -> str:
-        """An int64 tensor."""
+        """Append a Constant of int64 values and return its output's name."""
         return self.write("Constant", [], hint, value=numpy_helper.from_array(np.asarray(values, np.int64)))
 
     def transpose(self, source: str, permutation: Sequence[int], hint: str, *, output: str | None = None) -> str:
-        """The axes of `source` in another order."""
+        """Append a Transpose of `source` and return its output's name."""
         return self.write("Transpose", [source], hint, output=output, perm=list(permutation))
 
     def reshape(self, source: str, shape: Shape, hint: str, *, output: str | None = None) -> str:
-        """`source` under another shape, of which at most one size is symbolic."""
+        """Append a Reshape of `source`, whose new shape has at most one symbolic size; return its output's name."""
         target = self.constant([-1 if dim.static is None else dim.static for dim in shape], f"{hint}_shape")
         return self.write("Reshape", [source, target], hint, output=output)
 
-    def _fresh(self, hint: str) -> str:
+    def _new_name(self, hint: str) -> str:
         return new_name(f"{self._prefix}/{hint}", self._taken)
 
 
 def _add_attribute(node: NodeProto, name: str, value: Attribute) -> None:
-    """What `onnx.helper.make_attribute` makes of these types, made in its place and not copied there."""
+    """Add an attribute as `onnx.helper.make_attribute` would create it, without a copy."""
     if isinstance(value, int):
         node.attribute.add(name=name, type=AttributeProto.INT, i=value)
     elif isinstance(value, str):
@@ -71,7 +71,7 @@ def _add_attribute(node: NodeProto, name: str, value: Attribute) -> None:
 
 
 def new_name(wanted: str, taken: set[str]) -> str:
-    """`wanted`, or with a number where that is taken; it is taken from then on."""
+    """Return `wanted`, with a number appended if that name is in `taken`; add the result to `taken`."""
     name, number = wanted, 1
     while name in taken:
         number += 1

@@ -1,7 +1,7 @@
-"""The region of a site: what dies when its result is computed another way, and what other readers keep.
+"""The region of a site: the nodes and initializers that are dead once the site's result is computed another way.
 
-Who wants to look at it gets a directed graph of nodes, made with networkx. A node dies where all its outputs have lost
-their last reader, so no path leaves the region and comes back: it is convex by construction.
+A node is dead if none of its outputs has a use left. So no path leaves the region and enters it again: the region is
+convex by construction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from poolgrad_lowering.ir.scopes import Node, Value
 if TYPE_CHECKING:
     import networkx as nx
 
-# What a dead reader leaves behind is removed only where running it had no effect but its outputs.
+# A node without uses is removed only if it has no effect other than its outputs.
 _RANDOM = (
     "Bernoulli",
     "Dropout",
@@ -30,7 +30,7 @@ _EFFECTS = frozenset((*_RANDOM, "If", "Loop", "Scan", "SequenceMap"))
 
 
 class _Left(dict[Value, int]):
-    """How many uses of each value are left, by nodes that stay or were added; at first, all of them."""
+    """The number of remaining uses of each value, initially all uses in the model and the added ones."""
 
     def __init__(self, added: Mapping[Value, int]) -> None:
         super().__init__()
@@ -41,91 +41,94 @@ class _Left(dict[Value, int]):
         return count
 
 
-class Readers:
-    """How many readers each value has left, while sites are taken out one after the other."""
+class UseCounts:
+    """The number of remaining uses of each value, while sites are removed one after the other.
+
+    `added` are the values that new nodes use, once for each use.
+    """
 
     def __init__(self, added: Iterable[Value]) -> None:
         self._left = _Left(Counter(added))
-        self._gone: set[Node] = set()
+        self._removed: set[Node] = set()
 
     def remove(self, node: Node) -> bool:
-        """Count the node as gone; False where it is already."""
-        known = node in self._gone
-        self._gone.add(node)
+        """Mark the node as removed; return False if it already was."""
+        known = node in self._removed
+        self._removed.add(node)
         return not known
 
     def decrement(self, value: Value) -> int:
-        """One reading of the value is gone; how many are left."""
+        """Remove one use of the value and return the number of remaining uses."""
         self._left[value] -= 1
         return self._left[value]
 
     def left(self, value: Value) -> int:
-        """How many uses by nodes that stay or were added, and by the scope's outputs."""
+        """Return the number of remaining uses, by nodes and as an output of the scope."""
         return self._left[value]
 
 
 @dataclass
 class Region:
-    """What dies with a site: its nodes and its initializers.
+    """The dead nodes and initializers of a site.
 
-    `makers` are the dying nodes, each with those among them that make what it reads; `read` is what lived on when one
-    of them was taken out that reads it.
+    `producers` maps each dead node to the dead nodes that produce its inputs; `kept` are the inputs of dead nodes that
+    were kept when the node was removed.
     """
 
-    makers: dict[Node, list[Node]] = field(default_factory=dict)
+    producers: dict[Node, list[Node]] = field(default_factory=dict)
     initializers: set[Value] = field(default_factory=set)
-    read: list[Value] = field(default_factory=list)
+    kept: list[Value] = field(default_factory=list)
 
     @property
     def nodes(self) -> list[Node]:
-        """The dying nodes in the order of the model."""
-        return sorted(self.makers, key=lambda node: (node.scope.path, node.position))
+        """The dead nodes in the order of the model."""
+        return sorted(self.producers, key=lambda node: (node.scope.path, node.position))
 
     @property
     def frontier(self) -> set[Value]:
-        """The values that the dying nodes read and that live on."""
-        return {value for value in self.read if value not in self.initializers and value.producer not in self.makers}
+        """The values that dead nodes use and that stay in the model."""
+        return {value for value in self.kept if value not in self.initializers and value.producer not in self.producers}
 
     @property
     def graph(self) -> nx.DiGraph[Node]:
-        """The dying nodes as a graph, with edges from maker to reader."""
-        import networkx as nx  # noqa: PLC0415 - takes longer to load than all of the compiler, which can do without
+        """The dead nodes as a graph with edges from producer to consumer."""
+        import networkx as nx  # noqa: PLC0415 - slow to import, and the compiler does not need it
 
         graph: nx.DiGraph[Node] = nx.DiGraph()
-        graph.add_nodes_from(self.makers)
-        graph.add_edges_from((maker, reader) for reader, makers in self.makers.items() for maker in makers)
+        graph.add_nodes_from(self.producers)
+        graph.add_edges_from((producer, user) for user, producers in self.producers.items() for producer in producers)
         return graph
 
 
-def dying_region(root: Node, readers: Readers) -> Region:
-    """Take the root out, and with it everything that nobody reads any more."""
+def dead_region(root: Node, use_counts: UseCounts) -> Region:
+    """Remove the root and every node and initializer that has no use left; return what was removed."""
     region, pending = Region(), [root]
     while pending:
         node = pending.pop()
-        if not readers.remove(node):
-            continue  # another site's root, which that site takes out
-        dying = region.makers[node] = list[Node]()
+        if not use_counts.remove(node):
+            continue  # the root of another site, which has its own region
+        dead = region.producers[node] = list[Node]()
         for value in node.inputs:
             if value is None:
                 continue
-            if readers.decrement(value):
-                region.read.append(value)
+            if use_counts.decrement(value):
+                region.kept.append(value)
                 continue
-            maker = value.producer
-            if _is_kept(value, maker, readers):
-                region.read.append(value)
-            elif maker is None:
+            producer = value.producer
+            if _is_kept(value, producer, use_counts):
+                region.kept.append(value)
+            elif producer is None:
                 region.initializers.add(value)
             else:
-                dying.append(maker)
-        pending += dying
+                dead.append(producer)
+        pending += dead
     return region
 
 
-def _is_kept(value: Value, maker: Node | None, readers: Readers) -> bool:
-    """Whether a value lives on that nobody reads any more."""
-    if maker is None:
+def _is_kept(value: Value, producer: Node | None, use_counts: UseCounts) -> bool:
+    """Whether a value without uses stays: a graph input, or an output of a node with effects or other used outputs."""
+    if producer is None:
         return value.name not in value.scope.initializers or value.name in value.scope.inputs
-    if maker.op[0] or maker.op[1] in _EFFECTS:
+    if producer.op[0] or producer.op[1] in _EFFECTS:
         return True
-    return any(output is not None and readers.left(output) for output in maker.outputs)
+    return any(output is not None and use_counts.left(output) for output in producer.outputs)

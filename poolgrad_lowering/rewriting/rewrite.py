@@ -1,7 +1,7 @@
-"""The rewrite: puts the dialect's nodes where the gradients were, and takes out what only those used.
+"""The rewrite: replaces each gradient by nodes of the dialect, and removes the nodes that only it used.
 
-Works in place on the model that was indexed. Every node, initializer and value_info outside the sites keeps its
-bytes and its order.
+Modifies the indexed model in place. Every node, initializer and value_info outside the sites keeps its bytes and its
+order.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.model import replace_run
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
-from poolgrad_lowering.rewriting.bodies import Bodies, import_dialect
+from poolgrad_lowering.rewriting.bodies import FunctionBodies, import_dialect
 from poolgrad_lowering.rewriting.emit import emit, emit_forward, record_replaced
-from poolgrad_lowering.rewriting.forward_pools import ForwardSite
+from poolgrad_lowering.rewriting.forward_pools import LoweredPool
 from poolgrad_lowering.rewriting.indices_output import add_outputs, missing_outputs, pooled_by
-from poolgrad_lowering.rewriting.region import Readers, Region, dying_region
+from poolgrad_lowering.rewriting.region import Region, UseCounts, dead_region
 from poolgrad_lowering.verdicts import Lowered
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What takes the place of one node: new nodes in their order, and the region that dies with it.
+    """The replacement of one node: its new nodes in order, and the region that becomes dead.
 
-    One of the nodes is the dialect's; the x that it reads is of `element_type`.
+    One of the new nodes is of the dialect; `element_type` is the `TensorProto.DataType` of its x.
     """
 
     root: Node
@@ -45,42 +45,44 @@ class Replacement:
 
 
 def replacements(
-    facts: Facts, sites: Sequence[Lowered], forwards: Sequence[ForwardSite], taken: set[str]
+    facts: Facts, sites: Sequence[Lowered], pools: Sequence[LoweredPool], taken: set[str]
 ) -> list[Replacement]:
-    """What takes the place of every site, then of the forward pools that move; the model is not changed yet.
+    """Return the replacements of all sites, then those of the lowered forward pools. The model is not changed.
 
-    `taken` are all names of the model; the new ones are added.
+    `taken` are all names of the model; the new names are added to it.
     """
     written = [
         (
-            _maker(site.gradient.dx),
+            _producer(site.gradient.dx),
             emit(facts, site, taken),
             site.gradient.element_type,
         )
         for site in sites
     ]
-    written += [(forward.pool, [emit_forward(forward, taken)], forward.element_type) for forward in forwards]
-    read = [value for site in sites for value in site.gradient.operands] + pooled_by(missing_outputs(sites))
-    # A pool that moves goes as the root of its own region, not in a gradient's because nobody else reads it.
-    readers = Readers([*read, *[value for forward in forwards for value in (forward.x, forward.y)]])
-    return [_replacement(root, nodes, element_type, readers) for root, nodes, element_type in written]
+    written += [(pool.pool, [emit_forward(pool, taken)], pool.element_type) for pool in pools]
+    used = [value for site in sites for value in site.gradient.operands] + pooled_by(missing_outputs(sites))
+    # A use of y keeps a lowered pool out of the regions of gradients: it is the root of its own region.
+    use_counts = UseCounts([*used, *[value for pool in pools for value in (pool.x, pool.y)]])
+    return [_replacement(root, nodes, element_type, use_counts) for root, nodes, element_type in written]
 
 
-def _replacement(root: Node, nodes: list[NodeProto], element_type: int, readers: Readers) -> Replacement:
-    region = dying_region(root, readers)
+def _replacement(root: Node, nodes: list[NodeProto], element_type: int, use_counts: UseCounts) -> Replacement:
+    region = dead_region(root, use_counts)
     record_replaced(nodes, [node.label for node in region.nodes])
     return Replacement(root, nodes, region, element_type)
 
 
-def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies, missing: Mapping[Node, str]) -> int:
-    """Put all replacements in place, and the Indices outputs that pools miss. The index is void afterwards.
+def rewrite(
+    index: ModelIndex, replaced: Sequence[Replacement], bodies: FunctionBodies, missing: Mapping[Node, str]
+) -> int:
+    """Apply all replacements and add the missing Indices outputs of pools. The index is invalid afterwards.
 
-    Returns by how many nodes the model grew (function bodies not counted).
+    Returns the number of nodes by which the model grew, without function bodies.
     """
     edits: defaultdict[Scope, _Edit] = defaultdict(_Edit)
-    for one in replaced:
-        edits[one.root.scope].inserted[one.root.position] = one.nodes
-        _collect(one.region, edits)
+    for replacement in replaced:
+        edits[replacement.root.scope].inserted[replacement.root.position] = replacement.nodes
+        _collect(replacement.region, edits)
     add_outputs(missing)
     _apply(edits)
     if replaced:
@@ -90,20 +92,20 @@ def rewrite(index: ModelIndex, replaced: Sequence[Replacement], bodies: Bodies, 
 
 
 class _Edit:
-    """What changes in one scope: nodes to insert where one is taken out, positions and initializers to take out.
+    """The changes in one scope: the new nodes for each replaced position, the removed positions and initializers.
 
-    `unmade` are the values that the nodes at those positions make.
+    `undefined` are the outputs of the removed nodes.
     """
 
     def __init__(self) -> None:
         self.inserted: dict[int, list[NodeProto]] = {}
         self.removed: set[int] = set()
-        self.unmade: set[str] = set()
+        self.undefined: set[str] = set()
         self.initializers: set[str] = set()
 
     @property
     def growth(self) -> int:
-        """By how many nodes the scope grows."""
+        """The number of nodes by which the scope grows."""
         return len(self.written) - len(self.removed)
 
     @property
@@ -113,30 +115,32 @@ class _Edit:
 
 
 def _collect(region: Region, edits: defaultdict[Scope, _Edit]) -> None:
-    for node in region.makers:
+    for node in region.producers:
         edit = edits[node.scope]
         edit.removed.add(node.position)
-        edit.unmade.update([value.name for value in node.outputs if value is not None])
+        edit.undefined.update([value.name for value in node.outputs if value is not None])
     for value in region.initializers:
         edits[value.scope].initializers.add(value.name)
 
 
 def _element_types(replaced: Sequence[Replacement]) -> dict[str, set[int]]:
-    """The operators of the dialect that are written, with the element types of their nodes."""
+    """Return the dialect operators among the new nodes, with the element types of their nodes."""
     types: defaultdict[str, set[int]] = defaultdict(set)
-    for one in replaced:
-        for node in one.nodes:
+    for replacement in replaced:
+        for node in replacement.nodes:
             if node.domain == DOMAIN:
-                types[node.op_type].add(one.element_type)
+                types[node.op_type].add(replacement.element_type)
     return types
 
 
 def _apply(edits: dict[Scope, _Edit]) -> None:
-    for scope, edit in sorted(edits.items(), key=lambda one: -one[0].depth):  # before positions around it move
+    for scope, edit in sorted(
+        edits.items(), key=lambda one: -one[0].depth
+    ):  # inner scopes first: positions in outer ones are still valid
         proto = scope.proto
         kept = {name for node in edit.written for name in node.output}
         _edit_nodes(proto.node, edit)
-        _drop(proto.value_info, scope.value_infos, (edit.unmade - kept) | edit.initializers)
+        _drop(proto.value_info, scope.value_infos, (edit.undefined - kept) | edit.initializers)
         if not isinstance(proto, onnx.FunctionProto):
             _drop(proto.initializer, scope.initializers, edit.initializers)
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
@@ -146,36 +150,36 @@ def _apply(edits: dict[Scope, _Edit]) -> None:
 
 
 def _edit_nodes(nodes: Entries, edit: _Edit) -> None:
-    """What takes a node's place goes where the run began that it stood in: nothing of that run is left."""
+    """Replace each run of consecutive removed nodes by its new nodes, back to front, so that positions stay valid."""
     for run in _runs(edit.removed):
         replace_run(nodes, run, [node for position in run for node in edit.inserted.get(position, ())])
 
 
 def _drop(entries: Entries, positions: Mapping[str, int], names: Collection[str]) -> None:
-    """The entries of these names gone, which are at these positions."""
+    """Remove the entries with these names; `positions` maps every name to its entry."""
     for run in _runs(positions[name] for name in names if name in positions):
         replace_run(entries, run, ())
 
 
 def _runs(positions: Iterable[int]) -> Iterator[range]:
-    """Consecutive positions together, the last first: what is before them stays where it is.
+    """Yield the ranges of consecutive positions, last range first, so that earlier positions stay valid.
 
-    Every edit moves the references behind it, in any list; so a run is one edit.
+    Every edit of a list moves all later entries; so each range is one edit.
     """
     for _, run in groupby(enumerate(sorted(positions, reverse=True)), sum):
         numbers = [position for _, position in run]
         yield range(numbers[-1], numbers[0] + 1)
 
 
-def _maker(value: Value) -> Node:
-    maker = value.producer
-    if maker is None:
-        raise AssertionError(f"the result '{value.name}' of a gradient has no maker")
-    return maker
+def _producer(value: Value) -> Node:
+    producer = value.producer
+    if producer is None:
+        raise AssertionError(f"no node produces the result '{value.name}' of a gradient")
+    return producer
 
 
 def names(index: ModelIndex) -> set[str]:
-    """Every value and node name of the model, so that new ones are new."""
+    """Return every value and node name of the model."""
     names: set[str] = set()
     for scope in index.scopes:
         names.update(scope.producers, scope.initializers, scope.inputs, scope.interface, scope.value_infos)

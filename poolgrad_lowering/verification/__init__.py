@@ -1,7 +1,7 @@
 """Translation validation of a lowered model, from the two models alone.
 
-Shares with the compiler the names of the dialect's operators and nothing else: it has its own view of the graph, finds
-the sites by what differs, and runs the original by its own operators.
+Shares with the compiler only the dialect's table and the reading of files and external data: it has its own graph
+representation, finds the sites by comparing the models, and evaluates the original with its own operators.
 """
 
 from __future__ import annotations

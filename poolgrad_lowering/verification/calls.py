@@ -1,4 +1,4 @@
-"""A function of a model as a graph of its own, with the types and attributes that one of its calls gives it."""
+"""Converts a function of a model into a main graph, with the types and attributes of one of its calls."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _Pair = tuple[ModelProto, ModelProto]
 
 
 def calls_of(models: _Pair, functions: tuple[FunctionProto, FunctionProto]) -> Iterator[_Pair]:
-    """The two forms of a function as the main graphs of models, once for each call that differs in types or attributes.
+    """Yield a function of both models as main graphs, once for each call with different types or attributes.
 
-    Calls are those in the original's main graph and its subgraphs; those in other functions are not followed.
+    Only calls in the original's main graph and its subgraphs count, not those in other functions.
     """
     known = tensor_types(models[0])
     seen = set()
@@ -39,8 +39,8 @@ def _identity(function: FunctionProto) -> tuple[str, str, str]:
 
 
 def _bind(function: FunctionProto, node: FlatNode) -> Iterator[tuple[str, str]]:
-    """The function's inputs with the caller's values; inputs that the call leaves out have none."""
-    reads = [*node.reads, *[""] * len(function.input)]
+    """Return pairs of the function's inputs and the caller's values, empty for inputs that the call omits."""
+    reads = [*node.inputs, *[""] * len(function.input)]
     return zip(function.input, reads, strict=False)
 
 
@@ -62,7 +62,7 @@ def _as_graph(
 
 
 def _give_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> None:
-    """Put the caller's attributes where a node, or one in its subgraphs, takes them from it; absent ones go."""
+    """Resolve the attribute references of a node and of its subgraphs; references without a value are removed."""
     attributes = list(node.attribute)
     del node.attribute[:]
     for attribute in attributes:

@@ -1,4 +1,4 @@
-"""Two tensors bit for bit; one NaN is as good as another, for their bits are the machine's choice."""
+"""Compares two tensors bit for bit; all NaNs are equal, because their bits depend on the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 
 
 def compare(expected: Array, found: Array, *, run: int, output: str) -> Mismatch | None:
-    """The first element that differs and how far floats are apart at most, or None."""
+    """Return the first element that differs, with the largest distance of floats in ulp, or None."""
     expected, found = np.asarray(expected), np.asarray(found)
     if expected.dtype != found.dtype:
         return Mismatch(run, output, f"the type is {found.dtype}, expected {expected.dtype}")
@@ -42,12 +42,12 @@ def compare(expected: Array, found: Array, *, run: int, output: str) -> Mismatch
 
 
 def _bits(array: Array) -> Array:
-    """The elements as unsigned integers of the same width."""
+    """Return the elements as unsigned integers of the same width."""
     return np.ascontiguousarray(array).reshape(-1).view(f"u{array.dtype.itemsize}").reshape(array.shape)
 
 
 def _max_ulp(one: Array, other: Array) -> int:
-    """The largest number of floats between two elements; -0.0 and 0.0 are one apart."""
+    """Return the largest distance of two elements, counted in floats; -0.0 and 0.0 have distance 1."""
     half = 1 << (8 * one.dtype.itemsize - 1)
     steps = []
     for bits in (one, other):

@@ -1,8 +1,8 @@
-"""What the attributes of a node of the dialect promise about its operands, as `docs/dialect.md` has it.
+"""Checks the contract between the attributes and the operands of a dialect node (`docs/dialect.md`).
 
-A function body needs none of Ascend's attributes, and a kernel may rely on all of them: the sizes of `grad` follow from
-those of x, and every position in `argmax` is one that its window looks at. A pool's body has windows of its own, in
-ONNX's words: both have to be the same.
+A function body ignores Ascend's attributes, but a kernel can rely on all of them: they determine the sizes of `grad`
+from those of x, and every position in `argmax` is in its window. A pool's body uses ONNX's window attributes, which
+must agree with Ascend's.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from poolgrad_lowering.verification.operators.pool import window_count
 
 Array = npt.NDArray[Any]
 Windows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]
-"""Along one axis: the first position of each window, the one behind its last, and the step between positions."""
+"""The windows of one axis: the first position of each, the position after its last, and the step between positions."""
 
 _ASCEND_TYPES = {3: np.dtype(np.int32), 9: np.dtype(np.int64)}
 
 
-def broken_promise(node: FlatNode, operands: Sequence[Array]) -> str | None:
-    """What is wrong with the operands x, grad and argmax of a gradient, or None."""
+def check_gradient_contract(node: FlatNode, operands: Sequence[Array]) -> str | None:
+    """Return a text on the first violation by the operands x, grad and argmax of a gradient, or None."""
     if len(operands) != 3:
-        return f"it takes x, grad and argmax, and has {len(operands)} inputs"
+        return f"it has {len(operands)} inputs instead of x, grad and argmax"
     x, grad, argmax = operands
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.proto.attribute}
     if grad.shape != argmax.shape:
-        return f"grad has shape {grad.shape}, argmax {argmax.shape}"
+        return f"grad has shape {grad.shape}, argmax has shape {argmax.shape}"
     if grad.dtype != x.dtype:
-        return f"grad has type {grad.dtype}, x {x.dtype}"
+        return f"grad has type {grad.dtype}, x has type {x.dtype}"
     if "dtype" in attributes and argmax.dtype != _ASCEND_TYPES.get(attributes["dtype"]):
-        return f"argmax has type {argmax.dtype}, which is not number {attributes['dtype']} of Ascend's"
-    return _broken_windows(attributes, x.shape[2:], argmax, pooled=False)
+        return f"argmax has type {argmax.dtype}, which is not Ascend's type number {attributes['dtype']}"
+    return _check_windows(attributes, x.shape[2:], argmax, pooled=False)
 
 
-def broken_pool_promise(node: FlatNode, x: Array, argmax: Array) -> str | None:
-    """What is wrong with the attributes of a pool, by what it pools and the argmax that its body made, or None."""
+def check_pool_contract(node: FlatNode, x: Array, argmax: Array) -> str | None:
+    """Return a text on the first contradiction between a pool's attributes, its x and its body's argmax, or None."""
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.proto.attribute}
     number = attributes.get("dtype", attributes.get("indices_dtype", 0))
     if argmax.dtype != _ASCEND_TYPES.get(number):
-        return f"argmax has type {argmax.dtype}, which is not number {number} of Ascend's"
-    return _broken_windows(attributes, x.shape[2:], argmax, pooled=True)
+        return f"argmax has type {argmax.dtype}, which is not Ascend's type number {number}"
+    return _check_windows(attributes, x.shape[2:], argmax, pooled=True)
 
 
-def _broken_windows(attributes: Mapping[str, Any], sizes: Sequence[int], argmax: Array, *, pooled: bool) -> str | None:
-    """What is wrong with the windows of a pool, or of a gradient, whose grad has argmax's shape; None if nothing is."""
+def _check_windows(attributes: Mapping[str, Any], sizes: Sequence[int], argmax: Array, *, pooled: bool) -> str | None:
+    """Return a text on what is wrong with the windows of a pool (`pooled`) or gradient, or None."""
     counts = argmax.shape[2:]
     try:
         if pooled and "ksize" in attributes and (difference := window_difference(attributes)) is not None:
-            return f"the attributes name two windows: {difference}"
+            return f"the window attributes contradict each other: {difference}"
         windows = _windows(attributes, sizes, counts)
     except (KeyError, IndexError, ValueError, ZeroDivisionError) as error:
         return f"the attributes do not fit x: {error}"
@@ -66,7 +66,7 @@ def _broken_windows(attributes: Mapping[str, Any], sizes: Sequence[int], argmax:
 
 
 def _windows(attributes: Mapping[str, Any], sizes: Sequence[int], counts: Sequence[int]) -> list[Windows]:
-    """The windows of each axis that x has; attributes may name axes before those, of size 1."""
+    """Return the windows of each spatial axis of x; attributes can have further leading axes, of size 1."""
     if "ksize" not in attributes:
         return [_adaptive(size, count) for size, count in zip(sizes, counts, strict=True)]
     lists = [attributes[name] for name in ("ksize", "strides", "pads", "dilation")]
@@ -74,7 +74,7 @@ def _windows(attributes: Mapping[str, Any], sizes: Sequence[int], counts: Sequen
     axes = list(zip((*[1] * missing, *sizes), *lists, strict=True))
     found = [_fixed(*axis, ceil=bool(attributes.get("ceil_mode", 0))) for axis in axes]
     if any(len(first) != 1 for first, _, _ in found[:missing]):
-        raise ValueError("an axis that x lacks has several windows")
+        raise ValueError("an axis that x does not have has several windows")
     return found[missing:]
 
 
@@ -92,7 +92,7 @@ def _adaptive(size: int, count: int) -> Windows:
 
 
 def _outside(windows: Sequence[Windows], sizes: Sequence[int], argmax: Array) -> str | None:
-    """The first position that is outside of its window."""
+    """Return a text on the first position that is outside of its window, or None."""
     wide = argmax.astype(np.int64)
     bad = (wide < 0) | (wide >= math.prod(sizes))
     for axis, (first, end, step) in enumerate(windows):

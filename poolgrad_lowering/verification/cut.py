@@ -1,8 +1,8 @@
-"""A region as two small models that run on their own: the site as the original has it, and as the lowered model has it.
+"""Extends a region to a cut, the nodes of a site in both models that can run as models of their own.
 
-The cut goes back from the region through nodes that both models have, to the pooled tensors and incoming gradients, to
-graph inputs and constants. What is behind a Shape counts only by its shape, so the cut ends there too. Going back
-further is always right: it leaves out combinations of values that cannot occur.
+The cut extends from the region backwards through nodes that both models have, to pooled tensors, incoming gradients,
+graph inputs and constants. Only the shape of a Shape's operand matters, so the cut ends there too. Extending a cut is
+always correct: it excludes combinations of values that cannot occur.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from poolgrad_lowering.verification.types import TensorType
 
 
 class Role(Enum):
-    """What an input of a cut is."""
+    """The role of an input of a cut."""
 
     GRADIENT = "incoming gradient"
     POOLED = "pooled tensor"
@@ -31,7 +31,7 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Cut:
-    """Both sides of a site. Nodes are in order; `inputs` are the free values, with what they are."""
+    """Both sides of a site. Nodes are in order; `inputs` are the free values with their roles."""
 
     region: Region
     original: tuple[FlatNode, ...]
@@ -41,14 +41,14 @@ class Cut:
 
 
 def cut_out(
-    region: Region, makers: Mapping[str, FlatNode], units: tuple[Unit, Unit], types: Mapping[str, TensorType]
+    region: Region, producers: Mapping[str, FlatNode], units: tuple[Unit, Unit], types: Mapping[str, TensorType]
 ) -> Cut:
-    """Cut a region out of both units; `makers` are the nodes that both have, by what they make.
+    """Return the cut of a region; `producers` are the nodes that both units have, by their outputs.
 
-    Raises `UnprovenError` where a site would need a node with subgraphs inside a subgraph.
+    Raises `UnprovenError` if the cut needs a node with subgraphs inside a subgraph.
     """
     constants = ChainMap(units[0].constants, units[1].constants)
-    sides = [_Side(nodes, makers) for nodes in (region.removed, region.added)]
+    sides = [_Side(nodes, producers) for nodes in (region.removed, region.added)]
     passed: set[str] = set()
     before: tuple[dict[str, Role], int] | None = None
     while (state := (_ends(sides, constants, passed, types), len(passed))) != before:
@@ -63,13 +63,10 @@ def cut_out(
 
 
 class _Side:
-    """One side of a region while the cut grows back from it.
-
-    `reached` are its nodes so far, `inputs` the values where it ends.
-    """
+    """One side of a region while its cut is extended: `reached` are its nodes so far, `inputs` its free values."""
 
     def __init__(self, nodes: Sequence[FlatNode], common: Mapping[str, FlatNode]) -> None:
-        self._own = {value: node for node in nodes for value in node.makes if value}
+        self._own = {value: node for node in nodes for value in node.outputs if value}
         self._common = common
         self.nodes = nodes
         self.reached: list[FlatNode] = list(nodes)
@@ -78,33 +75,33 @@ class _Side:
         self.constants: set[str] = set()
 
     def walk(self, ends: Mapping[str, Role], constants: Mapping[str, TensorProto], passed: set[str]) -> None:
-        """Collect nodes and inputs, going back to `ends`; values that it goes through are added to `passed`."""
+        """Collect nodes and inputs backwards up to `ends`; other values on the way are added to `passed`."""
         self.inputs, self.constants, self.reached = {}, set(), list(self.nodes)
         self.keys = {node.key for node in self.reached}
-        for node in self.reached:  # grows while it is gone through
+        for node in self.reached:  # grows during the iteration
             only_shape = node.op in (("", "Shape"), ("", "Size"))
-            for value in (*node.reads, *node.captured):
+            for value in (*node.inputs, *node.captured):
                 if not value or value in self._own:
                     continue
                 if value in constants:
                     self.constants.add(value)
                     continue
-                maker = self._common.get(value)
-                if maker is None or value in ends or (only_shape and not self._leads_to(value, ends, passed)):
+                producer = self._common.get(value)
+                if producer is None or value in ends or (only_shape and not self._leads_to(value, ends, passed)):
                     self.inputs[value] = None
                     continue
                 passed.add(value)
-                if maker.key not in self.keys:
-                    self.keys.add(maker.key)
-                    self.reached.append(maker)
+                if producer.key not in self.keys:
+                    self.keys.add(producer.key)
+                    self.reached.append(producer)
 
     def views(self, value: str) -> list[str]:
-        """What a value is a view of, from itself back; values that the region makes are left out."""
+        """Return the value and the values of which it is a view, nearest first, without values of the region."""
         chain = [value]
-        while (maker := self._own.get(value) or self._common.get(value)) is not None and roles.is_view(maker):
-            value = maker.reads[0]
+        while (producer := self._own.get(value) or self._common.get(value)) is not None and roles.is_view(producer):
+            value = producer.inputs[0]
             if value in chain:
-                break  # nodes in a circle, which are told elsewhere
+                break  # a cycle of nodes, which is reported elsewhere
             chain.append(value)
         return [value for value in chain if value not in self._own]
 
@@ -118,9 +115,9 @@ def _ends(
     passed: Collection[str],
     types: Mapping[str, TensorType],
 ) -> dict[str, Role]:
-    """Where the cut ends: at pooled tensors and incoming gradients, or at what several of them are views of.
+    """Return the values where the cut ends: pooled tensors and incoming gradients, or what several are views of.
 
-    Of one behind the other, the nearest whose shape is known, but none that the cut has already `passed`. What is both
+    Of a chain of views the nearest value with a known shape is taken that is not in `passed`. A value that is both
     pooled and a gradient counts as a gradient.
     """
     by_root: dict[str, tuple[list[str], Role]] = {}
@@ -153,5 +150,5 @@ def _ordered(unit: Unit, side: _Side) -> tuple[FlatNode, ...]:
     nodes = tuple(unit.nodes[position] for position in sorted(unit.order[key] for key in side.keys))
     nested = [node for node in nodes if node.captured and node.scope != unit.name]
     if nested:
-        raise UnprovenError(f"node '{nested[0].label}' holds subgraphs and is in one itself")
+        raise UnprovenError(f"node '{nested[0].label}' has subgraphs and is itself in a subgraph")
     return nodes

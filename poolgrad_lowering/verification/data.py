@@ -1,4 +1,4 @@
-"""Data for a site's inputs: what pools and sums find hard, one kind to each plane, other planes in every run."""
+"""Generates data for a site's inputs: difficult cases for pools and sums, one kind per plane and run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DRAWN = frozenset(
         ],
     )
 )
-"""The element types that there is data for."""
+"""The element types for which data is generated."""
 
 NO_NAN_POOLED = "NaN in the pooled tensor"
 NO_INFINITE_POOLED = "infinities in the pooled tensor"
@@ -46,7 +46,7 @@ ONLY_WHOLE = "gradients whose sums are rounded"
 
 
 class Format:
-    """What a float type can hold: its smallest number, its largest, and how many whole numbers are exact."""
+    """The range of a float type: its smallest positive number, its largest, and its largest exact integers."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         smallest, largest, bits = {
@@ -83,7 +83,7 @@ def _denormals(random: np.random.Generator, at: npt.NDArray[np.int64], limits: F
 
 
 def _magnitudes(random: np.random.Generator, at: npt.NDArray[np.int64], limits: Format) -> Array:
-    """Sums of these depend on the order of their terms."""
+    """Numbers whose sums depend on the order of their terms."""
     return random.choice([limits.exact, -limits.exact, 1.0, 3.0, 2 / limits.exact], at.size)
 
 
@@ -113,7 +113,7 @@ GRADIENT: tuple[Draw, ...] = (_values, _whole, _magnitudes, _denormals, _zeros, 
 OTHER: tuple[Draw, ...] = (_values,)
 
 KINDS = max(len(POOLED), len(GRADIENT))
-"""So many runs show a plane every kind."""
+"""The number of runs after which a plane has had every kind of data."""
 
 
 def draw(
@@ -125,9 +125,9 @@ def draw(
     run: int,
     not_drawn: Sequence[str] = (),
 ) -> Array:
-    """Data for one input. Kinds go by plane, that is by the first two axes, and move on with each run.
+    """Return data of element type `element` for one input. The kind depends on the plane (the first two axes) and run.
 
-    Integers are 0 or 1, and truth values either. Nothing of `not_drawn` is among the data.
+    Integers are 0 or 1, booleans False or True. Kinds in `not_drawn` are excluded.
     """
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element))
     if dtype.kind in "biu":

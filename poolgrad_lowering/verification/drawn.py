@@ -1,6 +1,6 @@
-"""What is left out of a site's data, and why: the few inputs for which two sides are not meant to give the same bits.
+"""Selects the kinds of data that are excluded for a site, because its two sides may give different bits for them.
 
-Each is documented in `docs/verify.md`. Leaving data out keeps the comparison itself exact.
+Each is documented in `docs/verify.md`. For all other data the comparison is exact.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from poolgrad_lowering.verification.types import TensorType
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
-def not_drawn(cut: Cut, types: Mapping[str, TensorType], *, on_provider: bool) -> tuple[str, ...]:
-    """The kinds of data that this site is not asked about."""
+def excluded_data(cut: Cut, types: Mapping[str, TensorType], *, on_provider: bool) -> tuple[str, ...]:
+    """Return the kinds of data that are excluded for this site."""
     reasons = {
         NO_NAN_POOLED: on_provider or any(map(_is_framework_pool, cut.region.removed)),
-        NO_INFINITE_POOLED: on_provider or _is_written_out(cut),
+        NO_INFINITE_POOLED: on_provider or _is_decomposed(cut),
         NO_NEGATIVE_ZERO: any(map(_overwrites, cut.region.removed)),
         ONLY_WHOLE: any(_adds_in_halves(node, types) for node in cut.region.removed),
     }
     return tuple(kind for kind, left_out in reasons.items() if left_out)
 
 
-def _is_written_out(cut: Cut) -> bool:
-    """Whether maxima are looked for among elements and padding, which is −inf and may be recorded where all are."""
+def _is_decomposed(cut: Cut) -> bool:
+    """Whether the pool is an ArgMax over elements and −inf padding, which it can select if all elements are −inf."""
     op_types = {node.op[1] for node in cut.original}
     return "ArgMax" in op_types and not op_types.isdisjoint({"Pad", "Where"})
 
 
 def _is_framework_pool(node: FlatNode) -> bool:
-    """Whether it pools as PyTorch or TensorFlow do, for which no NaN is like ONNX's."""
+    """Whether the node pools as PyTorch or TensorFlow do, which treat NaN differently from ONNX."""
     return roles.is_tensorflow_gradient(node) or (roles.pooled(node) is not None and node.op != ("", "MaxPool"))
 
 
@@ -51,7 +51,7 @@ def _adds_in_halves(node: FlatNode, types: Mapping[str, TensorType]) -> bool:
     domain, op_type = node.op
     if domain != "" or op_type not in ("ScatterElements", "ScatterND") or _reduction(node) == "none":
         return False
-    known = [types[value].element for value in (*node.makes, *node.reads) if value in types]
+    known = [types[value].element for value in (*node.outputs, *node.inputs) if value in types]
     return any(element in _HALVES for element in known)
 
 

@@ -1,4 +1,4 @@
-"""Running one side of a site: in onnx's reference evaluator, or on the execution provider."""
+"""Runs one side of a site in onnx's reference evaluator or on the execution provider."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from poolgrad_lowering.verification.result import UnprovenError
 Array = npt.NDArray[Any]
 
 _LONGEST = 600
-"""Characters of a message that are kept. In onnxruntime the source file and the function come before the fault."""
+"""The length to which messages are cut. In onnxruntime's the source file and the function precede the fault."""
 
 
 class Runner(Protocol):
     """One side of a site, ready to run."""
 
     def __call__(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by name. Raises whatever the evaluator raises for inputs that it cannot take."""
+        """Return the outputs by name. Raises the errors of the evaluator for inputs that it cannot process."""
 
 
 class _Evaluator(ReferenceEvaluator):
-    """onnx's evaluator with operators of our own, in function bodies too: it makes one of its own class for each."""
+    """onnx's evaluator with the operators of this package, also in function bodies, which get their own evaluator."""
 
     def __init__(self, proto: Any, **options: Any) -> None:
         super().__init__(proto, **{**options, "new_ops": list(OPERATORS)})
 
 
 def reference_runner(model: ModelProto) -> Runner:
-    """Run a model in onnx's reference evaluator.
+    """Return a runner of a model in onnx's reference evaluator.
 
-    onnxruntime's MaxPoolGrad has no input that tells the shape of dX: it is that which the model declares, or else that
-    of the tensor whose MaxPool recorded the indices. Raises `UnprovenError` for operators that cannot be evaluated.
+    onnxruntime's MaxPoolGrad has no input with the shape of dX: the shape is the declared one, or else that of the
+    tensor whose MaxPool recorded the indices. Raises `UnprovenError` for operators that cannot be evaluated.
     """
     complete = ModelProto()
     complete.CopyFrom(model)
@@ -58,26 +58,26 @@ def reference_runner(model: ModelProto) -> Runner:
 
 
 def require_provider() -> None:
-    """Raise `OnnxRuntimeMissingError`, `LibraryMissingError` or `SessionError` where there is no execution provider."""
+    """Raise `OnnxRuntimeMissingError`, `LibraryMissingError` or `SessionError` if there is no execution provider."""
     from poolgrad_lowering import runtime  # noqa: PLC0415 - only this backend needs the runtime
 
     runtime.register()
 
 
 def provider_runner(model: ModelProto, backend: str) -> Runner:
-    """Run a lowered model on the execution provider. Raises `UnprovenError` where no session can be made on it."""
+    """Return a runner of a lowered model on the provider. Raises `UnprovenError` if no session can be created."""
     import onnxruntime  # noqa: PLC0415 - only this backend needs it and the runtime
 
     from poolgrad_lowering.runtime import assignment, create_session  # noqa: PLC0415 - as above
 
     try:
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # errors come as exceptions
+        options.log_severity_level = 4  # errors are raised as exceptions
         session = create_session(model, backend=backend, session_options=options)
     except PoolgradError as error:
         raise UnprovenError(f"no session on the provider: {first_line(error)}") from error
     if not any(node.domain == "npu" and node.provider != "CPUExecutionProvider" for node in assignment(session)):
-        raise UnprovenError("the provider takes none of the site's nodes")
+        raise UnprovenError("the provider claims none of the site's nodes")
     names = [value.name for value in model.graph.output]
     accepted = {value.name for value in session.get_inputs()}
 
@@ -89,7 +89,7 @@ def provider_runner(model: ModelProto, backend: str) -> Runner:
 
 
 def _give_gradient_shapes(graph: GraphProto, around: Mapping[str, str]) -> None:
-    """Add to each MaxPoolGrad(dY, Indices), in subgraphs too, a third input with dX's shape."""
+    """Add a third input with dX's shape to each MaxPoolGrad(dY, Indices), also in subgraphs."""
     declared = {value.name: value for value in (*graph.value_info, *graph.output)}
     pooled = dict(around)
     nodes = list(graph.node)
@@ -116,11 +116,11 @@ def _shape_node(node: NodeProto, declared: onnx.ValueInfoProto | None, pooled: s
         return onnx.helper.make_node("Constant", [], [output], value=onnx.numpy_helper.from_array(sizes))
     if pooled is None:
         raise UnprovenError(
-            f"the shape of '{node.output[0]}' is not known: no MaxPool made the Indices of '{node.name}'"
+            f"the shape of '{node.output[0]}' is not known: no MaxPool recorded the Indices of '{node.name}'"
         )
     return onnx.helper.make_node("Shape", [pooled], [output])
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, or its kind."""
+    """Return the first line of an error's message, or its class name if the message is empty."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:_LONGEST]

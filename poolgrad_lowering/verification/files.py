@@ -1,4 +1,4 @@
-"""Verification of models in files, and as the condition for writing one."""
+"""Verification of models in files, and of a lowered model before it is written."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 
 
 def verify_files(original: PathLike, lowered: PathLike, **options: Any) -> Verification:
-    """`verify` of two files; takes its options but `folder`. Raises as it does, `FileError` and `InvalidModelError`.
+    """Call `verify` for two files, with its options except `folder`.
 
-    External data is looked for beside each of the files. Where it is the same in both, it may lie in other files and at
-    other offsets.
+    The external data of each model is read from the folder of its file; equal data can be in different files and at
+    different offsets. Raises the errors of `verify`, `FileError` and `InvalidModelError`.
     """
     sources = [_read(Path(path)) for path in (original, lowered)]
     before, after = with_comparable_data(*sources)
@@ -37,14 +37,14 @@ def verify_files(original: PathLike, lowered: PathLike, **options: Any) -> Verif
 def require_verified(original: ModelProto, lowered: ModelProto, file: Path) -> None:
     """Raise `VerificationError` unless every site is proven and nothing else differs.
 
-    Both models have their external data beside `file`, the original's.
+    The external data of both models is in the folder of `file`, the original's file.
     """
     data = ExternalData(ModelFolder.of_file(file))
     before, after = with_comparable_data(Source(original, data), Source(lowered, data))
     found = verify(before, after, folder=file.parent)
     if not found.proven:
         raise VerificationError(
-            f"the lowered model is not proven to compute what the original does: {failure_text(found)}"
+            f"the lowered model is not proven to compute the same as the original: {failure_text(found)}"
         )
 
 

@@ -1,7 +1,7 @@
-"""One flat list of nodes for a graph with its subgraphs, or for a function, so that two can be laid side by side.
+"""A graph with its subgraphs, or a function, as one flat list of nodes, so that two of them can be compared.
 
-A value is known by its name, one of a subgraph by the subgraph's place and its name. Written for the check alone: it
-shares nothing with the index that the compiler works on.
+A value is identified by its name, a value of a subgraph by the path of the subgraph and its name. This representation
+is independent of the compiler's index.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ MAIN = "main"
 
 @dataclass(frozen=True)
 class FlatNode:
-    """A node and its values. `captured` is what its subgraphs read from around them.
+    """A node and its values. `captured` are the values of enclosing scopes that its subgraphs use.
 
-    `key` are its bytes without the nodes, initializers and value_infos of its subgraphs, which are compared on their
-    own: two nodes with one key are the same node.
+    `key` are the node's bytes without the nodes, initializers and value_infos of its subgraphs, which are compared
+    separately. Two nodes with the same key are the same node.
     """
 
     proto: NodeProto
     scope: str
     key: bytes
-    reads: tuple[str, ...]
+    inputs: tuple[str, ...]
     captured: tuple[str, ...]
-    makes: tuple[str, ...]
+    outputs: tuple[str, ...]
 
     @property
     def op(self) -> tuple[str, str]:
@@ -40,15 +40,15 @@ class FlatNode:
 
     @property
     def label(self) -> str:
-        """The node's name, or its first output where it has none."""
-        return self.proto.name or next(iter(filter(None, self.makes)), self.proto.op_type)
+        """The node's name, or its first output if it has no name."""
+        return self.proto.name or next(iter(filter(None, self.outputs)), self.proto.op_type)
 
 
 @dataclass
 class Unit:
-    """A flat graph or function: subgraphs' nodes stand before the node that holds them.
+    """A flat graph or function: nodes of subgraphs precede the node that contains them.
 
-    `inputs` come from outside (of subgraphs too), `results` are read from outside. `scopes` are the protos by place.
+    `inputs` and `results` are the inputs and outputs, including those of subgraphs. `scopes` are the protos by path.
     """
 
     name: str
@@ -60,35 +60,35 @@ class Unit:
 
     @cached_property
     def order(self) -> dict[bytes, int]:
-        """Where each node stands, by its key."""
+        """The position of each node, by its key."""
         return {node.key: position for position, node in enumerate(self.nodes)}
 
 
 def main_unit(model: ModelProto) -> Unit:
-    """The main graph; what a training step reads of it counts among its results."""
+    """Return the main graph as a unit; values that training steps use are among its results."""
     unit = Unit(MAIN)
     _add_scope(unit, model.graph, MAIN, {})
     graphs = [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
     read = {name for graph in graphs for node in graph.node for name in node.input}
-    unit.results |= read & {value for node in unit.nodes for value in node.makes}
+    unit.results |= read & {value for node in unit.nodes for value in node.outputs}
     return unit
 
 
 def function_unit(function: FunctionProto) -> Unit:
-    """The body of a model function."""
+    """Return the body of a model function as a unit."""
     unit = Unit(function_name(function))
     _add_scope(unit, function, unit.name, {})
     return unit
 
 
 def function_name(function: FunctionProto) -> str:
-    """What a function is called in results: domain, name and, where it has one, overload."""
+    """Return a function's name in results: domain, name and, if it has one, overload."""
     overload = f":{function.overload}" if function.overload else ""
     return f"function {function.domain}.{function.name}{overload}"
 
 
 def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
-    """The graphs that a node holds, with the names of their attributes."""
+    """Yield the subgraphs of a node, with the names of their attributes."""
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.name, attribute.g
@@ -97,7 +97,7 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 def _add_scope(unit: Unit, scope: GraphProto | FunctionProto, path: str, around: Mapping[str, str]) -> dict[str, str]:
-    """Add a scope's nodes; returns the values that are known in it, by name."""
+    """Add a scope's nodes to the unit; return the values that are visible in the scope, by name."""
     unit.scopes[path] = scope
     prefix = "" if path == unit.name else f"{path}: "
     known = dict(around)
@@ -131,7 +131,7 @@ def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, known: Mappin
         first = len(unit.nodes)
         inside = _add_scope(unit, graph, f"{path}/{label}.{name}", known)
         visible = set(known.values())
-        read = {value for inner in unit.nodes[first:] for value in inner.reads}
+        read = {value for inner in unit.nodes[first:] for value in inner.inputs}
         read.update(inside.get(value.name, "") for value in graph.output)
         captured.extend(sorted(read & visible))
     unit.nodes.append(
@@ -147,7 +147,7 @@ def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, known: Mappin
 
 
 def _texts(names: Iterable[str | bytes]) -> list[str]:
-    """Names as protobuf gives them: as bytes where they are no text. Raises `InvalidModelError` for those."""
+    """Return names as text. Raises `InvalidModelError` for bytes, which protobuf returns if a name is not UTF-8."""
     found = []
     for name in names:
         if isinstance(name, bytes):

@@ -1,7 +1,7 @@
-"""Everything of two models but their nodes: the same bytes in the same order, or less of them where a site took it.
+"""Compares everything in two models except nodes: it must have the same bytes in the same order, with exceptions.
 
-What a lowered model may have more is the import of the dialect's domain and the bodies of the operators that it uses.
-What it may have less are initializers and value_infos of values that nothing reads or makes any more.
+A lowered model may add the import of the dialect's domain and the bodies of the operators that it uses. It may lack
+initializers and value_infos of values that no node uses or defines any more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OWN_RULES = ("node", "initializer", "value_info", "opset_import", "graph", "fun
 
 
 def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference]:
-    """Fields of the model, its imports, and which functions it has."""
+    """Return the differences in the fields of the models, their imports, and the names of their functions."""
     found = _other_fields("model", original, lowered)
     found += _imports("model", original.opset_import, lowered.opset_import, _all_nodes(lowered))
     before, after = ([function_name(f) for f in model.functions] for model in (original, lowered))
@@ -33,20 +33,20 @@ def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference
         if function_name(function) in before:
             continue
         if function.domain != DOMAIN or function.name not in OPS:
-            found.append(Difference("model", f"{function_name(function)} is new and no operator of the dialect"))
+            found.append(Difference("model", f"{function_name(function)} is new and not an operator of the dialect"))
         elif (function.domain, function.name) not in called:
             found.append(Difference("model", f"{function_name(function)} is new and nothing calls it"))
     return found
 
 
 def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
-    """Fields, initializers and value_infos of a unit's scopes."""
-    read, made = (_read(original), _read(lowered)), (_made(original), _made(lowered))
+    """Return the differences in the fields, initializers and value_infos of two units' scopes."""
+    read, made = (_used(original), _used(lowered)), (_defined(original), _defined(lowered))
     found: list[Difference] = []
     for path, before in original.scopes.items():
         after = lowered.scopes.get(path)
         if after is None:
-            continue  # the node that holds it is gone, and that is a region
+            continue  # the node that contains it was removed, and is in a region
         prefix = "" if path == original.name else f"{path}: "
         found += _other_fields(path, before, after)
         found += _entries(path, "value_info", (before.value_info, after.value_info), prefix, made)
@@ -58,29 +58,29 @@ def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
     return found
 
 
-def _read(unit: Unit) -> set[str]:
-    return {value for node in unit.nodes for value in (*node.reads, *node.captured)} | unit.results
+def _used(unit: Unit) -> set[str]:
+    return {value for node in unit.nodes for value in (*node.inputs, *node.captured)} | unit.results
 
 
-def _made(unit: Unit) -> set[str]:
-    return {value for node in unit.nodes for value in node.makes} | unit.inputs | unit.constants.keys()
+def _defined(unit: Unit) -> set[str]:
+    return {value for node in unit.nodes for value in node.outputs} | unit.inputs | unit.constants.keys()
 
 
 def new_names(original: Unit, lowered: Unit) -> list[Difference]:
-    """Names of new values are new everywhere: no subgraph takes one for a value of its own."""
+    """Return a difference for each new value whose name the original uses in any scope, where it could shadow."""
     names = {name for node in original.nodes for name in (*node.proto.input, *node.proto.output)}
-    known = {value for node in original.nodes for value in node.makes}
+    known = {value for node in original.nodes for value in node.outputs}
     return [
         Difference(lowered.name, f"the new value '{value}' has the name of another one")
         for node in lowered.nodes
-        for value, name in zip(node.makes, node.proto.output, strict=True)
+        for value, name in zip(node.outputs, node.proto.output, strict=True)
         if value not in known and value and name in names
     ]
 
 
 def _other_fields(where: str, before: Message, after: Message) -> list[Difference]:
-    """Fields that no lowering touches, byte for byte."""
-    first, second = _without(before), _without(after)
+    """Return the differences in fields that must keep their bytes."""
+    first, second = _without_own_rules(before), _without_own_rules(after)
     if first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True):
         return []
     fields = {field.name for message in (first, second) for field, _ in message.ListFields()}
@@ -89,7 +89,7 @@ def _other_fields(where: str, before: Message, after: Message) -> list[Differenc
 
 
 def _field(message: Message, name: str) -> list[Any]:
-    """The bytes of a field's entries, or its value."""
+    """Return the bytes of a field's entries, or its value."""
     value = getattr(message, name)
     if isinstance(value, Message):
         return [value.SerializeToString(deterministic=True)]
@@ -98,7 +98,7 @@ def _field(message: Message, name: str) -> list[Any]:
     return [entry.SerializeToString(deterministic=True) if isinstance(entry, Message) else entry for entry in value]
 
 
-def _without(message: Message) -> Message:
+def _without_own_rules(message: Message) -> Message:
     bare = type(message)()
     bare.CopyFrom(message)
     names = {field.name for field in message.DESCRIPTOR.fields}
@@ -109,7 +109,7 @@ def _without(message: Message) -> Message:
 
 
 def _imports(where: str, before: Sequence[Any], after: Sequence[Any], nodes: Iterable[NodeProto]) -> list[Difference]:
-    """The imports are the same, with the dialect's behind them where the nodes need it and it was not there."""
+    """Compare imports: only the dialect's may be new, as the last one, if a node needs it."""
     expected, found = ([(entry.domain, entry.version) for entry in entries] for entries in (before, after))
     imported = any(domain == DOMAIN for domain, _ in expected)
     if not imported and any(node.domain == DOMAIN for node in nodes):
@@ -122,7 +122,7 @@ def _imports(where: str, before: Sequence[Any], after: Sequence[Any], nodes: Ite
 def _entries(
     where: str, kind: str, entries: tuple[Sequence[Any], Sequence[Any]], prefix: str, needed: tuple[set[str], set[str]]
 ) -> list[Difference]:
-    """Named entries: those that stay keep bytes and order, and those go whose value was needed and is no more."""
+    """Compare named entries: they keep bytes and order; only entries of values without uses may be removed."""
     first, second = ({entry.name: entry.SerializeToString(deterministic=True) for entry in e} for e in entries)
     what = [f"'{name}' is new" for name in second if name not in first]
     what += [f"'{name}' is changed" for name in second if first.get(name, second[name]) != second[name]]
@@ -131,7 +131,7 @@ def _entries(
         if name not in second and not gone:
             what.append(f"'{name}' is gone")
         elif name in second and gone and kind == "value_info":
-            what.append(f"'{name}' is left of a value that is gone")
+            what.append(f"'{name}' describes a value that was removed")
     if [name for name in first if name in second] != [name for name in second if name in first]:
         what.append("entries are in another order")
     return [Difference(where, f"{kind} {each}") for each in what]

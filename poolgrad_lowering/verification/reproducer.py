@@ -1,4 +1,4 @@
-"""A failing case as files: the site's two sides as models, and the inputs."""
+"""Writes a failing case as files: the two sides of the site as models, and the inputs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from poolgrad_lowering.verification.site import Failure
 
 
 def write_reproducer(folder: Path, name: str, failure: Failure) -> Path:
-    """Write `original.onnx`, `lowered.onnx` and `inputs.npz` into a folder of the site's own in `folder`.
+    """Write `original.onnx`, `lowered.onnx` and `inputs.npz` into a subfolder of `folder`, and return the subfolder.
 
-    The models have the case's sizes. Types that numpy has no name for are stored as their bits. Raises `FileError`.
+    The models have the sizes of the case. Types that numpy does not have are stored as their bits. Raises `FileError`.
     """
     place = folder / (re.sub(r"[^\w.-]+", "_", name).strip("_.") or "site")
     with explained(f"cannot write a reproducer into '{place}'"):

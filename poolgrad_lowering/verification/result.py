@@ -1,4 +1,4 @@
-"""What a verification found, as data."""
+"""The result of a verification as data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Difference:
-    """Something outside the sites that is not the same in both models: where, and what."""
+    """A difference of the two models outside the sites: its place, and a text."""
 
     where: str
     what: str
@@ -21,8 +21,8 @@ class Difference:
 class Mismatch:
     """The first element in which a site's two sides differ.
 
-    `max_ulp` counts floats between the two results, at most over the whole tensor; None where one of them is NaN, or
-    where they are no floats of one type and shape.
+    `max_ulp` is the largest distance of two elements in ulp; None if one of them is NaN, or if the tensors are not
+    floats of the same type and shape.
     """
 
     run: int
@@ -36,11 +36,11 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class SiteResult:
-    """One site: a region in which the two models differ, with a node of the dialect in it.
+    """The result for one site, a region in which the models differ and that contains a node of the dialect.
 
     `status` is "proven" (every run gave the same bits), "differs" (with `mismatch`) or "unproven" (with `reason`).
-    `gradients` are the outputs of its gradient nodes, `removed` and `added` count nodes, `reproducer` is the folder
-    that the smallest failing case was written to.
+    `gradients` are the outputs of its gradient nodes; `removed` and `added` are numbers of nodes; `reproducer` is the
+    folder with the smallest failing case.
     """
 
     name: str
@@ -60,8 +60,8 @@ class SiteResult:
 class LevelResult:
     """Both models run from end to end at one optimisation level of onnxruntime, "ORT_DISABLE_ALL" or "default".
 
-    `status` is "same", "differs" (the outputs, or the lowered model does not run) or "skipped" (the original does not
-    run), `reason` says why.
+    `status` is "same", "differs" (the outputs differ, or the lowered model does not run) or "skipped" (the original
+    does not run); `reason` says why.
     """
 
     level: str
@@ -71,10 +71,10 @@ class LevelResult:
 
 @dataclass(frozen=True)
 class WholeModel:
-    """Both models run from end to end: a result for each optimisation level, none where nothing was run.
+    """Both models run from end to end: a result for each optimisation level, none if nothing was run.
 
-    `status` is "differs" where that of any level is, else "same" where that of any level is, else "skipped". `reason`
-    has the reasons of the levels with that status.
+    `status` is "differs" if that of any level is, else "same" if that of any level is, else "skipped". `reason` joins
+    the reasons of the levels with that status.
     """
 
     status: str
@@ -83,7 +83,7 @@ class WholeModel:
 
     @classmethod
     def of_levels(cls, levels: tuple[LevelResult, ...]) -> WholeModel:
-        """The result of runs at these levels."""
+        """Return the result for these levels."""
         found = {level.status for level in levels}
         status = next(status for status in ("differs", "same", "skipped") if status in found)
         reasons = [f"at level {each.level}: {each.reason}" for each in levels if each.status == status and each.reason]
@@ -92,7 +92,7 @@ class WholeModel:
 
 @dataclass(frozen=True)
 class Verification:
-    """Everything that was compared: the sites, what differs outside them, and the models as a whole."""
+    """The result of a verification: the sites, the differences outside them, and the runs of the whole models."""
 
     seed: int
     backend: str
@@ -117,13 +117,13 @@ class Verification:
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain data, described in `docs/verify.md`."""
+        """Return the result as plain data, described in `docs/verify.md`."""
         return {"schema_version": SCHEMA_VERSION, "proven": self.proven, **asdict(self)}
 
     def to_json(self) -> str:
-        """The result as JSON text."""
+        """Return the result as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
 class UnprovenError(Exception):
-    """Why a site cannot be decided; never leaves the package."""
+    """A site can be neither proven nor disproven, for the reason in the message. Internal to this package."""

@@ -1,7 +1,7 @@
-"""Which input of an operator is what: the little that has to be known of operators to cut a site out where it begins.
+"""The roles of operators' inputs: which one is the pooled tensor and which one the incoming gradient.
 
-A site begins at the tensor that is pooled, so that the indices are those of a pool and not just numbers, and at the
-incoming gradient. Both are looked for behind views, which hold the same elements.
+The cut of a site begins at these two values, so that its indices are those of a pool, and not arbitrary numbers. Views
+of the values, which have the same elements, are followed backwards.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ _TENSORFLOW_GRADIENTS = {"MaxPoolGrad": 2, "MaxPool3DGrad": 2, "MaxPoolGradWithA
 
 
 def is_view(node: FlatNode) -> bool:
-    """Whether the output holds the elements of the first input, under another shape, order or float type."""
-    return node.op[0] == "" and node.op[1] in _VIEWS and bool(node.reads)
+    """Whether the output has the elements of the first input, with another shape, order or float type."""
+    return node.op[0] == "" and node.op[1] in _VIEWS and bool(node.inputs)
 
 
 def is_dialect_gradient(node: FlatNode) -> bool:
-    """Whether it is a gradient of the dialect, `op(x, grad, argmax)`."""
+    """Whether the node is a gradient of the dialect, `op(x, grad, argmax)`."""
     return node.op[0] == DOMAIN and node.op[1] in OPS and "Grad" in node.op[1]
 
 
 def is_dialect_pool(node: FlatNode) -> bool:
-    """Whether it is a pool of the dialect, `y, argmax = op(x)`."""
+    """Whether the node is a pool of the dialect, `y, argmax = op(x)`."""
     return is_dialect(node) and not is_dialect_gradient(node)
 
 
 def is_dialect(node: FlatNode) -> bool:
-    """Whether it is an operator of the dialect."""
+    """Whether the node is an operator of the dialect."""
     return node.op[0] == DOMAIN and node.op[1] in OPS
 
 
 def is_tensorflow_gradient(node: FlatNode) -> bool:
-    """Whether it is one of TensorFlow's; in the default domain only three inputs tell MaxPoolGrad apart."""
-    return node.op[0] in TENSORFLOW and node.op[1] in _TENSORFLOW_GRADIENTS and len(node.reads) == 3
+    """Whether the node is a gradient of TensorFlow; in the default domain, its MaxPoolGrad has three inputs."""
+    return node.op[0] in TENSORFLOW and node.op[1] in _TENSORFLOW_GRADIENTS and len(node.inputs) == 3
 
 
 def aten_operator(node: FlatNode) -> str | None:
-    """The PyTorch operator that a node calls, or None."""
+    """Return the name of the PyTorch operator that a node calls, or None."""
     domain, op_type = node.op
     if domain != ATEN:
         return None
@@ -53,7 +53,7 @@ def aten_operator(node: FlatNode) -> str | None:
 
 
 def incoming_gradient(node: FlatNode) -> str | None:
-    """The value that a gradient, in the original or in the dialect, takes as the gradient of the pooled tensor."""
+    """Return the input of a gradient node, of any form, that is the gradient of the pooled tensor; None if none is."""
     domain, op_type = node.op
     position: int | None = None
     if is_dialect_gradient(node):
@@ -72,7 +72,7 @@ def incoming_gradient(node: FlatNode) -> str | None:
 
 
 def pooled(node: FlatNode) -> str | None:
-    """The value that a pool pools, or that a gradient of the dialect calls x."""
+    """Return the input of a pool or gradient node that is the pooled tensor, or None."""
     domain, op_type = node.op
     aten = aten_operator(node) or ""
     is_pool = (domain, op_type) == ("", "MaxPool") or is_dialect(node) or (aten and "backward" not in aten)
@@ -82,11 +82,11 @@ def pooled(node: FlatNode) -> str | None:
 
 
 def _read(node: FlatNode, position: int | None) -> str | None:
-    return node.reads[position] or None if position is not None and position < len(node.reads) else None
+    return node.inputs[position] or None if position is not None and position < len(node.inputs) else None
 
 
 def same_shape(node: FlatNode) -> str | None:
-    """The other input that has the shape of a gradient's incoming gradient: indices, or the pooled tensor."""
+    """Return the input of a gradient node with its incoming gradient's shape (indices or pooled output), or None."""
     domain, op_type = node.op
     if is_dialect_gradient(node):
         return _read(node, 2)
@@ -95,5 +95,5 @@ def same_shape(node: FlatNode) -> str | None:
     if domain == "" and op_type in ("Scatter", "ScatterElements", "MaxPoolGrad"):
         return _read(node, 1)
     if "pool" in (aten_operator(node) or "") or domain == DOMAIN:
-        return _read(node, len(node.reads) - 1)
+        return _read(node, len(node.inputs) - 1)
     return None

@@ -1,4 +1,4 @@
-"""One side of a cut as a model of its own."""
+"""Builds a model from one side of a cut."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def side_model(
     types: Mapping[str, TensorType],
     outputs: Iterable[str] | None = None,
 ) -> ModelProto:
-    """A model with these nodes of the cut, the version, imports and functions of `source`, and the cut's inputs.
+    """Return a model with these nodes of the cut, its inputs, and the version, imports and functions of `source`.
 
-    `outputs` are those of the site by default. Values that the nodes make and `types` knows are declared.
+    `outputs` defaults to the region's outputs. Values with an entry in `types` are declared.
     """
     model = ModelProto(ir_version=source.ir_version, producer_name="poolgrad verify")
     model.opset_import.extend(source.opset_import)
@@ -32,24 +32,24 @@ def side_model(
     graph.input.extend(value_info(value, types.get(value)) for value in cut.inputs)
     graph.output.extend(value_info(value, types.get(value)) for value in results)
     _add_constants(graph, cut, nodes)
-    inner = {value for node in nodes for value in node.makes if value} - set(results)
+    inner = {value for node in nodes for value in node.outputs if value} - set(results)
     graph.value_info.extend(value_info(value, types[value]) for value in sorted(inner) if value in types)
     return model
 
 
 def independent(nodes: Sequence[FlatNode], values: Collection[str]) -> list[FlatNode]:
-    """The nodes that none of the values reach."""
+    """Return the nodes that do not depend on any of the values."""
     reached, found = set(values), []
     for node in nodes:
-        if reached.intersection(node.reads) or reached.intersection(node.captured):
-            reached.update(node.makes)
+        if reached.intersection(node.inputs) or reached.intersection(node.captured):
+            reached.update(node.outputs)
         else:
             found.append(node)
     return found
 
 
 def _called(source: ModelProto, nodes: Iterable[NodeProto]) -> list[FunctionProto]:
-    """The functions of a model that some nodes call, those first that others call: onnx's evaluator wants it so."""
+    """Return the functions of a model that nodes call, callees before callers, as onnx's evaluator requires."""
     known = {(function.domain, function.name, function.overload): function for function in source.functions}
     found: dict[tuple[str, str, str], FunctionProto] = {}
 
@@ -68,7 +68,7 @@ def _called(source: ModelProto, nodes: Iterable[NodeProto]) -> list[FunctionProt
 
 
 def _add_constants(graph: GraphProto, cut: Cut, nodes: Sequence[FlatNode]) -> None:
-    read = {value for node in nodes for value in (*node.reads, *node.captured)}
+    read = {value for node in nodes for value in (*node.inputs, *node.captured)}
     for value, tensor in cut.constants.items():
         if value in read:
             graph.initializer.add().CopyFrom(tensor)
@@ -76,13 +76,10 @@ def _add_constants(graph: GraphProto, cut: Cut, nodes: Sequence[FlatNode]) -> No
 
 
 def _node(node: FlatNode, free: Collection[str]) -> NodeProto:
-    """The node with the flat names of its values; those of the main graph are its own.
-
-    What it makes and the cut has for a free value goes under another name.
-    """
+    """Return the node with the flat names of its values. Outputs that are free values of the cut are renamed."""
     proto = NodeProto()
     proto.CopyFrom(node.proto)
     del proto.input[:], proto.output[:]
-    proto.input.extend(node.reads)
-    proto.output.extend(f"{value} (not read)" if value in free else value for value in node.makes)
+    proto.input.extend(node.inputs)
+    proto.output.extend(f"{value} (not read)" if value in free else value for value in node.outputs)
     return proto

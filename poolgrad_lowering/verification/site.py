@@ -1,4 +1,4 @@
-"""The verdict on one site: both sides run on the same data, and the smallest data on which they differ."""
+"""Verifies one site: runs both sides on the same data, and finds the smallest data for which they differ."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from onnx import ModelProto
 
 from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.compare import compare
-from poolgrad_lowering.verification.contract import broken_pool_promise, broken_promise
+from poolgrad_lowering.verification.contract import check_gradient_contract, check_pool_contract
 from poolgrad_lowering.verification.cut import Cut, Role
 from poolgrad_lowering.verification.data import DRAWN, draw
-from poolgrad_lowering.verification.drawn import not_drawn
+from poolgrad_lowering.verification.drawn import excluded_data
 from poolgrad_lowering.verification.evaluator import Runner, first_line, provider_runner, reference_runner
 from poolgrad_lowering.verification.regions import Region
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
@@ -30,13 +30,13 @@ logger = logging.getLogger(__name__)
 Array = npt.NDArray[Any]
 
 LARGE = 1 << 21
-"""Elements of inputs from which on a site of fixed size is large: planes enough to show every kind of data at once."""
+"""The number of input elements above which a site of fixed size is large: one run has every kind of data."""
 LARGE_RUNS = 2
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How sites are run. `backend` is that of the lowered side: None for the function bodies."""
+    """How sites are run. `backend` runs the lowered side: "host" or "cann", or None for the function bodies."""
 
     runs: int
     seed: int
@@ -45,7 +45,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Failure:
-    """A case in which a site differs: the models of both sides and the inputs."""
+    """A case in which the sides of a site differ: the models of both sides and the inputs."""
 
     original: ModelProto
     lowered: ModelProto
@@ -54,7 +54,7 @@ class Failure:
 
 
 class Site:
-    """Both sides of a cut, ready to run. Raises `UnprovenError` where one cannot."""
+    """Both sides of a cut, ready to run. The constructor raises `UnprovenError` if one cannot run."""
 
     def __init__(
         self, cut: Cut, sources: tuple[ModelProto, ModelProto], types: Mapping[str, TensorType], settings: Settings
@@ -63,23 +63,23 @@ class Site:
         self._types = _with_gradient_types(cut, types)
         self._original = side_model(sources[0], cut, cut.original, self._types)
         self._lowered = side_model(sources[1], cut, cut.lowered, self._types)
-        self._gradients = {node.makes[0]: node for node in cut.region.added if roles.is_dialect_gradient(node)}
-        self._pools = {node.makes[0]: node for node in cut.region.added if roles.is_dialect_pool(node)}
-        made = {value for node in cut.lowered for value in node.makes}
-        operands = [value for node in self._gradients.values() for value in node.reads]
-        operands += [value for node in self._pools.values() for value in (*node.reads, *node.makes[1:])]
+        self._gradients = {node.outputs[0]: node for node in cut.region.added if roles.is_dialect_gradient(node)}
+        self._pools = {node.outputs[0]: node for node in cut.region.added if roles.is_dialect_pool(node)}
+        made = {value for node in cut.lowered for value in node.outputs}
+        operands = [value for node in self._gradients.values() for value in node.inputs]
+        operands += [value for node in self._pools.values() for value in (*node.inputs, *node.outputs[1:])]
         watched = [value for value in operands if value in made]
         running = side_model(sources[1], cut, cut.lowered, self._types, dict.fromkeys([*cut.region.outputs, *watched]))
         backend = settings.backend
         self._expect = reference_runner(self._original)
         self._find: Runner = reference_runner(running) if backend is None else provider_runner(running, backend)
         self._constants = {value: onnx.numpy_helper.to_array(tensor) for value, tensor in cut.constants.items()}
-        self.not_drawn = not_drawn(cut, self._types, on_provider=backend is not None)
+        self.not_drawn = excluded_data(cut, self._types, on_provider=backend is not None)
 
     def check(self) -> tuple[int, Failure | None]:
-        """How many runs there were, and the first case in which the sides differ, made small.
+        """Return the number of runs, and the first case in which the sides differ, at the smallest sizes, or None.
 
-        Raises `UnprovenError` where the original runs with none of the sizes.
+        Raises `UnprovenError` if the original does not run with any of the sizes.
         """
         usable, reason = self._sizes()
         if not usable:
@@ -94,7 +94,7 @@ class Site:
         return runs, None
 
     def _sizes(self) -> tuple[list[dict[str, Shape]], str]:
-        """The choices of shapes with which the original runs, and why the last of the others does not."""
+        """Return the choices of shapes with which the original runs, and the reason why the last other one fails."""
         usable: list[dict[str, Shape]] = []
         reason = ""
         for chosen in choices(symbols(self._types, self._cut)):
@@ -106,7 +106,7 @@ class Site:
                     self._expect(self._feeds(0, found))
             except UnprovenError:
                 raise
-            except Exception as error:  # the evaluator raises many kinds where sizes do not fit
+            except Exception as error:  # the evaluator raises errors of many classes for wrong sizes
                 reason = f"the original site does not run: {first_line(error)}"
                 logger.info("sizes %s: %s", chosen, reason)
                 continue
@@ -139,15 +139,15 @@ class Site:
                 return bad
         known = {**self._constants, **feeds, **found}
         for name, node in self._gradients.items():
-            if wrong := broken_promise(node, [known[value] for value in node.reads if value]):
+            if wrong := check_gradient_contract(node, [known[value] for value in node.inputs if value]):
                 return Mismatch(run, name, wrong)
         for name, node in self._pools.items():
-            if wrong := broken_pool_promise(node, *[known[value] for value in (*node.reads, *node.makes[1:])]):
+            if wrong := check_pool_contract(node, *[known[value] for value in (*node.inputs, *node.outputs[1:])]):
                 return Mismatch(run, name, wrong)
         return None
 
     def _smaller(self, failure: Failure, run: int, sizes: Sequence[Mapping[str, Shape]]) -> Failure:
-        """The same data at the smallest sizes at which the sides still differ."""
+        """Return the failure with the same kinds of data at the smallest sizes for which the sides differ."""
         for smaller in sizes:
             found = self._run(run, smaller)
             if found is not None:
@@ -156,15 +156,15 @@ class Site:
 
 
 def describe(region: Region) -> SiteResult:
-    """A site of which nothing is known yet."""
-    gradients = tuple(node.makes[0] for node in region.added if roles.is_dialect_gradient(node))
+    """Return the result of a site before it is verified."""
+    gradients = tuple(node.outputs[0] for node in region.added if roles.is_dialect_gradient(node))
     return SiteResult(region.name, region.unit, "unproven", gradients, len(region.removed), len(region.added))
 
 
 def _with_gradient_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
-    """The types, with an incoming gradient of unknown type taken to have that of the pooled tensor.
+    """Return the types; an incoming gradient of unknown type gets the element type of the pooled tensor.
 
-    Raises `UnprovenError` for an input of unknown type, and for one that no data is drawn for.
+    Raises `UnprovenError` for an input of unknown type, or of a type for which no data is generated.
     """
     known = dict(types)
     pooled = [types[value].element for value, role in cut.inputs.items() if role is Role.POOLED and value in types]
@@ -176,5 +176,5 @@ def _with_gradient_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str,
         known[value] = TensorType(pooled[0], None)
     for value in cut.inputs:
         if known[value].element not in DRAWN:
-            raise UnprovenError(f"'{value}' has an element type of which no data is drawn")
+            raise UnprovenError(f"'{value}' has an element type for which no data is generated")
     return known

@@ -1,6 +1,6 @@
-"""Numbers for the symbolic sizes of a site's inputs.
+"""Chooses numbers for the symbolic sizes of a site's inputs.
 
-Symbols of the pooled tensors are chosen; those of incoming gradients follow from what the forward pools then give.
+Symbols of the pooled tensors are chosen; those of incoming gradients are computed by running the forward pools.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from poolgrad_lowering.verification.types import Dim, TensorType
 Shape = tuple[int, ...]
 
 BATCHES = (1, 2, 3, 16)
-"""What a symbol on the first axis stands for, one choice after the other."""
+"""The values of a symbol on the first axis, one for each choice."""
 EXTENTS = (6, 9, 17, 34)
-"""The same for other axes; a different symbol gets one more, so that no two are alike by chance."""
+"""The values of the first symbol on other axes; each further symbol gets one more, so that no two are equal."""
 
 
 def symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
-    """The symbols that are chosen, each with the axis where it stands first."""
+    """Return the symbols to choose, each with the first axis on which it occurs."""
     found: dict[str, int] = {}
     for value, role in cut.inputs.items():
         if role is not Role.GRADIENT:
@@ -40,7 +40,7 @@ def symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
 
 
 def named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str, ...]:
-    """A value's sizes; unknown ones get names of their own. Raises `UnprovenError` where the rank is not known."""
+    """Return a value's sizes, unknown ones as unique symbols. Raises `UnprovenError` if the rank is not known."""
     known = types.get(value)
     if known is None or known.dims is None:
         raise UnprovenError(f"the shape of '{value}' is not known")
@@ -48,7 +48,7 @@ def named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str, 
 
 
 def choices(names: Mapping[str, int]) -> list[dict[str, int]]:
-    """Sizes for the symbols, from small to large; one empty choice where all sizes are numbers."""
+    """Return the choices of sizes for the symbols, from small to large; one empty choice if there are no symbols."""
     if not names:
         return [{}]
     return [
@@ -60,10 +60,10 @@ def choices(names: Mapping[str, int]) -> list[dict[str, int]]:
 def shapes(
     cut: Cut, sources: Sequence[ModelProto], types: Mapping[str, TensorType], chosen: Mapping[str, int]
 ) -> dict[str, Shape]:
-    """The shape of each input under the chosen sizes. `sources` are the original and the lowered model.
+    """Return the shape of each input for the chosen sizes. `sources` are the original and the lowered model.
 
-    Raises `UnprovenError` where a gradient's shape does not follow, and whatever the evaluator raises where the sizes
-    do not fit the site.
+    Raises `UnprovenError` if a gradient's shape cannot be computed, and the evaluator's errors if the sizes do not fit
+    the site.
     """
     bound = dict(chosen)
     found = {v: _bind(named_dims(v, types), bound) for v, role in cut.inputs.items() if role is not Role.GRADIENT}
@@ -101,19 +101,19 @@ def _probe(
     known: Mapping[str, Shape],
     gradients: Sequence[str],
 ) -> dict[str, Shape]:
-    """The shapes of all values that no incoming gradient reaches, by running both sides on zeros."""
+    """Return the shapes of all values that do not depend on an incoming gradient, by running both sides on zeros."""
     feeds = {value: np.zeros(shape, _numpy_type(types[value].element)) for value, shape in known.items()}
     found: dict[str, Shape] = dict(known)
     for source, nodes in zip(sources, (cut.original, cut.lowered), strict=True):
         forward = independent(nodes, gradients)
-        made = [value for node in forward for value in node.makes if value]
+        made = [value for node in forward for value in node.outputs if value]
         results = reference_runner(side_model(source, cut, forward, types, made))(feeds)
         found.update((value, np.shape(result)) for value, result in results.items())
     return found
 
 
 def _learn(bound: dict[str, int], probed: Mapping[str, Shape], types: Mapping[str, TensorType]) -> None:
-    """Symbols from declared shapes of values whose sizes are now known."""
+    """Bind symbols in the declared shapes of values whose sizes are now known."""
     for value, shape in probed.items():
         dims = types[value].dims if value in types else None
         if dims is not None and len(dims) == len(shape):
@@ -123,7 +123,7 @@ def _learn(bound: dict[str, int], probed: Mapping[str, Shape], types: Mapping[st
 
 
 def _like_its_indices(cut: Cut, value: str, dims: Sequence[Dim] | None, probed: Mapping[str, Shape]) -> Shape | None:
-    """The shape of the indices that a gradient is scattered by, in a layout that the known sizes allow."""
+    """Return the shape of the indices of a gradient, in a layout that matches its known sizes, or None."""
     for node in (*cut.region.removed, *cut.region.added):
         operand, other = roles.incoming_gradient(node), roles.same_shape(node)
         if operand is None or other is None or other not in probed or _base(cut, operand) != value:
@@ -143,10 +143,10 @@ def _fits(shape: Shape, dims: Sequence[Dim]) -> bool:
 
 
 def _base(cut: Cut, value: str) -> str:
-    makers: dict[str, FlatNode] = {v: node for node in (*cut.original, *cut.lowered) for v in node.makes}
+    producers: dict[str, FlatNode] = {v: node for node in (*cut.original, *cut.lowered) for v in node.outputs}
     behind = {value}
-    while value not in cut.inputs and value in makers and roles.is_view(makers[value]):
-        value = makers[value].reads[0]
+    while value not in cut.inputs and value in producers and roles.is_view(producers[value]):
+        value = producers[value].inputs[0]
         if value in behind:
             break
         behind.add(value)
@@ -158,5 +158,5 @@ def _numpy_type(element: int) -> np.dtype[np.generic]:
 
 
 def element_count(known: Mapping[str, Shape]) -> int:
-    """Elements of all inputs together."""
+    """Return the total number of elements of all inputs."""
     return sum(map(math.prod, known.values()))

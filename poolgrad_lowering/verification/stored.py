@@ -1,4 +1,4 @@
-"""Tensors in external files: brought into the models that are compared, or compared where they are too large."""
+"""Tensors in external files: loaded into the compared models, or compared in the files if they are large."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from poolgrad_lowering.verification.cut import Cut
 from poolgrad_lowering.verification.result import UnprovenError
 
 _LARGEST = 1 << 28
-"""Bytes of external data that are brought into a model."""
+"""The largest number of bytes of external data that are loaded into a model."""
 
 
 class Source(NamedTuple):
-    """A model and where its external data is."""
+    """A model and its external data."""
 
     model: ModelProto
     data: ExternalData
 
 
 def with_comparable_data(original: Source, lowered: Source) -> tuple[ModelProto, ModelProto]:
-    """Both models in a form in which the same external data is the same bytes of the models, wherever its files are.
+    """Modify both models so that equal external data has equal bytes in the models, and return them.
 
-    Small external data becomes part of the models. Of large data, a tensor of the lowered model gets the original's
-    reference where the original has a tensor of its name and content, else one that the original does not have. What
-    cannot be read stays as it is. The models themselves are changed.
+    Small external data is loaded into the models. For large data, a tensor of the lowered model gets the original's
+    reference if the original has a tensor with the same name and content, else a unique reference. Unreadable data is
+    not changed.
     """
     if max(map(_external_bytes, (original.model, lowered.model))) <= _LARGEST:
         for source in (original, lowered):
@@ -79,7 +79,7 @@ def _have_same_bytes(original: Source, first: TensorProto, lowered: Source, seco
 
 
 def with_loaded_constants(cut: Cut, folder: Path | None) -> Cut:
-    """The cut with its own external tensors read from `folder`. Raises `UnprovenError` where one cannot be."""
+    """Return the cut with its external tensors loaded from `folder`. Raises `UnprovenError` if one cannot be read."""
     return replace(cut, constants={name: _loaded(name, tensor, folder) for name, tensor in cut.constants.items()})
 
 
@@ -87,11 +87,11 @@ def _loaded(name: str, tensor: TensorProto, folder: Path | None) -> TensorProto:
     if tensor.data_location != TensorProto.EXTERNAL:
         return tensor
     if folder is None:
-        raise UnprovenError(f"'{name}' lies in an external file, and no folder is given to look in")
+        raise UnprovenError(f"'{name}' is in an external file, and no folder is given")
     loaded = TensorProto()
     loaded.CopyFrom(tensor)
     try:
-        load_external_data_for_tensor(loaded, str(folder))  # refuses paths that leave the folder
+        load_external_data_for_tensor(loaded, str(folder))  # rejects paths outside of the folder
     except Exception as error:
         raise UnprovenError(f"'{name}' cannot be read from its external file: {error}") from error
     loaded.data_location = TensorProto.DEFAULT

@@ -1,4 +1,4 @@
-"""Two models laid side by side: what differs and must not, and the sites, which are to be run."""
+"""Compares the structure of two models: finds forbidden differences, and the sites that have to be run."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Pair = tuple[ModelProto, ModelProto]
 
 @dataclass(frozen=True)
 class Case:
-    """A site, the models in whose main graphs it is, their flat graphs, what both make, types of values."""
+    """A site with the models that have it in the main graph, their flat graphs, common producers, and value types."""
 
     models: Pair
     units: tuple[Unit, Unit]
-    makers: Mapping[str, FlatNode]
+    producers: Mapping[str, FlatNode]
     region: Region
     types: dict[str, TensorType]
 
 
-def lay_side_by_side(models: Pair) -> tuple[list[Difference], list[Case]]:
-    """Everything that differs outside the sites, and the sites.
+def compare_structure(models: Pair) -> tuple[list[Difference], list[Case]]:
+    """Return the differences outside the sites, and the sites as cases.
 
-    A site in a function is a case for each kind of call; in one that nobody calls it counts as a difference.
+    A site in a function is one case for each call with different types or attributes, without a call a difference.
     """
     differences = compare_models(*models)
     cases: list[Case] = []
@@ -54,12 +54,12 @@ def lay_side_by_side(models: Pair) -> tuple[list[Difference], list[Case]]:
 
 
 def _around(units: tuple[Unit, Unit], parts: Split) -> list[Difference]:
-    strangers = [
-        Difference(region.unit, f"{_count(region)} at '{region.name}' differ, and no node of the dialect is among them")
+    without_dialect = [
+        Difference(region.unit, f"{_count(region)} at '{region.name}' differ, without a node of the dialect")
         for region in parts.regions
         if not _is_site(region)
     ]
-    return [*parts.differences, *compare_units(*units), *new_names(*units), *strangers]
+    return [*parts.differences, *compare_units(*units), *new_names(*units), *without_dialect]
 
 
 def _count(region: Region) -> str:
@@ -73,7 +73,7 @@ def _is_site(region: Region) -> bool:
 def _cases(models: Pair, units: tuple[Unit, Unit], parts: Split) -> Iterable[Case]:
     sites = [region for region in parts.regions if _is_site(region)]
     types = tensor_types(models[0]) if sites else {}
-    return [Case(models, units, parts.makers, region, types) for region in sites]
+    return [Case(models, units, parts.producers, region, types) for region in sites]
 
 
 def _function_cases(models: Pair, name: str) -> Iterable[Case]:

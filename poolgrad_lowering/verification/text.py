@@ -1,4 +1,4 @@
-"""A verification as text for people."""
+"""The result of a verification as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from poolgrad_lowering.verification.result import Mismatch, SiteResult, Verifica
 
 
 def site_row(site: SiteResult) -> tuple[str, str, str]:
-    """A site's place, its status and what was found."""
+    """Return a site's place, its status and a text on its result."""
     place = site.name if site.scope == "main" else f"{site.name} ({site.scope})"
     if site.mismatch is not None:
         return place, site.status, mismatch_text(site.mismatch)
@@ -18,7 +18,7 @@ def site_row(site: SiteResult) -> tuple[str, str, str]:
 
 
 def whole_lines(found: WholeModel) -> list[str]:
-    """A line for each level at which the whole models were run, or one that says why they were not."""
+    """Return a line for each level at which the whole models were run, or one line on why they were not."""
     if not found.levels:
         return [_whole_line("whole model", found.status, found.reason)]
     return [_whole_line(f"whole model, level {each.level}", each.status, each.reason) for each in found.levels]
@@ -29,7 +29,7 @@ def _whole_line(subject: str, status: str, reason: str | None) -> str:
 
 
 def mismatch_text(found: Mismatch) -> str:
-    """Where two results differ, and by how much."""
+    """Return a text on where two results differ, and by how much."""
     where = ""
     if found.index is not None:
         where = f", the first at {list(found.index)}: {found.found}, expected {found.expected}"
@@ -38,7 +38,7 @@ def mismatch_text(found: Mismatch) -> str:
 
 
 def failure_text(found: Verification) -> str:
-    """The first thing that is wrong, in one printable line; empty where nothing is."""
+    """Return the first failure as one printable line; empty if there is none."""
     return printable(_failure(found))
 
 

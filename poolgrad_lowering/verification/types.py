@@ -1,6 +1,6 @@
-"""Element types and shapes of a unit's values, as the model declares them and onnx infers them.
+"""Element types and shapes of a unit's values, as the model declares and onnx infers them.
 
-A dimension is a number, a symbol's name, or None where nothing is known.
+A dimension is a number, a symbol's name, or None if it is not known.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Dim = int | str | None
 
 @dataclass(frozen=True)
 class TensorType:
-    """`element` is a `TensorProto.DataType`; `dims` is None where not even the rank is known."""
+    """The type of a tensor: `element` is a `TensorProto.DataType`; `dims` is None if the rank is not known."""
 
     element: int
     dims: tuple[Dim, ...] | None
 
 
 def tensor_types(model: ModelProto) -> dict[str, TensorType]:
-    """The types of the main graph's values and of its subgraphs', by the names of `main_unit`.
+    """Return the types of the values of the main graph and its subgraphs, by their names in `main_unit`.
 
-    What the model declares goes first; sizes that only inference knows are filled in.
+    Declared types take precedence; inference adds sizes that are not declared.
     """
     known: dict[str, TensorType] = {}
     for source in (model, _inferred(model)):
@@ -46,7 +46,7 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
 
 
 def value_info(name: str, found: TensorType | None) -> ValueInfoProto:
-    """The declaration of a value in a model; without a type where none is known."""
+    """Return the declaration of a value for a model, without a type if none is known."""
     if found is None:
         return ValueInfoProto(name=name)
     return onnx.helper.make_tensor_value_info(name, found.element, found.dims)

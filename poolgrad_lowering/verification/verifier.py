@@ -1,4 +1,4 @@
-"""Translation validation: whether a lowered model computes what its original does, from the two models alone."""
+"""Translation validation: proves that a lowered model computes the same as its original, from the two models alone."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from poolgrad_lowering.verification.reproducer import write_reproducer
 from poolgrad_lowering.verification.result import SiteResult, UnprovenError, Verification, WholeModel
 from poolgrad_lowering.verification.site import Failure, Settings, Site, describe
 from poolgrad_lowering.verification.stored import with_loaded_constants
-from poolgrad_lowering.verification.structure import Case, lay_side_by_side
+from poolgrad_lowering.verification.structure import Case, compare_structure
 from poolgrad_lowering.verification.whole import compare_whole
 
 DEFAULT_RUNS = 9
-"""As many as there are kinds of data, so that a site of one plane sees each of them."""
+"""The number of kinds of data, so that a site with one plane gets each of them."""
 
 Progress = Callable[[int, int, str], None]
-"""Called with the number of sites that are done, that of all sites, and the name of the one at hand."""
+"""Called with the number of finished sites, the number of all sites, and the name of the current one."""
 
 
 def verify(
@@ -37,20 +37,20 @@ def verify(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Compare a lowered model with its original: the sites by running both sides of each, all else byte for byte.
+    """Compare a lowered model with its original: sites by running both sides, everything else byte for byte.
 
-    `runs` is the number of runs of each site, by default as many as show every kind of data. `backend` is None for the
-    function bodies of the lowered model, "host" or "cann" for the execution provider. With `whole_model` both models
-    run from end to end too, where onnxruntime can. The smallest failing case of the first site that differs is written
-    below `reproducer`. Tensors in external files are looked for in `folder`.
+    `runs` is the number of runs of each site; the default is enough for every kind of data. `backend` is None to run
+    the function bodies of the lowered model, "host" or "cann" to use the execution provider. With `whole_model` both
+    models are also run from end to end if onnxruntime can run them. The smallest failing case of the first site that
+    differs is written into a subfolder of `reproducer`. Tensors in external files are read from `folder`.
 
-    Raises `ValueError` for less than one run or another backend, `InvalidModelError` for names that are no text,
-    `FileError` where the reproducer cannot be written, and what `runtime.register` raises where there is no execution
+    Raises `ValueError` for less than one run or an unknown backend, `InvalidModelError` for names that are not UTF-8,
+    `FileError` if the reproducer cannot be written, and the errors of `runtime.register` if there is no execution
     provider.
     """
     settings = _settings(runs, seed, backend)
     started = time.perf_counter()
-    differences, cases = lay_side_by_side((original, lowered))
+    differences, cases = compare_structure((original, lowered))
     results: list[SiteResult] = []
     for number, case in enumerate(cases):
         if progress is not None:
@@ -58,20 +58,20 @@ def verify(
         result, failure = _verdict(case, settings, folder)
         if failure is not None and reproducer is not None:
             result = replace(result, reproducer=str(write_reproducer(reproducer, result.name, failure)))
-            reproducer = None  # the first one is enough
+            reproducer = None  # only the first one is written
         results.append(result)
     if progress is not None:
         progress(len(cases), len(cases), "")
-    whole = compare_whole(original, lowered, seed) if whole_model else WholeModel("skipped", "not asked for")
+    whole = compare_whole(original, lowered, seed) if whole_model else WholeModel("skipped", "not requested")
     seconds = time.perf_counter() - started
     return Verification(seed, backend or "bodies", tuple(results), tuple(differences), whole, seconds)
 
 
 def _settings(runs: int | None, seed: int, backend: str | None) -> Settings:
     if backend not in (None, "host", "cann"):
-        raise ValueError(f"no backend is called '{backend}'; there are 'host' and 'cann'")
+        raise ValueError(f"unknown backend '{backend}': give 'host' or 'cann'")
     if runs is not None and runs < 1:
-        raise ValueError(f"a site takes one run or more, not {runs}")
+        raise ValueError(f"runs must be 1 or more, not {runs}")
     if backend is not None:
         require_provider()
     return Settings(DEFAULT_RUNS if runs is None else runs, seed, backend)
@@ -80,7 +80,7 @@ def _settings(runs: int | None, seed: int, backend: str | None) -> Settings:
 def _verdict(case: Case, settings: Settings, folder: Path | None) -> tuple[SiteResult, Failure | None]:
     blank = describe(case.region)
     try:
-        cut = with_loaded_constants(cut_out(case.region, case.makers, case.units, case.types), folder)
+        cut = with_loaded_constants(cut_out(case.region, case.producers, case.units, case.types), folder)
         site = Site(cut, case.models, case.types, settings)
         blank = replace(blank, not_drawn=site.not_drawn)
         runs, failure = site.check()

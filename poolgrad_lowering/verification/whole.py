@@ -1,4 +1,4 @@
-"""Runs both models from end to end in onnxruntime, where it is installed and runs the original."""
+"""Runs both models from end to end in onnxruntime, if it is installed and can run the original."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Array = npt.NDArray[Any]
 
 DEFAULT = "default"
 LEVELS = ("ORT_DISABLE_ALL", DEFAULT)
-"""Optimisation levels: without any, where equal nodes run the same kernel, and that of a session where none is set."""
+"""Optimisation levels: disabled, so that equal nodes run the same kernel, and the default of a session."""
 
 _SYMBOL = 2
 _LARGEST = 1 << 28
-"""Bytes of a model above which it is not run."""
+"""The size of a model in bytes above which it is not run."""
 
 
 def compare_whole(original: ModelProto, lowered: ModelProto, seed: int) -> WholeModel:
-    """Run both models on one set of inputs: integers 0 or 1, floats of a normal distribution, symbols as 2.
+    """Run both models on the same inputs: integers 0 or 1, floats of a normal distribution, symbolic sizes as 2.
 
-    They run once at each of `LEVELS`. Optimisations may change the bits of the original too, so the outputs are
+    They run once at each of `LEVELS`. Optimisations can also change the bits of the original, so the outputs are
     compared with those of the original at the same level.
     """
     try:
@@ -38,8 +38,8 @@ def compare_whole(original: ModelProto, lowered: ModelProto, seed: int) -> Whole
         return WholeModel("skipped", "the model is large")
     try:
         feeds = _feeds(original, np.random.default_rng(seed))
-    except Exception as error:  # numpy and onnx raise many kinds
-        return WholeModel("skipped", f"no data can be drawn for the inputs: {first_line(error)}")
+    except Exception as error:  # numpy and onnx raise errors of many classes
+        return WholeModel("skipped", f"no data can be generated for the inputs: {first_line(error)}")
     return WholeModel.of_levels(tuple(_compare_at(level, original, lowered, feeds) for level in LEVELS))
 
 
@@ -47,7 +47,7 @@ def _compare_at(level: str, original: ModelProto, lowered: ModelProto, feeds: di
     names = [value.name for value in original.graph.output]
     try:
         expected = _run(original, level, names, feeds)
-    except Exception as error:  # onnxruntime raises many kinds
+    except Exception as error:  # onnxruntime raises errors of many classes
         return LevelResult(level, "skipped", f"onnxruntime does not run the original: {first_line(error)}")
     try:
         found = _run(lowered, level, names, feeds)
@@ -64,7 +64,7 @@ def _run(model: ModelProto, level: str, names: list[str], feeds: dict[str, Array
     import onnxruntime  # noqa: PLC0415 - optional
 
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # errors come as exceptions
+    options.log_severity_level = 4  # errors are raised as exceptions
     if level != DEFAULT:
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -1,5 +1,5 @@
-"""A short test of the runtime on this machine, for the first person who has the device: `poolgrad self-test`.
+"""A short test of the runtime on this machine, in particular on a new device: `poolgrad self-test`.
 
-Small pools and gradients, and sessions of them, run on a backend and are compared with what their definition gives in
-numpy. Knows the dialect's operators; nothing of training graphs, patterns or targets.
+It runs small pools and gradients, and sessions with them, on a backend and compares the results with their definition
+in numpy. It uses the dialect's operators, but no training graphs, patterns or targets.
 """

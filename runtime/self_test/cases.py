@@ -1,4 +1,4 @@
-"""The operators of the dialect, in pairs of pool and gradient, and the windows they are tried with: tables."""
+"""The tables of the self-test: pairs of pool and gradient operators, and the windows with which they are tested."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from onnx import TensorProto
 from poolgrad_lowering.dialect.onnx_window import onnx_window
 from poolgrad_lowering.runtime.self_test.reference import Windows, adaptive_windows, pool_windows
 
-_INT32 = 3  # Ascend's number of the type
+_INT32 = 3  # Ascend's number of the type int32
 
 
 @dataclass(frozen=True)
 class ElementType:
-    """An element type: its numbers have 2^-`fraction_bits` as relative spacing, and powers of two up to ±`exponent`
-    leave room for sums.
+    """An element type with `fraction_bits` bits of fraction; test data has exponents of at most ±`exponent`, so that
+    sums do not overflow.
     """
 
     name: str
@@ -37,8 +37,8 @@ ELEMENT_TYPES = (
 class Family:
     """A pool of the dialect and its gradient.
 
-    `axes` is the length of the lists of attributes, 0 for the adaptive pool. `orders_nan` says whether CANN documents
-    what the pool does with NaN and −inf; aclnnMaxPool2dWithIndices does not.
+    `axes` is the length of list attributes, 0 for the adaptive pool. `orders_nan` says whether CANN documents the
+    pool's behaviour for NaN and −inf; for aclnnMaxPool2dWithIndices it does not.
     """
 
     pool: str
@@ -54,8 +54,8 @@ ADAPTIVE = Family("AdaptiveMaxPool3d", "AdaptiveMaxPool3DGrad", axes=0, orders_n
 
 @dataclass(frozen=True)
 class Case:
-    """A family with windows over x; each list has a value for each spatial axis of x, `output_size` is the adaptive
-    pool's.
+    """A family with windows and the shape of x; tuples have a value for each spatial axis of x. Only the adaptive pool
+    has an `output_size`.
     """
 
     title: str
@@ -68,11 +68,11 @@ class Case:
     output_size: tuple[int, ...] = ()
 
     def windows(self) -> list[Windows]:
-        """The windows of each spatial axis of x."""
+        """Return the windows of each spatial axis of x."""
         return self.windows_of(self.x_shape)
 
     def windows_of(self, x_shape: Sequence[int]) -> list[Windows]:
-        """The same for x of another shape."""
+        """Return the windows of each spatial axis for an x of another shape."""
         spatial = x_shape[2:]
         if self.output_size:
             return [adaptive_windows(*axis) for axis in zip(spatial, self.output_size, strict=True)]
@@ -80,7 +80,7 @@ class Case:
         return [pool_windows(*axis, ceil_mode=self.ceil_mode) for axis in axes]
 
     def pool_attributes(self) -> dict[str, Any]:
-        """The attributes of the pool's node, all of them."""
+        """Return all attributes of the pool's node."""
         if self.output_size:
             return {"output_size": _padded(self.output_size, 3, 1), "indices_dtype": _INT32}
         pads, ones = (self.pads, self.pads), [1] * len(self.kernel)
@@ -88,7 +88,7 @@ class Case:
         return {**self._window_attributes(), "dtype": _INT32, **in_onnx}
 
     def gradient_attributes(self) -> dict[str, Any]:
-        """The attributes of the gradient's node, all of them."""
+        """Return all attributes of the gradient's node."""
         if self.output_size:
             return {}
         return self._window_attributes() | ({"dtype": _INT32} if self.family is POOL_2D else {})
@@ -124,5 +124,5 @@ CASES = (
 
 
 def _padded(values: Sequence[int], length: int, absent: int) -> list[int]:
-    """The values as an attribute has them: `absent` along the leading axes that x lacks."""
+    """Return the values of an attribute, with `absent` for leading axes that x does not have."""
     return [absent] * (length - len(values)) + list(values)

@@ -1,4 +1,4 @@
-"""All checks of the self-test in their order, and how one is performed."""
+"""All checks of the self-test in order, and a function that performs one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from poolgrad_lowering.runtime.self_test.session_checks import SESSION_CHECKS
 from poolgrad_lowering.runtime.self_test.sessions import DifferentError, RefusedError
 
 _LONGEST_DETAIL = 2000
-_BEFORE_THE_MESSAGE = "Status Message: "  # onnxruntime's, of a node that failed in a Run
+_BEFORE_THE_MESSAGE = "Status Message: "  # in onnxruntime's errors of a node that failed in a Run
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check: what is known of it before it runs, and what runs it on a backend."""
+    """A check: its description, and the function that runs it on a backend."""
 
     title: str
     run: Callable[[str], None]
@@ -29,7 +29,7 @@ class Check:
 
 
 class Outcome(NamedTuple):
-    """How a check went; see `Row`."""
+    """The outcome of a check; see `Row`."""
 
     status: str
     detail: str | None
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 
 
 def all_checks() -> list[Check]:
-    """Gradients, pools, sessions."""
+    """Return all checks: gradients, pools, sessions."""
     gradients = [_of_operator(case, case.family.gradient, check_gradient) for case in CASES]
     pools = [_of_operator(case, case.family.pool, check_pool) for case in CASES]
     operators = [check for checks in gradients + pools for check in checks]
@@ -45,20 +45,20 @@ def all_checks() -> list[Check]:
 
 
 def perform(check: Check, backend: str) -> Outcome:
-    """Run a check; whatever it raises is its outcome."""
+    """Run a check and return its outcome, which includes any error."""
     start = time.perf_counter()
-    status, detail = _judged(check, backend)
+    status, detail = _run_check(check, backend)
     return Outcome(status, detail and detail[:_LONGEST_DETAIL], time.perf_counter() - start)
 
 
-def _judged(check: Check, backend: str) -> tuple[str, str | None]:
+def _run_check(check: Check, backend: str) -> tuple[str, str | None]:
     try:
         check.run(backend)
     except DifferentError as error:
         return "different", str(error)
     except RefusedError as error:
         return "refused", str(error)
-    except Exception as error:  # the next check may go better, and every one is reported
+    except Exception as error:  # every check is run and reported
         return "error", f"{type(error).__name__}: {str(error).rpartition(_BEFORE_THE_MESSAGE)[2]}"
     return "ok", None
 

@@ -1,4 +1,4 @@
-"""Numbers for the self-test: the same in every run, and each a number of every element type that it is drawn for."""
+"""Data for the self-test: the same in every run, and exact in the element types that it is used for."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _SEED = 20
 
 
 def ties(shape: Sequence[int]) -> Array:
-    """Few distinct whole numbers: windows have equal maxima, and many share one."""
+    """Return few distinct integers, so that windows have equal maxima."""
     numbers = _random().integers(-3, 4, shape)
     return numbers.astype(np.float32)
 
 
 def special(shape: Sequence[int]) -> Array:
-    """`ties` with NaN and −inf among them."""
+    """Return `ties` mixed with NaN and −inf."""
     x, drawn = ties(shape), _random().random(tuple(shape))
     x[drawn < 0.15] = np.nan
     x[drawn > 0.6] = -np.inf
@@ -29,14 +29,14 @@ def special(shape: Sequence[int]) -> Array:
 
 
 def whole(shape: Sequence[int]) -> Array:
-    """Small whole numbers, no zeros: their sums are exact in every element type, in any order."""
+    """Return small integers except zero: their sums are exact in every element type and order."""
     rng = _random()
     numbers = rng.integers(1, 4, shape) * rng.choice([-1, 1], tuple(shape))
     return np.asarray(numbers, np.float32)
 
 
 def spread(shape: Sequence[int], element: ElementType) -> Array:
-    """Numbers of seven bits and of magnitudes so different that sums are rounded, and depend on their order."""
+    """Return numbers of seven bits with different magnitudes, so that sums are rounded and depend on the order."""
     rng = _random()
     fractions = rng.integers(64, 128, shape) * rng.choice([-1, 1], tuple(shape)) / 64
     exponents = rng.integers(-element.exponent, element.exponent + 1, shape)

@@ -1,6 +1,6 @@
-"""Models of the self-test: one pool, one gradient, or both in a row, each operator with its function body.
+"""Models of the self-test: a pool, a gradient, or both in sequence, each operator with its function body.
 
-Inputs and outputs of a model are float32 whatever the operators compute in, with Casts between: numpy has no bfloat16.
+Inputs and outputs of a model are always float32, with Casts to the operators' type, because numpy has no bfloat16.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Dims = Sequence[int | str]
 
 
 def pool_model(case: Case, element: ElementType) -> onnx.ModelProto:
-    """x → y, argmax."""
+    """Return a model x → y, argmax."""
     y_shape = [*case.x_shape[:2], *map(len, case.windows())]
     node = _node(case.family.pool, ["x_cast"], ["y_cast", "argmax"], case.pool_attributes())
     nodes = [_cast("x", "x_cast", element.onnx), node, _cast("y_cast", "y", TensorProto.FLOAT)]
@@ -29,7 +29,7 @@ def pool_model(case: Case, element: ElementType) -> onnx.ModelProto:
 
 
 def gradient_model(case: Case, element: ElementType) -> onnx.ModelProto:
-    """x, grad, argmax → dx."""
+    """Return a model x, grad, argmax → dx."""
     y_shape = [*case.x_shape[:2], *map(len, case.windows())]
     node = _node(case.family.gradient, ["x_cast", "grad_cast", "argmax"], ["dx_cast"], case.gradient_attributes())
     nodes = [
@@ -47,7 +47,7 @@ def gradient_model(case: Case, element: ElementType) -> onnx.ModelProto:
 
 
 def chain_model(case: Case) -> onnx.ModelProto:
-    """x, grad → y, dx: a pool whose argmax goes to its gradient, in float32, of symbolic sizes."""
+    """Return a model x, grad → y, dx: a pool and its gradient, in float32, with symbolic sizes."""
     x_shape = ["N", "C", *(f"x{axis}" for axis in range(len(case.x_shape) - 2))]
     y_shape = ["N", "C", *(f"y{axis}" for axis in range(len(case.x_shape) - 2))]
     nodes = [

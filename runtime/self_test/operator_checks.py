@@ -1,4 +1,4 @@
-"""One operator on one backend: its results are those of the definition."""
+"""Checks that the results of one operator on a backend are those of its definition."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from poolgrad_lowering.runtime.self_test import data
 from poolgrad_lowering.runtime.self_test.cases import Case, ElementType
 from poolgrad_lowering.runtime.self_test.models import gradient_model, pool_model
 from poolgrad_lowering.runtime.self_test.reference import gradient, pool
-from poolgrad_lowering.runtime.self_test.sessions import demand_close, demand_same, open_session, run
+from poolgrad_lowering.runtime.self_test.sessions import check_close, check_same, open_session, run
 
 
 def check_pool(case: Case, element: ElementType, backend: str) -> None:
-    """Maxima and positions bit for bit: equal maxima, and NaN and −inf where CANN says what becomes of them.
+    """Check maxima and positions bit for bit: for ties, and for NaN and −inf if CANN documents the behaviour.
 
-    Raises `RefusedError`, `DifferentError` and what onnxruntime raises; so do all checks.
+    Like all checks, raises `RefusedError`, `DifferentError` and the errors of onnxruntime.
     """
     session = open_session(pool_model(case, element), backend)
     for draw in (data.ties, data.special) if case.family.orders_nan else (data.ties,):
         x = draw(case.x_shape)
         y, argmax = run(session, {"x": x})
         expected_y, expected_argmax = pool(x, case.windows())
-        demand_same(f"argmax of {draw.__name__}", argmax, expected_argmax)
-        demand_same(f"y of {draw.__name__}", y, expected_y)
+        check_same(f"argmax of {draw.__name__}", argmax, expected_argmax)
+        check_same(f"y of {draw.__name__}", y, expected_y)
 
 
 def check_gradient(case: Case, element: ElementType, backend: str) -> None:
-    """Whole numbers, whose sums are exact, bit for bit; sums that are rounded within the tolerance of `gradient`."""
+    """Check sums of integers, which are exact, bit for bit, and rounded sums within the tolerance of `gradient`."""
     session = open_session(gradient_model(case, element), backend)
     x = data.ties(case.x_shape)
     _, argmax = pool(x, case.windows())
@@ -34,8 +34,8 @@ def check_gradient(case: Case, element: ElementType, backend: str) -> None:
 
     grad = data.whole(argmax.shape)
     (dx,) = run(session, {"x": x, "grad": grad, "argmax": argmax})
-    demand_same("dx of whole numbers", dx, gradient(x.shape, grad, argmax, epsilon).y.astype(np.float32))
+    check_same("dx of whole numbers", dx, gradient(x.shape, grad, argmax, epsilon).y.astype(np.float32))
 
     grad = data.spread(argmax.shape, element)
     (dx,) = run(session, {"x": x, "grad": grad, "argmax": argmax})
-    demand_close("dx of rounded sums", dx, *gradient(x.shape, grad, argmax, epsilon))
+    check_close("dx of rounded sums", dx, *gradient(x.shape, grad, argmax, epsilon))

@@ -1,7 +1,7 @@
-"""Pools and their gradients from the definition, in numpy: what a backend's results are held against.
+"""Pools and their gradients by their definition, in numpy: the reference for a backend's results.
 
-A gradient is y[n, c].flat[argmax[n, c, o]] += grad[n, c, o] over zeros. How a sum is rounded is the device's affair;
-what is given here is the sum itself, and how far a rounded one may be from it.
+A gradient is y[n, c].flat[argmax[n, c, o]] += grad[n, c, o] over zeros. Devices round sums differently; this module
+computes the sum in float64 and the largest distance of a rounded sum from it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Windows = Sequence[slice]
-"""The positions in x that each window of one axis looks at."""
+"""The range of positions in x of each window of one axis."""
 
 
 def pool_windows(size: int, kernel: int, stride: int, pad: int, *, ceil_mode: bool) -> Windows:
-    """The windows of a pool along an axis of `size` elements, with `pad` on both ends.
+    """Return the windows of a pool on an axis of `size` elements, with `pad` at both ends.
 
-    Output size as CANN documents it for aclnnMaxPool3dWithArgmax: with ceil_mode it is rounded up, and a last window
-    that would start in the padding at the end is dropped.
+    The output size is that of CANN's documentation of aclnnMaxPool3dWithArgmax: with ceil_mode it is rounded up, and a
+    last window that would start in the end padding is dropped.
     """
     room = size + 2 * pad - kernel
     count = (room + (stride - 1 if ceil_mode else 0)) // stride + 1
@@ -33,14 +33,14 @@ def pool_windows(size: int, kernel: int, stride: int, pad: int, *, ceil_mode: bo
 
 
 def adaptive_windows(size: int, count: int) -> Windows:
-    """The windows of an adaptive pool: window i reaches from floor(i·size / count) to ceil((i + 1)·size / count)."""
+    """Return the windows of an adaptive pool: window i is floor(i·size / count) … ceil((i + 1)·size / count) − 1."""
     return [slice(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
 def pool(x: Array, windows: Sequence[Windows]) -> tuple[Array, Array]:
-    """The maxima of x, (N, C, spatial axes), and their row-major positions in a plane, int32.
+    """Return the maxima of x, (N, C, spatial axes), and their row-major positions in a plane, int32.
 
-    Of equal maxima the first is the one, and the last NaN of a window where it has any.
+    Of equal maxima the first is selected; in a window with NaN, the last NaN.
     """
     places = np.arange(int(np.prod(x.shape[2:])), dtype=np.int32).reshape(x.shape[2:])
     pooled = (*x.shape[:2], *map(len, windows))
@@ -58,17 +58,17 @@ def pool(x: Array, windows: Sequence[Windows]) -> tuple[Array, Array]:
 
 
 class Gradient(NamedTuple):
-    """A gradient in float64, and by how much an element may differ where its terms are rounded: y's shape, both."""
+    """A gradient `y` in float64, and the `tolerance` of each element for rounded terms; both have y's shape."""
 
     y: Array
     tolerance: Array
 
 
 def gradient(x_shape: Sequence[int], grad: Array, argmax: Array, epsilon: float) -> Gradient:
-    """The gradient of a pool over x of this shape.
+    """Return the gradient of a pool over x of this shape.
 
-    One term, or none, is no sum: it is exact. The order of more is not promised, nor the type of partial sums: each of
-    n terms may be rounded after it is added, by at most `epsilon` (of the element type, relative) of the magnitudes
+    An element with at most one term is exact. For n terms, neither their order nor the type of partial sums is
+    specified: each addition can round by at most `epsilon` (the element type's relative spacing) times the magnitudes
     that were added, so the tolerance is n · epsilon · Σ|terms|.
     """
     planes = int(np.prod(x_shape[:2]))

@@ -1,4 +1,4 @@
-"""What a self-test found, as data."""
+"""The result of a self-test as data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ STATUSES = ("ok", "different", "refused", "error")
 
 @dataclass(frozen=True)
 class Row:
-    """A check and how it went.
+    """A check and its outcome.
 
-    `operator`, `element_type` and `function`, which is aclnn's, are None where a check is of a whole session.
-    `status` is one of `STATUSES`: what was demanded held; a result is another one; the provider did not take a node
-    of the dialect; something failed. `detail` says more of all but ok.
+    `operator`, `element_type` and `function` (of aclnn) are None for a check of a whole session. `status` is one of
+    `STATUSES`: "ok"; "different" if a result differs; "refused" if the provider did not claim a node of the dialect;
+    "error" if something failed. `detail` explains every status except "ok".
     """
 
     title: str
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """A self-test: the backend that it ran on, None and a problem where there was none, and the machine."""
+    """The result: the backend (None with a `problem` if there is none), the checks, and the machine's diagnosis."""
 
     backend: str | None
     problem: str | None
@@ -41,18 +41,18 @@ class SelfTest:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows have each status."""
+        """The number of rows with each status."""
         counted = Counter(row.status for row in self.rows)
         return {status: counted[status] for status in STATUSES}
 
     @property
     def passed(self) -> bool:
-        """Whether something ran and nothing of it was different or failed."""
+        """Whether at least one check is ok, and none is different or failed."""
         counts = self.counts
         return counts["ok"] > 0 and counts["different"] == counts["error"] == 0
 
     def to_json(self) -> str:
-        """Return JSON with the fields' names as keys, and `schema_version`, `passed` and `counts` beside them."""
+        """Return JSON text with the names of the fields as keys, and `schema_version`, `passed` and `counts`."""
         machine = json.loads(self.machine.to_json())
         beside = {"schema_version": SCHEMA_VERSION, "passed": self.passed, "counts": self.counts}
         return json.dumps({**beside, **asdict(self), "machine": machine}, indent=2) + "\n"

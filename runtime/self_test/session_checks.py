@@ -1,4 +1,4 @@
-"""Whole sessions on one backend: where tensors lie, sizes that change, threads, determinism, errors."""
+"""Checks of whole sessions on one backend: memory of tensors, changing sizes, threads, determinism, errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from poolgrad_lowering.runtime.self_test import data
 from poolgrad_lowering.runtime.self_test.cases import ELEMENT_TYPES, POOL_3D, Case
 from poolgrad_lowering.runtime.self_test.models import chain_model, gradient_model
 from poolgrad_lowering.runtime.self_test.reference import gradient, pool
-from poolgrad_lowering.runtime.self_test.sessions import DifferentError, demand_same, open_session, run
+from poolgrad_lowering.runtime.self_test.sessions import DifferentError, check_same, open_session, run
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -24,59 +24,59 @@ _THREADS, _RUNS = 4, 8
 
 
 def check_memory(memory: str) -> Callable[[str], None]:
-    """A pool and its gradient with tensors where the option `memory` has them."""
+    """Return the check of a pool and its gradient with the provider option `memory`."""
 
     def check(backend: str) -> None:
-        _demand_chain(open_session(chain_model(_CASE), backend, memory=memory), _SMALL)
+        _check_chain(open_session(chain_model(_CASE), backend, memory=memory), _SMALL)
 
     return check
 
 
 def check_sizes(backend: str) -> None:
-    """Two sizes in turn in one session, which keeps an executor of aclnn for each."""
+    """Check two alternating sizes in one session, which caches an executor of aclnn for each."""
     session = open_session(chain_model(_CASE), backend)
     for x_shape in (_SMALL, _LARGE) * 3:
-        _demand_chain(session, x_shape)
+        _check_chain(session, x_shape)
 
 
 def check_threads_of_one_session(backend: str) -> None:
-    """Runs of one session at the same time."""
+    """Check concurrent Runs of one session."""
     session = open_session(chain_model(_CASE), backend)
-    _in_threads([lambda: _demand_runs(session)] * _THREADS)
+    _in_threads([lambda: _check_runs(session)] * _THREADS)
 
 
 def check_sessions_in_threads(backend: str) -> None:
-    """Sessions made, run and closed at the same time."""
-    _in_threads([lambda: _demand_runs(open_session(chain_model(_CASE), backend))] * _THREADS)
+    """Check sessions that are created, run and closed concurrently."""
+    _in_threads([lambda: _check_runs(open_session(chain_model(_CASE), backend))] * _THREADS)
 
 
 def check_determinism(backend: str) -> None:
-    """With `deterministic=1`, rounded sums have the same bits in each Run and session."""
+    """Check that with `deterministic=1` rounded sums have the same bits in each Run and session."""
     x = data.ties(_LARGE)
     _, argmax = pool(x, _CASE.windows_of(_LARGE))
     feeds = {"x": x, "grad": data.spread(argmax.shape, _FLOAT32)}
     sessions = [open_session(chain_model(_CASE), backend, deterministic="1") for _ in range(2)]
     results = [run(session, feeds)[1] for session in sessions for _ in range(4)]
     for number, result in enumerate(results[1:], 2):
-        demand_same(f"dx of Run {number}", result, results[0])
+        check_same(f"dx of Run {number}", result, results[0])
 
 
 def check_foreign_index(backend: str) -> None:
-    """An index outside of its plane is an error that says so, and the next Run is right."""
+    """Check that an index outside of its plane is an error that names the cause, and that the next Run is correct."""
     session = open_session(gradient_model(_CASE, _FLOAT32), backend)
     x = data.ties(_SMALL)
     _, argmax = pool(x, _CASE.windows())
     feeds = {"x": x, "grad": data.whole(argmax.shape), "argmax": np.full_like(argmax, 81)}
     try:
         run(session, feeds)
-    except Exception as error:  # onnxruntime has many kinds
-        if "outside" not in str(error):  # the provider finds it on its way to a device, else the host library
+    except Exception as error:  # onnxruntime raises errors of many classes
+        if "outside" not in str(error):  # the word is in the provider's message and in the host library's
             raise
     else:
         raise DifferentError("an argmax of 81 in a plane of 81 elements was no error")
     (dx,) = run(session, {**feeds, "argmax": argmax})
     expected = gradient(_SMALL, feeds["grad"], argmax, 0.0).y
-    demand_same("dx after the error", dx, expected.astype(np.float32))
+    check_same("dx after the error", dx, expected.astype(np.float32))
 
 
 SESSION_CHECKS: dict[str, Callable[[str], None]] = {
@@ -90,18 +90,18 @@ SESSION_CHECKS: dict[str, Callable[[str], None]] = {
 }
 
 
-def _demand_runs(session: onnxruntime.InferenceSession) -> None:
+def _check_runs(session: onnxruntime.InferenceSession) -> None:
     for _ in range(_RUNS):
-        _demand_chain(session, _SMALL)
+        _check_chain(session, _SMALL)
 
 
-def _demand_chain(session: onnxruntime.InferenceSession, x_shape: Sequence[int]) -> None:
+def _check_chain(session: onnxruntime.InferenceSession, x_shape: Sequence[int]) -> None:
     x = data.ties(x_shape)
     expected_y, argmax = pool(x, _CASE.windows_of(x_shape))
     grad = data.whole(argmax.shape)
     y, dx = run(session, {"x": x, "grad": grad})
-    demand_same("y", y, expected_y)
-    demand_same("dx", dx, gradient(x_shape, grad, argmax, 0.0).y.astype(np.float32))
+    check_same("y", y, expected_y)
+    check_same("dx", dx, gradient(x_shape, grad, argmax, 0.0).y.astype(np.float32))
 
 
 def _in_threads(tasks: Sequence[Callable[[], None]]) -> None:

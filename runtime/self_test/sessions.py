@@ -1,4 +1,4 @@
-"""Sessions of the self-test: on the provider alone, and an error where the provider does not take a node."""
+"""Sessions of the self-test, in which the provider must claim every node of the dialect."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _ERRORS_ONLY = 3  # onnxruntime's severity
 
 
 class RefusedError(Exception):
-    """The provider left a node to its function body; the message names it."""
+    """The provider did not claim a node, which runs as its function body; the message names it."""
 
 
 class DifferentError(Exception):
-    """A result is not what the definition gives; the message has the first element that differs."""
+    """A result differs from the definition; the message has the first element that differs."""
 
 
 def open_session(model: onnx.ModelProto, backend: str, **options: Any) -> onnxruntime.InferenceSession:
-    """A session in which the provider has every node of the dialect.
+    """Return a session in which the provider runs every node of the dialect.
 
-    Raises `RefusedError` if it does not take one, and what `create_session` raises.
+    Raises `RefusedError` if it does not claim one, and the errors of `create_session`.
     """
     quiet = import_onnxruntime().SessionOptions()
     quiet.log_severity_level = _ERRORS_ONLY
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of what is asked next
+        warnings.simplefilter("ignore", RuntimeWarning)  # this function checks for it
         session = create_session(model, backend=backend, session_options=quiet, **options)
     taken = [node.op_type for node in assignment(session) if node.provider == get_ep_name()]
     left = [node.op_type for node in model.graph.node if node.domain == DOMAIN and node.op_type not in taken]
@@ -49,22 +49,22 @@ def open_session(model: onnx.ModelProto, backend: str, **options: Any) -> onnxru
 
 
 def run(session: onnxruntime.InferenceSession, feeds: Mapping[str, Array]) -> list[Array]:
-    """All outputs of one Run."""
+    """Return all outputs of one Run."""
     return list(session.run(None, dict(feeds)))
 
 
-def demand_same(name: str, found: Array, expected: Array) -> None:
-    """Raise `DifferentError` unless both are the same bit for bit; one NaN is as good as another."""
-    _demand(name, found, expected, (_bits(found) != _bits(expected)) & ~(np.isnan(found) & np.isnan(expected)))
+def check_same(name: str, found: Array, expected: Array) -> None:
+    """Raise `DifferentError` unless both are the same bit for bit; all NaNs are equal."""
+    _require_equal(name, found, expected, (_bits(found) != _bits(expected)) & ~(np.isnan(found) & np.isnan(expected)))
 
 
-def demand_close(name: str, found: Array, expected: Array, tolerance: Array) -> None:
-    """Raise `DifferentError` where an element is farther from `expected` than its `tolerance`."""
-    # Not "distance > tolerance": a NaN is not close.
-    _demand(name, found, expected, ~(np.abs(found.astype(np.float64) - expected) <= tolerance))
+def check_close(name: str, found: Array, expected: Array, tolerance: Array) -> None:
+    """Raise `DifferentError` if an element differs from `expected` by more than its `tolerance`."""
+    # Not "distance > tolerance", which is false for NaN.
+    _require_equal(name, found, expected, ~(np.abs(found.astype(np.float64) - expected) <= tolerance))
 
 
-def _demand(name: str, found: Array, expected: Array, differs: Array) -> None:
+def _require_equal(name: str, found: Array, expected: Array, differs: Array) -> None:
     if not differs.any():
         return
     where = tuple(np.argwhere(differs)[0].tolist())

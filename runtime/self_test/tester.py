@@ -1,4 +1,4 @@
-"""The self-test as a whole: runs all checks in a process of their own, and goes on with a new one where it ends."""
+"""Runs all checks of the self-test in a separate process, and continues in a new process if that one ends."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from collections.abc import Callable, Iterator
 from typing import IO
 
 from poolgrad_lowering.runtime.doctor import Diagnosis, diagnose, routes
-from poolgrad_lowering.runtime.probing import ProbeError, cause_of_end
+from poolgrad_lowering.runtime.probing import ProbeError, exit_cause
 from poolgrad_lowering.runtime.self_test import worker
 from poolgrad_lowering.runtime.self_test.checks import Check, Outcome, all_checks
 from poolgrad_lowering.runtime.self_test.result import Row, SelfTest
 
 Progress = Callable[[int, int, str], None]
 
-_SECONDS = 300.0  # for one check: a device's first call of a kernel may have it compiled
-_CRASHES = 5  # of processes, then no other is started
+_SECONDS = 300.0  # for one check, as the first call of a kernel on a device may compile it
+_CRASHES = 5  # the number of crashed processes after which no other is started
 _END = Check("the process ends", run=lambda _: None)
 
 
 def self_test(backend: str = "auto", progress: Progress | None = None) -> SelfTest:
-    """Perform all checks on a backend: "cann", "host", or what "auto" takes.
+    """Perform all checks on a backend: "cann", "host", or the one that "auto" selects.
 
-    It takes seconds on the host; on a device, minutes where kernels are compiled first. It does not raise: where
-    nothing can be tested, the result has the problem.
+    Takes seconds on the host, and minutes on a device that compiles kernels first. Raises no errors: if nothing can be
+    tested, the result has the problem.
     """
     machine = diagnose()
     taken = machine.auto.backend if backend == "auto" else backend
@@ -52,7 +52,7 @@ def self_test(backend: str = "auto", progress: Progress | None = None) -> SelfTe
 
 
 def _problem(machine: Diagnosis, backend: str | None) -> str | None:
-    """Why nothing can be tested, if so."""
+    """Return the reason why nothing can be tested, or None."""
     if machine.onnxruntime.problem:
         return f"onnxruntime {machine.onnxruntime.problem}"
     if machine.provider.problem:
@@ -64,13 +64,13 @@ def _problem(machine: Diagnosis, backend: str | None) -> str | None:
 
 
 def _functions(backend: str) -> dict[tuple[str | None, int | None], str]:
-    """The functions of aclnn by operator and rank of x, with an int32 argmax, as all that the compiler makes."""
+    """Return the aclnn functions by operator and rank of x, for an int32 argmax, which the compiler always uses."""
     rows = [row for row in routes(backend) if row["argmax"] == "int32"]
     return {(row["operator"], row["rank"]): row["function"] for row in rows}
 
 
 def _perform(count: int, backend: str, report: Callable[[Outcome], None]) -> None:
-    """Report the outcome of `count` checks, and of the end of their process."""
+    """Report the outcomes of `count` checks, and then the outcome of the end of their process."""
     done = crashes = 0
     while crashes < _CRASHES:
         before, cause = done, None
@@ -84,7 +84,7 @@ def _perform(count: int, backend: str, report: Callable[[Outcome], None]) -> Non
             report(Outcome("error", cause, 0.0) if cause else Outcome("ok", None, 0.0))
             return
         if cause is None and done > before:
-            continue  # it asks for another process
+            continue  # the process ended to be replaced by a new one
         done, crashes = done + 1, crashes + 1
         report(Outcome("error", cause or "its process ended before the check did", 0.0))
     for _ in range(count + 1 - done):
@@ -92,11 +92,11 @@ def _perform(count: int, backend: str, report: Callable[[Outcome], None]) -> Non
 
 
 def _work(backend: str, first: int) -> Iterator[Outcome | str]:
-    """The outcomes of a process from check `first` on; after them, where it did not end well, why."""
+    """Yield the outcomes of a process that starts with check `first`; then, if it failed, the reason as text."""
     reader, writer = os.pipe()
     command = [sys.executable, worker.__file__, backend, str(first), str(writer)]
     with tempfile.TemporaryFile() as said, os.fdopen(reader, "rb", buffering=0):
-        # What the libraries of a device print is no answer, and may say why the process ends.
+        # The libraries of a device may print to standard output; that text can explain why the process ended.
         with subprocess.Popen(command, stdout=said, stderr=said, pass_fds=[writer]) as process:
             os.close(writer)
             try:
@@ -107,13 +107,13 @@ def _work(backend: str, first: int) -> Iterator[Outcome | str]:
                 yield f"not done within {_SECONDS:.0f} s"
                 return
             finally:
-                process.kill()  # does nothing where it has ended
+                process.kill()  # has no effect if the process has ended
         if process.returncode != 0:
-            yield cause_of_end(process.returncode, _read(said))
+            yield exit_cause(process.returncode, _read(said))
 
 
 def _lines(descriptor: int) -> Iterator[bytes]:
-    """Lines that come through a pipe. Raises `TimeoutError` where the next one takes too long."""
+    """Yield the lines from a pipe. Raises `TimeoutError` if the next one takes longer than `_SECONDS`."""
     rest = b""
     while True:
         ready, _, _ = select.select([descriptor], [], [], _SECONDS)

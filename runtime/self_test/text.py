@@ -1,4 +1,4 @@
-"""A self-test as a person reads it: where it passes, the same lines but for versions, chip and functions."""
+"""The result of a self-test as text; if it passes, only versions, chip and functions differ between machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TYPES = [element.name for element in ELEMENT_TYPES]
 
 
 def to_text(found: SelfTest) -> str:
-    """Return the backend, a table of the operators, one of the sessions, what is not ok, and the sums."""
+    """Return the backend, a table of operators, a table of sessions, the checks that are not ok, and the totals."""
     return "".join(f"{line}\n" for line in _lines(found))
 
 
@@ -40,7 +40,7 @@ def _machine(found: SelfTest) -> str:
 
 
 def _operator_rows(rows: Sequence[Row]) -> Iterator[list[str]]:
-    """A line for each operator and kind of windows, with a status for each element type."""
+    """Yield a row for each operator and kind of windows, with a status for each element type."""
     statuses: dict[tuple[str, str, str], dict[str, str]] = {}
     for row in rows:
         key = (str(row.operator), row.title, row.function or "–")
@@ -50,7 +50,7 @@ def _operator_rows(rows: Sequence[Row]) -> Iterator[list[str]]:
 
 
 def _details(rows: Sequence[Row]) -> Iterator[str]:
-    """What is not ok, each thing once, however many checks say the same of it."""
+    """Yield a line for each distinct failure, with the number of checks that have it."""
     names: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.status != "ok":
@@ -61,7 +61,7 @@ def _details(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Left-aligned columns; the last one is not padded."""
+    """Yield lines with left-aligned columns; the last one is not padded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]

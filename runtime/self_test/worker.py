@@ -1,9 +1,9 @@
-"""The process in which the checks run, since a device's library may take it down.
+"""The process in which the checks run, because a device's library may crash it.
 
     python worker.py BACKEND FIRST DESCRIPTOR
 
-Performs the checks from number FIRST on, and writes a line of JSON about each, with the fields of `Outcome`, to the
-file descriptor. Ends after one that left the device of no use to its process.
+Performs the checks from number FIRST on, and writes a line of JSON for each, with the fields of `Outcome`, to the file
+descriptor. Ends after a check after which this process can no longer use the device.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from poolgrad_lowering.runtime.self_test.checks import all_checks, perform
 
-# A kernel or the driver failed: acl's codes of the runtime that begin so (ACL_ERROR_RT_AICORE_EXCEPTION and others).
+# acl's error codes after a failure of a kernel or the driver (ACL_ERROR_RT_AICORE_EXCEPTION and others).
 _DEVICE_FAILED = re.compile(r"failed with 507\d{3} ")
 
 

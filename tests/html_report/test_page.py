@@ -44,9 +44,9 @@ def test_every_kind_of_anchor() -> None:
     assert "a pool with kernel 2, strides 2, pads 0, rounded down" in good
     assert "⌊(4 + 2·0 − 2) / 2⌋ + 1 = 2" in good
     assert "indices come from 'I', which is not the Indices of a MaxPool" in bad
-    assert "Else take the indices from the MaxPool in the same graph." in bad
+    assert "Otherwise take the indices from a MaxPool in the same graph." in bad
     assert "main/choose.then_branch" in inner
-    assert "Give the node the inputs of its form" in other
+    assert "Give the node the inputs that its operator takes" in other
 
 
 def test_links_lead_somewhere_and_nowhere_else() -> None:

@@ -205,7 +205,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "double": (
         Code.DTYPE,
-        "'x' is double; Ascend takes float32, float16 and bfloat16",
+        "'x' is double; Ascend supports float32, float16 and bfloat16",
         max_pool_gradient(
             inputs="double[2,3,9,12] x, double[2,3,5,6] dy", outputs="double[2,3,5,6] y, double[2,3,9,12] dx"
         ),

@@ -248,7 +248,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "symbolic_rows": (
         Code.UNKNOWN_SHAPE,
-        "'i' cannot be counted in planes of [2, 3, 9, W]: several sizes are not known",
+        "'i' cannot be converted to plane-local indices for [2, 3, 9, W]: sizes are not known",
         axis_gradient(inputs="float[2,3,9,W] x, float[2,3,W] dy", outputs="float[2,3,W] y, float[2,3,9,W] dx"),
     ),
     "unknown_shape": (

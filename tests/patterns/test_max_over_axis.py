@@ -363,7 +363,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "along_two_axes_of_which_one_is_symbolic": (
         Code.UNKNOWN_SHAPE,
-        "'r' cannot be counted in planes of [2, 3, H, 5]: several sizes are not known",
+        "'r' cannot be converted to plane-local indices for [2, 3, H, 5]: sizes are not known",
         axis_max(
             inputs="float[2,3,H,5] x, float[2,3,H] dy",
             outputs="float[2,3,H] y, float[2,3,H,5] dx",

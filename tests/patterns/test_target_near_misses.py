@@ -35,22 +35,22 @@ def with_function(name: str) -> ModelProto:
 NEAR_MISSES: NearMisses = {
     "four_axes": (
         Code.SPATIAL_RANK,
-        "the pool has 4 spatial axes; Ascend has 1 to 3",
+        "the pool has 4 spatial axes; Ascend supports 1 to 3",
         pooled("kernel_shape=[2,2,2,2]", "4,4,4,4", "3,3,3,3"),
     ),
     "int8": (
         Code.DTYPE,
-        "'x' is int8; Ascend takes float32, float16 and bfloat16",
+        "'x' is int8; Ascend supports float32, float16 and bfloat16",
         pooled("kernel_shape=[2,2]", "9,12", "8,11", element_type="int8"),
     ),
     "double": (
         Code.DTYPE,
-        "'x' is double; Ascend takes float32, float16 and bfloat16",
+        "'x' is double; Ascend supports float32, float16 and bfloat16",
         pooled("kernel_shape=[2,2]", "9,12", "8,11", element_type="double"),
     ),
     "plane_over_int32": (
         Code.PLANE_SIZE,
-        "a plane has 4294967296 elements, MaxPool3DGradWithArgmax numbers at most 2147483647",
+        "a plane has 4294967296 elements; MaxPool3DGradWithArgmax supports at most 2147483647",
         pooled("kernel_shape=[2,2], strides=[2,2]", "65536,65536", "32768,32768"),
     ),
     "same_pads_of_a_symbolic_size": (
@@ -60,27 +60,27 @@ NEAR_MISSES: NearMisses = {
     ),
     "window_between_the_elements": (
         Code.EMPTY_WINDOW,
-        "on spatial axis 1 a window touches no element",
+        "on spatial axis 1 a window contains no element",
         pooled("kernel_shape=[2,2], dilations=[1,2], pads=[0,1,0,1]", "9,1", "8,1"),
     ),
     "last_window_in_the_padding": (
         Code.WINDOW_IN_PADDING,
-        "on spatial axis 0 the last of 6 windows starts behind the input",
+        "on spatial axis 0 the last of 6 windows starts in the padding after the input",
         pooled("kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], ceil_mode=1", "9,12", "6,7"),
     ),
     "pooled_size_of_other_windows": (
         Code.OUTPUT_SIZE,
-        "no rounding gives the output sizes [3, 6] over [9, 12] on all axes",
+        "no rounding mode gives the output sizes [3, 6] for the input sizes [9, 12] on all axes",
         pooled("kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]", "9,12", "3,6"),
     ),
     "canvas_of_symbolic_size": (
         Code.SYMBOLIC_CANVAS,
-        "pads (2, 2) need a canvas, and a size is symbolic",
+        "pads (2, 2) need a canvas, but a size is symbolic",
         pooled("kernel_shape=[3,3], strides=[3,2], pads=[2,1,2,1]", "H,12", "OH,6"),
     ),
     "rounded_up_with_unequal_pads": (
         Code.SYMBOLIC_CEIL,
-        "ceil_mode with pads (0, 1) on a symbolic size",
+        "ceil_mode with pads (0, 1) on an axis of symbolic size",
         pooled("kernel_shape=[3,3], strides=[2,2], pads=[0,1,1,1], ceil_mode=1", "H,12", "OH,7"),
     ),
     "opset_8": (
@@ -97,7 +97,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "a_function_of_the_operators_name": (
         Code.DIALECT_CONFLICT,
-        "the model has a function npu.MaxPool3DGradWithArgmax of its own",
+        "the model defines its own function npu.MaxPool3DGradWithArgmax",
         with_function("MaxPool3DGradWithArgmax"),
     ),
 }

@@ -1,4 +1,4 @@
-"""The front: the same result for the same model, whatever the model is, and only this package's errors."""
+"""The entry points: the same result for the same model, in any representation, and only this package's errors."""
 
 from __future__ import annotations
 

@@ -119,10 +119,13 @@ BROKEN = {
         "acme_forms:NOT_A_PATTERN",
         "acme_forms:NOT_A_PATTERN is neither a Pattern nor a module with a PATTERN",
     ),
-    "name_of_another": ("acme_forms:OWN_NAME", "acme_forms:OWN_NAME has the name of another form, 'torch_scatter_add'"),
+    "name_of_another": (
+        "acme_forms:OWN_NAME",
+        "acme_forms:OWN_NAME has the same name as another form, 'torch_scatter_add'",
+    ),
     "malformed": (
         "acme_forms:NO_ANCHORS",
-        "acme_forms:NO_ANCHORS needs a name, anchors as pairs (domain, op type), a match and a priority",
+        "acme_forms:NO_ANCHORS needs a name, anchors as pairs (domain, op type), a match function and a priority",
     ),
 }
 

@@ -117,7 +117,7 @@ def test_sums() -> None:
 @pytest.mark.parametrize("size", [4, 64])
 @pytest.mark.parametrize(("forward", "fewer"), [(False, 3), (True, 7)])
 def test_nodes_saved(size: int, forward: bool, fewer: int) -> None:
-    """Where the pool moves, what makes its Indices plane-local dies too."""
+    """If the pool is lowered, the nodes that make its Indices plane-local are removed too."""
     model = torch_gradient([1, 1, size], kernel_shape=[2], strides=[2])
     summary = lower(model, forward=forward).report.to_dict()["summary"]
     assert summary["nodes_after"] == summary["nodes_before"] - fewer

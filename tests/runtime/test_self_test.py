@@ -130,7 +130,7 @@ def test_a_sum_beyond_its_tolerance_is_different(monkeypatch: pytest.MonkeyPatch
         return found._replace(y=found.y + 2 * found.tolerance)
 
     monkeypatch.setattr(operator_checks, "gradient", tighter)
-    monkeypatch.setattr(operator_checks, "demand_same", lambda *_: None)
+    monkeypatch.setattr(operator_checks, "check_same", lambda *_: None)
     outcome = perform(check_of("MaxPool3DGradWithArgmax", "2-D overlapping"), "host")
     assert outcome.status == "different"
     assert outcome.detail is not None

@@ -1,6 +1,6 @@
-"""What onnx's reference evaluator lacks, does wrong or does one element at a time: operators of its own for the check.
+"""Operators for onnx's reference evaluator: those that it lacks, computes incorrectly, or computes slowly.
 
-Written from the operators' documentation, in numpy; nothing here knows the dialect or the compiler.
+Written in numpy from the operators' documentation, independent of the dialect and the compiler.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PyTorch's pools and their backward operators, as ATen nodes, under their own names, and as a user's npu nodes."""
+"""PyTorch's pools and their backward operators: as ATen nodes, under their own names, and as a user's npu nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plane_pool(
 ) -> tuple[Array, Ints]:
     """max_pool{2,3}d_with_indices; `others` are dilation and ceil_mode.
 
-    An empty stride is the kernel; one number stands for all axes.
+    An empty stride means the kernel; a single number applies to all axes.
     """
     defaults: tuple[Any, ...] = ((1,), False)
     dilation, ceil = (*others, *defaults[len(others) :])
@@ -44,7 +44,7 @@ def plane_pool(
 
 
 def plane_gradient(dy: Array, x: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
-    """dx of any pool with indices inside planes."""
+    """Return dx of a pool with plane-local indices."""
     return scatter_gradient(x.shape, dy, indices + plane_starts(x.shape))
 
 
@@ -62,7 +62,7 @@ def _maximum(x: Array, dim: Array, keepdim: Array) -> tuple[Array, Ints]:
 
 
 def _selecting_backward(dy: Array, dim: Array, indices: Ints, sizes: Ints, keepdim: Array) -> Array:
-    """value_selecting_reduction_backward: zeros of `sizes`, with dy put at the indices along an axis."""
+    """value_selecting_reduction_backward: zeros of shape `sizes`, with dy written at the indices along an axis."""
     axis = int(dim)
     if not keepdim:
         dy, indices = np.expand_dims(dy, axis), np.expand_dims(indices, axis)
@@ -86,7 +86,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 class ATen(OpRun):
-    """The node that names its operator in an attribute."""
+    """The node whose operator is named in an attribute."""
 
     op_domain = "org.pytorch.aten"
 
@@ -99,7 +99,7 @@ class ATen(OpRun):
 
 
 class UserPool(OpRun):
-    """A user's forward node, arguments as attributes."""
+    """A user's forward node, with the arguments as attributes."""
 
     op_domain = "npu"
 
@@ -118,7 +118,7 @@ class UserPool(OpRun):
 
 
 class UserBackward(OpRun):
-    """A user's backward node: all follows from the indices."""
+    """A user's backward node, which the indices determine."""
 
     op_domain = "npu"
 

@@ -1,6 +1,6 @@
-"""Gathers, scatters and the sort that onnx's reference evaluator does one element at a time, over whole tensors.
+"""Vectorized gathers, scatters and sort, which onnx's reference evaluator computes one element at a time.
 
-Where a scatter names an element twice, updates come in row-major order, as in onnx's evaluator and in onnxruntime.
+If a scatter has duplicate indices, updates are applied in row-major order, as in onnx's evaluator and in onnxruntime.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _scattered(data: Array, flat: Ints, updates: Array, reduction: str | None) -> Array:
-    """`data` with `updates` brought to its flat positions."""
+    """Return `data` with `updates` applied at the flat positions."""
     result: Array = data.copy().reshape(-1)
     if reduction in (None, "none"):
         result[flat.reshape(-1)] = updates.reshape(-1)
@@ -33,14 +33,14 @@ def _scattered(data: Array, flat: Ints, updates: Array, reduction: str | None) -
 
 
 def _wrapped(indices: Array, size: int) -> Ints:
-    """Indices that may count from the end as such that do not. Raises `IndexError` for one outside."""
+    """Return indices with negative ones counted from the end. Raises `IndexError` if one is out of range."""
     if indices.size and not -size <= indices.min() <= indices.max() < size:
-        raise IndexError(f"indices reach from {indices.min()} to {indices.max()}, the axis has {size} elements")
+        raise IndexError(f"indices range from {indices.min()} to {indices.max()}, but the axis has {size} elements")
     return np.where(indices < 0, indices + size, indices).astype(np.int64)
 
 
 def _row_starts(tuples: Array, shape: Sequence[int]) -> Ints:
-    """Flat positions of what index tuples (along the last axis) name in a tensor of this shape."""
+    """Return the flat positions of index tuples (along the last axis) in a tensor of this shape."""
     flat = np.zeros(tuples.shape[:-1], np.int64)
     for axis in range(tuples.shape[-1]):
         flat = flat * shape[axis] + _wrapped(tuples[..., axis], shape[axis])
@@ -109,7 +109,7 @@ class GatherND(OpRun):
 
 
 class TopK(OpRun):
-    """TopK from opset 10 on, always sorted; of equal elements the first."""
+    """TopK of opset 10 and newer, always sorted; of equal elements the first is taken."""
 
     op_domain = ""
 
@@ -124,7 +124,7 @@ class TopK(OpRun):
 
 
 class ConcatTraining(OpRun):
-    """onnxruntime training's Concat, which also says how long each input is."""
+    """onnxruntime training's Concat, which also outputs the length of each input."""
 
     op_domain = "com.microsoft"
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Pads = tuple[Sequence[int], Sequence[int]]
-"""Padding at the begin of each axis, and at the end."""
+"""Padding at the beginning and at the end of each axis."""
 
 
 def max_pool(
@@ -26,12 +26,12 @@ def max_pool(
     ceil: bool = False,
     last_nan: bool = False,
 ) -> tuple[Array, Ints]:
-    """The maxima of x (N, C, spatial axes) and their row-major positions inside the (n, c) plane.
+    """Return the maxima of x (N, C, spatial axes) and their row-major positions in the (n, c) plane.
 
-    The first maximum of a window is the one. A NaN is the maximum only as a window's first element, as comparisons go
-    (onnxruntime's MaxPool); with `last_nan` it outranks everything, and the last one is taken (PyTorch's pools). With
-    `ceil` the number of windows is rounded up, but none starts behind the end of x. Raises `ValueError` where a window
-    has no element of x.
+    The first maximum of a window is selected. A NaN is the maximum only if it is the window's first element
+    (onnxruntime's MaxPool); with `last_nan` it is greater than every number, and the last NaN is selected (PyTorch's
+    pools). With `ceil` the number of windows is rounded up, but none starts after the end of x. Raises `ValueError` if
+    a window has no element of x.
     """
     sizes, (begins, ends) = x.shape[2:], pads
     counts = [
@@ -52,12 +52,12 @@ def max_pool(
             elements.append(slice(start, start + max(0, end - first) * stride, stride))
         _take(y[tuple(windows)], positions[tuple(windows)], x[tuple(elements)], plane[tuple(elements[2:])], last_nan)
     if (positions < 0).any():
-        raise ValueError("a window lies in the padding altogether")
+        raise ValueError("a window is entirely in the padding")
     return y, positions
 
 
 def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, ceil: bool) -> int:
-    """How many windows an axis has. Raises `ValueError` where the axis is too short for one."""
+    """Return the number of windows of an axis. Raises `ValueError` if the axis is too short for one."""
     room = size + begin + end - extent
     count = (-(-room // stride) if ceil else room // stride) + 1
     if ceil and (count - 1) * stride >= size + begin:
@@ -68,7 +68,7 @@ def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, c
 
 
 def adaptive_max_pool(x: Array, counts: Sequence[int]) -> tuple[Array, Ints]:
-    """As `max_pool`, where window o of an axis spans floor(o·I/O) to ceil((o+1)·I/O); a NaN is a maximum."""
+    """As `max_pool`, with window o of an axis from floor(o·I/O) to ceil((o+1)·I/O) − 1; a NaN is a maximum."""
     sizes = x.shape[2:]
     plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
     y = np.zeros((*x.shape[:2], *counts), x.dtype)
@@ -87,13 +87,14 @@ def adaptive_max_pool(x: Array, counts: Sequence[int]) -> tuple[Array, Ints]:
 
 
 def scatter_gradient(shape: Sequence[int], dy: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
-    """dx of a max pool: zeros, plus dy at `indices` into the whole row-major x, in the order of dy.
+    """Return dx of a max pool: zeros, plus dy at `indices` into the whole row-major x, in the order of dy.
 
-    Sums are float32 (float64 for float64), rounded to dy's type once. Raises `IndexError` for an index outside x.
+    Sums are computed in float32 (float64 for float64) and rounded to dy's type once. Raises `IndexError` for an index
+    outside x.
     """
     size = math.prod(shape)
     if indices.shape != dy.shape:
-        raise ValueError(f"indices have shape {indices.shape}, the gradient {dy.shape}")
+        raise ValueError(f"indices have shape {indices.shape}, the gradient has shape {dy.shape}")
     if indices.size and not 0 <= indices.min() <= indices.max() < size:
         raise IndexError(f"indices reach from {indices.min()} to {indices.max()}, x has {size} elements")
     sums = np.zeros(size, np.float64 if dy.dtype == np.float64 else np.float32)
@@ -102,7 +103,7 @@ def scatter_gradient(shape: Sequence[int], dy: Array, indices: npt.NDArray[np.in
 
 
 def plane_starts(shape: Sequence[int]) -> Ints:
-    """The position of each (n, c) plane's first element in the whole tensor, in a shape that broadcasts."""
+    """Return the position of each (n, c) plane's first element in the whole tensor, in a shape that broadcasts."""
     planes = np.arange(shape[0] * shape[1], dtype=np.int64) * math.prod(shape[2:])
     return planes.reshape(shape[0], shape[1], *[1] * (len(shape) - 2))
 
@@ -110,7 +111,7 @@ def plane_starts(shape: Sequence[int]) -> Ints:
 def same_pads(
     sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], *, upper: bool
 ) -> Pads:
-    """Begins and ends that make ceil(size / stride) windows; the odd one at the end with `upper`."""
+    """Return the pads that give ceil(size / stride) windows; an odd element is at the end with `upper`."""
     totals = [
         max(0, (-(-size // s) - 1) * s + d * (k - 1) + 1 - size)
         for size, k, s, d in zip(sizes, kernel, strides, dilations, strict=True)
@@ -120,7 +121,7 @@ def same_pads(
 
 
 def _take(y: Array, positions: Ints, elements: Array, places: Ints, last_nan: bool) -> None:
-    """Let one tap of every window compete with the maximum so far; `y` and `positions` are views that are written."""
+    """Update the maxima of all windows with one tap of each; writes into the views `y` and `positions`."""
     better = (positions < 0) | (elements > y)
     if last_nan:
         better = (better & ~np.isnan(y)) | np.isnan(elements)

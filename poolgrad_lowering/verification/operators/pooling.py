@@ -20,7 +20,7 @@ from poolgrad_lowering.verification.operators.pool import (
 
 
 class MaxPool(OpRun):
-    """MaxPool; onnx's own gives wrong Indices where all strides and dilations are 1."""
+    """MaxPool; onnx's own gives wrong Indices if all strides and dilations are 1."""
 
     op_domain = ""
 

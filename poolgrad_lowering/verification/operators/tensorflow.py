@@ -1,6 +1,6 @@
-"""TensorFlow's gradients of max pools as tf2onnx leaves them, from TensorFlow's operator definitions.
+"""TensorFlow's gradients of max pools as tf2onnx exports them, by TensorFlow's operator definitions.
 
-They find the maxima again in x; among equal ones the first in row-major order gets the gradient.
+They recompute the maxima from x; of equal ones the first in row-major order gets the gradient.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def pool_gradient(
     data_format: str = "NHWC",
     **_: Any,
 ) -> Array:
-    """dx of MaxPoolGrad and MaxPool3DGrad, in the layout of x and dy, which is `data_format`."""
+    """Return dx of MaxPoolGrad and MaxPool3DGrad; x, dy and dx have the layout `data_format`."""
     channels = data_format.index("C")
     spatial = [axis for axis in range(x.ndim) if axis not in (0, channels)]
     planes: Array = np.moveaxis(x, channels, 1)
@@ -54,7 +54,7 @@ def pool_gradient(
 
 
 class MaxPoolGrad(OpRun):
-    """MaxPoolGrad(x, y, dy) in the converter's own domain."""
+    """MaxPoolGrad(x, y, dy) in the domain of tf2onnx."""
 
     op_domain = DOMAIN
 
@@ -63,7 +63,7 @@ class MaxPoolGrad(OpRun):
 
 
 class MaxPoolGradWithArgmax(OpRun):
-    """MaxPoolGradWithArgmax(x, dy, argmax): positions in an (H, W, C) image, or in the whole batch."""
+    """MaxPoolGradWithArgmax(x, dy, argmax), with positions in an (H, W, C) image or in the whole batch."""
 
     op_domain = DOMAIN
 

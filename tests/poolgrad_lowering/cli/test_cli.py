@@ -55,7 +55,7 @@ def test_lower(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert out.read_bytes() == lower(GRADIENT).model.SerializeToString()
     printed = capsys.readouterr().out
     assert "MaxPool3DGradWithArgmax ksize=1,2,2 strides=1,2,2 pads=0,0,0 dilation=1,1,1 ceil_mode=0" in printed
-    assert "target atlas-a2: 1 anchors, 1 lowered, 0 refused" in printed
+    assert "target atlas-a2: 1 candidates, 1 lowered, 0 refused" in printed
     assert f"wrote {out}" in printed
 
 
@@ -79,7 +79,7 @@ def test_no_forward(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_pool_that_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dilated = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], dilations=[2, 2])
     assert main(["inspect", str(saved(tmp_path / "m.onnx", dilated))]) == 0
-    reason = "Atlas A2 training and inference takes no dilation in a forward pool"
+    reason = "Atlas A2 training and inference does not support dilation in a forward pool"
     assert f"ceil_mode=0 data_format=NCDHW; pool stays: {reason}\n" in capsys.readouterr().out
 
 
@@ -155,7 +155,7 @@ def test_strict(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -
     assert not out.exists()
     assert json.loads(report.read_text())["summary"]["refused_by_code"] == {"indices-source": 1}
     captured = capsys.readouterr()
-    assert "1 anchors refused, no model written" in captured.err
+    assert "1 candidates refused, no model written" in captured.err
     assert "wrote" not in captured.out
     assert main(["lower", str(refused), "-o", str(out)]) == 0
     assert out.read_bytes() == REFUSED.SerializeToString()
@@ -176,7 +176,7 @@ def test_inspect(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) 
 def test_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["patterns"]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
-    assert header.split() == ["pattern", "anchor", "form"]
+    assert header.split() == ["pattern", "candidates", "form"]
     assert [row.split()[0] for row in rows] == [pattern.name for pattern in all_patterns()]
 
 
@@ -265,7 +265,7 @@ def test_exit_codes(good: Path, refused: Path) -> None:
 
 
 def test_verbose_logs_to_standard_error(good: Path) -> None:
-    assert "lowered 1 of 1 anchors for atlas-a2" in process("-v", "inspect", good).stderr
+    assert "lowered 1 of 1 candidates for atlas-a2" in process("-v", "inspect", good).stderr
     assert process("inspect", good).stderr == ""
 
 

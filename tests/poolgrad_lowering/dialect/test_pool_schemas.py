@@ -86,16 +86,16 @@ BROKEN: dict[str, tuple[PoolCase, dict[str, Any], list[int], str]] = {
     "axis that x lacks": (STEM, {"ksize": [2, 3, 2], "pads": [1, 1, 0]}, [2, 3, 8, 9], "pool axis 0.*rank 4"),
     "output of an axis that x lacks": (EVEN, {"output_size": [2, 4, 3]}, [2, 3, 8, 9], "pool axis 0.*rank 4"),
     "rank of the 2-D op": (FLAT, {}, [3, 8, 9], "x has rank 3, expected one of .4,"),
-    "another window in ONNX": (FLAT, {"onnx_strides": [1, 1]}, [2, 3, 8, 9], "two windows: strides is .2, 1."),
-    "rank in ONNX": (STEM, {"onnx_kernel_shape": [3]}, [2, 3, 8, 9], "two windows: .* have 1, 2 and 2 values"),
+    "another window in ONNX": (FLAT, {"onnx_strides": [1, 1]}, [2, 3, 8, 9], "each other: strides is .2, 1."),
+    "rank in ONNX": (STEM, {"onnx_kernel_shape": [3]}, [2, 3, 8, 9], "each other: .* have 1, 2 and 2 values"),
     "pads in ONNX": (STEM, {"onnx_pads": [1, 0, 1]}, [2, 3, 8, 9], "onnx_pads has 3 values, expected 4"),
     "rank of x": (STEM, {}, [2, 3, 9], "onnx_kernel_shape has 2 values, and x has rank 3"),
-    "count in ONNX": (STEM, {"onnx_pads": [1, 0, 9, 0]}, [2, 3, 8, 9], "make 4 windows, and in ONNX's words 8"),
+    "count in ONNX": (STEM, {"onnx_pads": [1, 0, 9, 0]}, [2, 3, 8, 9], "Ascend's attributes give 4 windows, ONNX's 8"),
     "ceil_mode in ONNX": (STEM, {"onnx_ceil_mode": 2}, [2, 3, 8, 9], "onnx_ceil_mode is 2, expected one of .0, 1."),
     "dtype": (STEM, {"dtype": 4}, [2, 3, 8, 9], "dtype is 4, expected one of .3, 9."),
     "no ksize": (FLAT, {"ksize": None}, [2, 3, 8, 9], "attribute ksize is missing"),
     "length": (STEM, {"ksize": [3, 2]}, [2, 3, 8, 9], "ksize is .3, 2., expected 3 values"),
-    "output size 0": (EVEN, {"output_size": [1, 0, 3]}, [2, 3, 8, 9], "is .1, 0, 3., expected nothing below 1"),
+    "output size 0": (EVEN, {"output_size": [1, 0, 3]}, [2, 3, 8, 9], "is .1, 0, 3., expected at least 1"),
 }  # fmt: skip
 
 

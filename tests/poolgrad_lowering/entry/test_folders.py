@@ -59,7 +59,7 @@ def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, cap
     )
     assert [result.path for result in results] == ["a/bad.onnx", "a/deep/z.onnx", "a/x.onnx", "b.onnx"]
     assert seen == [(result.path, number, 4) for number, result in enumerate(results, 1)]
-    assert caplog.messages == [f"lowered {count} of 1 anchors for atlas-a2" for count in (0, 1, 1)]
+    assert caplog.messages == [f"lowered {count} of 1 candidates for atlas-a2" for count in (0, 1, 1)]
     assert written(tmp_path / "new" / "out") == EXPECTED
     assert set(written(tmp_path / "reports")) == {f"{path}.json" for path in EXPECTED}
     bad, refused, *lowered = results
@@ -74,7 +74,7 @@ def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, cap
 
 def test_strict(models: Path, tmp_path: Path) -> None:
     results = {result.path: result for result in lower_folder(models, tmp_path / "out", jobs=1, strict=True)}
-    assert results["a/deep/z.onnx"].error == "1 anchors refused, no model written"
+    assert results["a/deep/z.onnx"].error == "1 candidates refused, no model written"
     assert set(written(tmp_path / "out")) == {"b.onnx", "a/x.onnx"}
 
 
@@ -150,7 +150,7 @@ def test_the_command(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         "a/deep/z.onnx: written: 0 lowered, 1 refused",
         "a/x.onnx: written: 1 lowered, 0 refused",
         "b.onnx: written: 1 lowered, 0 refused",
-        "4 models, 3 written, 1 failed; 2 anchors lowered, 1 refused",
+        "4 models, 3 written, 1 failed; 2 candidates lowered, 1 refused",
     ]
     assert main([*arguments, "-q"]) == 1
     quiet = capsys.readouterr()
@@ -167,4 +167,4 @@ def test_the_command(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_a_plan_is_of_one_model(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lower", str(models), "-o", str(tmp_path / "out"), "--plan", "p.json"]) == 2
-    assert "--plan is of one model" in capsys.readouterr().err
+    assert "--plan is for one model" in capsys.readouterr().err

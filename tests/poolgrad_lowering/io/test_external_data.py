@@ -357,9 +357,9 @@ def test_what_cannot_be_read_is_told_of_all_that_depends_on_it(tmp_path: Path) -
     assert last is not None
     assert middle is not None
     for value in (last, middle, last):
-        facts.unread = ""
+        facts.read_error = ""
         facts.shape(value)
-        assert facts.unread.startswith(f"'s': external data '{DATA}' cannot be read")
+        assert facts.read_error.startswith(f"'s': external data '{DATA}' cannot be read")
 
 
 def test_a_shape_that_is_known_otherwise(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def adaptive_bounds(size: int, count: int) -> list[tuple[int, int]]:
 
 
 def test_the_adaptive_operator_has_the_windows_of_the_pool() -> None:
-    """Each recordable index lies in its adaptive window; where the windows are equal, it is offered."""
+    """Each index that can be recorded is in its adaptive window; if the windows are equal, the operator is offered."""
     seen = Counter[bool]()
     for axis, size in itertools.product(axes(), (1, 4, 6, 7)):
         taps = axis.taps(size)

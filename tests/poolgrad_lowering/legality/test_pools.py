@@ -46,7 +46,7 @@ def target_taps(size: int, window: list[int], *, ceil: bool) -> list[list[int]]:
 
 
 def lowerable(pool: list[Axis], sizes: list[int]) -> bool:
-    """Whether the gradient of such a pool is lowered at all: nothing else is asked for its forward pool."""
+    """Whether the gradient of such a pool is lowered; only then is its forward pool considered."""
     return isinstance(select_op(gradient_of(pool, list(sizes), counts_of(pool, sizes)), A2), LoweredOp)
 
 
@@ -109,8 +109,7 @@ def test_axes_share_one_rounding() -> None:
         assert isinstance(planned, LoweredOp) is moves
     assert isinstance(planned, Refusal)
     assert planned.reason == (
-        "over [8, 9] no padding of at most half the kernel, alike at both ends, gives the windows of pads "
-        "[(0, 1), (0, 0)]"
+        "for sizes [8, 9] no equal pads of at most half the kernel give the windows of pads [(0, 1), (0, 0)]"
     )
 
 
@@ -152,7 +151,7 @@ def test_dilation() -> None:
     dilated = gradient_of([POOL._replace(dilation=2)], [9], [4])
     refused, planned = select_forward_op(dilated, A2), select_forward_op(dilated, ASCEND950)
     assert isinstance(refused, Refusal)
-    assert refused.reason == "Atlas A2 training and inference takes no dilation in a forward pool"
+    assert refused.reason == "Atlas A2 training and inference does not support dilation in a forward pool"
     assert isinstance(planned, LoweredOp)
     assert planned.attributes["dilation"] == [1, 1, 2]
     one_element = gradient_of([POOL._replace(kernel=1, begin=0, end=0, dilation=2)], [9], [5])

@@ -1,4 +1,4 @@
-"""Windows brought into aclnn's form contain what they stand for, by enumeration."""
+"""Windows that are legalized for aclnn contain the original windows, by enumeration."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_windows_behind_the_input_are_empty() -> None:
     assert has_empty_window(window, 7, 4)
 
 
-def test_a_huge_pool_is_judged_at_once() -> None:
+def test_a_huge_pool_is_checked_at_once() -> None:
     """The work does not grow with any number of the model."""
     huge = 2**60
     assert not has_empty_window(AxisWindow(3, 1, 1, 1, 1), huge, huge)

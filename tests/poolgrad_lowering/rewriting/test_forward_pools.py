@@ -71,7 +71,7 @@ def test_max_pool_grad(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_pytorch_operators_and_their_arguments(target: str) -> None:
-    """What only gave the forward node its arguments dies with it."""
+    """Nodes that only compute arguments of the forward node are removed with it."""
     check_moved(aten_graphs.max_pool_gradient(), both(target), target=target)
 
 

@@ -14,12 +14,12 @@ from onnx import ModelProto, TensorProto, helper
 from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
-from poolgrad_lowering.driver import judge
+from poolgrad_lowering.driver import match_anchors
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.legality.targets import find_target
-from poolgrad_lowering.rewriting.bodies import Bodies
-from poolgrad_lowering.rewriting.forward_pools import choose_forwards
+from poolgrad_lowering.rewriting.bodies import FunctionBodies
+from poolgrad_lowering.rewriting.forward_pools import choose_forward_pools
 from poolgrad_lowering.rewriting.rewrite import names
 from poolgrad_lowering.verdicts import Lowered
 from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed
@@ -82,23 +82,20 @@ def is_read_in_training(model: ModelProto) -> None:
 def test_indices_with_another_reader(read: Any) -> None:
     model = torch_pool()
     read(model)
-    check_stays(model, Code.FORWARD_READERS, "something else reads the Indices of 'Y'")
+    check_stays(model, Code.FORWARD_READERS, "the Indices of 'Y' are used outside the lowered gradients")
     assert "I" in [name for node in lower(model).model.graph.node for name in node.output]
 
 
 @pytest.mark.refusal("forward-windows")
 def test_windows_that_the_target_cannot_look_at() -> None:
     dilated = torch_gradient([2, 3, 9, 9], kernel_shape=[3, 3], strides=[2, 2], dilations=[2, 2])
-    reason = "{} takes no dilation in a forward pool"
+    reason = "{} does not support dilation in a forward pool"
     check_stays(dilated, Code.FORWARD_WINDOWS, reason.format("Atlas A2 training and inference"))
     check_stays(dilated, Code.FORWARD_WINDOWS, reason.format("Atlas A3 training and inference"), target="atlas-a3")
     assert lower(dilated, target="ascend950").report.anchors[0].forward_op == OP_2D
     padded = torch_gradient([2, 3, 5, 5], kernel_shape=[3, 3], pads=[2, 1, 2, 1])
     for target in TARGETS:
-        reason = (
-            "over [5, 5] no padding of at most half the kernel, alike at both ends, gives the windows of pads "
-            "[(2, 2), (1, 1)]"
-        )
+        reason = "for sizes [5, 5] no equal pads of at most half the kernel give the windows of pads [(2, 2), (1, 1)]"
         check_stays(padded, Code.FORWARD_WINDOWS, reason, target=target)
 
 
@@ -106,7 +103,7 @@ def test_windows_that_the_target_cannot_look_at() -> None:
 def test_a_pool_that_makes_no_pooled_tensor() -> None:
     model = torch_pool()
     model.graph.node[0].output[0] = ""
-    check_stays(model, Code.FORWARD_SOURCE, "no node computes both the pooled tensor and the indices of 'dX'")
+    check_stays(model, Code.FORWARD_SOURCE, "no single node computes the pooled tensor and the indices of 'dX'")
 
 
 @pytest.mark.refusal("forward-source")
@@ -115,11 +112,11 @@ def test_a_gradient_whose_indices_another_pool_recorded(change: dict[str, Any]) 
     """What a form may say: no one node, or none that reads the tensor that the gradient is of."""
     index = ModelIndex(torch_pool())
     facts, target, taken = Facts(index), find_target("atlas-a2"), names(index)
-    [site] = judge(index, facts, target)
+    [site] = match_anchors(index, facts, target)
     assert isinstance(site, Lowered)
     changed = {name: Value(index.scopes[0], held) if held else None for name, held in change.items()}
     site = dataclasses.replace(site, gradient=dataclasses.replace(site.gradient, **changed))
-    [chosen], forwards = choose_forwards([site], target, Bodies(index), taken)
+    [chosen], forwards = choose_forward_pools([site], target, FunctionBodies(index), taken)
     assert isinstance(chosen.forward, Refusal)
     assert (chosen.forward.code, chosen.gradient, forwards) == (Code.FORWARD_SOURCE, site.gradient, [])
 
@@ -137,7 +134,7 @@ def test_a_function_of_the_operators_name() -> None:
     node = helper.make_node("Relu", ["a"], ["b"])
     model.functions.append(helper.make_function("npu", OP_3D, ["a"], ["b"], [node], model.opset_import[:1]))
     model.opset_import.add(domain="npu", version=1)
-    check_stays(model, Code.DIALECT_CONFLICT, f"the model has a function npu.{OP_3D} of its own")
+    check_stays(model, Code.DIALECT_CONFLICT, f"the model defines its own function npu.{OP_3D}")
 
 
 @pytest.mark.refusal("function-dtype")
@@ -196,7 +193,7 @@ def test_two_gradients_of_one_pool_share_it() -> None:
 def test_a_refused_gradient_keeps_its_pool() -> None:
     """Of two gradients of one pool the second one is refused, and goes on reading the Indices."""
     model = parse(TWICE % ("float[2,3,8,8]", "gB = MaxPoolGrad<kernel_shape = [3, 3]>(B, I)"))
-    check_stays(model, Code.FORWARD_READERS, "something else reads the Indices of 'Y'")
+    check_stays(model, Code.FORWARD_READERS, "the Indices of 'Y' are used outside the lowered gradients")
     assert lower(model).report.refused_by_code == {"attribute-mismatch": 1}
 
 
@@ -239,7 +236,7 @@ def test_a_pool_that_a_plan_leaves_keeps_the_companion_too() -> None:
     plan = LoweringPlan.of(inspect(model), "")
     a, b = plan.sites
     left = dataclasses.replace(b, forward=None)
-    with pytest.raises(PlanError, match="'main:gA' cannot become MaxPool3DWithArgmaxV2: something else reads the Ind"):
+    with pytest.raises(PlanError, match="'main:gA' cannot become MaxPool3DWithArgmaxV2: the Indices of 'A' are used"):
         lower(model, plan=dataclasses.replace(plan, sites=(a, left)))
     result = lower(model, plan=dataclasses.replace(plan, sites=(dataclasses.replace(a, forward=None), left)))
     assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()

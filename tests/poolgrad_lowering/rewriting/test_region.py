@@ -1,4 +1,4 @@
-"""What dies with a site: everything that only it used, and nothing else."""
+"""The dead region of a site: everything that only the site used, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from onnx import ModelProto
 
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.rewriting.region import Readers, Region, dying_region
+from poolgrad_lowering.rewriting.region import Region, UseCounts, dead_region
 from tests.pool_graphs import parse
 
 
-def maker(index: ModelIndex, name: str) -> Node:
+def producer_of(index: ModelIndex, name: str) -> Node:
     node = next(node for scope in index.scopes if (node := Value(scope, name).producer) is not None)
     return node
 
@@ -19,8 +19,8 @@ def maker(index: ModelIndex, name: str) -> Node:
 def taken(model: ModelProto, *roots: str, added: tuple[str, ...] = ()) -> list[Region]:
     """The regions of roots that die one after the other, while added nodes read some values of the main graph."""
     index = ModelIndex(model)
-    readers = Readers(Value(index.scopes[0], name) for name in added)
-    return [dying_region(maker(index, root), readers) for root in roots]
+    use_counts = UseCounts(Value(index.scopes[0], name) for name in added)
+    return [dead_region(producer_of(index, root), use_counts) for root in roots]
 
 
 def labels(region: Region) -> list[str]:
@@ -118,7 +118,7 @@ def test_captured_values_die_with_their_reader() -> None:
 
 
 def test_a_root_that_another_site_took_is_taken_once() -> None:
-    """The second root is read by the first alone; what stands before both is then read by nobody, not by minus one."""
+    """Only the first root uses the second; their common operands then have zero uses left, not minus one."""
     model = parse("g (float[2] X) => (Z) { A = Relu(X) B = Neg(A) D = Exp(B) Z = Neg(X) }")
     first, second = taken(model, "D", "B", added=("A",))
     assert labels(first) == ["B", "D"]
@@ -136,7 +136,7 @@ def test_the_region_is_convex() -> None:
     for value in (Value(index.scopes[0], name) for name in index.scopes[0].producers):
         assert value.producer is not None
         whole.add_edges_from((value.producer, use.scope.node(use.position)) for use in value.uses)
-    region = dying_region(maker(index, "F"), Readers(()))
+    region = dead_region(producer_of(index, "F"), UseCounts(()))
     inside = set(region.graph.nodes)
     assert labels(region) == ["C", "D", "F"]
     for outside in set(whole.nodes) - inside:

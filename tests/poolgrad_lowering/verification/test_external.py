@@ -34,7 +34,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture(params=["small", "large"])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whether external data is brought into the models or compared where it is."""
+    """Whether external data is loaded into the models or compared in its files."""
     if request.param == "large":
         monkeypatch.setattr(stored, "_LARGEST", 0)
     return str(request.param)
@@ -98,7 +98,7 @@ def test_lower_with_verify_needs_the_data(tmp_path: Path) -> None:
 
 
 def test_a_lowering_that_is_wrong_is_found(tmp_path: Path) -> None:
-    """The zeros of the original are no zeros by the time it is verified."""
+    """The zeros of the original are overwritten before it is verified."""
     source, written = pair(tmp_path)
     data = bytearray((source.parent / DATA).read_bytes())
     data[3] = 0x40

@@ -159,7 +159,7 @@ def test_the_command_names_the_level(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "whole model, level default: differs, output 'dX': " in printed.out
     assert printed.err.startswith("poolgrad: verify: the whole models differ at level default: output 'dX': ")
     assert main(["verify", *map(str, paths), "--no-whole-model"]) == 0
-    assert "whole model: skipped, not asked for\n" in capsys.readouterr().out
+    assert "whole model: skipped, not requested\n" in capsys.readouterr().out
 
 
 def test_json() -> None:

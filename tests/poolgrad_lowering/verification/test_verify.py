@@ -19,7 +19,7 @@ from poolgrad_lowering import InvalidModelError, lower, verify
 from poolgrad_lowering.verification.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
 from poolgrad_lowering.verification.result import Mismatch, Verification
 from poolgrad_lowering.verification.roles import is_dialect_gradient
-from poolgrad_lowering.verification.structure import lay_side_by_side
+from poolgrad_lowering.verification.structure import compare_structure
 from tests.patterns.test_scopes import FORMS, PLACES
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
@@ -184,7 +184,7 @@ def test_constants_in_external_files(tmp_path: Path) -> None:
     model.graph.initializer[-1].CopyFrom(tensor)
     assert verify(model, lowered, folder=tmp_path, whole_model=False).proven
     [site] = verify(model, lowered, whole_model=False).sites
-    assert site.reason == "'zeros' lies in an external file, and no folder is given to look in"
+    assert site.reason == "'zeros' is in an external file, and no folder is given"
     (tmp_path / "zeros.bin").unlink()
     [site] = verify(model, lowered, folder=tmp_path, whole_model=False).sites
     assert site.reason is not None
@@ -194,7 +194,7 @@ def test_constants_in_external_files(tmp_path: Path) -> None:
 def test_sites_are_cut_at_values_that_both_models_make() -> None:
     """Nested pools: one region each, though the pooled tensor of one is the input of the next."""
     model = onnx.load(catalogue.entry("torch/nested").file)
-    differences, cases = lay_side_by_side((model, lower(model).model))
+    differences, cases = compare_structure((model, lower(model).model))
     assert not differences
     assert [case.region.name for case in cases] == ["view_8", "scatter_add_1", "scatter_add"]
     for case in cases:
@@ -202,7 +202,7 @@ def test_sites_are_cut_at_values_that_both_models_make() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"runs": 0}, "one run or more"), ({"backend": "gpu"}, "no backend is called 'gpu'")]
+    ("options", "message"), [({"runs": 0}, "runs must be 1 or more"), ({"backend": "gpu"}, "unknown backend 'gpu'")]
 )
 def test_bad_options(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -260,7 +260,7 @@ def test_nodes_in_a_circle() -> None:
         lowered.graph.node.append(onnx.helper.make_node("Identity", [reads], [makes]))
     node.input[1] = "p"
     found = verify(POOL, lowered, whole_model=False)
-    assert "'p', which nothing before it makes" in found.differences[0].what
+    assert "'p', which no node before it defines" in found.differences[0].what
     assert found.sites[0].status != "proven"
 
 
@@ -276,7 +276,7 @@ def test_types_that_no_data_is_drawn_for() -> None:
     lowered = lower(model, forward=False).model
     next(node for node in lowered.graph.node if "Grad" in node.op_type).input[0] = "t"
     [site] = verify(model, lowered).sites
-    assert site.reason == "'t' has an element type of which no data is drawn"
+    assert site.reason == "'t' has an element type for which no data is generated"
 
 
 def test_names_that_are_no_text() -> None:
