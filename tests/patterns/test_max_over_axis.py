@@ -297,12 +297,12 @@ NEAR_MISSES: NearMisses = {
     ),
     "of_a_symbolic_size": (
         Code.UNKNOWN_SHAPE,
-        "'r' cannot be counted in planes of [2, 1, N, 5]: several sizes are not known",
+        "'r' cannot be converted to plane-local indices for [2, 1, N, 5]: sizes are not known",
         over_axis(1, "2,N,5", canvas=LIKE_X),
     ),
     "before_a_symbolic_size": (
         Code.UNKNOWN_SHAPE,
-        "'r' cannot be counted in planes of [1, 1, 4, 5*N]: several sizes are not known",
+        "'r' cannot be converted to plane-local indices for [1, 1, 4, 5*N]: sizes are not known",
         over_axis(0, "4,N,5", canvas=LIKE_X),
     ),
     "of_an_empty_axis": (
@@ -329,7 +329,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "double_precision_over_channels": (
         Code.DTYPE,
-        "'x' is double; Ascend takes float32, float16 and bfloat16",
+        "'x' is double; Ascend supports float32, float16 and bfloat16",
         over_axis(1, "2,3,4", element="double"),
     ),
     "last_of_equal_maxima": (
