@@ -1,4 +1,4 @@
-"""ONNX's own shape inference as the last source of types, run on a copy of the model without its weights."""
+"""Runs ONNX's shape inference on a copy of the model without weights, as the last source of types."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from poolgrad_lowering.ir.scopes import Value
 logger = logging.getLogger(__name__)
 
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
-_KEPT_ELEMENTS = 1 << 10  # shapes, axes and the like; weights are larger
+_KEPT_ELEMENTS = 1 << 10  # shapes and axes have fewer elements, weights have more
 _SHAPE_TYPES = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
-"""Of external tensors of other types, biases for the most part, the values are not read."""
+"""External tensors of other types, mostly biases, are not read."""
 
 
 def inferred_types(index: ModelIndex, external: ExternalData | None = None) -> dict[Value, onnx.TypeProto]:
-    """The types that `onnx.shape_inference` finds for the values of the main graph.
+    """The types that `onnx.shape_inference` infers for the values of the main graph.
 
-    A model that inference cannot work on yields nothing: facts stay unknown, which is always safe. Integers are not
-    propagated (`data_prop`): that would store a size for each element of an integer vector, however long, and the
-    rules of this package evaluate the integers that shapes are made of.
+    Returns nothing if inference fails: unknown facts are always safe. Integers are not propagated (`data_prop`), which
+    would store a dimension for each element of an integer vector of any length; the rules of this package evaluate the
+    integers that shapes depend on.
     """
     model = _without_weights(index.model, external or ExternalData())
     try:
@@ -45,7 +45,7 @@ def _without_weights(model: Model, external: ExternalData) -> onnx.ModelProto:
     graph.input.extend(model.graph.input)
     graph.output.extend(model.graph.output)
     graph.value_info.extend(model.graph.value_info)
-    overridable = {value.name for value in model.graph.input}  # inference takes every initializer for a constant
+    overridable = {value.name for value in model.graph.input}  # inference treats every initializer as a constant
     for tensor in model.graph.initializer:
         if tensor.name in overridable:
             continue
@@ -59,7 +59,7 @@ def _without_weights(model: Model, external: ExternalData) -> onnx.ModelProto:
 
 
 def _as_inference_needs(tensor: onnx.TensorProto, external: ExternalData) -> onnx.TensorProto:
-    """The tensor with its value where shapes may follow from it, else without."""
+    """The tensor with its value if shapes may depend on it, else without."""
     without_value = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     if math.prod(tensor.dims) > _KEPT_ELEMENTS:
         return without_value
@@ -72,9 +72,9 @@ def _as_inference_needs(tensor: onnx.TensorProto, external: ExternalData) -> onn
 
 
 def _hide_slice_bounds(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Leave of each Slice its input's type and rank: the rules know more anyway.
+    """Remove the bounds of each Slice, so that inference propagates only type and rank; the rules derive more.
 
-    Where a window larger than its input made a size negative, inference of a Slice with known bounds ends the process.
+    With known bounds, inference of a Slice ends the process if a window larger than its input made a size negative.
     """
     for node in nodes:
         if node.op_type == "Slice":

@@ -1,6 +1,6 @@
-"""The files that onnxruntime's `generate_artifacts` writes, lowered as one: a folder to train from.
+"""Lowers the folder of files that onnxruntime's `generate_artifacts` writes, for training with the lowered models.
 
-Knows their names and what `onnxruntime.training.api` wants of them; needs no onnxruntime.
+Knows the names of the files and what `onnxruntime.training.api` requires of them; does not need onnxruntime.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OTHERS = ("eval_model.onnx", "optimizer_model.onnx")
 STATES = ("checkpoint", "nominal_checkpoint")
 
 NEWEST_IR_VERSION = 10
-"""The newest IR version that onnxruntime 1.19.2, the last one that trains, loads; a newer onnx writes newer ones."""
+"""The newest IR version that onnxruntime 1.19.2 loads, the last release with training; onnx now writes newer ones."""
 
 
 def lower_artifacts(
@@ -36,11 +36,12 @@ def lower_artifacts(
     report_path: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
-    """Lower the training model in a folder of artifacts, and write it to a new folder with all that trains it.
+    """Lower the training model in a folder of artifacts, and write all artifacts to a new folder.
 
-    The evaluation and the optimizer model go along where they are there, the checkpoint has to be. Each model gets an
-    IR version that onnxruntime-training loads. `destination` may be an empty folder, and appears whole or not at all.
-    All else is as with `lower_file`; the report is that of the training model.
+    The folder must have a checkpoint; the evaluation and the optimizer model are lowered too if they exist. Each model
+    gets an IR version that onnxruntime-training loads. `destination` must not exist or be an empty folder, and is
+    created completely or not at all. Returns the report of the training model. The other parameters and the errors are
+    those of `lower_file`.
     """
     source, destination = Path(source), Path(destination)
     described = None if report_path is None else Path(report_path)
@@ -65,21 +66,21 @@ def lower_artifacts(
         report = reports[0]
         if not (strict and report.refused):
             _complete(folder, source, names, states)
-            folder.put()
+            folder.commit()
         if described is not None:
             write_bytes(described, report.to_json().encode())
     return report
 
 
 def _complete(folder: NewFolder, source: Path, models: Iterable[str], states: Iterable[str]) -> None:
-    """Bring into the folder what its lowered models need for a training."""
+    """Give the lowered models in the folder a loadable IR version, and copy the checkpoint files."""
     for name in models:
         _give_loadable_version(folder.file(name))
     write_files({folder.file(name): source / name for name in states})
 
 
 def _found(folder: Path) -> tuple[list[str], list[str]]:
-    """The models in a folder, that of the training first, and the files of the checkpoints."""
+    """The names of the models in a folder, the training model first, and of the checkpoint files."""
     with explained(f"cannot read '{folder}'"):
         prefix = _prefix(folder)
         others = [prefix + name for name in OTHERS if (folder / (prefix + name)).exists()]
@@ -87,9 +88,9 @@ def _found(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _prefix(folder: Path) -> str:
-    """What the names of the artifacts begin with: `generate_artifacts` puts nothing there unless it is asked to."""
+    """The common prefix of the artifacts' names, which `generate_artifacts` can be given; empty by default."""
     if not folder.is_dir():
-        raise FileError(f"cannot read '{folder}': it is no folder")
+        raise FileError(f"cannot read '{folder}': it is not a folder")
     found = sorted(path.name for path in folder.iterdir() if path.name.endswith(TRAINING))
     if not found:
         raise FileError(f"'{folder}' holds no {TRAINING}: give the folder that generate_artifacts has written")
@@ -101,10 +102,10 @@ def _prefix(folder: Path) -> str:
 
 
 def _states(folder: Path, prefix: str) -> Iterator[str]:
-    """The files of the checkpoints, relative to the folder. A checkpoint is one file, several, or a folder."""
+    """The paths of the checkpoint files, relative to the folder. A checkpoint is a file, several files, or a folder."""
     if not (folder / f"{prefix}{STATES[0]}").exists():
         raise FileError(
-            f"'{folder}' holds no {prefix}{STATES[0]}, which a training starts from: write the artifacts anew"
+            f"'{folder}' holds no {prefix}{STATES[0]}, which training starts from: generate the artifacts again"
         )
     for path in sorted(folder.iterdir()):
         if path.name.startswith(tuple(prefix + name for name in STATES)):
@@ -113,7 +114,7 @@ def _states(folder: Path, prefix: str) -> Iterator[str]:
 
 
 def _give_loadable_version(path: Path) -> None:
-    """Give the model an IR version that onnxruntime-training loads."""
+    """Lower the model's IR version to `NEWEST_IR_VERSION` if it is newer."""
     model = parse_model(read_bytes(path), path)
     if model.ir_version > NEWEST_IR_VERSION:
         model.ir_version = NEWEST_IR_VERSION

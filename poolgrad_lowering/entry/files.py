@@ -1,4 +1,4 @@
-"""Models as files: what is read has passed the gate, what is written is whole."""
+"""Lowers and inspects model files: validates what it reads, and writes all files or none."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
-from poolgrad_lowering.io.external_files import Copies, copies, require_apart
-from poolgrad_lowering.io.model_file import naming, open_model, parse_model, read_bytes
+from poolgrad_lowering.io.external_files import Copies, plan_copies, require_not_external
+from poolgrad_lowering.io.model_file import errors_name, open_model, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder, Reference
 from poolgrad_lowering.ir.model import Model, edit_external
 from poolgrad_lowering.ir.tensors import external_reference
@@ -41,15 +41,19 @@ def lower_file(
     copy_external: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
-    """Lower the model in `source` and write it to `destination`, which may be the same file.
+    """Lower the model in `source` and write it to `destination`, which may be the same file. Returns the report.
 
-    Without sites the bytes of the source are written as they are. A `plan` has to be of this file and decides what
-    becomes of each site; without `target`, the plan's is taken, else atlas-a2. With `strict`, no model is written
-    if an anchor was refused; with `verify`, none if the lowered model is not proven to compute what the source does,
-    which raises `VerificationError`. The report goes to `report_path` as JSON and to `html_path` as a page, after the
-    model. Where the destination is in another folder, `copy_external` copies the external data beside it that the
-    written model has; a file that lost tensors is written without them, under a name that begins with the model's.
-    Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `PlanError`; all files then are what they were.
+    A model without sites is written with the bytes of the source. `target` is a product or SoC name; the default is the
+    target of the plan, else atlas-a2. `forward` also lowers the forward pools. A `plan` must be for this file and
+    decides what each site becomes. With `strict`, no model is written if an anchor was refused. With `verify`, no model
+    is written unless the lowered model is proven to compute what the source does; otherwise `VerificationError` is
+    raised. The report is written to `report_path` as JSON and to `html_path` as HTML, after the model.
+
+    If `destination` is in another folder, `copy_external` copies the external data of the lowered model there. A data
+    file of which the lowered model uses only some tensors is written with these only, under a name that begins with the
+    model's name. `limits` bound the model and its external data.
+
+    Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `PlanError`; then no file has changed.
     """
     found = resolve_target(target, plan)
     source, destination = Path(source), Path(destination)
@@ -60,11 +64,11 @@ def lower_file(
         require_same_file(plan, model_sha256(data))
     model = open_model(data, source)
     gate = Gate(limits, ModelFolder.of_file(source))
-    with naming(source):
+    with errors_name(source):
         outcome = lower_in_place(model, found, forward=forward, plan=plan, gate=gate, observer=descriptions.recorder)
         lowered = gate.serialised(model) if outcome.changed else data
     report = outcome.report(len(data), len(lowered))
-    require_apart(gate.external, source, [destination, *descriptions.paths])
+    require_not_external(gate.external, source, [destination, *descriptions.paths])
     contents: dict[Path, Content] = {}
     if not (strict and report.refused):
         if verify and report.lowered:
@@ -90,36 +94,40 @@ def inspect_file(
     html_path: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
-    """What `lower_file` would do. Raises as it does; writes nothing but the plan that does the same and the page, where
-    `plan_path` and `html_path` ask for them.
+    """The report that `lower_file` would return. Writes no model; raises the errors of `lower_file`.
+
+    Writes the plan of the same lowering to `plan_path`, and the HTML report to `html_path`, if they are given.
     """
     found, source = resolve_target(target, None), Path(source)
     descriptions = SideOutputs(source, page=html_path, plan=plan_path)
     data = read_bytes(source, limits)
     model, gate = open_model(data, source), Gate(limits, ModelFolder.of_file(source))
-    with naming(source):
+    with errors_name(source):
         outcome = lower_in_place(model, found, forward=forward, gate=gate, observer=descriptions.recorder)
         report = outcome.report(len(data), len(gate.serialised(model)) if outcome.changed else len(data))
-    require_apart(gate.external, source, descriptions.paths)
+    require_not_external(gate.external, source, descriptions.paths)
     write_files({}, descriptions.contents(report, source, data))
     return report
 
 
 def _missing_data(gate: Gate, model: Model, source: Path, destination: Path, *, copy: bool) -> Copies:
-    """The external data to copy for a lowered model: runtimes look for it relative to the path's folder as given."""
+    """The external data to copy for a lowered model. Raises `FileError` if it must be copied and `copy` is false.
+
+    Runtimes read external data relative to the folder of the model's path as given.
+    """
     folder, written = source.parent.resolve(), destination.parent.resolve()
     if not gate.external or folder == written or not (left := _references(model)):
         return Copies({}, {})
     if copy:
-        return copies(gate.external, left, source, destination)
+        return plan_copies(gate.external, left, source, destination)
     raise FileError(
-        f"'{source}' keeps tensors in external files, which are named relative to its folder: write the output into "
-        f"'{folder}', not '{written}', or have them copied (--copy-external, copy_external=True)"
+        f"'{source}' keeps tensors in external files, whose locations are relative to its folder: write the output to "
+        f"'{folder}', not '{written}', or copy the files (--copy-external, copy_external=True)"
     )
 
 
 def _references(model: Model) -> dict[str, set[Reference]]:
-    """The references of a sound model to external data, by location."""
+    """The references of a validated model to external data, by location."""
     found = defaultdict[str, set[Reference]](set)
 
     def see(tensor: TensorProto) -> bool:
@@ -132,7 +140,7 @@ def _references(model: Model) -> dict[str, set[Reference]]:
 
 
 def _move(model: Model, moved: Mapping[Reference, Reference]) -> None:
-    """Replace references to external data in a sound model."""
+    """Replace references to external data in a validated model."""
 
     def replace(tensor: TensorProto) -> bool:
         new = moved.get(external_reference(tensor))

@@ -1,6 +1,6 @@
-"""Many models at once: all below a folder, each lowered into its place below another one, in several processes.
+"""Lowers every model below a folder to the same relative path below another folder, in several processes.
 
-What is wrong with one model stops none of the others.
+An error in one model does not stop the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FileResult:
-    """What became of one model: its path below the folder, the report or the error. `written` is false after both."""
+    """The result for one model: its path relative to the folder, and its report or its error.
+
+    A model that `strict` did not write has both. `written` is whether the model was written.
+    """
 
     path: str
     report: Report | None = None
@@ -48,13 +51,15 @@ def lower_folder(
     limits: Limits = DEFAULT_LIMITS,
     on_result: Callable[[FileResult, int, int], None] | None = None,
 ) -> list[FileResult]:
-    """Lower every `*.onnx` below `source` into the same place below `destination`; a result each, in order of paths.
+    """Lower every `*.onnx` below `source` to the same relative path below `destination`.
 
-    `jobs` processes work at the same time, one per CPU where it is None; a program that asks for more than one has to
-    be importable, as `multiprocessing` wants it. Reports go to `report_folder`, `a/b.onnx.json` for `a/b.onnx`.
-    `on_result` is called with each result as it comes in, how many there are by then, and how many there will be.
-    Links to folders are not followed. All else is as with `lower_file`. Raises `UnknownTargetError`, and `FileError`
-    where the source is no folder or holds no model, or a folder to write to lies in it, around it, or is none.
+    Returns one result per model, sorted by path. `jobs` is the number of processes, by default one per CPU; with more
+    than one, the main module must be importable (see `multiprocessing`). The report of `a/b.onnx` is written to
+    `a/b.onnx.json` below `report_folder`. `on_result` is called after each model with its result, the number of results
+    so far, and the number of models. Links to folders are not followed. The other parameters are those of `lower_file`.
+
+    Raises `UnknownTargetError`, and `FileError` if `source` is not a folder or has no model, or if a folder to write to
+    is inside it, contains it, or is not a folder.
     """
     source, destination = Path(source), Path(destination)
     reports = None if report_folder is None else Path(report_folder)
@@ -72,7 +77,7 @@ def lower_folder(
     }
     results: list[FileResult] = []
     work = partial(_lower_one, source, destination, reports, options)
-    for result in in_processes(work, paths, min(jobs or _cpus(), len(paths)), _died):
+    for result in in_processes(work, paths, min(jobs or _cpus(), len(paths)), _process_died):
         results.append(result)
         if on_result is not None:
             on_result(result, len(results), len(paths))
@@ -82,7 +87,7 @@ def lower_folder(
 def _models(folder: Path) -> list[str]:
     """The models below a folder, as paths relative to it, sorted."""
     if not folder.is_dir():
-        raise FileError(f"cannot read '{folder}': it is no folder")
+        raise FileError(f"cannot read '{folder}': it is not a folder")
     found = [
         (Path(parent) / name).relative_to(folder).as_posix()
         for parent, _, names in os.walk(folder, onerror=_unreadable)
@@ -102,21 +107,21 @@ def _require_apart(source: Path, destination: Path) -> None:
     inner, outer = Path(os.path.realpath(source)), Path(os.path.realpath(destination))
     if inner.is_relative_to(outer) or outer.is_relative_to(inner):
         raise FileError(
-            f"cannot write below '{destination}': one of it and '{source}' lies in the other; keep them apart"
+            f"cannot write below '{destination}': it contains '{source}' or lies in it; use separate folders"
         )
     if outer.exists() and not outer.is_dir():
-        raise FileError(f"cannot write below '{destination}': it is no folder")
+        raise FileError(f"cannot write below '{destination}': it is not a folder")
 
 
 def _cpus() -> int:
-    """How many CPUs this process may use, as far as the system says."""
+    """The number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _lower_one(
     source: Path, destination: Path, report_folder: Path | None, options: dict[str, Any], path: str
 ) -> FileResult:
-    """One model. Whatever goes wrong with it is its result."""
+    """The result for one model; errors become results."""
     report_path = None if report_folder is None else report_folder / f"{path}.json"
     try:
         for file in (destination / path, *([] if report_path is None else [report_path])):
@@ -132,5 +137,5 @@ def _lower_one(
     return FileResult(path, report, written=True)
 
 
-def _died(path: str) -> FileResult:
+def _process_died(path: str) -> FileResult:
     return FileResult(path, error="the process that worked on it died: out of memory, or a fault in a library")

@@ -1,4 +1,4 @@
-"""What is written about a lowering beside its model: the report as JSON and as a page, and the plan. All or nothing."""
+"""The optional output files of a lowering beside its model: the JSON report, the HTML report and the plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SideOutputs:
-    """The files that are wanted of a lowering. `recorder` observes it where a page is, else there is none."""
+    """The requested side outputs of a lowering. `recorder` must observe the lowering; None without an HTML report."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class SideOutputs:
         page: PathLike | None = None,
         plan: PathLike | None = None,
     ) -> None:
-        """Each needs a file of its own, none of the models'. Raises `FileError`."""
+        """Raises `FileError` if two paths, or a path and a model, are the same file."""
         wanted = {"JSON report": report, "page": page, "plan": plan}
         self._paths = {what: Path(path) for what, path in wanted.items() if path is not None}
         self.recorder: Recorder | None = None
@@ -35,17 +35,17 @@ class SideOutputs:
         for first, second in combinations(self._paths, 2):
             require_other_file(self._paths[second], second, self._paths[first], other=f"the {first}")
         if page is not None:
-            from poolgrad_lowering.html_report import Recorder  # noqa: PLC0415 - only who wants a page loads it
+            from poolgrad_lowering.html_report import Recorder  # noqa: PLC0415 - loaded only if a page is requested
 
             self.recorder = Recorder()
 
     @property
     def paths(self) -> list[Path]:
-        """Where they are written."""
+        """The paths to write."""
         return list(self._paths.values())
 
     def contents(self, report: Report, model: Path, data: bytes) -> dict[Path, bytes]:
-        """What is written, once the lowering of a model, which was read from these bytes, is done."""
+        """The content of each file for a finished lowering. `data` are the bytes of the source model."""
         return {path: self._content(what, report, model, data) for what, path in self._paths.items()}
 
     def _content(self, what: str, report: Report, model: Path, data: bytes) -> bytes:
@@ -59,7 +59,7 @@ class SideOutputs:
 
 
 def require_other_file(path: Path, what: str, *others: Path, other: str = "the model") -> None:
-    """Raise `FileError` where a path that is written, a report say, is one of the others."""
+    """Raise `FileError` if the path of an output, described by `what`, is the same file as one of the others."""
     for existing in others:
         if os.path.realpath(path) == os.path.realpath(existing) or _is_one_file(path, existing):
             raise FileError(f"cannot write the {what} to '{path}': that is {other}; give it a file of its own")

@@ -1,6 +1,6 @@
-"""Work on many tasks in several processes: results in order, logs come home, a death costs only its own task.
+"""Maps a function over tasks in several processes.
 
-Knows nothing of what the work is.
+Results are in order, log records reach the parent process, and a process that dies loses only its own task.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _ROOT = "poolgrad_lowering"
 
 
 def in_processes(
-    work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int, died: Callable[[Task], Result]
+    work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int, on_death: Callable[[Task], Result]
 ) -> Iterator[Result]:
-    """The results of some work on tasks, in their order; of one job in this process.
+    """Yield `work(task)` for each task, in order, computed in `jobs` processes; 1 means this process.
 
-    `died` makes the result of a task whose process has died. Work, tasks and results have to be picklable.
+    `on_death` returns the result of a task whose process died. `work`, tasks and results must be picklable.
     """
     if jobs == 1:
         yield from map(work, tasks)
@@ -37,7 +37,7 @@ def in_processes(
             try:
                 result, records = pending.result()
             except BrokenProcessPool:
-                result, records = _alone(logged, task) or (died(task), [])
+                result, records = _run_alone(logged, task) or (on_death(task), [])
             for record in records:
                 logging.getLogger(record.name).handle(record)
             yield result
@@ -46,12 +46,15 @@ def in_processes(
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    """New interpreters, not forks: this process may have threads."""
+    """A pool of new interpreters; a fork is not safe if this process has threads."""
     return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
 
 
-def _alone(logged: Callable[[Task], Result], task: Task) -> Result | None:
-    """The result in a process of its own, None where that dies too: a dead process takes all of its pool with it."""
+def _run_alone(logged: Callable[[Task], Result], task: Task) -> Result | None:
+    """The result of a task in a new process, None if that process dies too.
+
+    A process that dies breaks its whole pool, so the task may not be the one that killed it.
+    """
     with _pool(1) as alone:
         try:
             return alone.submit(logged, task).result()
@@ -68,7 +71,7 @@ def _levels() -> dict[str, int]:
 def _logged(
     work: Callable[[Task], Result], levels: Mapping[str, int], task: Task
 ) -> tuple[Result, list[logging.LogRecord]]:
-    """A result, and what was logged on the way to it."""
+    """The result of a task and the records that it logged."""
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
     kept = _Kept()
@@ -81,7 +84,7 @@ def _logged(
 
 
 class _Kept(QueueHandler):
-    """Keeps records, made fit for another process."""
+    """Keeps log records in a list, prepared for pickling."""
 
     def __init__(self) -> None:
         super().__init__(None)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
-"""The gate: what a model must be before it is worked on, checked while its index is built.
+"""The gate: validates a model while its index is built, before anything else uses it.
 
-Each module checks one thing of the protobuf and answers with a `Flaw` or None; `index` and `files` ask, say where, and
-raise. What is accepted is what onnxruntime takes: unsorted node lists too, and operators that nobody knows.
+Each module checks one aspect of the protobuf and returns a `Flaw` or None; `gate.Gate` adds the place and raises. The
+gate accepts what onnxruntime accepts, including unsorted node lists and unknown operators.
 """

@@ -1,4 +1,4 @@
-"""Attributes of one node: named once, typed, filled as their type says, and of pools with values that can be meant."""
+"""Attributes of a node: names are unique, the stored field matches the type, and windows of pools are in range."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from onnx import AttributeProto
 
 from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
-from poolgrad_lowering.gate.names import not_text
+from poolgrad_lowering.gate.names import encoding_flaw
 
 _FIELDS = {
     AttributeProto.FLOAT: "f",
@@ -29,12 +29,12 @@ _FIELDS = {
 _NEVER_EMPTY = frozenset(
     {AttributeProto.TENSOR, AttributeProto.GRAPH, AttributeProto.SPARSE_TENSOR, AttributeProto.TYPE_PROTO}
 )
-"""Types whose field has to be there: numbers, texts and lists are 0, "" and [] where nothing is stored."""
+"""Types whose field must be present: an absent number, string or list means 0, "" or []."""
 _DESCRIBING = frozenset({"name", "type", "doc_string", "ref_attr_name"})
 
 _LEAST = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 0}
 _MOST = 2**31 - 1
-"""Kernels, strides and pads are C ints to many runtimes, and no memory has so long an axis."""
+"""Many runtimes store kernels, strides and pads as C ints."""
 
 POOLS = frozenset(
     (domain, op_type)
@@ -44,35 +44,35 @@ POOLS = frozenset(
 
 
 def attribute_flaw(attribute: AttributeProto) -> Flaw | None:
-    """What is wrong with the form of an attribute; not with what it holds."""
+    """The flaw of an attribute's name, type or stored field, or None. Does not check tensors and graphs in it."""
     name = attribute.name
     if not name:
         return Flaw(Fault.ATTRIBUTE_NAME, "an attribute has no name")
-    if (flaw := not_text((name,))) is not None:
+    if (flaw := encoding_flaw((name,))) is not None:
         return flaw
     if (field := _FIELDS.get(attribute.type)) is None:
-        return Flaw(Fault.ATTRIBUTE_TYPE, f"attribute {shown(name)} has no type that ONNX has")
+        return Flaw(Fault.ATTRIBUTE_TYPE, f"attribute {shown(name)} has a type that ONNX does not define")
     filled = {descriptor.name for descriptor, _ in attribute.ListFields()} - _DESCRIBING
     if attribute.ref_attr_name:
-        return Flaw(Fault.ATTRIBUTE_TYPE, _holds(attribute, filled)) if filled else None
+        return Flaw(Fault.ATTRIBUTE_TYPE, _mismatch(attribute, filled)) if filled else None
     if filled <= {field} and (filled or attribute.type not in _NEVER_EMPTY):
         return None
-    return Flaw(Fault.ATTRIBUTE_TYPE, _holds(attribute, filled))
+    return Flaw(Fault.ATTRIBUTE_TYPE, _mismatch(attribute, filled))
 
 
-def given_twice(attributes: Iterable[AttributeProto]) -> Flaw:
-    """The flaw of attributes of which one name is given twice."""
+def duplicate_attribute_flaw(attributes: Iterable[AttributeProto]) -> Flaw:
+    """The flaw of attributes of which two have the same name. Requires that there are two."""
     [(name, _)] = Counter(attribute.name for attribute in attributes).most_common(1)
     return Flaw(Fault.ATTRIBUTE_TWICE, f"attribute {shown(name)} is given twice")
 
 
 def window_flaw(attributes: Iterable[AttributeProto]) -> Flaw | None:
-    """What is wrong with the windows of a pool, each number taken for itself."""
+    """The flaw of the window attributes of a pool, or None. Checks each number on its own."""
     for attribute in attributes:
         if attribute.name not in _LEAST or attribute.ref_attr_name:
             continue
         if attribute.type != AttributeProto.INTS:
-            return Flaw(Fault.ATTRIBUTE_TYPE, f"attribute '{attribute.name}' is no list of integers")
+            return Flaw(Fault.ATTRIBUTE_TYPE, f"attribute '{attribute.name}' is not a list of integers")
         least = _LEAST[attribute.name]
         for number in attribute.ints[:]:
             if not least <= number <= _MOST:
@@ -80,8 +80,8 @@ def window_flaw(attributes: Iterable[AttributeProto]) -> Flaw | None:
     return None
 
 
-def _holds(attribute: AttributeProto, filled: Iterable[str]) -> str:
+def _mismatch(attribute: AttributeProto, filled: Iterable[str]) -> str:
     kind = AttributeProto.AttributeType.Name(attribute.type)
     held = ", ".join(sorted(filled)) or "nothing"
     source = " and comes from the function's caller" if attribute.ref_attr_name else ""
-    return f"attribute {shown(attribute.name)} is of type {kind}{source}, and holds {held}"
+    return f"attribute {shown(attribute.name)} is of type {kind}{source}, but holds {held}"

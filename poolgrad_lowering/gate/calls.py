@@ -1,4 +1,4 @@
-"""Functions that call functions: none may come back to itself, and what a call stands for has to stay countable."""
+"""Calls of functions: calls must not be recursive, and the nodes of all inlined calls must stay within the limits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ _Key = tuple[str, str, str]
 
 
 def calls_flaw(scopes: Sequence[Scope], limits: Limits) -> Flaw | None:
-    """Whether calls are recursive, too deep, or stand for too many nodes; `scopes` are all those of a model."""
+    """The flaw of recursive calls, of too deep nesting, or of too many nodes when all calls are inlined, or None.
+
+    `scopes` are all scopes of a model.
+    """
     functions = _functions(scopes)
     operators = {key[:2] for key in functions}
     calls: dict[Scope, Counter[tuple[Scope, int]]] = {scope: Counter() for scope in scopes if scope.parent is None}
     for scope in scopes:
-        calls[scope.root].update((function, scope.depth) for function in _called(scope, operators, functions))
+        calls[scope.root].update((function, scope.depth) for function in _callees(scope, operators, functions))
     try:
         order = list(TopologicalSorter({root: [f for f, _ in called] for root, called in calls.items()}).static_order())
     except CycleError as error:
@@ -58,7 +61,7 @@ def _key(function: onnx.FunctionProto) -> _Key:
     return canonical_domain(function.domain) or LOCAL, function.name, function.overload
 
 
-def _called(scope: Scope, operators: set[tuple[str, str]], functions: dict[_Key, Scope]) -> Iterable[Scope]:
+def _callees(scope: Scope, operators: set[tuple[str, str]], functions: dict[_Key, Scope]) -> Iterable[Scope]:
     for operator in operators.intersection(scope.by_op):
         for position in scope.by_op[operator]:
             function = functions.get((*operator, scope.proto.node[position].overload))

@@ -1,4 +1,4 @@
-"""Versions: of the file format, and of the operator sets that a model or function imports."""
+"""Versions of the file format and of the operator sets that a model or function imports."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import onnx
 
 from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
-from poolgrad_lowering.gate.names import not_text
+from poolgrad_lowering.gate.names import encoding_flaw
 from poolgrad_lowering.ir.scopes import canonical_domain
 
 
 def ir_version_flaw(version: int) -> Flaw | None:
-    """What is wrong with the version of a model's format."""
+    """The flaw of a model's `ir_version`, or None."""
     if version < 1:
         return Flaw(Fault.IR_VERSION, f"its ir_version is {version}")
     if version > onnx.IR_VERSION:
@@ -21,12 +21,12 @@ def ir_version_flaw(version: int) -> Flaw | None:
 
 
 def imports_flaw(imports: Iterable[onnx.OperatorSetIdProto]) -> Flaw | None:
-    """What is wrong with the operator sets that a model or function imports."""
+    """The flaw of the operator sets that a model or function imports, or None."""
     newest = onnx.defs.onnx_opset_version()
     versions: dict[str, int] = {}
     for entry in imports:
         domain, version = canonical_domain(entry.domain), entry.version
-        if (flaw := not_text((domain,))) is not None:
+        if (flaw := encoding_flaw((domain,))) is not None:
             return flaw
         if version < 1:
             return Flaw(Fault.OPSET_VERSION, f"domain {shown(domain)} is imported in version {version}")

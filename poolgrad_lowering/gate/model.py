@@ -1,4 +1,4 @@
-"""The model around its graphs: a format that is known, a graph with results, functions that are one each."""
+"""The top level of a model: the format is known, the graph has outputs, and functions are unique."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections import Counter
 
 from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
 from poolgrad_lowering.gate.imports import imports_flaw, ir_version_flaw
-from poolgrad_lowering.gate.names import not_text
+from poolgrad_lowering.gate.names import encoding_flaw
 from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.ir.scopes import canonical_domain
 
 
 def model_flaw(model: Model) -> Flaw | None:
-    """What is wrong with a model before its nodes are looked at."""
+    """The flaw of a model's top level, or None. Does not check nodes."""
     if not model.HasField("graph"):
         return Flaw(Fault.NOT_ONNX, "it has no graph")
     if (flaw := ir_version_flaw(model.ir_version)) is not None:
@@ -29,7 +29,7 @@ def model_flaw(model: Model) -> Flaw | None:
 def _functions_flaw(model: Model) -> Flaw | None:
     keys = Counter((canonical_domain(f.domain), f.name, f.overload) for f in model.functions)
     for key, count in keys.items():
-        if (flaw := not_text(key)) is not None:
+        if (flaw := encoding_flaw(key)) is not None:
             return flaw
         if count > 1:
             return Flaw(Fault.FUNCTION_TWICE, f"function {shown('.'.join(filter(None, key)))} is defined {count} times")

@@ -1,4 +1,4 @@
-"""Names: text, and given once."""
+"""Names are UTF-8 and unique, and subgraphs do not shadow outer values."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
 from poolgrad_lowering.ir.scopes import Scope
 
 
-def twice(names: Sequence[str]) -> Flaw | None:
-    """Whether a scope gives one of its names twice."""
+def duplicate_flaw(names: Sequence[str]) -> Flaw | None:
+    """The flaw of a list with a duplicate name, or None."""
     if len(set(names)) == len(names):
         return None
     [(name, _)] = Counter(names).most_common(1)
     return Flaw(Fault.NAME_TWICE, f"the name {shown(name)} is given twice")
 
 
-def not_text(names: Collection[str]) -> Flaw | None:
-    """Whether a name is not UTF-8. protobuf hands out such a name as bytes, whatever its type says."""
+def encoding_flaw(names: Collection[str]) -> Flaw | None:
+    """The flaw of a name that is not UTF-8, or None. protobuf returns such a name as `bytes`."""
     try:
-        "".join(names)  # many names at the speed of one
+        "".join(names)  # raises for bytes, and is faster than a loop over the names
     except TypeError:
         bad = next(name for name in names if not isinstance(name, str))
         return Flaw(Fault.NAME_NOT_UTF8, f"the name {shown(bad)} is not UTF-8 text")
@@ -33,23 +33,23 @@ def scope_names(scope: Scope) -> Iterable[Collection[str]]:
     return (scope.use_lists.names, *values, scope.node_names, *scope.by_op)
 
 
-def shadowing(scope: Scope) -> tuple[int, Flaw] | None:
-    """The first node of a subgraph, by its position, that makes a value of a name that is taken around the subgraph.
+def shadowing_flaw(scope: Scope) -> tuple[int, Flaw] | None:
+    """The position and flaw of the first node of a subgraph that redefines a name of an enclosing scope, or None.
 
-    A name that is given after the node that holds the subgraph does not count, as for onnxruntime, which also takes
-    inputs and initializers that hide outer values.
+    As in onnxruntime, a name that is defined after the node that holds the subgraph does not count, and inputs and
+    initializers of a subgraph may shadow outer values.
     """
     if scope.holder < 0:
         return None
-    hiding = [(scope.producers[name], name) for name in _taken_around(scope, scope.producers.keys())]
+    hiding = [(scope.producers[name], name) for name in _defined_outside(scope, scope.producers.keys())]
     if not hiding:
         return None
     position, name = min(hiding)
-    return position, Flaw(Fault.NAME_SHADOWED, f"the value {shown(name)} has the name of one around the subgraph")
+    return position, Flaw(Fault.NAME_SHADOWED, f"the value {shown(name)} shadows a value outside the subgraph")
 
 
-def _taken_around(scope: Scope, names: KeysView[str]) -> Iterator[str]:
-    """Which of some names mean something where a subgraph stands."""
+def _defined_outside(scope: Scope, names: KeysView[str]) -> Iterator[str]:
+    """The names that are defined in an enclosing scope before the subgraph."""
     while scope.parent is not None:
         around, holder = scope.parent, scope.holder
         yield from names & around.inputs

@@ -1,4 +1,4 @@
-"""Operators of a scope: named, and of an imported domain."""
+"""Every node of a scope has an op type and the domain of an imported operator set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from poolgrad_lowering.ir.scopes import LOCAL, Scope
 
 
 def operator_flaw(scope: Scope) -> tuple[int, Flaw] | None:
-    """The first node at fault by its position, asked per operator and not per node."""
+    """The position of the first node with a faulty operator, and the flaw, or None. Checks each operator once."""
     for (domain, op_type), positions in scope.by_op.items():
         if not op_type:
             return positions[0], Flaw(Fault.NO_OPERATOR, "it has no op_type")

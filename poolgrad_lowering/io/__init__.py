@@ -1,1 +1,1 @@
-"""Files: models read, results put in place whole, external data read and carried along."""
+"""Files: reads models, writes results atomically, reads external data and copies it with a model."""

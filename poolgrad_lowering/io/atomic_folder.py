@@ -1,4 +1,4 @@
-"""A new folder put in place whole or not at all: filled beside its place and renamed. Knows nothing of models."""
+"""Atomic creation of a folder: it is filled beside its destination and then renamed. Knows nothing of models."""
 
 from __future__ import annotations
 
@@ -8,39 +8,41 @@ import shutil
 from pathlib import Path
 
 from poolgrad_lowering.diagnostics.errors import FileError, explained
-from poolgrad_lowering.io.atomic_write import sync_folder, temporary_beside
+from poolgrad_lowering.io.atomic_write import sync_folder, temporary_path
 
 
 class NewFolder:
-    """A folder to fill at `path`, beside its place; `put` renames it, and without that it is gone at the end.
+    """A context manager for a temporary folder at `path`. `commit` renames it to `destination`; otherwise the exit
+    deletes it.
 
-    Raises `FileError` where the place is taken by anything but an empty folder, or cannot be written to.
+    Raises `FileError` if the destination exists and is not an empty folder, or if it cannot be written.
     """
 
-    def __init__(self, place: Path) -> None:
-        self._place = place
-        self._target = Path(os.path.realpath(place))
-        self.path = temporary_beside(self._target)
+    def __init__(self, destination: Path) -> None:
+        self._destination = destination
+        self._target = Path(os.path.realpath(destination))
+        self.path = temporary_path(self._target)
 
     def __enter__(self) -> NewFolder:
         with self._explained():
             if self._target.exists() and (not self._target.is_dir() or any(self._target.iterdir())):
-                raise FileError(f"cannot write '{self._place}': it is there and no empty folder; give another name")
+                what = "it exists and is not an empty folder; give another name"
+                raise FileError(f"cannot write '{self._destination}': {what}")
             self.path.mkdir()
         return self
 
     def file(self, name: str) -> Path:
-        """Where a file of this name goes, which may begin with folders: they are made."""
+        """The temporary path of a file with this relative name. Creates the folders in the name."""
         path = self.path / name
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def put(self) -> None:
-        """Rename it to its place."""
+    def commit(self) -> None:
+        """Rename the temporary folder to the destination."""
         with self._explained():
             with contextlib.suppress(FileNotFoundError):
-                self._target.rmdir()  # not every system renames onto an empty folder
+                self._target.rmdir()  # not every system can rename a folder over an empty one
             self.path.rename(self._target)
             sync_folder(self._target.parent)
 
@@ -48,4 +50,4 @@ class NewFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _explained(self) -> contextlib.AbstractContextManager[None]:
-        return explained(f"cannot write '{self._place}'")
+        return explained(f"cannot write '{self._destination}'")

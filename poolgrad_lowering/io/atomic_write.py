@@ -1,6 +1,6 @@
-"""Files put in place whole or not at all, whatever ends the process. Knows nothing of models.
+"""Atomic writes: after a crash a file has its old content or its new content. Knows nothing of models.
 
-A file is written beside its target under a name of its own, brought to the disk, and renamed over the target.
+A file is written to a temporary name beside its target, synchronised to the disk, and renamed over the target.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from poolgrad_lowering.diagnostics.errors import FileError, explained
 PathLike = str | os.PathLike[str]
 
 _BLOCK = 1 << 20
-"""Bytes of another file that are in memory at a time."""
-_NO_SUCH_SERVICE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What file systems answer that do not sync folders."""
-_OPEN_AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""Reads bytes, and does not wait for the other end of a pipe. Windows alone has the last flag and lacks the other."""
+"""Bytes of a source file that are in memory at a time."""
+_FSYNC_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Error numbers of `fsync` on file systems that cannot synchronise folders."""
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Opens for reading bytes, without waiting for the writer of a pipe. O_NONBLOCK is absent on Windows, O_BINARY
+elsewhere."""
 
 
 class Part(NamedTuple):
-    """Some bytes of a file, with zero bytes in front of them."""
+    """A byte range of a file, preceded by `zeros` zero bytes."""
 
     zeros: int
     offset: int
@@ -39,13 +40,13 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of another file, one after the other."""
+    """The concatenation of parts of a file."""
 
     file: Path
     parts: tuple[Part, ...]
 
     def blocks(self) -> Iterator[bytes]:
-        """What the parts hold, in blocks. Raises `OSError`, also where the file ends within a part."""
+        """The content of the parts, in blocks. Raises `OSError`, also if the file ends within a part."""
         with open_regular(self.file) as file:
             for part in self.parts:
                 yield bytes(part.zeros)
@@ -60,41 +61,41 @@ class Parts:
 
 
 Content = bytes | Path | Parts
-"""What a new file holds: these bytes, what another file holds, or parts of that."""
+"""The content of a new file: bytes, a copy of a file, or parts of a file."""
 
 
 def write_files(contents: Mapping[Path, Content], descriptions: Mapping[Path, bytes] | None = None) -> None:
-    """Write some files, and those that describe them. Raises `FileError`.
+    """Write files (`contents`) and the files that describe them (`descriptions`). Raises `FileError`.
 
-    All are complete on the disk before the first is put in place, so that what can go wrong has gone wrong before
-    anything changes. They are put in place in their order, descriptions last, and old descriptions are removed before
-    that: whenever it ends, a description that is there is that of the files beside it.
+    All temporary files are complete on the disk before the first rename, so an error leaves every target unchanged.
+    Old descriptions are removed first, then the files are renamed in order, descriptions last: after a crash at any
+    point, a description that exists belongs to the files beside it.
     """
     with contextlib.ExitStack() as stack:
         staged = [stack.enter_context(_Staged(path, content)) for path, content in contents.items()]
         last = [stack.enter_context(_Staged(path, content)) for path, content in (descriptions or {}).items()]
         if staged:
             for description in last:
-                description.withdraw_old()
-        for one in (*staged, *last):
-            one.put()
+                description.remove_old()
+        for file in (*staged, *last):
+            file.commit()
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write one file whole; a link within its folder stays one. Raises `FileError`."""
+    """Write one file. A symbolic link to a file of the same folder is kept. Raises `FileError`."""
     write_files({path: data})
 
 
 class _Staged:
-    """A new file beside its target, complete and on the disk; removed at the end unless it is put in place."""
+    """A complete temporary file beside its target. The exit deletes it unless `commit` was called."""
 
     def __init__(self, path: Path, content: Content) -> None:
         self._path = path
         self._stack = contextlib.ExitStack()
         with self._stack, self._explained():
             self._target = _target(path)
-            self._temporary = temporary_beside(self._target)
-            self._stack.callback(self._discard)  # before it is made: an interrupt may come at any time
+            self._temporary = temporary_path(self._target)
+            self._stack.callback(self._remove_temporary)  # registered first: an interrupt may come at any time
             with self._temporary.open("xb") as file:
                 with contextlib.suppress(FileNotFoundError):
                     self._temporary.chmod(self._target.stat().st_mode & 0o777)
@@ -107,19 +108,19 @@ class _Staged:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def withdraw_old(self) -> None:
-        """Remove the file that is to be replaced."""
+    def remove_old(self) -> None:
+        """Delete the existing target."""
         with self._explained():
             self._target.unlink(missing_ok=True)
             sync_folder(self._target.parent)
 
-    def put(self) -> None:
-        """Rename it over its target."""
+    def commit(self) -> None:
+        """Rename the temporary file over the target."""
         with self._explained():
             os.replace(self._temporary, self._target)  # noqa: PTH105 - tests make it fail
             sync_folder(self._target.parent)
 
-    def _discard(self) -> None:
+    def _remove_temporary(self) -> None:
         with contextlib.suppress(OSError):
             self._temporary.unlink()
 
@@ -127,13 +128,14 @@ class _Staged:
         return explained(f"cannot write '{self._path}'")
 
 
-def temporary_beside(target: Path) -> Path:
-    """A new name in the folder of a file or folder that is to be made: a killed process leaves it behind."""
+def temporary_path(target: Path) -> Path:
+    """A random unused path in the folder of `target`. A killed process may leave a file or folder of this name."""
     return target.with_name(f".poolgrad-{secrets.token_hex(8)}.tmp")
 
 
 def _target(path: Path) -> Path:
-    """The file that a path means: a link leads to another one in its folder, and to nothing else."""
+    """The file to write for a path, with links resolved. Raises `FileError` if a link leads out of the folder, or if
+    the target exists and is not a regular file."""
     target, folder = Path(os.path.realpath(path)), Path(os.path.realpath(path.parent))
     if not target.is_relative_to(folder):
         raise FileError(f"cannot write '{path}': it is a link to '{target}', out of its folder; give that path itself")
@@ -144,7 +146,7 @@ def _target(path: Path) -> Path:
     if stat.S_ISDIR(mode):
         raise FileError(f"cannot write '{path}': Is a directory; give the name of a file in it")
     if not stat.S_ISREG(mode):
-        raise FileError(f"cannot write '{path}': it is no regular file, which could be replaced")
+        raise FileError(f"cannot write '{path}': it is not a regular file and cannot be replaced")
     return target
 
 
@@ -161,18 +163,18 @@ def _fill(file: BinaryIO, content: Content) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder where it is missing, and those around it. Raises `FileError`."""
+    """Create a folder and its parents if they do not exist. Raises `FileError`."""
     with explained(f"cannot make '{folder}'"):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def open_regular(path: Path) -> io.BufferedReader:
-    """A file opened for reading, never a pipe or device, which could last for ever. Raises `OSError`."""
-    return regular(os.open(path, _OPEN_AT_ONCE))
+    """A regular file opened for reading. Raises `OSError`, also for a pipe or device, whose content may never end."""
+    return regular_file(os.open(path, _OPEN_FLAGS))
 
 
-def regular(handle: int) -> io.BufferedReader:
-    """The file of a descriptor, which is closed where that is no regular file. Raises `OSError`."""
+def regular_file(handle: int) -> io.BufferedReader:
+    """The file object of a descriptor. Closes the descriptor and raises `OSError` if it is not a regular file."""
     try:
         require_regular(os.fstat(handle).st_mode)
     except OSError:
@@ -182,22 +184,22 @@ def regular(handle: int) -> io.BufferedReader:
 
 
 def require_regular(mode: int) -> None:
-    """Raise `OSError` unless the mode, as `os.fstat` gives it, is that of a regular file."""
+    """Raise `OSError` unless `mode`, the `st_mode` of `os.stat`, is that of a regular file."""
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is no regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring a folder's entries to the disk, where the system and the file system do that."""
+    """Synchronise a folder's entries to the disk, if the system and the file system support it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in _NO_SUCH_SERVICE:
+        if error.errno not in _FSYNC_UNSUPPORTED:
             raise
     finally:
         os.close(handle)

@@ -1,8 +1,8 @@
-"""The bytes of external tensors, read where a proof needs them: from regular files in the model's folder, in blocks.
+"""Reads the bytes of external tensors when a proof needs them: from regular files in the model's folder, in blocks.
 
-Where the system can, every file is opened folder by folder without following links, so that a file that is exchanged
-after its path was resolved is not read. What cannot be read raises `UnreadableError`, which never stops a lowering: a
-fact stays unknown, and the site that needed it is refused.
+If the system supports it, each file is opened folder by folder without following links: a file that was replaced after
+its path was resolved is not read. Data that cannot be read raises `UnreadableError`, which never stops a lowering: the
+fact stays unknown, and the site that needs it is refused.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.faults import shown
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.io.atomic_write import open_regular, regular
+from poolgrad_lowering.io.atomic_write import open_regular, regular_file
 from poolgrad_lowering.ir.external import ModelFolder, Reference
 from poolgrad_lowering.ir.tensors import external_reference, tensor_flaw
 
 _BLOCK = 1 << 19
-"""Bytes that are in memory at a time while zeros are looked for: few enough to stay in the processor's cache."""
+"""Bytes that are in memory at a time while a tensor is compared with zero; they fit into the processor's cache."""
 _MOST_KEPT = 1 << 30
-"""Bytes of constants and tables that are kept."""
+"""Bytes of tensors that are kept in memory at most."""
 _ZEROS = bytes(_BLOCK)
 _OPENS_IN_FOLDERS = os.open in os.supports_dir_fd
-"""Whether the system opens files by their names in an open folder. Windows does not."""
+"""Whether the system can open a file relative to an open folder. Windows cannot."""
 
 
 class UnreadableError(Exception):
@@ -36,10 +36,10 @@ class UnreadableError(Exception):
 
 
 class ExternalData:
-    """The external data of one model, in its folder; None where that is not known.
+    """The external data of one model. `folder` is the model's folder, None if it is not known.
 
-    At most `limits.max_external_bytes` are read. Of each tensor that was read, the bytes are kept, or that they are all
-    zero; of a large tensor that is not, only that. So no byte is read twice but the zeros in front of a large table.
+    Reads at most `limits.max_external_bytes`. Keeps the bytes of each tensor that `inlined` reads, and the answer of
+    `is_zero` for each tensor: no byte is read twice, except the leading zeros of a large tensor that has other values.
     """
 
     def __init__(self, folder: ModelFolder | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -50,14 +50,14 @@ class ExternalData:
         self._zeros: dict[Reference, bool] = {}
 
     def inlined(self, tensor: TensorProto) -> TensorProto:
-        """An external tensor with its data in `raw_data`. Raises `UnreadableError`."""
+        """A copy of an external tensor with its data in `raw_data`. Raises `UnreadableError`."""
         data = self._read(_reference(tensor))
         return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)
 
     def is_zero(self, tensor: TensorProto) -> bool:
-        """Whether every byte of an external tensor is zero. Reads up to the first that is not, in constant memory.
+        """Whether every byte of an external tensor is zero. Raises `UnreadableError`.
 
-        Raises `UnreadableError`.
+        Reads up to the first block with another value, in constant memory.
         """
         reference = _reference(tensor)
         if reference not in self._zeros:
@@ -70,8 +70,8 @@ class ExternalData:
                 self._kept -= reference.length
         return self._zeros[reference]
 
-    def is_at(self, tensor: TensorProto) -> tuple[Path, int]:
-        """The file in which an external tensor is, without links, and its offset. Raises `UnreadableError`."""
+    def location_of(self, tensor: TensorProto) -> tuple[Path, int]:
+        """The file of an external tensor, with links resolved, and its byte offset. Raises `UnreadableError`."""
         reference = _reference(tensor)
         if self._folder is None:
             raise _without_folder(reference)
@@ -82,20 +82,20 @@ class ExternalData:
         return self._blocks(_reference(tensor))
 
     def _read(self, reference: Reference) -> bytes:
-        """The bytes of a reference, which are kept unless they are zeros."""
+        """The bytes of a reference. Keeps them unless they are all zero."""
         if self._zeros.get(reference):
             return bytes(reference.length)
         if reference not in self._data:
             if self._kept + reference.length > _MOST_KEPT:
                 raise UnreadableError(
-                    f"{_named(reference)} is not read: {_MOST_KEPT} bytes of tables are in memory already"
+                    f"{_named(reference)} is not read: {_MOST_KEPT} bytes of external tensors are in memory already"
                 )
             self._data[reference] = b"".join(map(bytes, self._blocks(reference)))
             self._kept += reference.length
         return self._data[reference]
 
     def _blocks(self, reference: Reference) -> Generator[bytearray, None, None]:
-        """The bytes of a reference in blocks. Each block is overwritten by the next one."""
+        """The bytes of a reference in blocks, each overwritten by the next one. Raises `UnreadableError`."""
         buffer, position = bytearray(min(_BLOCK, reference.length)), reference.offset
         if reference.length > self._left:
             raise UnreadableError(
@@ -116,7 +116,7 @@ class ExternalData:
 
     @contextlib.contextmanager
     def _opened(self, reference: Reference) -> Iterator[io.BufferedReader]:
-        """The file, which is regular and long enough."""
+        """The regular file of a reference, opened for reading. Raises `UnreadableError`, also if it is too short."""
         if self._folder is None:
             raise _without_folder(reference)
         try:
@@ -140,7 +140,7 @@ def _is_zero(block: bytes | bytearray) -> bool:
 
 
 def _reference(tensor: TensorProto) -> Reference:
-    """Where the data of an external tensor is."""
+    """The reference of an external tensor. Raises `UnreadableError` if the tensor is malformed."""
     if (flaw := tensor_flaw(tensor)) is not None:
         raise UnreadableError(flaw.what)
     return external_reference(tensor)
@@ -152,7 +152,7 @@ def _named(reference: Reference) -> str:
 
 def _without_folder(reference: Reference) -> UnreadableError:
     return UnreadableError(
-        f"{_named(reference)} cannot be read, as the model's folder is not known: pass the folder to lower as "
+        f"{_named(reference)} cannot be read because the model's folder is not known: pass the folder to lower as "
         "base_dir, or lower the file itself (lower_file)"
     )
 
@@ -165,18 +165,18 @@ def _too_short(reference: Reference, size: int) -> UnreadableError:
 
 
 def _open_in(folder: ModelFolder, location: str) -> io.BufferedReader:
-    """Open a regular file whose path, with all links resolved, lies in the folder. Raises `OSError`."""
+    """A regular file opened for reading. Raises `OSError`, also if the resolved path is outside the folder."""
     path = folder.resolve(location)
-    if (home := folder.home(path)) is None:
+    if (allowed := folder.containing(path)) is None:
         raise OSError(errno.EXDEV, "links lead out of the folder")
     if not _OPENS_IN_FOLDERS:
         return open_regular(path)
     with contextlib.ExitStack() as stack:
-        parent = _open_folder(stack, home)
-        *folders, name = path.relative_to(home).parts or (".",)
+        parent = _open_folder(stack, allowed)
+        *folders, name = path.relative_to(allowed).parts or (".",)
         for part in folders:
             parent = _open_folder(stack, Path(part), parent)
-        return regular(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent))
+        return regular_file(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent))
 
 
 def _open_folder(stack: contextlib.ExitStack, folder: Path, parent: int | None = None) -> int:

@@ -1,4 +1,4 @@
-"""A model's external data as files: whether they are there, and how they follow a model into another folder."""
+"""A model's external data files: whether they are complete, and their copies beside a model in another folder."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from poolgrad_lowering.io.atomic_write import Content, Part, Parts, require_regu
 from poolgrad_lowering.ir.external import ExternalFile, ModelFolder, Reference
 
 _LARGEST_ALIGNMENT = 1 << 16
-"""Bytes: the largest page of a system that runtimes map files on, and the step at which Windows maps them."""
+"""Bytes: the largest memory page of a supported system, and the allocation granularity of Windows."""
 
 
 @dataclass(frozen=True)
 class DataWarning:
-    """External data that is not there: the file's location in the model, a tensor that lacks data, and why."""
+    """External data that is not available.
+
+    `file` is the file's location as the model has it, `tensor` the place of a tensor without data, `reason` a sentence.
+    """
 
     file: str
     tensor: str
@@ -28,9 +31,9 @@ class DataWarning:
 
 
 def data_warnings(files: Mapping[str, ExternalFile], folder: ModelFolder | None) -> tuple[DataWarning, ...]:
-    """The external files of a model that are not there, are no regular files, or end before a tensor does.
+    """A warning for each external file that is missing, is not a regular file, or ends before a tensor does.
 
-    Looks at the files' sizes alone. Without a folder nothing is known of them.
+    Reads no content, only the files' sizes. Returns nothing without a folder.
     """
     if folder is None:
         return ()
@@ -44,19 +47,19 @@ def data_warnings(files: Mapping[str, ExternalFile], folder: ModelFolder | None)
 
 
 def _complaint(folder: ModelFolder, location: str, file: ExternalFile) -> tuple[str, str] | None:
-    """The place of a tensor whose data is not there, and why; None where all data of the file is there."""
+    """The place of a tensor without data and the reason; None if the file is complete."""
     try:
         found = folder.resolve(location).lstat()
         require_regular(found.st_mode)
     except OSError as error:
         return file.first, f"external data {shown(location)} is not there: {error.strerror or error}"
     if found.st_size < file.end:
-        return file.last, f"external data {shown(location)} has {found.st_size} bytes, and a tensor ends at {file.end}"
+        return file.last, f"external data {shown(location)} has {found.st_size} bytes, but a tensor ends at {file.end}"
     return None
 
 
-def require_apart(locations: Iterable[str], model: Path, written: Iterable[Path]) -> None:
-    """No file that is written may be one that the model keeps its tensors in. Raises `FileError`."""
+def require_not_external(locations: Iterable[str], model: Path, written: Iterable[Path]) -> None:
+    """Raise `FileError` if a path in `written` is an external data file of the model, by their `locations` in it."""
     kept = {os.path.realpath(model.parent / location) for location in locations}
     for path in written:
         if os.path.realpath(path) in kept:
@@ -64,20 +67,20 @@ def require_apart(locations: Iterable[str], model: Path, written: Iterable[Path]
 
 
 class Copies(NamedTuple):
-    """The files to write where a model goes, and the references that it then has instead of others."""
+    """The external data files to write beside a model, and the new reference for each reference that moves."""
 
     contents: dict[Path, Content]
     moved: dict[Reference, Reference]
 
 
-def copies(
+def plan_copies(
     files: Mapping[str, ExternalFile], left: Mapping[str, set[Reference]], source: Path, destination: Path
 ) -> Copies:
-    """The external data that is missing where a model is written. Raises `FileError`.
+    """The external data files that the model at `destination` needs and that do not exist there. Raises `FileError`.
 
-    `files` are those of the source, `left` the references of the model that is written, by location. A file with which
-    nothing happened is copied as it is. Of one that lost a reference, the copy holds what is left, and begins with the
-    name of the model that is written: it is no other model's.
+    `files` are the external files of the source model, `left` the references of the written model, both by location.
+    A file of which the written model uses every reference is copied unchanged. Otherwise the copy holds the remaining
+    references only, and its name begins with that of the written model, because no other model can use it.
     """
     folder = Path(os.path.realpath(destination.parent))
     found = Copies({}, {})
@@ -97,17 +100,17 @@ def copies(
 
 
 def _own_location(location: str, source: Path, destination: Path) -> str:
-    """The location of a file that only the model at `destination` uses: `a.onnx.data` becomes `b.onnx.data`."""
+    """The location of a file that belongs to the model at `destination` only: `a.onnx.data` becomes `b.onnx.data`."""
     path = PurePosixPath(location)
     suffix = path.name.removeprefix(source.name) if path.name.startswith(source.name) else f".{path.name}"
     return str(path.with_name(destination.name + suffix))
 
 
 def _compacted(references: Iterable[Reference]) -> tuple[dict[Reference, int], tuple[Part, ...]]:
-    """The offset of each reference in a file that holds nothing but them, and the parts of such a file.
+    """The new offset of each reference in a file that holds only these references, and the parts of that file.
 
-    References that share bytes go on sharing them. An offset stays a multiple of the power of two, up to 64 KiB, of
-    which it was one: runtimes map large tensors into memory page by page.
+    References that share bytes still share them. Each new offset keeps the alignment of the old one, up to 64 KiB,
+    because runtimes map large tensors into memory page by page.
     """
     offsets: dict[Reference, int] = {}
     parts: list[Part] = []
@@ -123,7 +126,7 @@ def _compacted(references: Iterable[Reference]) -> tuple[dict[Reference, int], t
 
 
 def _runs(references: Iterable[Reference]) -> Iterator[list[Reference]]:
-    """References that overlap or follow each other without a gap, together; in the order of their offsets."""
+    """The references sorted by offset, grouped into runs that overlap or are adjacent."""
     run: list[Reference] = []
     end = 0
     for reference in sorted(references, key=lambda reference: (reference.offset, reference.end)):
@@ -144,13 +147,13 @@ def _require_complete(file: Path, parts: Sequence[Part]) -> None:
     size, end = file.stat().st_size, max(part.offset + part.length for part in parts)
     if size < end:
         raise FileError(
-            f"cannot copy '{file}', in which the model keeps tensors: it has {size} bytes, and a tensor ends at {end}; "
+            f"cannot copy '{file}', in which the model keeps tensors: it has {size} bytes, but a tensor ends at {end}; "
             "give the complete file"
         )
 
 
 def _add(contents: dict[Path, Content], content: Path | Parts, copy: Path, destination: Path) -> None:
-    """Add a file to write beside the model at `destination`, unless it is there already."""
+    """Add `copy` with `content` to `contents`, unless the file exists with this content. Raises `FileError`."""
     folder = Path(os.path.realpath(destination.parent))
     if os.path.realpath(copy) == os.path.realpath(destination):
         raise FileError(f"cannot write '{destination}': the model keeps tensors in a file of this name; choose another")
@@ -159,14 +162,14 @@ def _add(contents: dict[Path, Content], content: Path | Parts, copy: Path, desti
     original = content if isinstance(content, Path) else content.file
     with explained(f"cannot copy '{original}' to '{copy}'"):
         if copy in contents or (copy.exists() and not _holds(copy, content)):
-            raise FileError(f"'{copy}' is there with other content: remove it, or write the model elsewhere")
+            raise FileError(f"'{copy}' exists with other content: remove it, or write the model elsewhere")
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
             contents[copy] = content
 
 
 def _holds(file: Path, content: Path | Parts) -> bool:
-    """Whether a file holds some content."""
+    """Whether a file exists and has this content."""
     if not file.is_file():
         return False
     if isinstance(content, Path):

@@ -1,4 +1,4 @@
-"""A model's file read: bytes within their limit, the model in them, and the file named in what is wrong with it."""
+"""Reads a model's file: at most `max_bytes` bytes, parsed as a model, with the file's path in every error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """The file's bytes. Raises `FileError` and, where there are too many of them, `InvalidModelError`."""
+    """The file's bytes. Raises `FileError`, and `InvalidModelError` if there are more than `limits.max_bytes`."""
     with explained(f"cannot read '{path}'"), open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         data = file.read() if size <= limits.max_bytes else b""
@@ -32,25 +32,25 @@ def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
 
 
 def parse_model(data: bytes, path: Path) -> ModelProto:
-    """The model in some bytes read from `path`. Raises `InvalidModelError`."""
+    """The model parsed from the bytes of the file at `path`. Raises `InvalidModelError`."""
     return _parsed(ModelProto.FromString, data, path)
 
 
 def open_model(data: bytes, path: Path) -> Model:
-    """As `parse_model`, for the compiler, which asks for few nodes: the gate finds what is wrong in the others."""
+    """As `parse_model`, but each node is parsed at first access; the gate validates the nodes. For the compiler."""
     return _parsed(read_model, data, path)
 
 
 def _parsed(parse: Callable[[bytes], T], data: bytes, path: Path) -> T:
     if not data:
         raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it is empty")
-    with naming(path):
+    with errors_name(path):
         return parse(data)
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Name the file in what the gate says of its model, and in what protobuf says of bytes that are none."""
+def errors_name(path: Path) -> Iterator[None]:
+    """Add the file's path to `InvalidModelError`, and raise `DecodeError` of protobuf as `InvalidModelError`."""
     try:
         yield
     except DecodeError as error:

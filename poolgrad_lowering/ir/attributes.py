@@ -12,10 +12,10 @@ from onnx import AttributeProto
 from poolgrad_lowering.ir.scopes import Node
 
 
-class Form(NamedTuple):
-    """What nodes have in common that differ in their names alone: operator, and the bytes of all attributes.
+class NodeSignature(NamedTuple):
+    """The operator of a node and the serialised bytes of its attributes: nodes that differ only in names share it.
 
-    Without attributes where their bytes are not at hand.
+    `attributes` is empty if the bytes are not available.
     """
 
     domain: str
@@ -24,7 +24,7 @@ class Form(NamedTuple):
 
 
 class Unreadable:
-    """The value of an attribute that its function's caller gives, that has no type, or one that nobody asks for."""
+    """The value of an attribute that the caller of the function supplies, or whose type this module does not read."""
 
     def __str__(self) -> str:
         return "unreadable"
@@ -44,10 +44,9 @@ _NEWEST = 2**31 - 1  # operator set versions are C ints to onnx's registry
 
 
 def attribute(node: Node, name: str) -> Any:
-    """The attribute's value, or the operator's default for it at the scope's opset, or None.
+    """The attribute's value, else the operator's default at the scope's opset, else None.
 
-    Strings come as `str`, lists as `list`, in whatever type they are stored; None is only what is absent, and what
-    is there but cannot be read is `UNREADABLE`.
+    Strings are returned as `str`, lists as `list`. An attribute that is present but cannot be read is `UNREADABLE`.
     """
     stored = node.attributes.get(name)
     if stored is not None:
@@ -57,12 +56,12 @@ def attribute(node: Node, name: str) -> Any:
 
 
 def has_attribute(node: Node, name: str) -> bool:
-    """Whether the node itself carries the attribute."""
+    """Whether the node itself has the attribute; defaults do not count."""
     return name in node.attributes
 
 
 def integers(node: Node, name: str, absent: list[int] | None = None) -> list[int] | None:
-    """An attribute that must be a list of integers; `absent` where it is absent, None where it is something else."""
+    """The value of a list of integers; `absent` if there is no attribute and no default, None for any other type."""
     value = attribute(node, name)
     if value is None:
         return absent
@@ -70,7 +69,7 @@ def integers(node: Node, name: str, absent: list[int] | None = None) -> list[int
 
 
 def integer(node: Node, name: str, absent: int | None = None) -> int | None:
-    """An attribute that must be an integer; `absent` where it is absent, None where it is something else."""
+    """The value of an integer; `absent` if there is no attribute and no default, None for any other type."""
     value = attribute(node, name)
     if value is None:
         return absent
@@ -78,7 +77,7 @@ def integer(node: Node, name: str, absent: int | None = None) -> int | None:
 
 
 def text(node: Node, name: str) -> str | None:
-    """An attribute that must be a string; None where it is absent or something else."""
+    """The value of a string; None if there is no attribute and no default, or for any other type."""
     value = attribute(node, name)
     return value if isinstance(value, str) else None
 

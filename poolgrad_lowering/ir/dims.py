@@ -1,7 +1,7 @@
 """Tensor dimensions as exact products of integers and named symbols.
 
-A `Dim` is `coefficient · symbol · symbol …`: enough to prove that `[16·N, 25]` is `[N, 16, 5, 5]` seen as
-rows, and no more. Sums and roundings stay opaque symbols: two of them are equal only where their names are.
+A `Dim` is `coefficient · symbol · symbol …`: enough to prove that `[16·N, 25]` is a reshape of `[N, 16, 5, 5]`. Sums
+and roundings are opaque symbols: two of them are equal only if their names are equal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Dim(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Dim:
-        """Read a `dim_param`: `N`, `16*N`, `a*b`; any other expression is one opaque symbol."""
+        """The dimension of a `dim_param` such as `N`, `16*N` or `a*b`; any other expression is one opaque symbol."""
         factors = [factor.strip() for factor in text.split("*")]
         if not all(_FACTOR.fullmatch(factor) for factor in factors):
             return cls(1, (text,))
@@ -32,11 +32,11 @@ class Dim(NamedTuple):
 
     @property
     def static(self) -> int | None:
-        """The integer value, or None where a symbol is in it."""
+        """The integer value, or None if the dimension has a symbol."""
         return self.coefficient if not self.symbols or self.coefficient == 0 else None
 
     def divided_by(self, other: Dim) -> Dim | None:
-        """The exact quotient, or None where it is not a product again."""
+        """The exact quotient, or None if it is not a product of an integer and symbols."""
         if other.coefficient == 0 or self.coefficient % other.coefficient:
             return None
         symbols = list(self.symbols)
@@ -82,7 +82,7 @@ def differ(left: Shape, right: Shape) -> bool:
 
 @dataclass(frozen=True)
 class Shown:
-    """A shape that is text when somebody reads it: `[2, N, 7]`, or `unknown`."""
+    """A shape that is formatted as text on demand: `[2, N, 7]`, or `unknown`."""
 
     shape: Shape | None
 

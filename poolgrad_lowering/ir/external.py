@@ -1,4 +1,4 @@
-"""References to external data: where they lead and how many bytes they name. Resolves links, opens no file."""
+"""References to external data: file, offset and length, and their validation. Resolves links, opens no file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from onnx import StringStringEntryProto
 from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
 
 _MEMORY = "_ORT_MEM_ADDR_"
-"""onnxruntime takes the offset behind this location for an address of its own process."""
+"""For this location onnxruntime interprets the offset as an address in its own process."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 class Reference(NamedTuple):
-    """The bytes of one external tensor: `length` bytes of the file at `location`, from byte `offset` on."""
+    """The bytes of one external tensor: `length` bytes of the file at `location`, starting at byte `offset`."""
 
     location: str
     offset: int
@@ -28,16 +28,16 @@ class Reference(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind the last byte."""
+        """The offset after the last byte."""
         return self.offset + self.length
 
 
 @dataclass
 class ExternalFile:
-    """What a model keeps in one external file.
+    """The references of a model to one external file.
 
-    `first` is the place of the first tensor in the model, `last` that of the tensor that ends at `end`, which is
-    behind all others. `references` are the different references to the file.
+    `first` is the place in the model of the first tensor, `last` the place of the tensor with the largest end offset,
+    `end`. `references` are the distinct references to the file.
     """
 
     first: str
@@ -46,14 +46,15 @@ class ExternalFile:
     references: set[Reference] = field(default_factory=set)
 
     def add(self, reference: Reference, where: str) -> None:
-        """Add the reference of a tensor at some place of the model."""
+        """Add the reference of the tensor at the place `where` of the model."""
         self.references.add(reference)
         if reference.end > self.end:
             self.end, self.last = reference.end, where
 
 
 class ModelFolder:
-    """The folder in which a model's external data is looked for, and the folders into which links may lead from it."""
+    """The folder that a model's external locations are relative to (`path`), and the folders that its links may lead
+    to."""
 
     def __init__(self, path: Path, *others: Path) -> None:
         self.path = path
@@ -61,36 +62,36 @@ class ModelFolder:
 
     @classmethod
     def of_file(cls, model: Path) -> ModelFolder:
-        """The folder of a model's path as given, where runtimes look.
+        """The folder of a model's path as given, which is the one that runtimes use.
 
-        Links may lead into the folder of the file that the path is a link to as well: a store that keeps models as
-        links to its files keeps their data so too.
+        If the path is a link, links of the data may also lead into the folder of its target: a store that links to its
+        model files also links to their data.
         """
         return cls(model.parent, Path(os.path.realpath(model)).parent)
 
     def resolve(self, location: str) -> Path:
-        """The path of a location, without links."""
+        """The path of a location, with links resolved."""
         return Path(os.path.realpath(self.path / location))
 
-    def home(self, path: Path) -> Path | None:
-        """The allowed folder in which a path without links lies; None where it lies in none."""
+    def containing(self, path: Path) -> Path | None:
+        """The allowed folder that contains a path without links; None if there is none."""
         return next((folder for folder in self.allowed if path.is_relative_to(folder)), None)
 
 
 def reference_to(entries: Iterable[StringStringEntryProto], size: int) -> Reference:
-    """The reference of a tensor whose data takes `size` bytes; `external_flaw` must have found nothing wrong."""
+    """The reference of a tensor whose data takes `size` bytes. Requires that `external_flaw` returned None."""
     values = {entry.key: entry.value for entry in entries}
     return Reference(values["location"], int(values.get("offset", 0)), size)
 
 
 def external_flaw(entries: Iterable[StringStringEntryProto], size: int) -> Flaw | None:
-    """What is wrong with the reference of a tensor whose data takes `size` bytes."""
+    """The flaw of the external data entries of a tensor whose data takes `size` bytes, or None."""
     pairs = [(entry.key, entry.value) for entry in entries]
     values = dict(pairs)
     for key in ("location", "offset", "length"):
         if sum(1 for other, _ in pairs if other == key) > 1:
             return Flaw(_FAULT_OF[key], f"its external data has more than one {key}")
-    if (what := _leaves(values.get("location", ""))) is not None:
+    if (what := _location_flaw(values.get("location", ""))) is not None:
         return Flaw(Fault.EXTERNAL_LOCATION, f"its external data is in {shown(values.get('location', ''))}, {what}")
     extent = {key: values[key] for key in ("offset", "length") if key in values}
     for key, text in extent.items():
@@ -99,7 +100,7 @@ def external_flaw(entries: Iterable[StringStringEntryProto], size: int) -> Flaw 
     if "length" in extent and int(extent["length"]) != size:
         return Flaw(
             Fault.EXTERNAL_EXTENT,
-            f"its external data is {extent['length']} bytes long, and its elements take {size}",
+            f"its external data is {extent['length']} bytes long, but its elements take {size}",
         )
     return None
 
@@ -111,8 +112,8 @@ _FAULT_OF = {
 }
 
 
-def _leaves(location: object) -> str | None:
-    """How a location leaves the model's folder by its spelling, on any system; None where it does not."""
+def _location_flaw(location: object) -> str | None:
+    """Why the text of a location is not a relative path inside the model's folder, on any system; None if it is."""
     if not isinstance(location, str):
         return "which is not UTF-8 text"
     if not location:
@@ -128,9 +129,9 @@ def _leaves(location: object) -> str | None:
 
 
 def link_flaw(location: str, folder: ModelFolder) -> Flaw | None:
-    """Whether links lead a location of a model's external data out of the model's folder."""
+    """The flaw of a location whose links lead out of the model's folder, or None."""
     found = folder.resolve(location)
-    if folder.home(found) is not None:
+    if folder.containing(found) is not None:
         return None
-    what = f"its external data is in {shown(location)}, which links lead to {shown(str(found))}"
+    what = f"its external data is in {shown(location)}, a link to {shown(str(found))}"
     return Flaw(Fault.EXTERNAL_LOCATION, what)

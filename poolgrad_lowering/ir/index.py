@@ -1,7 +1,7 @@
-"""The graph index: every scope of a model with its makers and readers of values.
+"""The graph index: every scope of a model with the producers and the uses of its values.
 
-Built in one pass over the nodes, linear in the size of the model, without external data. The pass takes the
-nodes field by field, each as one list (`node_columns`), and does with lists what else would be done by node.
+Built in one pass over the nodes, in time linear in the size of the model, without external data. The pass works on the
+columns of the node list (`node_columns`), not node by node.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from operator import ge, gt
 import onnx
 from onnx import AttributeProto, TensorProto
 
-from poolgrad_lowering.ir.attributes import Form
+from poolgrad_lowering.ir.attributes import NodeSignature
 from poolgrad_lowering.ir.model import Graph, Model
 from poolgrad_lowering.ir.node_columns import NodeColumns, declared_names, node_columns
 from poolgrad_lowering.ir.scopes import LOCAL, Node, Scope, Use, canonical_domain
@@ -23,44 +23,44 @@ from poolgrad_lowering.ir.use_lists import UseLists
 
 
 class Visitor:
-    """Who goes along with the pass. This one lets everything pass; the gate does not."""
+    """Callbacks made while a model is indexed. The default accepts everything."""
 
-    def stored(self, scope: Scope, tensor: TensorProto) -> None:
-        """A graph stores a tensor. None of them is kept by the pass: they may be large."""
+    def on_initializer(self, scope: Scope, tensor: TensorProto) -> None:
+        """Called for each initializer. The index keeps no initializer: they may be large."""
 
-    def opened(self, scope: Scope) -> None:
-        """A scope begins: its inputs, outputs and initializers are entered, its nodes are not."""
+    def on_scope_opened(self, scope: Scope) -> None:
+        """Called for each scope after its inputs, outputs and initializers are indexed, before its nodes are."""
 
-    def knows(self, form: Form) -> bool:  # noqa: ARG002
-        """Whether a node's attributes need no look: all of this form are in order and hold no graphs."""
+    def skips(self, signature: NodeSignature) -> bool:  # noqa: ARG002
+        """Whether `visit_attributes` can be skipped for nodes of this signature, which have no subgraphs."""
         return False
 
-    def graphs_of(
+    def visit_attributes(
         self,
-        scope: Scope,  # noqa: ARG002 - for those who say where they are
+        scope: Scope,  # noqa: ARG002 - for messages of subclasses
         position: int,  # noqa: ARG002
-        form: Form,  # noqa: ARG002
+        signature: NodeSignature,  # noqa: ARG002
         attributes: Collection[AttributeProto],
     ) -> Iterable[tuple[str, onnx.GraphProto]]:
-        """The subgraphs in the attributes of a node (position −1: of a function itself), each with its name."""
+        """The name and graph of each subgraph in the attributes of a node (position −1: of a function itself)."""
         for attribute in attributes:
             if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
-                yield from held_graphs(attribute)
+                yield from subgraphs(attribute)
 
     def on_duplicate_definition(self, scope: Scope, position: int, name: str) -> None:
-        """A node makes a value that its scope has already."""
+        """Called if the node at `position` defines a value that its scope already defines."""
 
-    def closed(self, scope: Scope, *, backward: bool) -> None:
-        """All nodes of a scope are entered. `backward`: one of them is read before it is made."""
+    def on_scope_closed(self, scope: Scope, *, unsorted: bool) -> None:
+        """Called after all nodes of a scope are indexed. `unsorted`: a value is used before it is defined."""
 
-    def finished(self, index: ModelIndex) -> None:
-        """All scopes are entered."""
+    def on_indexed(self, index: ModelIndex) -> None:
+        """Called after all scopes are indexed."""
 
 
 class ModelIndex:
     """All scopes of a model. The model must not change while the index is in use.
 
-    Raises `DecodeError` where something that a model has packed is not what it should be.
+    Raises `DecodeError` if a packed entry of the model is malformed.
     """
 
     def __init__(self, model: Model, visitor: Visitor | None = None) -> None:
@@ -75,10 +75,10 @@ class ModelIndex:
             self._add_function(function)
         for number, training in enumerate(model.training_info):
             self._add_training(training, f"training[{number}]")
-        self._visitor.finished(self)
+        self._visitor.on_indexed(self)
 
     def calls(self, function: Scope) -> list[Node]:
-        """Every node that calls a model function, wherever it is."""
+        """Every node in any scope that calls a model function."""
         proto = function.proto
         if not isinstance(proto, onnx.FunctionProto):
             return []
@@ -88,13 +88,13 @@ class ModelIndex:
         return [node for node in nodes if node.proto.overload == proto.overload]
 
     def release(self) -> None:
-        """Give the index up, so that its memory is free at once and no work for Python's collector."""
+        """Clear the index: this breaks its reference cycles, so that its memory is freed without Python's collector."""
         for scope in self.scopes:
             scope.release()
 
     @cached_property
     def _scopes_with(self) -> defaultdict[tuple[str, str], list[Scope]]:
-        """The scopes that have nodes of an operator."""
+        """For each operator, the scopes that contain it."""
         found = defaultdict[tuple[str, str], list[Scope]](list)
         for scope in self.scopes:
             for op in scope.by_op:
@@ -103,17 +103,17 @@ class ModelIndex:
 
     @property
     def opset(self) -> int:
-        """The model's version of the default domain; 0 where it is not imported."""
+        """The model's opset version of the default domain; 0 if it is not imported."""
         return self.scopes[0].opset
 
     def _add_graph(self, graph: Graph, scope: Scope) -> Scope:
-        # A sparse initializer is no tensor that could be read, so it is a value that comes from outside.
+        # The contents of a sparse initializer are not evaluated, so it counts as an input.
         scope.inputs = frozenset(
             [value.name for value in graph.input] + [sparse.values.name for sparse in graph.sparse_initializer]
         )
         scope.outputs = frozenset(value.name for value in graph.output)
         for number, tensor in enumerate(graph.initializer):
-            self._visitor.stored(scope, tensor)
+            self._visitor.on_initializer(scope, tensor)
             scope.initializers[tensor.name] = number
         scope.interface = {value.name: value for value in (*graph.output, *graph.input)}
         scope.value_infos = _numbered(declared_names(graph.value_info))
@@ -129,37 +129,38 @@ class ModelIndex:
 
     def _add_nodes(self, scope: Scope) -> None:
         self.scopes.append(scope)
-        self._visitor.opened(scope)
+        self._visitor.on_scope_opened(scope)
         columns = node_columns(scope.proto.node)
         _enter_operators(scope, columns)
-        backward = self._enter_values(scope, columns)
-        for position, form in columns.attributed:
-            if self._visitor.knows(form):
+        unsorted = self._enter_values(scope, columns)
+        for position, signature in columns.with_attributes:
+            if self._visitor.skips(signature):
                 continue
             attributes = scope.proto.node[position].attribute[:]
-            for name, graph in self._visitor.graphs_of(scope, position, form, attributes):
-                backward |= self._add_subgraph(scope, position, name, graph)
-        self._visitor.closed(scope, backward=backward)
+            for name, graph in self._visitor.visit_attributes(scope, position, signature, attributes):
+                unsorted |= self._add_subgraph(scope, position, name, graph)
+        self._visitor.on_scope_closed(scope, unsorted=unsorted)
 
     def _enter_values(self, scope: Scope, columns: NodeColumns) -> bool:
-        """Enter what the nodes make and read; whether one reads what is made later, or by itself."""
-        made, makers = columns.made, columns.makers
-        scope.producers = producers = dict(zip(made, makers, strict=True))
+        """Enter the producers and uses of values; returns whether a node uses a value of itself or of a later node."""
+        outputs = columns.output_names
+        scope.producers = producers = dict(zip(outputs, columns.producers, strict=True))
         producers.pop("", None)
         outside = (scope.inputs, scope.initializers.keys())
-        if len(producers) + made.count("") < len(made) or not all(map(producers.keys().isdisjoint, outside)):
-            self._visitor.on_duplicate_definition(scope, *_on_duplicate_definition(scope, made, makers))
-        makers_of_read = list(map(producers.get, columns.read, repeat(-1)))
-        backward = any(map(ge, makers_of_read, columns.readers))
-        scope.foreign = dict.fromkeys(compress(columns.read, map(gt, repeat(0), makers_of_read)))
-        scope.foreign.pop("", None)
+        if len(producers) + outputs.count("") < len(outputs) or not all(map(producers.keys().isdisjoint, outside)):
+            position, name = _first_duplicate(scope, columns)
+            self._visitor.on_duplicate_definition(scope, position, name)
+        producers_of_inputs = list(map(producers.get, columns.input_names, repeat(-1)))
+        unsorted = any(map(ge, producers_of_inputs, columns.consumers))
+        scope.free_names = dict.fromkeys(compress(columns.input_names, map(gt, repeat(0), producers_of_inputs)))
+        scope.free_names.pop("", None)
         captured = [name for name in sorted(scope.outputs, key=str) if not scope.defines(name)]
-        scope.foreign.update(dict.fromkeys(captured))
-        scope.use_lists = UseLists([*columns.read, *captured], [*columns.readers, *[-1] * len(captured)])
-        return backward
+        scope.free_names.update(dict.fromkeys(captured))
+        scope.use_lists = UseLists([*columns.input_names, *captured], [*columns.consumers, *[-1] * len(captured)])
+        return unsorted
 
     def _add_subgraph(self, scope: Scope, position: int, name: str, graph: onnx.GraphProto) -> bool:
-        """Add a subgraph of a node; whether it reads what is made by that node, or later."""
+        """Add a subgraph of a node; returns whether it uses a value of that node or of a later one."""
         node = scope.proto.node[position]
         label = node.name or (node.output[0] if node.output else node.op_type)
         path = f"{scope.path}/{label}.{name}"
@@ -170,9 +171,9 @@ class ModelIndex:
         return any(scope.producers.get(captured, -1) >= position for captured in captures)
 
     def _add_training(self, training: onnx.TrainingInfoProto, path: str) -> None:
-        """What a training step reads of the main graph lives on, and initializers that it sets are no constants.
+        """Enter what a training step uses of the main graph as uses; initializers that it updates become inputs.
 
-        Its graphs are visited and are no scopes of the index: nothing in them is lowered.
+        Its graphs are validated by the visitor and then dropped from the index: nothing in them is lowered.
         """
         main, count = self.scopes[0], len(self.scopes)
         bindings = (*training.initialization_binding, *training.update_binding)
@@ -184,8 +185,8 @@ class ModelIndex:
         del self.scopes[count:]
 
 
-def held_graphs(attribute: AttributeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """The graphs that an attribute of one of the two graph types holds, each with its name."""
+def subgraphs(attribute: AttributeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    """The name and graph of each graph that an attribute of type GRAPH or GRAPHS holds."""
     if attribute.type == AttributeProto.GRAPH:
         yield attribute.name, attribute.g
     for number, graph in enumerate(attribute.graphs):
@@ -208,14 +209,14 @@ def _numbered(names: Sequence[str]) -> dict[str, int]:
     return dict(zip(names, range(len(names)), strict=True))
 
 
-def _on_duplicate_definition(scope: Scope, made: Iterable[str], makers: Iterable[int]) -> tuple[int, str]:
-    """Of values of which one is there already: where and which the first such is."""
+def _first_duplicate(scope: Scope, columns: NodeColumns) -> tuple[int, str]:
+    """The position and name of the first definition of a name that is already defined. Requires that there is one."""
     known = {*scope.inputs, *scope.initializers}
-    for name, position in zip(made, makers, strict=True):
+    for name, position in zip(columns.output_names, columns.producers, strict=True):
         if name in known:
             return position, name
         known.update((name,) if name else ())
-    raise AssertionError("every value is made once")
+    raise AssertionError("every value is defined once")
 
 
 def _opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:

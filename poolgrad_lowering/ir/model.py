@@ -1,7 +1,7 @@
-"""A model while it is worked on: messages in memory, or a file's bytes, which become messages where they are asked for.
+"""The model that a lowering edits: protobuf messages, or the bytes of a file whose entries are parsed at first access.
 
-Both have the fields of `onnx.ModelProto` and give the same bytes after the same edits. No other room needs to know
-which of the two a model is; `packed_model` is the second one.
+Both kinds have the fields of `onnx.ModelProto` and serialise to the same bytes after the same edits. No other room
+needs to know which kind a model is. `packed_model` is the second kind.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Graph = onnx.GraphProto | PackedGraph
 
 
 def read_model(data: bytes) -> Model:
-    """The model in some bytes. Raises `DecodeError` where they are none.
+    """The model parsed from its serialised bytes. Raises `DecodeError`.
 
-    An entry of the main graph may still be no message: whoever asks for it gets the `DecodeError` then.
+    The entries of the main graph are not parsed yet: a malformed entry raises `DecodeError` at its first access.
     """
     return PackedModel(data)
 
 
 def replace_run(entries: Entries, run: range, messages: Sequence[Any]) -> None:
-    """Put messages in the place of a run of entries."""
+    """Replace a run of entries with messages."""
     if isinstance(entries, Packed):
         entries.replace(run, messages)
         return
@@ -43,7 +43,7 @@ def replace_run(entries: Entries, run: range, messages: Sequence[Any]) -> None:
 
 
 def edit_external(model: Model, change: Callable[[onnx.TensorProto], bool]) -> None:
-    """Apply a change to every external tensor, wherever in the model; it returns whether it changed the tensor."""
+    """Apply `change` to every external tensor of the model, at any depth; `change` returns whether it changed it."""
     if isinstance(model, PackedModel):
         model.edit_external(change)
         return

@@ -1,6 +1,6 @@
-"""The nodes of a graph field by field, each field of all of them as one list; and the names of declarations.
+"""The nodes of a graph as columns: one list per field for all nodes. Also the names of value_infos.
 
-A pass over whole lists costs a fraction of one that asks every node for itself.
+A pass over whole lists takes a fraction of the time of a pass that accesses every node.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import onnx
 
-from poolgrad_lowering.ir.attributes import Form
+from poolgrad_lowering.ir.attributes import NodeSignature
 from poolgrad_lowering.ir.packed_model import Packed
 from poolgrad_lowering.ir.wire import Fields, read_fields
 
@@ -36,48 +36,51 @@ _DECLARED = (
     _VALUE.METADATA_PROPS_FIELD_NUMBER,
 )
 _ENTRY = (onnx.StringStringEntryProto.KEY_FIELD_NUMBER, onnx.StringStringEntryProto.VALUE_FIELD_NUMBER)
-"""Fields that are texts or messages."""
+"""Fields whose values are strings or messages."""
 
 
 class NodeColumns(NamedTuple):
-    """What all nodes have: `made[i]` is an output of the node at position `makers[i]`, `read[i]` an input of
-    `readers[i]`, both in the order of the nodes.
+    """The fields of all nodes of a list.
 
-    `attributed` are the nodes with attributes, each with its form.
+    `names` and `operators` (domain, op type) have one entry per node. `output_names[i]` is an output of the node at
+    position `producers[i]`, `input_names[i]` an input of the node at `consumers[i]`, both ordered by node.
+    `with_attributes` has the position and signature of each node with attributes.
     """
 
     names: list[str]
     operators: list[tuple[str, str]]
-    made: list[str]
-    makers: list[int]
-    read: list[str]
-    readers: list[int]
-    attributed: list[tuple[int, Form]]
+    output_names: list[str]
+    producers: list[int]
+    input_names: list[str]
+    consumers: list[int]
+    with_attributes: list[tuple[int, NodeSignature]]
 
 
 def node_columns(nodes: Any) -> NodeColumns:
-    """The columns of some nodes. Raises `DecodeError` where one that is packed is none."""
+    """The columns of a list of nodes. Raises `DecodeError` if a packed node is malformed."""
     return _packed_columns(nodes) if isinstance(nodes, Packed) else _columns(list(nodes))
 
 
 def _columns(nodes: Sequence[onnx.NodeProto]) -> NodeColumns:
-    made, makers = _flat([node.output[:] for node in nodes])
-    read, readers = _flat([node.input[:] for node in nodes])
+    output_names, producers = _flat([node.output[:] for node in nodes])
+    input_names, consumers = _flat([node.input[:] for node in nodes])
     return NodeColumns(
         names=[node.name for node in nodes],
         operators=[(node.domain, node.op_type) for node in nodes],
-        made=made,
-        makers=makers,
-        read=read,
-        readers=readers,
-        attributed=[
-            (position, Form(node.domain, node.op_type)) for position, node in enumerate(nodes) if node.attribute
+        output_names=output_names,
+        producers=producers,
+        input_names=input_names,
+        consumers=consumers,
+        with_attributes=[
+            (position, NodeSignature(node.domain, node.op_type))
+            for position, node in enumerate(nodes)
+            if node.attribute
         ],
     )
 
 
 def _flat(names: Sequence[Sequence[str]]) -> tuple[list[str], list[int]]:
-    """The names that nodes give, one after the other, and beside each the position of its node."""
+    """The names of all nodes in one list, and for each name the position of its node."""
     return list(chain.from_iterable(names)), [position for position, given in enumerate(names) for _ in given]
 
 
@@ -85,37 +88,40 @@ def _packed_columns(nodes: Packed[onnx.NodeProto]) -> NodeColumns:
     fields = read_fields(nodes.blobs[:], _READ)
     _require_metadata(fields, _NODE.METADATA_PROPS_FIELD_NUMBER)
     count = len(nodes)
-    makers, made = fields.strings(_NODE.OUTPUT_FIELD_NUMBER)
-    readers, read = fields.strings(_NODE.INPUT_FIELD_NUMBER)
+    producers, output_names = fields.strings(_NODE.OUTPUT_FIELD_NUMBER)
+    consumers, input_names = fields.strings(_NODE.INPUT_FIELD_NUMBER)
     domains, op_types = (_last(fields, tag, count) for tag in (_NODE.DOMAIN_FIELD_NUMBER, _NODE.OP_TYPE_FIELD_NUMBER))
     operators = list(zip(domains, op_types, strict=True))
     columns = NodeColumns(
         names=_last(fields, _NODE.NAME_FIELD_NUMBER, count),
         operators=operators,
-        made=made,
-        makers=makers,
-        read=read,
-        readers=readers,
-        attributed=_attributed(fields, operators),
+        output_names=output_names,
+        producers=producers,
+        input_names=input_names,
+        consumers=consumers,
+        with_attributes=_attributed(fields, operators),
     )
     return _completed(columns, {position: nodes[position] for position in fields.unread}) if fields.unread else columns
 
 
 def _completed(columns: NodeColumns, unread: Mapping[int, onnx.NodeProto]) -> NodeColumns:
-    """The columns with those nodes in their places that had to be asked one by one."""
+    """The columns with the nodes added that `read_fields` left unread, by position."""
     others = _columns(list(unread.values()))
     positions = list(unread)
     for position, name, operator in zip(positions, others.names, others.operators, strict=True):
         columns.names[position], columns.operators[position] = name, operator
-    made, makers = _merged(columns.made, columns.makers, others.made, [positions[maker] for maker in others.makers])
-    read, readers = _merged(columns.read, columns.readers, others.read, [positions[one] for one in others.readers])
-    attributed = [*columns.attributed, *((positions[place], forms) for place, forms in others.attributed)]
+    added_producers = [positions[number] for number in others.producers]
+    added_consumers = [positions[number] for number in others.consumers]
+    output_names, producers = _merged(columns.output_names, columns.producers, others.output_names, added_producers)
+    input_names, consumers = _merged(columns.input_names, columns.consumers, others.input_names, added_consumers)
+    added = [(positions[number], signature) for number, signature in others.with_attributes]
+    with_attributes = [*columns.with_attributes, *added]
     return columns._replace(
-        made=made,
-        makers=makers,
-        read=read,
-        readers=readers,
-        attributed=sorted(attributed, key=itemgetter(0)),
+        output_names=output_names,
+        producers=producers,
+        input_names=input_names,
+        consumers=consumers,
+        with_attributes=sorted(with_attributes, key=itemgetter(0)),
     )
 
 
@@ -128,7 +134,7 @@ def _merged(
 
 
 def _last(fields: Fields, tag: int, count: int) -> list[str]:
-    """The text of a field that is there once: of a message that repeats it, the last; empty where it is absent."""
+    """The string of a singular field, per message: the last one if the field is repeated, empty if it is absent."""
     owners, strings = fields.strings(tag)
     if owners == list(range(count)):
         return strings
@@ -138,21 +144,21 @@ def _last(fields: Fields, tag: int, count: int) -> list[str]:
     return found
 
 
-def _attributed(fields: Fields, operators: Sequence[tuple[str, str]]) -> list[tuple[int, Form]]:
+def _attributed(fields: Fields, operators: Sequence[tuple[str, str]]) -> list[tuple[int, NodeSignature]]:
     stored: dict[int, list[bytes]] = {}
     for owner, attribute in zip(*fields.of(_NODE.ATTRIBUTE_FIELD_NUMBER), strict=True):
         stored.setdefault(owner, []).append(attribute)
-    return [(owner, Form(*operators[owner], tuple(attributes))) for owner, attributes in stored.items()]
+    return [(owner, NodeSignature(*operators[owner], tuple(attributes))) for owner, attributes in stored.items()]
 
 
 def declared_names(declarations: Any) -> list[str]:
-    """The names of value_infos, in their order. Raises `DecodeError` where one that is packed is none."""
+    """The names of value_infos, in order. Raises `DecodeError` if a packed one is malformed."""
     if not isinstance(declarations, Packed):
         return [value.name for value in declarations]
     fields = read_fields(declarations.blobs[:], _DECLARED)
     _require_metadata(fields, _VALUE.METADATA_PROPS_FIELD_NUMBER)
-    for form in set(fields.of(_VALUE.TYPE_FIELD_NUMBER)[1]):
-        onnx.TypeProto.FromString(form)
+    for declared_type in set(fields.of(_VALUE.TYPE_FIELD_NUMBER)[1]):
+        onnx.TypeProto.FromString(declared_type)
     names = _last(fields, _VALUE.NAME_FIELD_NUMBER, len(declarations))
     for position in fields.unread:
         names[position] = declarations[position].name
@@ -160,7 +166,7 @@ def declared_names(declarations: Any) -> list[str]:
 
 
 def _require_metadata(fields: Fields, tag: int) -> None:
-    """Raise `DecodeError` where a field of metadata is none."""
+    """Raise `DecodeError` if a metadata field is malformed."""
     _, entries = fields.of(tag)
     for position in read_fields(entries, _ENTRY).unread:
         onnx.StringStringEntryProto.FromString(entries[position])

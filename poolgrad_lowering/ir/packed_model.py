@@ -1,8 +1,9 @@
-"""A model with the long lists of its main graph packed: each entry is bytes until somebody asks for it.
+"""A model with the long lists of its main graph packed: each entry is kept as bytes and parsed at first access.
 
-Most nodes of a model are never looked at one by one. protobuf reads and writes such a model many times faster, as it
-copies the entries' bytes; and what is not asked for cannot change. The message types are ONNX's own but for the type of
-three fields: on the wire, a message within a message and bytes are the same (protobuf's encoding of LEN records).
+Most nodes of a model are never accessed one by one. protobuf reads and writes a packed model many times faster, because
+it copies the entries' bytes, and an entry that was not accessed cannot change. The message types are those of ONNX,
+except that three fields have the type `bytes`: a nested message and bytes have the same encoding (protobuf's LEN
+records).
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ M = TypeVar("M", bound=Message)
 
 _PACKAGE = "poolgrad_lowering"
 _EXTERNAL_KEY = b"location"
-"""Bytes that every message has in which there is an external tensor."""
+"""Every message that contains an external tensor has these bytes."""
 _PACKED = {"node": onnx.NodeProto, "value_info": onnx.ValueInfoProto, "initializer": onnx.TensorProto}
 
 
 class Packed(Generic[M]):
-    """A list of messages, kept as their bytes. A message that was asked for stays the same object until an edit.
+    """A list of messages, stored as bytes. Indexing returns the same object for a position until the next edit.
 
-    Raises `DecodeError` where the bytes asked for are no such message.
+    Access raises `DecodeError` if the bytes are not a message of this type.
     """
 
     def __init__(self, blobs: Any, kind: type[M]) -> None:
@@ -46,15 +47,15 @@ class Packed(Generic[M]):
         return message
 
     def __iter__(self) -> Iterator[M]:
-        """Every message, none of them kept."""
+        """Every message, parsed anew and not kept."""
         return map(self._kind.FromString, self.blobs)
 
     def write_back(self, position: int) -> None:
-        """Take over what was changed in a message that was asked for."""
+        """Store the changes of the message at a position that was accessed before."""
         self.blobs[position] = self._unpacked[position].SerializeToString()
 
     def edit(self, key: bytes, change: Callable[[M], bool]) -> None:
-        """Apply a change to every message that has some bytes, and write back those of which it says that it did so."""
+        """Apply `change` to every message whose bytes contain `key`, and store those for which it returns True."""
         for position, blob in enumerate(self.blobs):
             if key in blob:
                 message = self._kind.FromString(blob)
@@ -63,7 +64,7 @@ class Packed(Generic[M]):
                     self.blobs[position] = message.SerializeToString()
 
     def replace(self, run: range, messages: Sequence[M]) -> None:
-        """Put messages in the place of a run of others. Only where their numbers differ, what is behind them moves."""
+        """Replace a run of messages. Later entries move only if the number of messages changes."""
         self._unpacked.clear()
         blobs = [message.SerializeToString() for message in messages]
         for position, blob in zip(run, blobs, strict=False):
@@ -85,9 +86,9 @@ class PackedGraph:
 
 
 class PackedModel:
-    """An `onnx.ModelProto` with a packed main graph; everything else of it is ONNX's own messages.
+    """An `onnx.ModelProto` with a packed main graph; everything else is ONNX's own messages.
 
-    Raises `DecodeError` where the bytes are no model. What is packed may still be none.
+    Raises `DecodeError` if the bytes are not a model. The packed entries are not parsed, so they may be malformed.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -98,29 +99,29 @@ class PackedModel:
         self.functions = self._message.functions
         self.training_info = self._message.training_info
 
-    def HasField(self, name: str) -> bool:  # noqa: N802 - as protobuf's messages have it
+    def HasField(self, name: str) -> bool:  # noqa: N802 - the name in protobuf's messages
         """Whether a field is set."""
         return bool(self._message.HasField(name))
 
     def edit_external(self, change: Callable[[onnx.TensorProto], bool]) -> None:
-        """Apply a change to every external tensor, wherever in the model, and write back what it says it changed."""
+        """Apply `change` to every external tensor, at any depth, and store the entries for which it returns True."""
 
         def change_within(message: Message) -> bool:
             changed = [change(tensor) for tensor in external_tensors(message)]
             return any(changed)
 
-        change_within(self._message)  # but for what is packed
+        change_within(self._message)  # all but the packed entries
         for packed in (self.graph.node, self.graph.initializer):
             packed.edit(_EXTERNAL_KEY, change_within)
 
     def SerializeToString(self) -> bytes:  # noqa: N802
-        """The model's bytes. Raises `EncodeError`."""
+        """The serialised model. Raises `EncodeError`."""
         data: bytes = self._message.SerializeToString()
         return data
 
 
 def _model_type() -> Any:
-    """The message type of a model with a packed main graph, made of ONNX's."""
+    """The message type of a model with a packed main graph, derived from ONNX's descriptors."""
     ours = FileDescriptorProto()
     onnx.ModelProto.DESCRIPTOR.file.CopyToProto(ours)
     messages = [message for message in ours.message_type if message.name in ("ModelProto", "GraphProto")]

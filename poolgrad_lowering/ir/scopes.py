@@ -1,7 +1,7 @@
-"""Scopes and what is in them: nodes, values and their uses, over the live protobuf.
+"""Scopes with their nodes, values and uses, as views of the protobuf model.
 
-A scope is the main graph, a subgraph held by a node's attribute (If, Loop, Scan and any other), or a model
-function. Subgraphs see the values of the scopes around them. `index` fills them in.
+A scope is the main graph, a subgraph in a node's attribute (of If, Loop, Scan or any other operator), or a model
+function. A subgraph can use the values of the scopes that enclose it. `index` builds scopes.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ MAX_CHAIN = 64
 """The number of nodes that one search of the graph visits at most; producers write fewer in a row."""
 
 LOCAL = "local function"
-"""In place of the default domain: the node calls a function with which the model redefines a standard operator."""
+"""Replaces the default domain of a node that calls a function by which the model redefines a standard operator."""
 
 
 def canonical_domain(domain: str) -> str:
-    """The ONNX domain with its two spellings of the default one made equal."""
+    """The domain, with the default domain always as the empty string."""
     return "" if domain == "ai.onnx" else domain
 
 
 @dataclass(eq=False)
 class Scope:
-    """One name space of values: a graph or a function, with its place in the model.
+    """A name space of values: a graph or a function, and its place in the model.
 
-    `path` is for people: `main`, `main/if_3.then_branch`, `function npu.Foo`. `holder` is the position in the parent of
-    the node that holds a subgraph, else -1. Numbers are positions in the lists of `proto`: what is not asked about
-    stays there. `foreign` are the names that nodes or outputs of the scope read and none of its nodes makes.
+    `path` is for messages: `main`, `main/if_3.then_branch`, `function npu.Foo`. `holder` is the position in the parent
+    of the node that holds a subgraph, else -1. Integers are positions in the lists of `proto`. `free_names` are the
+    names that nodes or outputs of the scope use and that none of its nodes defines.
     """
 
     proto: GraphLike
@@ -50,72 +50,72 @@ class Scope:
     interface: dict[str, onnx.ValueInfoProto] = field(default_factory=dict)
     value_infos: dict[str, int] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
-    foreign: dict[str, None] = field(default_factory=dict)
+    free_names: dict[str, None] = field(default_factory=dict)
     use_lists: UseLists = field(default_factory=UseLists)
     captured: dict[str, list[Use]] = field(default_factory=dict)
     by_op: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     node_names: list[str] = field(default_factory=list)
     holder: int = -1
     values: dict[str, Value] = field(default_factory=dict)
-    _meant: dict[str, Value] = field(default_factory=dict)
+    _resolved: dict[str, Value] = field(default_factory=dict)
     _nodes: dict[int, Node] = field(default_factory=dict)
 
     def defines(self, name: str) -> bool:
-        """Whether the value is made in this scope, not captured from around it."""
+        """Whether the name is defined in this scope, not captured from an enclosing one."""
         return name in self.producers or name in self.initializers or name in self.inputs
 
     def captures(self) -> list[str]:
-        """The names that are read in this scope and not made in it: those of values around it, or of none."""
-        made, stored, given = self.producers, self.initializers, self.inputs
-        read = self.foreign | dict.fromkeys(self.captured)
-        return [name for name in read if name not in made and name not in stored and name not in given]
+        """The names that this scope uses and does not define; an enclosing scope may define them."""
+        produced, stored, inputs = self.producers, self.initializers, self.inputs
+        used = self.free_names | dict.fromkeys(self.captured)
+        return [name for name in used if name not in produced and name not in stored and name not in inputs]
 
     def resolve(self, name: str) -> Value | None:
-        """The value that `name` means here, or None for the empty name and for names that nobody makes."""
-        known = self._meant.get(name)
+        """The value that `name` refers to in this scope; None for the empty name and for undefined names."""
+        known = self._resolved.get(name)
         if known is not None:
             return known
         scope: Scope | None = self
         while name and scope is not None:
             if scope.defines(name):
-                value = self._meant[name] = Value(scope, name)
+                value = self._resolved[name] = Value(scope, name)
                 return value
             scope = scope.parent
         return None
 
     def uses(self, name: str) -> list[Use]:
-        """Every reading of one of the scope's names by a node, captures included; outputs are not among them."""
+        """Every use of a name of this scope by a node, also in subgraphs; outputs of this scope are not included."""
         return [Use(self, position) for position in self.use_lists.of(name)] + self.captured.get(name, [])
 
     def initializer(self, name: str) -> onnx.TensorProto | None:
-        """The initializer of this name."""
+        """The initializer of this name, or None."""
         position = self.initializers.get(name)
         if position is None or isinstance(self.proto, onnx.FunctionProto):
             return None
         return self.proto.initializer[position]
 
     def declared(self, name: str) -> onnx.ValueInfoProto | None:
-        """What the scope declares of one of its values: as input, as output, or in between."""
+        """The declaration of a value of this scope as input, output or value_info, or None."""
         if name in self.interface:
             return self.interface[name]
         position = self.value_infos.get(name)
         return None if position is None else self.proto.value_info[position]
 
     def operator(self, domain: str, op_type: str) -> tuple[str, str]:
-        """Domain (canonical) and op type of a node of the scope that gives these two."""
+        """The operator, canonical domain and op type, of a node of this scope with this domain and op type."""
         domain = canonical_domain(domain)
         local = domain == "" and op_type in self.redefined
         return LOCAL if local else domain, op_type
 
     def node(self, position: int) -> Node:
-        """The node at a position of the scope's node list: the same object whenever it is asked for."""
+        """The node at a position of the scope's node list, always as the same object."""
         node = self._nodes.get(position)
         if node is None:
             node = self._nodes[position] = Node(self, position, self.proto.node[position])
         return node
 
     def write_back(self, position: int) -> None:
-        """Have the model take over what was changed in one of the scope's nodes, or in a graph that it holds."""
+        """Store the changes of a node of this scope, or of a subgraph in it, in the model."""
         nodes = self.proto.node
         if isinstance(nodes, Packed):
             nodes.write_back(position)
@@ -123,10 +123,10 @@ class Scope:
             self.parent.write_back(self.holder)
 
     def release(self) -> None:
-        """Let go of what was asked for and of readers in subgraphs: nodes, values and scopes hold each other."""
+        """Clear the caches and captures: nodes, values and scopes refer to each other in cycles."""
         for value in self.values.values():
             value.forget()
-        for held in (self.values, self._meant, self._nodes, self.captured):
+        for held in (self.values, self._resolved, self._nodes, self.captured):
             held.clear()
 
     @property
@@ -136,19 +136,19 @@ class Scope:
 
     @property
     def depth(self) -> int:
-        """How many scopes are around this one."""
+        """The number of enclosing scopes."""
         return 0 if self.parent is None else self.parent.depth + 1
 
     @property
     def opset(self) -> int:
-        """The version of the default domain that this scope's nodes are written in; 0 where it is not imported."""
+        """The opset version of the default domain in this scope; 0 if it is not imported."""
         return self.opsets.get("", 0)
 
 
 class Use(NamedTuple):
-    """One reading of a value: by a node of some scope (its own, or a subgraph that captured it).
+    """A use of a value by the node at a position of `scope`, which is the value's own scope or a nested one.
 
-    The position is -1 where it is read by no node: as an output of a subgraph, or by the model's training step.
+    The position is -1 for a use as an output of a subgraph or by the model's training step.
     """
 
     scope: Scope
@@ -156,21 +156,21 @@ class Use(NamedTuple):
 
 
 class Value:
-    """A value, by the scope that defines it and its name there: the same object for the same two."""
+    """A value, identified by its scope and its name there. Equal scope and name give the same object."""
 
-    __slots__ = ("_producer", "_reader_count", "name", "scope")
+    __slots__ = ("_producer", "_use_count", "name", "scope")
 
     scope: Scope
     name: str
     _producer: Node | Literal[False] | None
-    _reader_count: int
+    _use_count: int
 
     def __new__(cls, scope: Scope, name: str) -> Value:
-        """The value of that name, made when it is first asked for."""
+        """The value of that name, created at the first call."""
         value = scope.values.get(name)
         if value is None:
             value = scope.values[name] = super().__new__(cls)
-            value.scope, value.name, value._producer, value._reader_count = scope, name, False, -1
+            value.scope, value.name, value._producer, value._use_count = scope, name, False, -1
         return value
 
     def __repr__(self) -> str:
@@ -178,14 +178,14 @@ class Value:
 
     @property
     def producer(self) -> Node | None:
-        """The node that makes it; None for inputs and initializers."""
+        """The node that produces it; None for inputs and initializers."""
         if self._producer is False:
             position = self.scope.producers.get(self.name)
             self._producer = None if position is None else self.scope.node(position)
         return self._producer
 
     def forget(self) -> None:
-        """Let go of the node that makes it."""
+        """Clear the cached producer."""
         self._producer = None
 
     def upstream(self) -> Iterator[tuple[Value, Node | None]]:
@@ -229,29 +229,29 @@ class Value:
 
     @property
     def uses(self) -> list[Use]:
-        """Every reading by a node, captures included; graph outputs are not among them."""
+        """Every use by a node, also in subgraphs; outputs of the scope are not included."""
         return self.scope.uses(self.name)
 
     @property
-    def reader_count(self) -> int:
-        """How many uses there are, and whether it is an output."""
-        if self._reader_count < 0:
+    def use_count(self) -> int:
+        """The number of uses, plus 1 if the value is an output of its scope."""
+        if self._use_count < 0:
             scope, name = self.scope, self.name
             captures = len(scope.captured.get(name, ()))
-            self._reader_count = len(scope.use_lists.of(name)) + captures + (name in scope.outputs)
-        return self._reader_count
+            self._use_count = len(scope.use_lists.of(name)) + captures + (name in scope.outputs)
+        return self._use_count
 
     @property
     def is_output(self) -> bool:
-        """Whether the value leaves its scope."""
+        """Whether the value is an output of its scope."""
         return self.name in self.scope.outputs
 
 
 class Node:
-    """A node and its place, read once: `Scope.node` gives the same object whenever it is asked for.
+    """A node and its position in a scope. `Scope.node` always returns the same object for a position.
 
-    `op` is domain (canonical) and op type, `attributes` those that the node itself carries; of `inputs` and `outputs`
-    the absent ones are None.
+    `op` is the canonical domain and the op type. `attributes` are those of the node itself, without defaults. An absent
+    input or output is None in `inputs` or `outputs`.
     """
 
     __slots__ = ("_standard", "attributes", "inputs", "op", "outputs", "position", "proto", "scope")
@@ -261,7 +261,7 @@ class Node:
         self.position = position
         self.proto = proto
         self.op = scope.operator(proto.domain, proto.op_type)
-        attributes = proto.attribute[:]  # of protobuf's repeated fields, slices are quicker than iterators
+        attributes = proto.attribute[:]  # protobuf copies a slice faster than it iterates
         self.attributes = {stored.name: stored for stored in reversed(attributes)}
         self.inputs = tuple([scope.resolve(name) for name in proto.input[:]])
         self.outputs = tuple([Value(scope, name) if name else None for name in proto.output[:]])
@@ -270,21 +270,20 @@ class Node:
 
     @property
     def label(self) -> str:
-        """The node's name, or its first output where it has none: never empty for a valid node."""
+        """The node's name, or its first output if it has no name; never empty for a valid node."""
         return str(self.proto.name) or next((value.name for value in self.outputs if value is not None), "")
 
     def is_a(self, *op_types: str) -> bool:
-        """Whether it is one of these operators of the default domain.
+        """Whether the node is one of these operators of the default domain.
 
-        A node of a function that takes an attribute from the function's caller is none: it has as many meanings as
-        callers.
+        False for a node that takes an attribute from the caller of its function: its meaning depends on the caller.
         """
         return self._standard in op_types
 
     def input(self, position: int) -> Value | None:
-        """The value at an input, or None where it is absent."""
+        """The value of an input, or None if it is absent."""
         return self.inputs[position] if position < len(self.inputs) else None
 
     def output(self, position: int) -> Value | None:
-        """The value at an output, or None where it is absent."""
+        """The value of an output, or None if it is absent."""
         return self.outputs[position] if position < len(self.outputs) else None

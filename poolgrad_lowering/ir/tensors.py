@@ -1,4 +1,4 @@
-"""Stored tensors: whether what is stored is what dims and element type say. Knows nothing of where a tensor is."""
+"""Validation of stored tensors: the data must match dims and element type. Knows nothing of where a tensor is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from poolgrad_lowering.ir.external import Reference, external_flaw, reference_to
 
 
 class _Storage(NamedTuple):
-    """How one element type is stored: bits in `raw_data`, else a field with `entries` of it for `elements`."""
+    """The storage of an element type: `bits` per element in `raw_data`, or `entries` of a typed `field` for every
+    `elements` elements."""
 
     bits: int
     field: str
@@ -48,9 +49,9 @@ _MOST_ELEMENTS = 2**63 - 1
 
 
 def tensor_flaw(tensor: TensorProto) -> Flaw | None:
-    """What is wrong with a stored tensor. Copies its raw data once, to measure it; opens no external data."""
+    """The flaw of a stored tensor, or None. Copies its raw data once to measure it; opens no external data."""
     if (storage := _BY_NUMBER.get(tensor.data_type)) is None:
-        return Flaw(Fault.TENSOR_TYPE, f"its element type is {tensor.data_type}, which is none")
+        return Flaw(Fault.TENSOR_TYPE, f"its element type is {tensor.data_type}, which ONNX does not define")
     dims = tensor.dims[:]
     if (flaw := dims_flaw(dims)) is not None:
         return flaw
@@ -59,7 +60,7 @@ def tensor_flaw(tensor: TensorProto) -> Flaw | None:
     raw = len(tensor.raw_data) if tensor.HasField("raw_data") else None
     if tensor.data_location == TensorProto.EXTERNAL:
         if filled or raw or not storage.bits:
-            return Flaw(Fault.TENSOR_DATA, "its data is said to be external, and it has data of its own or text")
+            return Flaw(Fault.TENSOR_DATA, "its data is external, but it also has data in the model or holds text")
         return external_flaw(tensor.external_data, _bytes(storage, elements))
     if raw is not None and (raw or not filled):
         if filled:
@@ -69,12 +70,12 @@ def tensor_flaw(tensor: TensorProto) -> Flaw | None:
 
 
 def external_reference(tensor: TensorProto) -> Reference:
-    """Where the data of an external tensor is; `tensor_flaw` must have found nothing wrong with it."""
+    """The reference of an external tensor. Requires that `tensor_flaw` returned None."""
     return reference_to(tensor.external_data, _bytes(_BY_NUMBER[tensor.data_type], math.prod(tensor.dims)))
 
 
 def external_tensors(message: Message) -> Iterator[TensorProto]:
-    """The external tensors in a message of ONNX, at any depth: initializers, attributes, sparse tensors."""
+    """The external tensors in an ONNX message, at any depth: initializers, attributes, sparse tensors."""
     if isinstance(message, TensorProto):
         if message.data_location == TensorProto.EXTERNAL:
             yield message
@@ -86,7 +87,7 @@ def external_tensors(message: Message) -> Iterator[TensorProto]:
 
 
 def dims_flaw(dims: Sequence[int]) -> Flaw | None:
-    """What is wrong with the sizes of a stored tensor."""
+    """The flaw of the dims of a stored tensor, or None."""
     if min(dims, default=0) < 0:
         return Flaw(Fault.TENSOR_DIMS, f"its size {min(dims)} is negative")
     if math.prod([size or 1 for size in dims]) > _MOST_ELEMENTS:
@@ -100,18 +101,18 @@ def _bytes(storage: _Storage, elements: int) -> int:
 
 def _raw_flaw(storage: _Storage, elements: int, raw: int) -> Flaw | None:
     if not storage.bits and raw:
-        return Flaw(Fault.TENSOR_DATA, "it is text, and text is not stored in raw_data")
+        return Flaw(Fault.TENSOR_DATA, "it holds text, which must not be in raw_data")
     if raw != _bytes(storage, elements) or (elements and not raw):
         return Flaw(
-            Fault.TENSOR_DATA, f"it has {raw} bytes of data, and {elements} elements take {_bytes(storage, elements)}"
+            Fault.TENSOR_DATA, f"it has {raw} bytes of data, but {elements} elements take {_bytes(storage, elements)}"
         )
     return None
 
 
 def _typed_flaw(tensor: TensorProto, storage: _Storage, elements: int, filled: Sequence[str]) -> Flaw | None:
     if other := [name for name in filled if name != storage.field]:
-        return Flaw(Fault.TENSOR_DATA, f"it has data in {other[0]}, and its element type is stored in {storage.field}")
+        return Flaw(Fault.TENSOR_DATA, f"it has data in {other[0]}, but its element type is stored in {storage.field}")
     wanted = -(-elements * storage.entries // storage.elements)
     if (stored := len(getattr(tensor, storage.field))) != wanted:
-        return Flaw(Fault.TENSOR_DATA, f"it has {stored} entries of data, and {elements} elements take {wanted}")
+        return Flaw(Fault.TENSOR_DATA, f"it has {stored} entries of data, but {elements} elements take {wanted}")
     return None

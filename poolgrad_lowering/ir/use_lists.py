@@ -17,7 +17,7 @@ class UseLists:
         self._positions = positions
 
     def of(self, name: str) -> list[int]:
-        """The positions of the nodes that consume the name, in order; once per input that does."""
+        """The positions of the nodes that consume the name, in order, one entry per input."""
         last, before = self._links
         found, use = [], last.get(name, -1)
         while use >= 0:

@@ -1,7 +1,7 @@
-"""Many serialised messages read at once, each field of all of them as numpy arrays.
+"""Reads the fields of many serialised messages at once, as numpy arrays.
 
-The format is protobuf's (protobuf.dev, "Encoding"): a field is a tag, and behind it, of the kind that this module
-reads, a length and as many bytes. Messages with anything else in them are left to protobuf.
+The format is protobuf's (protobuf.dev, "Encoding"). This module reads length-delimited fields: a tag, a length, and
+that many bytes. Messages with other fields are left to protobuf.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ Integers = NDArray[np.int64]
 _LENGTH_DELIMITED = 2
 _MOST_FIELDS = 64
 _MOST_BYTES = 1 << 16
-"""Messages of more fields or bytes are left to protobuf: each field takes a round, and all bytes are copied."""
+"""Messages with more fields or bytes are left to protobuf: each field takes one round, and all bytes are copied."""
 _LONGEST_LENGTH = 3
-"""Bytes in which a length below 2^21 is written."""
+"""The number of bytes that encode a length below 2^21."""
 
 
 @dataclass(frozen=True)
 class Fields:
-    """The fields of many messages, message by message, each message's in their order.
+    """The fields of many messages, ordered by message and then as stored.
 
-    `owners` are the messages' positions, `tags` the fields' numbers; a field's content is `data[begin:end]`. `unread`
-    are the positions of messages that have to be asked one by one; they own no fields.
+    All arrays are int64 of shape [fields]: `owners` are the positions of the messages, `tags` the field numbers, and
+    the content of a field is `data[begin:end]`. `unread` are the positions of the messages that must be parsed by
+    protobuf; they own no fields.
     """
 
     data: bytes
@@ -40,12 +41,12 @@ class Fields:
     unread: list[int]
 
     def of(self, tag: int) -> tuple[list[int], list[bytes]]:
-        """Owners and contents of the fields of one number."""
+        """Owners and contents of the fields with a number."""
         owners, places = self._places(tag)
         return owners, [self.data[begin:end] for begin, end in places]
 
     def strings(self, tag: int) -> tuple[list[int], list[str]]:
-        """Owners and contents of the fields of one number as text; as bytes, like protobuf, where they are no UTF-8."""
+        """Owners and contents of the fields with a number, as `str`; as `bytes` if not UTF-8, like protobuf."""
         owners, places = self._places(tag)
         text = self._text
         found = [text[begin:end] for begin, end in places]
@@ -54,18 +55,18 @@ class Fields:
         return owners, found
 
     def _places(self, tag: int) -> tuple[list[int], Iterator[tuple[int, int]]]:
-        """Owners, begins and ends of the fields of one number."""
+        """Owners, begins and ends of the fields with a number."""
         chosen = self.tags == tag
         return self.owners[chosen].tolist(), zip(self.begins[chosen].tolist(), self.ends[chosen].tolist(), strict=True)
 
     @cached_property
     def _text(self) -> str:
-        """A character for each byte."""
+        """`data` with one character for each byte."""
         return str(self.data, "latin-1")
 
 
 def read_fields(messages: Sequence[bytes], known: Sequence[int]) -> Fields:
-    """The fields of messages; those whose fields are not all of `known` numbers and length-delimited stay unread."""
+    """The fields of messages. A message with a field that is not in `known` or not length-delimited stays unread."""
     lengths = np.fromiter(map(len, messages), np.int64, len(messages))
     small = lengths <= _MOST_BYTES
     data = b"".join(messages if small.all() else [message for message in messages if len(message) <= _MOST_BYTES])
@@ -91,7 +92,8 @@ _Round = tuple[Integers, Integers, Integers, Integers]
 
 
 def _rounds(data: bytes, at: Integers, stops: Integers, known: Sequence[int]) -> tuple[list[_Round], NDArray[np.bool_]]:
-    """Owners, tags, begins and ends of each message's first field, then of each second, …; and who is to be unread."""
+    """Round k has the owners, tags, begins and ends of the k-th field of every message. The second result is a boolean
+    array of shape [messages]: which messages stay unread."""
     padded = np.frombuffer(data + bytes(1 + _LONGEST_LENGTH), np.uint8)
     is_known = np.zeros(256, np.bool_)
     is_known[[tag << 3 | _LENGTH_DELIMITED for tag in known]] = True
@@ -114,12 +116,13 @@ def _rounds(data: bytes, at: Integers, stops: Integers, known: Sequence[int]) ->
 
 
 def _contents(padded: NDArray[np.uint8], at: Integers) -> tuple[Integers, Integers]:
-    """Begins and ends of what follows the lengths at some positions; beyond everything where a length is too long."""
+    """Begins and ends of the contents whose lengths are encoded at the positions `at`. The end is past the end of the
+    data if a length takes more than `_LONGEST_LENGTH` bytes."""
     lengths, begins = padded[at].astype(np.int64), at + 1
     longer = np.flatnonzero(lengths >= 0x80)
     for number in range(1, _LONGEST_LENGTH):
         byte = padded[begins[longer]].astype(np.int64)
-        lengths[longer] += (byte - 1) << 7 * number  # the byte before says with its highest bit that this one follows
+        lengths[longer] += (byte - 1) << 7 * number  # removes the continuation bit of the byte before
         begins[longer] += 1
         longer = longer[byte >= 0x80]
     lengths[longer] = len(padded)
@@ -127,7 +130,7 @@ def _contents(padded: NDArray[np.uint8], at: Integers) -> tuple[Integers, Intege
 
 
 def _in_order(rounds: Sequence[_Round], count: int) -> _Round:
-    """The fields of all rounds, message by message."""
+    """The fields of all rounds, ordered by message."""
     if not rounds:
         return (np.zeros(0, np.int64),) * 4
     owners = np.concatenate([owners for owners, *_ in rounds])

@@ -1,1 +1,1 @@
-"""A plan that a user edits: written, read, checked, carried out."""
+"""Lowering plans, which users edit: writes, reads, validates and applies them."""

@@ -1,4 +1,4 @@
-"""A plan carried out: it decides what becomes of each site, exactly, or does not fit and is refused."""
+"""Applies a plan to the sites of a model: each site becomes exactly what the plan says, or `PlanError` is raised."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from poolgrad_lowering.verdicts import Lowered, Refused
 def resolve_target(name: str | None, plan: LoweringPlan | None) -> Target:
     """The target of this name; without a name that of the plan, without both the default.
 
-    Raises `UnknownTargetError`, and `PlanError` where the plan is for another product.
+    Raises `UnknownTargetError`, and `PlanError` if the plan is for another product.
     """
     if plan is None:
         return find_target(DEFAULT_TARGET if name is None else name)
@@ -30,11 +30,11 @@ def resolve_target(name: str | None, plan: LoweringPlan | None) -> Target:
 
 
 def require_same_file(plan: LoweringPlan, sha256: str) -> None:
-    """Raise `PlanError` unless the plan is of the file with this SHA-256."""
+    """Raise `PlanError` unless the plan is for the file with this SHA-256."""
     if plan.model_sha256 != sha256:
         raise PlanError(
             plan.where.get("model_sha256", ""),
-            f"the plan is of another model file, its SHA-256 is not {sha256}: write the plan anew",
+            f"the plan is for another model file, its SHA-256 is not {sha256}: write a new plan",
         )
 
 
@@ -82,7 +82,7 @@ def _require_site(choice: SiteChoice, by_name: Mapping[str, Lowered | Refused]) 
     if verdict is None:
         raise PlanError(choice.where, f"the model has no site '{choice.site}'{did_you_mean(choice.site, by_name)}")
     if isinstance(verdict, Refused):
-        raise PlanError(choice.where, f"'{choice.site}' cannot be lowered: {_because(verdict.refusal)}")
+        raise PlanError(choice.where, f"'{choice.site}' cannot be lowered: {_explained(verdict.refusal)}")
 
 
 def _apply_choice(site: Lowered, choice: SiteChoice, target: Target, bodies: FunctionBodies) -> Lowered | Refused:
@@ -100,5 +100,5 @@ def _apply_choice(site: Lowered, choice: SiteChoice, target: Target, bodies: Fun
     return replace(site, op=op, forward=left)
 
 
-def _because(refusal: Refusal) -> str:
+def _explained(refusal: Refusal) -> str:
     return f"{refusal.reason} ({refusal.code.value})"

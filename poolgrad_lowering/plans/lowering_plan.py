@@ -1,6 +1,6 @@
-"""A plan: what is to become of every site of a model, as data and as a file that people edit.
+"""A plan: the chosen operators for every site of a model, as data and as a file that users edit.
 
-`docs/plan.md` describes the file, `schemas/plan.json` its schema. What a plan does to a lowering is in `planned`.
+`docs/plan.md` describes the file, `schemas/plan.json` is its schema. `apply` applies a plan.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ PLAN_VERSION = 1
 
 
 def model_sha256(data: bytes) -> str:
-    """The SHA-256 of a model's file in hexadecimal, by which a plan knows it."""
+    """The SHA-256 of a model's file in hexadecimal, which identifies the model in a plan."""
     return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True)
 class SiteChoice:
-    """What becomes of one site.
+    """The choice for one site.
 
-    `site` is its identifier in the report. `operator` is the dialect operator that the gradient becomes, None where it
-    stays as it is; `forward` the one that its forward pool becomes, None where that stays. `pattern` and `alternatives`
-    are for readers. `where` is the place in a file, for messages.
+    `site` is its identifier in the report. `operator` is the dialect operator that the gradient becomes, `forward` the
+    one that its forward pool becomes; None leaves the node unchanged. `pattern` and `alternatives` inform the user and
+    have no effect. `where` is the place in a file, for messages.
     """
 
     site: str
@@ -41,8 +41,8 @@ class SiteChoice:
 class LoweringPlan:
     """A choice for every site of a model on a target.
 
-    `target` is the product's name, `model_sha256` the SHA-256 of the model's file in hexadecimal. `where` has the
-    places of these and of `sites` in a file, for messages.
+    `target` is the product's name, `model_sha256` the SHA-256 of the model's file in hexadecimal. `where` maps the
+    names of these fields to their places in a file, for messages.
     """
 
     target: str
@@ -52,7 +52,7 @@ class LoweringPlan:
 
     @classmethod
     def of(cls, report: Report, model_sha256: str) -> LoweringPlan:
-        """The plan that does what a report describes."""
+        """The plan of the lowering that a report describes."""
         choices = (
             SiteChoice(anchor.site, anchor.op, anchor.forward_op, anchor.pattern, tuple(anchor.alternatives or ()))
             for anchor in report.lowered
@@ -60,7 +60,7 @@ class LoweringPlan:
         return cls(report.target, model_sha256, tuple(choices))
 
     def to_json(self) -> str:
-        """The plan as the text of a file."""
+        """The plan as JSON text, for a file."""
         document = {
             "schema_version": PLAN_VERSION,
             "model_sha256": self.model_sha256,

@@ -1,4 +1,4 @@
-"""The identifiers of a model's anchors: scope and first output, unique in it and the same on every reading."""
+"""The identifiers of a model's anchors: scope and first output. They are unique and the same at every lowering."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from poolgrad_lowering.rewriting.node_writer import new_name
 
 
 def site_names(anchors: Iterable[Node]) -> list[str]:
-    """`SCOPE:OUTPUT` for each anchor; with a number behind it where two scopes are called alike."""
+    """`SCOPE:OUTPUT` for each anchor, with a number appended if two scopes have the same path."""
     taken: set[str] = set()
     return [new_name(f"{anchor.scope.path}:{_first_output(anchor)}", taken) for anchor in anchors]
 

@@ -1,1 +1,1 @@
-"""What a lowering takes from its process: environment variables, and the collector of garbage."""
+"""What a lowering uses of its process: environment variables and the garbage collector."""

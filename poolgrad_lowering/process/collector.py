@@ -1,4 +1,4 @@
-"""Python's cyclic garbage collector, paused during work that makes many objects and no garbage."""
+"""Pauses Python's cyclic garbage collector during work that creates many objects and no garbage."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _was_enabled = False
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the collector, which belongs to the whole process: each collection would walk an index that lives on.
+    """Pause the collector of the process: each collection would traverse an index that stays alive.
 
     Threads may pause it at the same time. The last one to finish restores the state that the first one found.
     """
-    global _pauses, _was_enabled  # noqa: PLW0603 - the collector is one of the process, and so is this count
+    global _pauses, _was_enabled  # noqa: PLW0603 - the collector is global to the process, and so is this count
     with _lock:
         if not _pauses:
             _was_enabled = gc.isenabled()

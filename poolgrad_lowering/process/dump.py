@@ -1,4 +1,4 @@
-"""Every rewrite as text, before and after, in the folder that POOLGRAD_DUMP names: to look at."""
+"""Writes every rewrite as text, before and after, to the folder in POOLGRAD_DUMP, for debugging."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from poolgrad_lowering.rewriting.region import Region
 from poolgrad_lowering.rewriting.rewrite import Replacement
 
 _SHOWN = 64
-"""Constants of more bytes than this are named, not shown."""
+"""Constants of more bytes than this are shown as inputs."""
 
 
 def write_replacements(folder: Path, replaced: Sequence[Replacement]) -> None:
-    """Write what dies and what stands in its place into a folder, made where it is missing: a pair of files for each,
-    numbered in their order. Raises `FileError`.
+    """Write the removed and the new nodes of each replacement to a pair of numbered files. Raises `FileError`.
+
+    Creates the folder if it does not exist.
     """
     make_folder(folder)
     for number, one in enumerate(replaced, 1):

@@ -1,6 +1,6 @@
-"""Environment variables that narrow a lowering down while a fault is being looked for.
+"""Environment variables that restrict or dump a lowering, for debugging.
 
-They reach the compiler wherever it is called from. `docs/command-line.md` describes them.
+They take effect however the compiler is called. `docs/command-line.md` describes them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def refuse_unselected(verdicts: Sequence[Lowered | Refused], names: Sequence[str
 
 
 def dump(replaced: Sequence[Replacement]) -> None:
-    """Write each rewrite as text into the folder that POOLGRAD_DUMP names, if it is set. Raises `FileError`."""
+    """Write each rewrite as text to the folder in POOLGRAD_DUMP, if it is set. Raises `FileError`."""
     if replaced and (folder := os.environ.get(DUMP)):
         write_replacements(Path(folder), replaced)
 
 
 def _named(globs: Sequence[str], name: str, pattern: str) -> bool:
-    return not globs or any(fnmatchcase(name, glob) or fnmatchcase(pattern, glob) for glob in globs)
+    return not globs or any(fnmatchcase(text, glob) for glob in globs for text in (name, pattern))
 
 
 def _not_selected(site: Lowered) -> Refused:

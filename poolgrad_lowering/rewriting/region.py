@@ -37,7 +37,7 @@ class _Left(dict[Value, int]):
         self._added = added
 
     def __missing__(self, value: Value) -> int:
-        count = self[value] = value.reader_count + self._added.get(value, 0)
+        count = self[value] = value.use_count + self._added.get(value, 0)
         return count
 
 

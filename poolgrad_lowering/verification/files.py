@@ -13,7 +13,7 @@ from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import data_warnings
-from poolgrad_lowering.io.model_file import naming, parse_model, read_bytes
+from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.stored import Source, with_comparable_data
@@ -52,7 +52,7 @@ def _read(path: Path) -> Source:
     model = parse_model(read_bytes(path), path)
     folder = ModelFolder.of_file(path)
     gate = Gate(folder=folder)
-    with naming(path):
+    with errors_name(path):
         gate.index(model)
     for warning in data_warnings(gate.external, folder):
         logger.warning("%s: %s: %s", path, warning.tensor, warning.reason)

@@ -48,7 +48,7 @@ assert result.written, result
 (folder / "new").mkdir()
 with NewFolder(folder / "new") as new:
     new.file("a/b").write_text("c")
-    new.put()
+    new.commit()
 assert (folder / "new" / "a" / "b").read_text() == "c"
 """
 COMMAND = """

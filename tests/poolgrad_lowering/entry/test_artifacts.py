@@ -93,7 +93,7 @@ def test_external_data_goes_along(artifacts: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        ("checkpoint", "holds no checkpoint, which a training starts from"),
+        ("checkpoint", "holds no checkpoint, which training starts from"),
         ("training_model.onnx", "holds no training_model.onnx: give the folder that generate_artifacts has written"),
     ],
 )
@@ -109,9 +109,9 @@ def test_places_that_do_not_go(artifacts: Path, tmp_path: Path) -> None:
     with pytest.raises(FileError, match="several training models, b_"):
         lower_artifacts(artifacts, tmp_path / "out")
     (artifacts / "b_training_model.onnx").unlink()
-    with pytest.raises(FileError, match="it is there and no empty folder"):
+    with pytest.raises(FileError, match="it exists and is not an empty folder"):
         lower_artifacts(artifacts, artifacts)
-    with pytest.raises(FileError, match="it is no folder"):
+    with pytest.raises(FileError, match="it is not a folder"):
         lower_artifacts(tmp_path / "absent", tmp_path / "out")
     for folder, name in ((artifacts, "checkpoint"), (tmp_path / "out", "training_model.onnx")):
         with pytest.raises(FileError, match="cannot write the report"):

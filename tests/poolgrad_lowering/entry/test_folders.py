@@ -93,16 +93,16 @@ def test_verification_is_of_each(models: Path, tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("absent", "out", None), "cannot read 'absent': it is no folder"),
-        (("models/b.onnx", "out", None), "it is no folder"),
-        (("models/a/deep/none", "out", None), "it is no folder"),
+        (("absent", "out", None), "cannot read 'absent': it is not a folder"),
+        (("models/b.onnx", "out", None), "it is not a folder"),
+        (("models/a/deep/none", "out", None), "it is not a folder"),
         (("empty", "out", None), "'empty' holds no model"),
-        (("models", "models", None), "lies in the other"),
-        (("models", "models/out", None), "lies in the other"),
-        (("models", ".", None), "lies in the other"),
-        (("models", "link/out", None), "lies in the other"),
-        (("models", "out", "models/reports"), "lies in the other"),
-        (("models", "models.txt", None), "cannot write below 'models.txt': it is no folder"),
+        (("models", "models", None), "use separate folders"),
+        (("models", "models/out", None), "use separate folders"),
+        (("models", ".", None), "use separate folders"),
+        (("models", "link/out", None), "use separate folders"),
+        (("models", "out", "models/reports"), "use separate folders"),
+        (("models", "models.txt", None), "cannot write below 'models.txt': it is not a folder"),
     ],
 )
 def test_folders_that_do_not_go(

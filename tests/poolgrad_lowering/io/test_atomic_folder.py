@@ -30,12 +30,12 @@ def test_a_folder(tmp_path: Path, exists: bool) -> None:
     with NewFolder(place) as folder:
         folder.file("sub/a").write_text("a")
         assert not place.exists() or not any(place.iterdir())
-        folder.put()
+        folder.commit()
     assert (place / "sub" / "a").read_text() == "a"
     assert list(tmp_path.iterdir()) == [place]
 
 
-def test_without_put_nothing_is_left(tmp_path: Path) -> None:
+def test_without_commit_nothing_is_left(tmp_path: Path) -> None:
     with NewFolder(tmp_path / "out") as folder:
         (folder.path / "a").touch()
     with pytest.raises(ZeroDivisionError), NewFolder(tmp_path / "out"):
@@ -46,8 +46,8 @@ def test_without_put_nothing_is_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("full", "it is there and no empty folder"),
-        ("file", "it is there and no empty folder"),
+        ("full", "it exists and is not an empty folder"),
+        ("file", "it exists and is not an empty folder"),
         ("absent/out", "No such file or directory"),
         ("file/out", "Not a directory"),
     ],
@@ -66,7 +66,7 @@ def test_a_place_that_is_taken_meanwhile(tmp_path: Path) -> None:
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "a").touch()
         with pytest.raises(FileError, match="cannot write"):
-            folder.put()
+            folder.commit()
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "a"]
 
 

@@ -197,7 +197,7 @@ def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for offset in range(8):
         assert data.is_zero(external("zeros", [2], offset=offset))  # of zeros nothing is kept
     assert not data.is_zero(external("ones", [2], offset=16))
-    with pytest.raises(UnreadableError, match="12 bytes of tables are in memory already"):
+    with pytest.raises(UnreadableError, match="12 bytes of external tensors are in memory already"):
         data.inlined(external("ones", [2], offset=24))
     assert data.inlined(external("one", [1], offset=24)).raw_data == b"\1" * 4
 
@@ -301,7 +301,7 @@ REASONS: dict[str, tuple[Callable[[Path], object], str]] = {
     "short": (lambda path: path.write_bytes(bytes(SIZE - 1)), f"has {SIZE - 1} bytes, and the tensor takes bytes 0 to"),
     "empty": (lambda path: path.write_bytes(b""), "has 0 bytes, and the tensor takes bytes 0 to"),
     "folder": (lambda path: (path.unlink(), path.mkdir()), "cannot be read from '{}': Is a directory"),
-    "pipe": (lambda path: (path.unlink(), os.mkfifo(path)), "cannot be read from '{}': it is no regular file"),
+    "pipe": (lambda path: (path.unlink(), os.mkfifo(path)), "cannot be read from '{}': it is not a regular file"),
 }
 
 
@@ -329,7 +329,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         def readinto(self, _: object) -> int:
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(external_data, "regular", Failing)
+    monkeypatch.setattr(external_data, "regular_file", Failing)
     assert anchor(model, tmp_path).reason == f"'zeros': external data '{DATA}' cannot be read: Input/output error"
 
 
@@ -341,7 +341,7 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest
             (tmp_path / DATA).write_bytes(b"")
             return super().readinto(buffer)
 
-    monkeypatch.setattr(external_data, "regular", Cut)
+    monkeypatch.setattr(external_data, "regular_file", Cut)
     with pytest.raises(UnreadableError, match=f"has 0 bytes, and the tensor takes bytes 0 to {SIZE}"):
         reader(tmp_path).is_zero(ZEROS)
 
@@ -425,7 +425,7 @@ def test_locations_that_leave_the_folder(tmp_path: Path, location: str) -> None:
 def test_links_that_leave_the_folder(tmp_path: Path, target: str) -> None:
     folder, model = attacked(tmp_path)
     (folder / DATA).symlink_to(target)
-    with pytest.raises(InvalidModelError, match="which links lead to"):
+    with pytest.raises(InvalidModelError, match="a link to"):
         inspect(model, base_dir=folder)
     with pytest.raises(UnreadableError, match="links lead out of the folder"):
         reader(folder).is_zero(ZEROS)
@@ -434,7 +434,7 @@ def test_links_that_leave_the_folder(tmp_path: Path, target: str) -> None:
 def test_a_link_of_a_folder_that_leaves_the_folder(tmp_path: Path) -> None:
     folder, model = attacked(tmp_path, "more/m.onnx.data")
     (folder / "more").symlink_to(tmp_path / "secret")
-    with pytest.raises(InvalidModelError, match="which links lead to"):
+    with pytest.raises(InvalidModelError, match="a link to"):
         inspect(model, base_dir=folder)
     with pytest.raises(UnreadableError, match="links lead out of the folder"):
         reader(folder).is_zero(external("z", [6, 16], "more/m.onnx.data"))
@@ -492,7 +492,7 @@ def test_a_device(tmp_path: Path) -> None:
     except PermissionError:
         pytest.skip("no devices may be made here")
     assert (anchor(onto_zeros(ZEROS), tmp_path).reason or "").endswith(
-        "it is no regular file; put the file beside the model"
+        "it is not a regular file; put the file beside the model"
     )
 
 
@@ -517,7 +517,7 @@ def test_references_without_data_are_warnings(tmp_path: Path) -> None:
         {
             "file": "b.bin",
             "tensor": "main, 'w2'",
-            "reason": "external data 'b.bin' has 15 bytes, and a tensor ends at 16",
+            "reason": "external data 'b.bin' has 15 bytes, but a tensor ends at 16",
         },
     ]
     assert inspect(model).warnings == ()

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto, helper
 
-from poolgrad_lowering.ir.attributes import Form
+from poolgrad_lowering.ir.attributes import NodeSignature
 from poolgrad_lowering.ir.node_columns import NodeColumns, declared_names, node_columns
 from poolgrad_lowering.ir.packed_model import Packed, PackedModel
 
@@ -36,7 +36,7 @@ def packed(blobs: list[bytes]) -> Packed[NodeProto]:
 def unpacked(columns: NodeColumns) -> NodeColumns:
     """The columns without the bytes of attributes, which only packed nodes have."""
     return columns._replace(
-        attributed=[(position, form._replace(attributes=())) for position, form in columns.attributed]
+        with_attributes=[(position, form._replace(attributes=())) for position, form in columns.with_attributes]
     )
 
 
@@ -50,10 +50,10 @@ def test_a_packed_node_among_others(node: NodeProto) -> None:
 def test_forms_are_operator_and_attributes() -> None:
     nodes = [PLAIN, NODES["attributes"], NODES["many inputs"]]
     pool = NODES["attributes"]
-    expected = Form("", "MaxPool", tuple(attribute.SerializeToString() for attribute in pool.attribute))
-    assert node_columns(packed([node.SerializeToString() for node in nodes])).attributed == [
+    expected = NodeSignature("", "MaxPool", tuple(attribute.SerializeToString() for attribute in pool.attribute))
+    assert node_columns(packed([node.SerializeToString() for node in nodes])).with_attributes == [
         (1, expected),
-        (2, Form("", "Sum")),  # left to protobuf: its bytes are not at hand
+        (2, NodeSignature("", "Sum")),  # left to protobuf: its bytes are not at hand
     ]
 
 
@@ -106,4 +106,4 @@ def test_nodes_that_nobody_asks_for_stay_packed(monkeypatch: pytest.MonkeyPatch)
     nodes = [helper.make_node("Relu", [f"x{number}"], [f"x{number + 1}"]) for number in range(100)]
     model = ModelProto(graph=onnx.GraphProto(node=nodes))
     columns = node_columns(PackedModel(model.SerializeToString()).graph.node)
-    assert columns.made == list(chain.from_iterable(node.output for node in nodes))
+    assert columns.output_names == list(chain.from_iterable(node.output for node in nodes))

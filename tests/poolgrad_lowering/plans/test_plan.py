@@ -200,7 +200,7 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
     "another file": (
         lambda plan: plan.update(model_sha256="0" * 64),
         ": model_sha256",
-        "the plan is of another model file, its SHA-256 is not ",
+        "the plan is for another model file, its SHA-256 is not ",
     ),
     "another version": (lambda plan: plan.update(schema_version=2), ": schema_version", "'schema_version' is 2, not 1"),
     "no such target": (
@@ -211,20 +211,20 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
     "another target": (lambda plan: plan.update(target="atlas-training"), ": sites[0]", "'main:A' cannot be lowered: "),
     "no such field": (lambda plan: plan.update(sides=[]), "", "has no field 'sides' (did you mean sites?)"),
     "a field too few": (lambda plan: plan.pop("target"), "", "the plan lacks 'target'"),
-    "sites of a wrong kind": (lambda plan: plan.update(sites={}), ": sites", "'sites' has to be a list"),
+    "sites of a wrong kind": (lambda plan: plan.update(sites={}), ": sites", "'sites' must be a list"),
     "a truth for a number": (
         lambda plan: plan.update(schema_version=True),
         ": schema_version",
-        "'schema_version' has to be a whole number",
+        "'schema_version' must be a whole number",
     ),
     "no such site": (
         lambda plan: plan["sites"][1].update(site="main:C"),
         ": sites[1]",
         "the model has no site 'main:C' (did you mean main:",
     ),
-    "a site twice": (lambda plan: plan["sites"].append(plan["sites"][0]), ": sites[2]", "is there twice, first at "),
+    "a site twice": (lambda plan: plan["sites"].append(plan["sites"][0]), ": sites[2]", "is listed twice, first at "),
     "a site too few": (lambda plan: plan["sites"].pop(), ": sites", "site 'main:B' is missing: a plan names every"),
-    "a site that is none": (lambda plan: plan["sites"].append(3), ": sites[2]", "a site has to be an object"),
+    "a site that is none": (lambda plan: plan["sites"].append(3), ": sites[2]", "a site must be an object"),
     "no such field of a site": (
         lambda plan: plan["sites"][0].update(skip=True),
         ": sites[0]",
@@ -234,7 +234,7 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
     "no such operator": (
         lambda plan: plan["sites"][0].update(operator="MaxPool3dGradWithArgmax"),
         ": sites[0].operator",
-        "no operator to put there (did you mean MaxPool3DGradWithArgmax?)",
+        "not a possible operator (did you mean MaxPool3DGradWithArgmax?)",
     ),
     "an operator of another product": (
         lambda plan: plan["sites"][0].update(operator="MaxPoolGradWithArgmaxV3"),
@@ -245,17 +245,17 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
     "a pool in a gradient's place": (
         lambda plan: plan["sites"][0].update(operator="MaxPool3DWithArgmaxV2"),
         ": sites[0].operator",
-        "which is no operator to put there",
+        "which is not a possible operator",
     ),
     "a pool without its gradient": (
         lambda plan: plan["sites"][0].update(operator=None),
         ": sites[0].forward",
-        "'forward' has to be null where 'operator' is",
+        "'forward' must be null if 'operator' is",
     ),
     "notes of a wrong kind": (
         lambda plan: plan["sites"][0].update(alternatives="none"),
         ": sites[0].alternatives",
-        "'alternatives' has to be a list or null",
+        "'alternatives' must be a list or null",
     ),
 }
 
@@ -284,11 +284,11 @@ def test_near_misses(
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b'{\n  "sites": [,]\n}', "plan.json:2: no JSON: Expecting value at column 13"),
-        (b"[]", "plan.json: the plan has to be an object"),
-        (b"{\n\xff}", "plan.json: it is no UTF-8 text"),
-        (b'{"target": 1,\n"target": 2}', "plan.json: no JSON that can be read: 'target' is there twice in an object"),
-        (b'{"schema_version": NaN}', "plan.json: no JSON that can be read: NaN is no number"),
+        (b'{\n  "sites": [,]\n}', "plan.json:2: not JSON: Expecting value at column 13"),
+        (b"[]", "plan.json: the plan must be an object"),
+        (b"{\n\xff}", "plan.json: it is not UTF-8 text"),
+        (b'{"target": 1,\n"target": 2}', "plan.json: not JSON: an object has two members 'target'"),
+        (b'{"schema_version": NaN}', "plan.json: not JSON: NaN is not a number"),
     ],
 )
 def test_files_that_are_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, message: str) -> None:
