@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A model in onnxruntime's CPU provider, to run again and again. Needs numpy and any onnxruntime, nothing else."""
+"""Runs a model repeatedly in onnxruntime's CPU provider. Needs only numpy and any onnxruntime."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import onnxruntime
 
 
 def bound_runner(model: str | bytes, feeds: Mapping[str, np.ndarray[Any, Any]]) -> Callable[[], None]:
-    """A Run of a model, its path or its bytes, on inputs that are bound once."""
+    """A function that runs a model, given as path or bytes, on inputs that are bound once."""
     options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or it takes the cores from the others
+    options.add_session_config_entry(
+        "session.intra_op.allow_spinning", "0"
+    )  # spinning threads would slow the other variants
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     binding = session.io_binding()
     values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(value) for name, value in feeds.items()}
@@ -23,7 +25,7 @@ def bound_runner(model: str | bytes, feeds: Mapping[str, np.ndarray[Any, Any]]) 
     for output in session.get_outputs():
         binding.bind_output(output.name)
 
-    def run(_kept: object = values) -> None:  # the binding does not keep the arrays
+    def run(_kept: object = values) -> None:  # the binding does not keep the arrays alive
         session.run_with_iobinding(binding)
 
     return run

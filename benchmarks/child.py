@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One task in a process of its own, so that its memory is its own: `child.py TASK SOURCE OTHER`.
+"""Runs one task in a separate process, to measure its memory: `child.py TASK SOURCE OTHER`.
 
-The other file is the destination of tasks that write one, and the feeds of training steps.
+OTHER is the destination file of a task that writes one, or the feeds of a training step.
 
-Prints one line of JSON: `seconds` of the task, `imported` and `peak`, the largest resident set in MiB after importing
-what the task needs and after the task.
+Prints one line of JSON: `seconds` of the task, and the peak resident set in MiB after the imports (`imported`) and
+after the task (`peak`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TASKS = {
     "step_on_cpu": _step_on_cpu,
     "step_on_provider": _step_on_provider,
 }
-"""What imports everything for a task and gives it."""
+"""Functions that import the modules of a task and return the task."""
 
 
 def _peak() -> float:
@@ -62,7 +62,7 @@ def _peak() -> float:
 
 
 def main() -> None:
-    """Run the task that the command line names."""
+    """Run the task named on the command line."""
     name, source, other = sys.argv[1:]
     task, imported = TASKS[name](), _peak()
     started = time.perf_counter()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The parts of the benchmarks that are C++, compiled where they are needed."""
+"""Compiles the C++ parts of the benchmarks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent
 
 
 def compile_library(source: str, work: Path, *flags: str) -> Path:
-    """Compile a file of this folder into `work`. Raises CalledProcessError, with what the compiler says shown."""
+    """The shared library of a source file in this folder, compiled into `work`. Raises `CalledProcessError`."""
     library = work / f"lib{Path(source).stem}.so"
     common = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     subprocess.run(["g++", *common, str(FOLDER / source), *flags, "-o", str(library)], check=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Calls of libaclnn_host as often as wanted: planned once, by CANN's C ABI, on the memory of torch's tensors."""
+"""Repeatable calls of libaclnn_host by CANN's C ABI, on the memory of torch's tensors; each is prepared once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORWARD = {2: "aclnnMaxPool2dWithIndices", 3: "aclnnMaxPool3dWithArgmax"}
 
 
 class HostCalls:
-    """The library at a path, with its device current on this thread. A call keeps the tensors that it works on."""
+    """The library at a path, initialised for this thread. A call keeps its tensors alive."""
 
     def __init__(self, path: str) -> None:
         self._c = ctypes.CDLL(path)
@@ -29,7 +29,7 @@ class HostCalls:
         self._check(self._c.aclrtSetDevice(c_int32(0)))
 
     def forward(self, case: PoolCase, x: Any, y: Any, indices: Any) -> Callable[[], None]:
-        """A call that pools x into y and indices."""
+        """A call that pools x, of shape [N, C, *spatial], into y and writes the positions of the maxima to indices."""
         kept = (x, y, indices)
         self_, out, places = map(self._tensor, kept)
         if case.counts:
@@ -38,7 +38,7 @@ class HostCalls:
         return self._planned(FORWARD[case.axes], [self_, *self._windows(case), out, places], kept)
 
     def backward(self, case: PoolCase, dy: Any, indices: Any, dx: Any) -> Callable[[], None]:
-        """A call that adds dy into dx at the indices."""
+        """A call that writes the gradient of x to dx, from dy and the indices."""
         kept = (dy, dx, indices, dx)
         grad, self_, places, result = map(self._tensor, kept)
         if case.counts:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the numbers were taken on."""
+"""Describes the machine that the benchmarks run on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def machine() -> dict[str, str]:
-    """Processor, cores, memory, system and the versions that matter."""
+    """Processor, cores, memory, system, and the versions of Python and the main packages."""
     return {
         "processor": _found(r"^model name\s*:\s*(.*)$", "/proc/cpuinfo") or platform.machine(),
         "cores": str(os.cpu_count()),

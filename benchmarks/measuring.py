@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How things are measured: variants interleaved in rounds, medians with quartiles, ratios within a round.
+"""Measurement: variants interleaved in rounds, medians with quartiles, ratios within a round.
 
-Knows nothing of what is measured. Numbers of one run belong together: a machine that is busy for a while slows the
-rounds of all variants alike, and a ratio is taken between neighbours of the same round.
+Knows nothing of what is measured. Interleaving spreads a temporary load of the machine over all variants, and a ratio
+compares two times of the same round.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Variants = Mapping[str, Callable[[], object]]
 
 @dataclass(frozen=True)
 class Timing:
-    """The wall times of one variant, in seconds, by round."""
+    """The wall times of one variant in seconds, one per round."""
 
     seconds: tuple[float, ...]
 
@@ -42,7 +42,7 @@ class Timing:
         return low, high
 
     def ratio_to(self, other: Timing) -> float:
-        """The median, over the rounds, of this variant's time by the other's."""
+        """The median over the rounds of this variant's time divided by the other's."""
         return statistics.median(mine / theirs for mine, theirs in zip(self.seconds, other.seconds, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,12 +52,12 @@ class Timing:
 
 
 def interleaved(variants: Variants, rounds: int) -> dict[str, Timing]:
-    """Time every variant once a round, after one round that does not count; the order turns from round to round."""
+    """The timing of every variant: one call per round after a warm-up round. The order rotates from round to round."""
     names = list(variants)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for name in names:
         variants[name]()
-    gc.freeze()  # what is there already is not looked at again by each collection
+    gc.freeze()  # later collections skip the existing objects
     for number in range(rounds):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
@@ -67,19 +67,19 @@ def interleaved(variants: Variants, rounds: int) -> dict[str, Timing]:
 
 
 def _time(call: Callable[[], object]) -> float:
-    gc.collect()  # what one variant leaves behind is not for the next to clean up
+    gc.collect()  # the garbage of one variant must not slow the next
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
 
 
 def run_process(command: Sequence[str]) -> None:
-    """Run a command to its end, output thrown away."""
+    """Run a command and discard its output. Raises `CalledProcessError`."""
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def in_child(task: str, *arguments: str | Path) -> dict[str, float]:
-    """Run a task of `child.py` in a process of its own: seconds, and peak memory in MiB with and without the work."""
+    """The measurements of a task that `child.py` runs in a separate process. Raises `CalledProcessError`."""
     child = Path(__file__).with_name("child.py")
     command = [sys.executable, str(child), task, *map(str, arguments)]
     ran = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The time that memory alone takes: reading so many bytes and writing so many, on all cores, and doing nothing else."""
+"""The time of the memory traffic alone: reads and writes a number of bytes on all cores, without other work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class MemoryFloor:
-    """`memory_floor.cpp`, compiled into the folder `work`: Python's threads take longer to start than little work."""
+    """`memory_floor.cpp`, compiled into the folder `work`. Python threads would start too slowly for short tasks."""
 
     def __init__(self, work: Path) -> None:
         self._move = ctypes.CDLL(str(compile_library("memory_floor.cpp", work, "-O3", "-march=native", "-fopenmp")))
@@ -28,10 +28,10 @@ class MemoryFloor:
         self._move.MoveWords.argtypes = [c_void_p, c_int64, c_void_p, c_int64]
 
     def move(self, source: Words, destination: Words) -> int:
-        """Read all of one array and overwrite all of the other; the sum of what was read."""
+        """Read all words of `source` and overwrite all of `destination`; returns the sum of the words read."""
         moved = self._move.MoveWords(source.ctypes.data, len(source), destination.ctypes.data, len(destination))
         return int(moved)
 
     def of(self, read: int, written: int) -> Callable[[], int]:
-        """A call in which each core reads its part of `read` bytes and overwrites its part of `written`."""
+        """A call that reads `read` bytes and overwrites `written` bytes, divided among the cores."""
         return partial(self.move, np.ones(read // WORD, np.uint64), np.zeros(written // WORD, np.uint64))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Models of one operator over and over, one node behind the other or side by side: what a node costs beside its work.
+"""Models of many nodes with the same operator, in a chain or in parallel, to measure the overhead of a node.
 
-All windows have one element, so every value of a model is of the same shape, and operators do as little as they can.
+All windows have one element, so that all values of a model have the same shape and each node does minimal work.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ _IN_ONNX = onnx_window([1, 1], [1, 1], ([0, 0], [0, 0]), [1, 1], ceil=False)
 
 
 def node_model(op_type: str, count: int, shape: Sequence[int], *, parallel: bool = False) -> onnx.ModelProto:
-    """A model of `count` nodes of GRADIENT, POOL, MaxPool with its Indices, or an elementwise operator with one input,
-    all float32 of `shape`.
+    """A model of `count` nodes of GRADIENT, POOL, MaxPool with Indices, or an elementwise operator with one input.
 
-    In a chain each node reads what the one before it made, and the last value is the output; side by side (`parallel`)
-    all read the same, and every node's value is an output.
+    All values are float32 of `shape`, except indices. In a chain each node uses the output of the one before it, and
+    the last output is the model's output. With `parallel` all nodes use the same input, and the model has all outputs.
     """
     values = ["value", *(f"made_{number}" for number in range(count))]
     nodes = [_node(op_type, values[0] if parallel else before, after) for before, after in pairwise(values)]
@@ -55,7 +54,7 @@ def node_model(op_type: str, count: int, shape: Sequence[int], *, parallel: bool
 
 
 def node_feeds(op_type: str, shape: Sequence[int]) -> dict[str, np.ndarray]:
-    """What the model of this operator and shape is fed."""
+    """The inputs of `node_model` for this operator and shape, by name."""
     feeds = {"value": np.ones(shape, np.float32)}
     if op_type == GRADIENT:
         plane = np.arange(np.prod(shape[2:]), dtype=np.int32).reshape(shape[2:])

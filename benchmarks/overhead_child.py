@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a node costs, in one process: `overhead_child.py lenient|strict|mixed LIBRARY ROUNDS`.
+"""Measures the cost of a node in one process: `overhead_child.py lenient|strict|mixed LIBRARY ROUNDS`.
 
-The mode of the host library is that of the environment (ACLNN_HOST_STRICT); LIBRARY is aclnn_calls.cpp, built. Prints
-one line of JSON: per variant the seconds of one Run, by round. A variant is "calls", how the nodes lie and their count,
-or what is timed ("node", "reference"), its case and the count, with spaces between.
+The environment (ACLNN_HOST_STRICT) sets the mode of the host library. LIBRARY is the compiled aclnn_calls.cpp. Prints
+one line of JSON: for each variant the seconds of one Run, by round. The name of a variant is "calls ARRANGEMENT COUNT",
+or "node" or "reference" followed by its case and the count.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from benchmarks.node_models import GRADIENT, node_feeds, node_model
 from poolgrad_lowering.runtime import create_session
 
 COUNTS = (1, 50)
-"""Nodes of a model: what more of them cost is the difference."""
+"""Numbers of nodes of the models; the difference of their times gives the cost of one node."""
 
 RUNS = {1: 200, 50: 20}
-"""Runs that are timed together, by the number of nodes."""
+"""The number of Runs per measured call, by the number of nodes."""
 
 SHAPES = {"none": (0, 1, 4, 4), "16": (1, 1, 4, 4)}
-"""Of every tensor, by its number of elements."""
+"""The shape of every tensor, by its number of elements."""
 
 CASES = (
     ("none", "fed", "chain"),
@@ -40,17 +40,17 @@ CASES = (
     ("16", "bound", "chain"),
     ("16", "bound", "parallel"),
 )
-"""Elements of a tensor, how a Run gets them, and how the nodes lie (ARRANGEMENTS)."""
+"""Elements of a tensor, how a Run gets them, and the arrangement of the nodes."""
 
 ARRANGEMENTS = ("chain", "parallel")
-"""How nodes lie: one behind the other, or side by side."""
+"""The arrangements of the nodes: each uses the output of the one before, or all use the same input."""
 
 OPERATORS = {"node": GRADIENT, "reference": "Relu"}
 _HUAWEI = 0x19E5
 
 
 def variants(mode: str, library: str) -> dict[str, tuple[Callable[[], object], int]]:
-    """Everything that is timed, and how many Runs each call makes."""
+    """The variants by name: a call, and the number of Runs that it makes."""
     calls = ctypes.CDLL(library)
     calls.MakeNodes.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
     calls.CallNodes.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_bool, ctypes.c_bool]
@@ -67,7 +67,7 @@ def variants(mode: str, library: str) -> dict[str, tuple[Callable[[], object], i
 
 
 def _run(op_type: str, count: int, elements: str, given: str, arrangement: str, *, mode: str) -> Callable[[], object]:
-    """A Run of a session of its own; what is bound to the provider lies on the device, but in lenient mode."""
+    """A Run of a new session. Tensors that are bound to the provider are on the device, except in lenient mode."""
     shape = SHAPES[elements]
     model = node_model(op_type, count, shape, parallel=arrangement == "parallel")
     options = onnxruntime.SessionOptions()
@@ -106,7 +106,7 @@ def _repeat(once: Callable[[], object], times: int) -> None:
 
 
 def main() -> None:
-    """Time what the command line says."""
+    """Measure all variants in the mode of the command line and print the times."""
     mode, library, rounds = sys.argv[1:]
     timed = variants(mode, library)
     timings = interleaved({name: call for name, (call, _) in timed.items()}, int(rounds))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The page docs/benchmarks.md and its plots, from results. Measures nothing; says nothing that is not in them."""
+"""Writes docs/benchmarks.md and its plots from the results. Measures nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ runs in a separate process that is called through a pipe.
 
 
 def write_page(results: dict[str, Any], docs: Path) -> None:
-    """Write the page and its plots for the results of a run."""
+    """Write the page and its plots for the results of a run to the folder `docs`."""
     plots = docs / "benchmarks"
     sections = [
         INTRODUCTION,
@@ -98,7 +98,7 @@ def _scaling(result: dict[str, Any], plots: Path) -> str:
 
 
 def _five_times(axis: dict[str, Any]) -> str:
-    """What the most takes beside a fifth of it, where that was measured."""
+    """A sentence on the time of the largest count relative to that of a fifth of it; empty if not measured."""
     if axis["fifth"] is None:
         return ""
     most = max(point["count"] for point in axis["points"])
@@ -154,4 +154,4 @@ _SECTIONS: dict[str, Callable[[dict[str, Any], Path], str]] = {
     "overhead": overhead,
     "training_step": training_step,
 }
-"""The page's parts in their order, by the name of their question."""
+"""The functions that write the sections of the page, in order, by the name of the question."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The page's part on function bodies: how large they are, and how long making a session of them takes."""
+"""The section on function bodies: their sizes, and the time to create sessions of models that have them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ original is measured a second time, to show which ratios are noise.
 
 
 def bodies(result: dict[str, Any], _: Path) -> str:
-    """The part on function bodies."""
+    """The section on function bodies, as Markdown."""
     counts = (
         (row["target"], _opsets(row), _nodes(row["pool"]), str(row["gradient"]), str(row["pool"] + row["gradient"]))
         for row in result["counts"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The page's parts on the runtime: what a node of the provider costs, and how long training steps take."""
+"""The sections on the runtime: the cost of a node of the provider, and the time of training steps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ the session and runs one step.
 
 
 def overhead(result: dict[str, Any], plots: Path) -> str:
-    """The part on what a node costs, and its plot."""
+    """The section on the cost of a node, as Markdown; writes its plot."""
     entries = [bar for row in result["rows"] for bar in _overhead_bars(row)]
     (plots / "overhead.svg").write_text(bars("µs for one more node, without aclnn", entries), encoding="utf-8")
     header = ("host library", "elements", "tensors", "nodes", "one node, a Run", "one more node", "of it aclnn",
@@ -54,7 +54,7 @@ def overhead(result: dict[str, Any], plots: Path) -> str:
 
 
 def training_step(result: dict[str, Any], plots: Path) -> str:
-    """The part on training steps, and its plots."""
+    """The section on training steps, as Markdown; writes its plots."""
     parts = [TRAINING_STEP]
     steps, pools = (
         [_step_bar(step, row, what) for step in result["steps"] for row in step["rows"]] for what in ("step", "pools")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plots as small SVG files, readable on light and on dark pages. Knows numbers and labels, not what they mean."""
+"""Plots as small SVG files, readable on light and dark pages. Knows nothing of what is plotted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ text { font: 12px system-ui, sans-serif; fill: #444 }
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar from zero to `value`, with a whisker from `low` to `high`; `own` ones stand out."""
+    """A bar from zero to `value` with a whisker from `low` to `high`; `own` bars are highlighted."""
 
     label: str
     value: float
@@ -30,7 +30,7 @@ class Bar:
 
 
 def bars(title: str, entries: Sequence[Bar]) -> str:
-    """Horizontal bars, one below the other; the axis is logarithmic where values differ by more than twentyfold."""
+    """An SVG with horizontal bars. The axis is logarithmic if values differ by more than a factor of 20."""
     values = [entry.value for entry in entries]
     least = min(values) / 2 if max(values) > 20 * min(values) else 0.0
     left, right, top, step = 190, 500, 34, 24
@@ -65,7 +65,7 @@ class Point:
 
 
 def points(title: str, entries: Sequence[Point], slope: float, intercept: float) -> str:
-    """Points over a straight line, both axes from zero."""
+    """An SVG with points and a straight line; both axes start at zero."""
     left, right, top, bottom = 46, 280, 34, 160
     most_x, most_y = max(entry.x for entry in entries) * 1.05, max(entry.high for entry in entries) * 1.1
 

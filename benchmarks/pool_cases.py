@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Pools to measure kernels on: shapes and windows. Knows nothing of who runs them."""
+"""The pools that kernels are measured on: shapes and windows. Knows nothing of the libraries that run them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PoolCase:
-    """A max pool over x of `shape`: [N, C, *spatial]; with `counts` an adaptive one, without windows."""
+    """A max pool over x of `shape` [N, C, *spatial]. With `counts` it is an adaptive pool with these output sizes."""
 
     shape: tuple[int, ...]
     kernel: tuple[int, ...] = ()
@@ -19,7 +19,7 @@ class PoolCase:
 
     @property
     def name(self) -> str:
-        """The shape and the windows, as a person writes them."""
+        """The shape and the windows as text."""
         shape = "×".join(map(str, self.shape))
         if self.counts:
             return f"{shape}, adaptive {'×'.join(map(str, self.counts))}"
@@ -40,7 +40,7 @@ def _short(values: tuple[int, ...]) -> str:
 
 
 STEM = PoolCase((8, 64, 112, 112), (3, 3), (2, 2), (1, 1))
-"""The pool behind the first convolution of a ResNet."""
+"""The pool after the first convolution of a ResNet."""
 
 CASES = (
     STEM,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who pools and takes gradients, on the same values: the host library, torch, onnxruntime and its training build."""
+"""Pools and gradients on the same values in the host library, torch, onnxruntime and onnxruntime-training."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from benchmarks.training_peer import TrainingPeer
 Variants = dict[str, Callable[[], object]]
 OWN, FLOOR, TORCH, ORT, TRAINING = "libaclnn_host", "memory", "torch", "onnxruntime", "onnxruntime-training"
 PLANE_INDICES = {True: torch.int64, False: torch.int32}
-"""The indices that the library gives, by whether the pool is AdaptiveMaxPool2d, which knows no other."""
+"""The dtype of the library's indices, by whether the pool is AdaptiveMaxPool2d, which supports int64 only."""
 
 
 @dataclass(frozen=True)
 class Operands:
-    """What all runners are given: x, the shape of y, the positions of the maxima in their planes, and dy."""
+    """The operands of all runners: x, y, dy, and `places`, the maxima's positions in their planes, of y's shape."""
 
     case: PoolCase
     x: Any
@@ -38,7 +38,7 @@ class Operands:
 
     @classmethod
     def drawn(cls, case: PoolCase, dtype: str) -> Operands:
-        """Normally distributed values; torch says where the maxima are."""
+        """Operands with normally distributed values; torch computes y and the positions of the maxima."""
         seeded = torch.Generator().manual_seed(0)
         x = torch.randn(case.shape, generator=seeded).to(getattr(torch, dtype))
         y, places = _torch_pool(case)(x)
@@ -47,7 +47,7 @@ class Operands:
 
 @dataclass(frozen=True)
 class Runtimes:
-    """What runs outside of Python's packages. `training` is None where no environment has it."""
+    """The runtimes that are not Python packages. `training` is None if no environment has onnxruntime-training."""
 
     host: HostCalls
     memory: MemoryFloor
@@ -55,7 +55,7 @@ class Runtimes:
 
 
 def forward_runners(runtimes: Runtimes, operands: Operands) -> Variants:
-    """Pools with indices; the library's result is checked against torch's."""
+    """Runners of the pool with indices, by name. Raises `AssertionError` if the library and torch differ."""
     case, x = operands.case, operands.x
     y, indices = torch.zeros_like(operands.y), torch.zeros_like(operands.places, dtype=_index_type(case))
     own, pool = runtimes.host.forward(case, x, y, indices), _torch_pool(case)
@@ -70,7 +70,7 @@ def forward_runners(runtimes: Runtimes, operands: Operands) -> Variants:
 
 
 def backward_runners(runtimes: Runtimes, operands: Operands) -> Variants:
-    """Gradients from indices; onnxruntime's is the scatter onto zeros that exporters write."""
+    """Runners of the gradient from indices, by name. onnxruntime runs the scatter onto zeros that exporters write."""
     case, x, dy = operands.case, operands.x, operands.dy
     indices, dx = operands.places.to(_index_type(case)), torch.zeros_like(x)
     runners: Variants = {
@@ -90,7 +90,7 @@ def backward_runners(runtimes: Runtimes, operands: Operands) -> Variants:
 
 
 def _whole_indices(operands: Operands) -> np.ndarray[Any, Any]:
-    """The positions of the maxima in the whole of x."""
+    """The positions of the maxima in the flattened x."""
     case = operands.case
     planes = torch.arange(case.shape[0] * case.shape[1]).reshape(*case.shape[:2], *[1] * case.axes)
     whole: np.ndarray[Any, Any] = (operands.places + planes * math.prod(case.shape[2:])).numpy()

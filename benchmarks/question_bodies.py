@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How large are function bodies, and how long does onnxruntime take to make a session of a model that has them?"""
+"""How large are function bodies, and how long does onnxruntime take to create a session of a model that has them?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from poolgrad_lowering import lower, lower_file
 ROUNDS = 41
 TARGETS = ("atlas-a2", "ascend950")
 OPSETS = range(9, onnx.defs.onnx_opset_version() + 1)
-"""From the oldest that is lowered to onnx's newest."""
+"""From the oldest opset that is lowered to the newest of onnx."""
 
 README_EXAMPLE = "torch/lenet"
 CASES = {
@@ -34,7 +34,7 @@ CASES = {
 
 
 def measure(work: Path) -> dict[str, Any]:
-    """The nodes of the bodies per target and opset; bytes and seconds to make a session per model."""
+    """The number of nodes of the bodies per target and opset; bytes and seconds to create a session per model."""
     counts = [row for target in TARGETS for row in by_generation(target, OPSETS)]
     models = [{"name": name, "remarks": remarks, **compare(built(name), work)} for name, remarks in CASES.items()]
     return {"counts": counts, "models": models}
@@ -46,7 +46,7 @@ def built(name: str) -> Path:
 
 
 def by_generation(target: str, opsets: Iterable[int]) -> list[dict[str, Any]]:
-    """`count_nodes` for runs of successive opsets with the same numbers, each with its first and last opset."""
+    """The result of `count_nodes` for each run of opsets with equal results, with its first and last opset."""
     rows = []
     for counts, alike in groupby(opsets, partial(count_nodes, target)):
         first, *rest = alike
@@ -55,9 +55,9 @@ def by_generation(target: str, opsets: Iterable[int]) -> list[dict[str, Any]]:
 
 
 def count_nodes(target: str, opset: int) -> dict[str, int]:
-    """How many nodes the bodies of a 2-D max pool in float32 and of its gradient have, those of subgraphs included.
+    """The number of nodes of the bodies of a 2-D max pool in float32 and of its gradient, subgraphs included.
 
-    A pool that stays an ONNX node has no body, and 0 nodes.
+    The number is 0 for a pool that stays an ONNX node, which has no body.
     """
     functions = lower(ordinary_pool(opset), target=target).model.functions
     counts = {"pool": 0, "gradient": 0}
@@ -67,12 +67,12 @@ def count_nodes(target: str, opset: int) -> dict[str, int]:
 
 
 def count(nodes: Iterable[NodeProto]) -> int:
-    """The number of nodes, those of their subgraphs included."""
+    """The number of nodes, including those of subgraphs."""
     return sum(1 + sum(count(attribute.g.node) for attribute in node.attribute) for node in nodes)
 
 
 def ordinary_pool(opset: int) -> onnx.ModelProto:
-    """A model of a pool with windows of 3 × 3, strides and padding, and its gradient as onnxruntime training has it."""
+    """A model of a pool with windows of 3 × 3, strides and padding, and its gradient as a MaxPoolGrad."""
     whole, pooled = [2, 3, 8, 8], [2, 3, 4, 4]
     windows = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
     nodes = [
@@ -88,7 +88,7 @@ def ordinary_pool(opset: int) -> onnx.ModelProto:
 
 
 def compare(original: Path, work: Path) -> dict[str, Any]:
-    """The bytes of a model before and after lowering, and the seconds to make a session of each."""
+    """The bytes of a model before and after lowering, and the seconds to create a session of each."""
     lowered = work / "lowered.onnx"
     report = lower_file(original, lowered)
     files = {"original": original, "original again": original, "function bodies": lowered}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How fast are the host library's pools and gradients, beside memory, torch and onnxruntime?"""
+"""How fast are the host library's pools and gradients, compared with memory traffic, torch and onnxruntime?"""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SIDES = {"forward": forward_runners, "backward": backward_runners}
 
 
 TRAINING_PYTHON = "POOLGRAD_TRAINING_PYTHON"
-"""In the environment: the interpreter that has onnxruntime-training. Without it there are no times of it."""
+"""Environment variable with the interpreter that has onnxruntime-training, which is not measured without it."""
 
 
 def measure(work: Path) -> dict[str, Any]:
-    """Per case and type: times and ratios of both sides; and of one case both sides as one, beside onnxruntime."""
+    """Times and ratios of forward and backward, per case and dtype; and of both together for one case."""
     with ExitStack() as stack:
         training = None
         if python := os.environ.get(TRAINING_PYTHON):

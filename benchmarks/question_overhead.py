@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What does the provider cost per node, beside the calls of aclnn that are in it, and beside a node of onnxruntime?"""
+"""What is the provider's overhead per node, compared with its calls of aclnn and with a node of onnxruntime?"""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from poolgrad_lowering.runtime import get_host_library_path
 ROUNDS = 41
 STRICT = {"ACLNN_HOST_STRICT": "1"}
 MODES = {"lenient": {}, "strict": STRICT}
-"""Of the host library: tensors in host memory, or in device memory of its own; with the environment of each."""
+"""Modes of the host library with their environment variables: tensors in host memory, or in its device memory."""
 
 MIXED = "mixed"
-"""As strict, in sessions that have onnxruntime's CANN provider too, which brings the stream."""
+"""Strict mode in sessions that also have onnxruntime's CANN provider, whose stream is used."""
 
 CANN_PYTHON, CANN_HOME = "POOLGRAD_CANN_PYTHON", "POOLGRAD_CANN_HOME"
-"""An environment with onnxruntime-cann, and its ASCEND_HOME_PATH: `make test-cann-ep` makes both."""
+"""Environment variables: the Python of an environment with onnxruntime-cann, and its ASCEND_HOME_PATH.
+
+`make test-cann-ep` creates both.
+"""
 
 FOLDER = Path(__file__).parent
 
 
 def measure(work: Path) -> dict[str, Any]:
-    """Per mode and case: seconds of a Run of one node, and of one node more, with their parts."""
+    """Per mode and case: the seconds of a Run of one node, and of each further node with its parts."""
     library = build_calls(work)
     rows = []
     for mode, environment in MODES.items():
@@ -46,7 +49,7 @@ def measure(work: Path) -> dict[str, Any]:
 
 
 def build_calls(work: Path) -> Path:
-    """Compile aclnn_calls.cpp over the host library. Raises CalledProcessError, with what the compiler says shown."""
+    """The library compiled from aclnn_calls.cpp and linked with the host library. Raises `CalledProcessError`."""
     host, include = Path(get_host_library_path()), FOLDER.parent / "runtime" / "src"
     return compile_library("aclnn_calls.cpp", work, "-O2", f"-I{include}", str(host), f"-Wl,-rpath,{host.parent}")
 
@@ -66,7 +69,7 @@ def _row(mode: str, seconds: dict[str, list[float]], case: tuple[str, ...]) -> d
     elements, given, arrangement = case
     node, calls = per_node("node", *case), per_node("calls", arrangement)
     if elements == "none":
-        calls = [0.0] * len(node)  # where nothing is to do, nothing is called
+        calls = [0.0] * len(node)  # an empty tensor needs no call
     own = [whole - part for whole, part in zip(node, calls, strict=True)]
     timed = {"run": seconds[" ".join(("node", *case, str(COUNTS[0])))], "node": node, "calls": calls, "own": own}
     timed["reference"] = per_node("reference", *case)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How long does lowering a file take, beside reading and writing it, and beside other packages that rewrite graphs?"""
+"""How long does lowering a file take, compared with reading and writing it and with other graph rewriters?"""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CASES = (
     (Recipe(20_000, sites=10, decoys=10), 9),
     (Recipe.of_size(100_000), 9),
 )
-"""Graphs, each with a number of rounds; one has only as many gradients as a deep network has."""
+"""Recipes of graphs with their numbers of rounds. One has as few gradients as a real network."""
 
 CHILDREN = {FLOOR.name: "load_and_save", POOLGRAD.name: "lower"}
-"""What also runs in processes of its own, for its memory."""
+"""The tasks of `child.py` that measure the memory of a rewriter, by its name."""
 
 
 def measure(work: Path) -> dict[str, Any]:
-    """Per size and rewriter: seconds, their ratio to the floor's, and peak memory where it is taken."""
+    """Per size and rewriter: seconds, the ratio to the floor, and the peak memory if it is measured."""
     return {"cases": [_case(work, recipe, rounds) for recipe, rounds in CASES]}
 
 

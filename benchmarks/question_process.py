@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What does a process cost: starting the command, and lowering a small graph that has 1 GiB of external weights?"""
+"""How long does the command take to start, and what does lowering a model with 1 GiB of external weights cost?"""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from benchmarks.training_graphs import Recipe, build
 ROUNDS = 15
 CHILDREN = 7
 WEIGHTS, WEIGHT = 64, 16 << 20
-"""Tensors with external data, and the bytes of each: 1 GiB."""
+"""The number of tensors with external data, and the bytes of each: 1 GiB in total."""
 
 
 def measure(work: Path) -> dict[str, Any]:
-    """Start-up per command, and the lowering with external weights."""
+    """The start-up time of each command, and time and memory of the lowering with external weights."""
     return {"start": _start(), "external": _external(work)}
 
 
@@ -45,7 +45,7 @@ def _start() -> list[dict[str, Any]]:
 def _external(work: Path) -> dict[str, Any]:
     source = work / "external.onnx"
     with source.with_suffix(".weights").open("wb") as weights:
-        weights.truncate(WEIGHTS * WEIGHT)  # a file with a hole: nobody should read it
+        weights.truncate(WEIGHTS * WEIGHT)  # a sparse file, which should not be read
     onnx.save(_with_external_weights(source.with_suffix(".weights").name), source)
     runs = [in_child("lower", source, work / "external_lowered.onnx") for _ in range(CHILDREN)]
     return {key: statistics.median(run[key] for run in runs) for key in runs[0]} | {"bytes": WEIGHTS * WEIGHT}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How does the time of lowering a file grow with what the model has more of?"""
+"""How does the time of lowering a file grow with the number of nodes, sites, subgraphs, functions and value_infos?"""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ AXES: dict[str, tuple[tuple[int, ...], Callable[[int], Recipe]]] = {
     "functions": ((0, 200, 400, 800, 1_600), lambda count: Recipe(NODES, functions=count)),
     "value_infos": ((0, 5_000, 10_000, 15_000, 20_000), lambda count: Recipe(NODES, declared=count / NODES)),
 }
-"""Counts, and the graph that has so many; all but the first axis keep the number of nodes."""
+"""For each axis the counts and the recipe for a count. All axes except the first keep the number of nodes."""
 
 
 def measure(work: Path) -> dict[str, Any]:
-    """Per axis: the points, and the straight line through them."""
+    """Per axis: the points, and a fitted straight line."""
     return {"axes": [_axis(work, name) for name in AXES]}
 
 
@@ -56,6 +56,6 @@ def _axis(work: Path, name: str) -> dict[str, Any]:
 
 
 def _times_a_fifth(timings: dict[str, Timing], most: int) -> float | None:
-    """What the most takes beside a fifth of it, where that was measured."""
+    """The time of the largest count relative to that of a fifth of it; None if the fifth was not measured."""
     fifth = timings.get(str(most // 5)) if most % 5 == 0 else None
     return None if fifth is None else timings[str(most)].ratio_to(fifth)

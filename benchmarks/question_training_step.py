@@ -33,7 +33,10 @@ VARIANTS: dict[str, tuple[str, Open, str]] = {
     "function bodies": ("lowered", cpu_session, "step_on_cpu"),
     "provider": ("lowered", provider_session, "step_on_provider"),
 }
-"""Which file, how its session is made, and the task of `child.py` that does the same. Two are one, for the noise."""
+"""The file, the function that creates its session, and the equivalent task of `child.py`.
+
+The original is measured twice, which shows the noise.
+"""
 
 
 def measure(work: Path) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def _step(step: Step, work: Path) -> dict[str, Any]:
 
 
 def compare(files: dict[str, Path], feeds: Path, work: Path) -> list[dict[str, Any]]:
-    """The rows of VARIANTS. Raises ValueError if they differ in a bit of any result."""
+    """One row per variant. Raises `ValueError` if any output of the variants differs in a bit."""
     arrays = load_feeds(feeds)
     sessions = {name: open_session(str(files[kind])) for name, (kind, open_session, _) in VARIANTS.items()}
     results = [[value.tobytes() for value in session.run(None, arrays)] for session in sessions.values()]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What else reads an ONNX file, changes the graph and writes it: other packages, doing the same or less.
+"""Other packages that read an ONNX file, rewrite the graph and write it, with the same amount of work or less.
 
-Each is a function from source to destination path, run in this process. Imports are in the functions, so that one
-package can be measured without the others.
+Each is a function from source path to destination path, run in this process. Each function imports its package, so that
+one package can be measured without the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Run = Callable[[str, str], object]
 
 @dataclass(frozen=True)
 class Rewriter:
-    """A way from file to file. `largest` is the number of nodes above which it is not run: it takes over a minute."""
+    """A function from file to file. A graph of more than `largest` nodes is skipped: it takes over a minute."""
 
     name: str
     does: str
@@ -91,5 +91,5 @@ OTHERS = (
 
 
 def rewriters_for(nodes: int) -> list[Rewriter]:
-    """Those that are run on a graph of so many nodes: first the floor, then this project."""
+    """The rewriters that are measured on a graph of `nodes` nodes: the floor, this project, then the others."""
     return [FLOOR, POOLGRAD, *(other for other in OTHERS if other.largest is None or nodes <= other.largest)]

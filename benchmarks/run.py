@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs the benchmarks: every question, or those named on the command line, then the page of all results so far."""
+"""Runs the benchmarks: all questions or those named on the command line. Then writes the page of all results so far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.page import write_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 QUESTIONS = ("pass", "scaling", "process", "bodies", "kernels", "overhead", "training_step")
-"""Each is a module `question_NAME`, imported when it is measured: not all of them need PyTorch."""
+"""Each is a module `question_NAME`, imported only when it is measured, because some need PyTorch."""
 
 logger = logging.getLogger("benchmarks")
 

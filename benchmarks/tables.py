@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tables of the page, and how their cells are written."""
+"""Formats tables of the page and their cells."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def seconds(timing: Mapping[str, Any], unit: float = 1.0, digits: int = 3) -> str:
-    """Median and quartiles of a timing, in seconds or in a unit of so many seconds."""
+    """Median and quartiles of a timing as text. `unit` is the unit in seconds."""
     median, low, high = (f"{timing[name] / unit:.{digits}f}" for name in ("median", "low", "high"))
     return f"{median} ({low}–{high})"
 
 
 def memory(peaks: Mapping[str, float] | None) -> str:
-    """The peak of a process in MiB, and what was there after importing; nothing where it was not taken."""
+    """The peak memory of a process and that after its imports, in MiB, as text; empty if it was not measured."""
     return "" if peaks is None else f"{peaks['peak']:.0f} (imported: {peaks['imported']:.0f})"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Large training graphs, made from a recipe: max-pool gradients, decoys that look like them, and what lies between.
+"""Builds large training graphs from a recipe: max-pool gradients, decoys that resemble them, and filler nodes.
 
-Every model is valid, seeded and static in shape; names are as long as exporters make them. Knows nothing of what is
-measured on it.
+Every model is valid, deterministic and has static shapes; names are as long as those of exporters. Knows nothing of
+what is measured.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ WINDOWS = {"kernel_shape": [2, 2], "strides": [2, 2]}
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a model has: nodes in all, gradients and decoys among them, and where some of the nodes lie.
+    """The numbers of things in a model.
 
-    Half of the `sites` and of the `decoys` are `MaxPoolGrad` nodes, half scatters onto zeros. `subgraphs` are branches
-    of If nodes, each of ten nodes, `functions` are bodies of ten nodes that the model calls once each. Of the values
-    of the main graph a share of `declared` has a value_info.
+    `nodes` counts all nodes. Half of the `sites` and of the `decoys` are `MaxPoolGrad` nodes, half scatters onto zeros.
+    `subgraphs` are branches of If nodes with ten nodes each, `functions` are bodies of ten nodes that the model calls
+    once each. `declared` is the share of the main graph's values that have a value_info.
     """
 
     nodes: int
@@ -41,17 +41,17 @@ class Recipe:
 
     @classmethod
     def of_size(cls, nodes: int) -> Recipe:
-        """1 % of the nodes are gradients, and as many are decoys."""
+        """The recipe in which 1 % of the nodes are gradients, and as many are decoys."""
         return cls(nodes, sites=nodes // 100, decoys=nodes // 100)
 
 
 def build(recipe: Recipe) -> ModelProto:
-    """The model of a recipe, the same bytes for the same recipe."""
+    """The model of a recipe. Equal recipes give equal bytes. Raises `ValueError` if `nodes` is too small."""
     return _Writer(recipe).model()
 
 
 class _Writer:
-    """Writes a chain of nodes: each reads the value before it, so that all of them are needed."""
+    """Writes a chain of nodes in which each uses the value before it, so that no node is dead."""
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
@@ -64,7 +64,7 @@ class _Writer:
         self._recent = [self._last]
 
     def model(self) -> ModelProto:
-        """All nodes of the recipe, the special ones spread evenly among the others."""
+        """The model of the recipe, with the special nodes spread evenly among the filler nodes."""
         for special in self._specials():
             special()
         graph = helper.make_graph(
@@ -86,7 +86,7 @@ class _Writer:
         return helper.make_model(graph, opset_imports=imports, functions=self._functions, ir_version=10)
 
     def _specials(self) -> list[Callable[[], None]]:
-        """What the recipe wants, in an order of the seed, with filler in between so that the nodes add up."""
+        """The functions that write the special nodes in a random order, each followed by its share of filler nodes."""
         recipe = self._recipe
         kinds = [
             *[self._ort_gradient] * (recipe.sites - recipe.sites // 2),
@@ -113,7 +113,7 @@ class _Writer:
 
         return [followed(kind, share + (number < rest)) for number, kind in enumerate(kinds)]
 
-    # -- what training graphs are full of
+    # -- filler nodes
 
     def _filler(self) -> None:
         op_type, weights, attributes = self._random.choice(_FILLER)
@@ -126,7 +126,7 @@ class _Writer:
             operands.append(f"{name}.{weight}")
         self._advance(self._write(op_type, operands, WHOLE, name=name, **attributes))
 
-    # -- gradients, and what looks like one
+    # -- gradients and decoys
 
     def _ort_gradient(self) -> None:
         pooled, indices = self._pool()
@@ -157,7 +157,7 @@ class _Writer:
         self._join(self._write("Reshape", [scattered, "whole"], WHOLE))
 
     def _pool(self, **windows: Sequence[int]) -> tuple[str, str]:
-        """A MaxPool with both outputs, with the gradients' windows where no others are given."""
+        """The outputs of a new MaxPool, by default with the gradients' windows."""
         shape = WHOLE if windows else SMALL
         pooled = self._write("MaxPool", [self._last], shape, **(windows or WINDOWS))
         indices = pooled.replace("_output_0", "_output_1")
@@ -226,7 +226,7 @@ _SIZES = {
     "_branches": 21,
     "_call": 11,
 }
-"""Nodes that each of the writer's methods of that name writes, everywhere in the model."""
+"""The number of nodes that each of these methods of the writer adds to the model, subgraphs and functions included."""
 
 _IMPORT = helper.make_opsetid("example.blocks", 1)
 _BINARY = ("Add", "Mul", "Sub", "Max")
@@ -257,7 +257,7 @@ _CONSTANTS: dict[str, np.ndarray] = {
 
 
 def _chain(source: str, prefix: str, length: int = 10) -> list[NodeProto]:
-    """Nodes one behind the other, as in the body of a branch or a function."""
+    """A chain of nodes, for the body of a branch or a function."""
     names = [source, *(f"{prefix}/Relu_{number}_output_0" for number in range(length))]
     return [
         helper.make_node("Relu", [before], [after], name=after.removesuffix("_output_0"))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 def convolutions(kind: type[nn.Module], before: int, *channels: int) -> list[nn.Module]:
-    """Convolutions of three elements along each axis that keep the sizes, each with a ReLU behind it."""
+    """Convolutions with kernels of 3 along each axis that keep the sizes, each followed by a ReLU."""
     layers: list[nn.Module] = []
     for after in channels:
         layers += [kind(before, after, 3, padding=1), nn.ReLU()]
@@ -20,7 +20,7 @@ def convolutions(kind: type[nn.Module], before: int, *channels: int) -> list[nn.
 
 
 class Level(nn.Module):
-    """A level of a U-Net: convolutions, and beside them what is pooled, processed below and brought up again."""
+    """A level of a U-Net: convolutions, then a pool, the levels below, upsampling and the skip connection."""
 
     def __init__(self, before: int, channels: int, below: nn.Module | None) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Level(nn.Module):
             self.up = nn.Sequential(*convolutions(nn.Conv2d, 3 * channels, channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return `channels` planes of the sizes of x's."""
+        """Return a tensor with `channels` channels and the spatial sizes of x."""
         here: Tensor = self.down(x)
         if self.below is None:
             return here
@@ -41,7 +41,7 @@ class Level(nn.Module):
 
 
 def resnet_stem() -> nn.Module:
-    """The stem of a ResNet, but for the stride of its convolution."""
+    """The stem of a ResNet, with stride 1 in its convolution."""
     return nn.Sequential(nn.Conv2d(3, 64, 7, padding=3), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
 
 
@@ -74,4 +74,4 @@ def c3d() -> nn.Module:
 
 
 NETWORKS: dict[str, Callable[[], nn.Module]] = {"ResNet-50": resnet_stem, "VGG-16": vgg_16, "U-Net": unet, "C3D": c3d}
-"""By the name of their step."""
+"""The functions that build the networks, by the name of the step."""

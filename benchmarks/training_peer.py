@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""MaxPoolGrad of onnxruntime-training, which needs an environment of its own: a process there, asked by a pipe."""
+"""Runs MaxPoolGrad of onnxruntime-training in a child process of another environment, controlled by a pipe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHILD = Path(__file__).with_name("training_peer_child.py")
 
 
 class TrainingPeer:
-    """`python` is the interpreter of the other environment; models and their inputs go through the folder `work`."""
+    """The child process. `python` is the other environment's interpreter; models and inputs are files in `work`."""
 
     def __init__(self, python: Path, work: Path) -> None:
         self._work = work
@@ -28,7 +28,10 @@ class TrainingPeer:
     def runner(
         self, windows: dict[str, Sequence[int]], shape: Sequence[int], feeds: dict[str, Any]
     ) -> Callable[[], None]:
-        """A call that has the child run one gradient; `feeds` are arrays of `dy` and of `indices` in the whole x."""
+        """A call that runs one gradient in the child. `feeds` are `dy` and `indices`, positions in the flattened x.
+
+        `shape` is that of x. The call raises `RuntimeError` if the child ends.
+        """
         model, arrays = self._work / "gradient.onnx", self._work / "gradient.npz"
         onnx.save(_model(windows, shape, feeds), model)
         np.savez(arrays, **feeds)
@@ -36,7 +39,7 @@ class TrainingPeer:
         return lambda: self._ask("")
 
     def close(self) -> None:
-        """End the child."""
+        """End the child process."""
         self._child.communicate()
 
     def _ask(self, line: str) -> None:
@@ -44,7 +47,7 @@ class TrainingPeer:
             raise AssertionError("both are pipes")
         self._child.stdin.write(line + "\n")
         if self._child.stdout.readline() != "done\n":
-            raise RuntimeError(f"{CHILD.name} ended with {self._child.wait()}; what it says is above")
+            raise RuntimeError(f"{CHILD.name} ended with {self._child.wait()}; its output is above")
 
 
 def _model(windows: dict[str, Sequence[int]], shape: Sequence[int], feeds: dict[str, Any]) -> onnx.ModelProto:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs models of onnxruntime-training when told to, by lines on stdin; each is answered with `done`.
+"""Runs models in onnxruntime-training, controlled by lines on stdin. Answers each line with `done`.
 
-A line with the paths of a model and of its inputs, a tab between, makes a session of them; an empty one runs it.
+A line `MODEL<tab>INPUTS` with two paths creates a session; an empty line runs it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.bound_session import bound_runner
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Answer lines until stdin ends."""
     run = None
     for line in sys.stdin:
         if paths := line.rstrip("\n"):

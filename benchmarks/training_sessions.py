@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sessions that run a training step, and what their profiles say of the pools. Knows no network."""
+"""Sessions that run a training step, and the times of the pools in their profiles. Knows no network."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Open = Callable[..., Session]
 
 
 def cpu_session(model: str, profile: Path | None = None) -> Session:
-    """A session of onnxruntime's CPU provider, which puts function bodies in the place of the dialect's nodes."""
+    """A session of onnxruntime's CPU provider, which inlines the function bodies of the dialect's nodes."""
     return onnxruntime.InferenceSession(model, _options(profile), providers=["CPUExecutionProvider"])
 
 
 def provider_session(model: str, profile: Path | None = None) -> Session:
-    """A session of the execution provider on the host library."""
+    """A session of this project's execution provider with the host library."""
     return create_session(model, backend="host", session_options=_options(profile))
 
 
@@ -39,8 +39,8 @@ def load_feeds(path: str | Path) -> dict[str, np.ndarray]:
 
 def _options(profile: Path | None) -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors: that a provider leaves nodes to the CPU is no news here
-    # Threads that wait busily for the next Run of their session would slow those of the others.
+    options.log_severity_level = 3  # errors only: no warning about nodes that stay on the CPU
+    # Spinning threads of one session would slow the other sessions.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if profile is not None:
         options.enable_profiling = True
@@ -51,7 +51,7 @@ def _options(profile: Path | None) -> onnxruntime.SessionOptions:
 def seconds_by_node(
     open_session: Open, model: str, feeds: Mapping[str, np.ndarray], runs: int, work: Path
 ) -> dict[str, float]:
-    """The median seconds of every node of a session's graph, as onnxruntime's profiler has them, by its name there."""
+    """The median seconds of every node of a session's optimised graph in onnxruntime's profile, by node name."""
     session = open_session(model, work / "profile")
     for _ in range(runs):
         session.run(None, feeds)
@@ -59,7 +59,7 @@ def seconds_by_node(
 
 
 def node_seconds(events: Iterable[Mapping[str, object]]) -> dict[str, float]:
-    """The median seconds of every node in a profile's events, without the first Run, in which memory is made."""
+    """The median seconds of every node in a profile's events, without the first Run, which allocates memory."""
     suffix = "_kernel_time"
     micros: dict[str, list[float]] = defaultdict(list)
     for event in events:
@@ -70,9 +70,9 @@ def node_seconds(events: Iterable[Mapping[str, object]]) -> dict[str, float]:
 
 
 def pooling_seconds(seconds: Mapping[str, float], model: onnx.ModelProto, other: onnx.ModelProto) -> float:
-    """The part of a model's nodes that the other does not have, and of what onnxruntime made of them.
+    """The total seconds of the nodes of `model` that `other` does not have, including inlined function bodies.
 
-    Those are the nodes of function bodies, and of the branch that it takes of an `If` in them; no model has one.
+    onnxruntime names the nodes of inlined bodies and of inlined `If` branches by prefixes; the models have no other.
     """
     names = {node.name for node in model.graph.node} - {node.name for node in other.graph.node}
     inlined = ("_if_", *(f"_inlfunc_{op_type}_" for op_type in OPS))

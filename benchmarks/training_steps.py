@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Training steps at the widths of real networks: PyTorch's joint forward and backward graphs, exported when needed.
+"""Training steps at the widths of real networks: PyTorch's joint forward and backward graphs, exported on demand.
 
-The networks are cut to what a CPU steps through in a second: fewer images, and no layers behind the last pool.
+The networks are reduced so that a step takes about a second on a CPU: fewer images, and no layers after the last pool.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import onnx
 
 @dataclass(frozen=True)
 class Step:
-    """A network's training step: what it is, how many pools it has, and its input."""
+    """A network's training step: its name, a description, the number of pools, and the shape of the input."""
 
     name: str
     remarks: str
@@ -32,7 +32,7 @@ STEPS = (
 
 
 def export(step: Step) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """The joint graph of a step, with float32 weights inside, and its feeds. Needs PyTorch."""
+    """The joint graph of a step with its float32 weights, and its feeds by name. Needs PyTorch."""
     from benchmarks.training_networks import NETWORKS
     from models import torch_joint
     from models.torch_nets import Net

@@ -22,11 +22,11 @@ PUBLIC: dict[str, tuple[ModuleType, list[str]]] = {
     "poolgrad_lowering.runtime.training": (training, training.__all__),
     "poolgrad_lowering.gradient": (gradient, ["Pattern", "PoolGradient"]),
 }
-"""The public modules and what of each is public."""
+"""The public modules, each with its public names."""
 
 
 def reference() -> str:
-    """A section per public module."""
+    """The reference as Markdown, with a section per public module."""
     return "\n\n".join(_module(name, module, names) for name, (module, names) in PUBLIC.items())
 
 
@@ -44,12 +44,12 @@ def _signature(name: str, thing: Any) -> str:
     if inspect.isclass(thing) and issubclass(thing, (enum.Enum, Exception)):
         return f"class {name}({', '.join(base.__name__ for base in thing.__bases__)})"
     keyword = "class" if inspect.isclass(thing) else "def"
-    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(thing)))  # annotations are strings
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(thing)))  # removes the quotes of annotations
     return f"{keyword} {name}{re.sub(r'= Limits[(].*?[)]', '= Limits()', text)}"
 
 
 def _members(thing: Any) -> Iterator[str]:
-    """The public properties and methods of a class, each a line with its docstring's first sentence."""
+    """A list of the public properties and methods of a class, each with the first line of its docstring."""
     if not inspect.isclass(thing) or issubclass(thing, enum.Enum):
         return
     fields = {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
@@ -63,7 +63,7 @@ def _members(thing: Any) -> Iterator[str]:
 
 
 def _docstring(thing: Any) -> str:
-    """The docstring, with its sections (Args, Raises) as lists of lines."""
+    """The docstring, with its sections (Args, Raises) as lists."""
     text = inspect.cleandoc(thing.__doc__ or "")
     text = re.sub(r"^(Args|Raises|Returns):\n", r"\1:\n\n", text, flags=re.MULTILINE)
     return re.sub(r"^    (\S[^:\n]*: )", r"* \1", text, flags=re.MULTILINE)

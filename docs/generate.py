@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes the pages of this folder that show the code's own tables: each from its template and those tables.
+"""Generates the pages of this folder that show tables of the code: each from its template in `templates/`.
 
-`make docs` runs it; a test holds the committed pages against what it makes. Hand-written text is in `templates/`.
+`make docs` runs this module; a test compares the committed pages with its output.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ DOCS = Path(__file__).parent
 
 
 def codes() -> str:
-    """Every refusal code, its meaning and what would have to change."""
+    """The table of refusal codes: meaning, and what would have to change."""
     rows = sorted((code.value, description, ADVICE[code]) for code, description in DESCRIPTIONS.items())
     return _table(("code", "meaning", "what would have to change"), ((f"`{code}`", *row) for code, *row in rows))
 
 
 def faults() -> str:
-    """Every fault of an input, its meaning and what to do."""
+    """The table of faults of an input: meaning and advice."""
     rows = sorted((fault.value, *meaning) for fault, meaning in FAULTS.items())
     return _table(("fault", "what is rejected", "what to do"), ((f"`{fault}`", *row) for fault, *row in rows))
 
 
 def limits() -> str:
-    """Every limit: its field of `Limits`, its flag, its default."""
+    """The table of limits: field of `Limits`, flag, default and meaning."""
     rows = (
         (f"`{limit.name}`", f"`--{limit.name.replace('_', '-')}`", str(limit.default), limit.metadata["help"])
         for limit in fields(Limits)
@@ -66,34 +66,34 @@ def limits() -> str:
 
 
 def products() -> str:
-    """Every product: its name for `--target`, its SoC names, its operator for 2-D pools."""
+    """The table of products: name for `--target`, operator for 2-D pools, SoC names."""
     rows = ((f"`{t.name}`", t.title, _code(t.max_pool_2d_grad), ", ".join(t.socs)) for t in TARGETS.values())
     return _table(("target", "product", "2-D max pool becomes", "SoC names"), rows)
 
 
 def operators() -> str:
-    """What each product's operators take."""
+    """The table of each product's operators: aclnn functions, element types and limits."""
     rows = (_operator(target, op, support) for target in TARGETS.values() for op, support in target.operators.items())
     return _table(("target", "operator", "run by", "element types", "elements of a plane, at most"), rows)
 
 
 def room_table() -> str:
-    """Every room and what it is for, from the top of the picture to the bottom."""
+    """The table of rooms and their purposes, from the top of the picture to the bottom."""
     return _table(("room", "what it is for"), ((f"`{name}`", text) for name, text in rooms.descriptions().items()))
 
 
 def forms() -> str:
-    """A section per form of this package, from its module."""
+    """A section per form of this package, from the docstring of its module."""
     return "\n\n".join(_form(pattern) for pattern in own_patterns())
 
 
 def examples() -> str:
-    """A graph in each form of this package, before and after its lowering."""
+    """A section per form of this package with an example graph before and after its lowering."""
     return "\n\n".join(_example(pattern) for pattern in own_patterns())
 
 
 def ops() -> str:
-    """A section per op of the dialect."""
+    """A section per operator of the dialect."""
     return "\n\n".join(_op(op) for op in OPS.values())
 
 
@@ -110,7 +110,7 @@ def _example(pattern: Pattern) -> str:
 
 
 def _graph_text(model: onnx.ModelProto) -> str:
-    """The graph for reading: no node names, no quotes around values' names, long constants cut."""
+    """The graph as text without node names and without quotes around names, with long constants cut."""
     text = onnx.printer.to_text(model.graph)
     text = re.sub(r'^( +)\["[^"]*"\] ', r"\1", text, flags=re.MULTILINE)
     text = re.sub(r'"(\w+/\w+)"', r"\1", text)
@@ -119,7 +119,7 @@ def _graph_text(model: onnx.ModelProto) -> str:
 
 
 def exit_codes() -> str:
-    """Every exit code of the command."""
+    """The table of the command's exit codes."""
     return _table(("code", "meaning"), ((str(int(code)), meaning) for code, meaning in MEANINGS.items()))
 
 
@@ -129,19 +129,19 @@ def commands() -> str:
 
 
 def everywhere() -> str:
-    """The options that all commands have."""
+    """The table of the options that all commands have."""
     return _arguments(build_parser(), hidden=("help",))
 
 
 def plan_example() -> str:
-    """A plan as JSON."""
+    """An example of a plan, as JSON."""
     source = DOCS.parent / "models" / "built" / "torch" / "lenet.onnx"
     report = inspect_model(onnx.load(source), target="ascend950")
     return LoweringPlan.of(report, sha256(source.read_bytes()).hexdigest()).to_json().rstrip()
 
 
 def example() -> str:
-    """A report as JSON, with lists of numbers on one line and a wall time that does not vary."""
+    """An example of a report, as JSON with lists of numbers on one line and a fixed wall time."""
     model = onnx.load(DOCS.parent / "models" / "built" / "torch" / "lenet.onnx")
     report = inspect_model(model, target="Ascend910B3").to_dict()
     report["summary"]["seconds"] = 0.004
@@ -150,12 +150,12 @@ def example() -> str:
 
 
 def page_limits() -> dict[str, object]:
-    """What the report's page shows at most."""
+    """The limits of what the HTML report shows, by the name of their placeholder."""
     return {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_around": MAX_AROUND, "max_drawn": MAX_DRAWN}
 
 
 def acl_codes() -> str:
-    """The codes of acl and aclnn with their advice, as the page on the runtime has them."""
+    """The table of codes of acl and aclnn with advice, taken from the page on the runtime."""
     [table] = re.findall(
         r"^\| code \| name .*?\n(?=\n)", (DOCS / "runtime.md").read_text(encoding="utf-8"), re.M | re.S
     )
@@ -185,7 +185,7 @@ def page(name: str) -> str:
 
 
 def main() -> None:
-    """Write all pages, and the picture."""
+    """Write all pages and the picture of the rooms."""
     (DOCS / "images" / "rooms.svg").write_text(rooms.picture(), encoding="utf-8")
     for name in PAGES:
         (DOCS / f"{name}.md").write_text(page(name), encoding="utf-8")
@@ -204,20 +204,20 @@ def _command(name: str, parser: Parser) -> str:
 
 
 def _usage(parser: Parser) -> str:
-    """The arguments that have to be there."""
+    """The required arguments of a command."""
     required = [_spelled(argument)[0] for argument in parser.arguments if argument.required]
     return " ".join([*required, "[OPTION…]"])
 
 
 def _arguments(parser: Parser, hidden: Sequence[str] = ("help", "verbose", "quiet")) -> str:
-    """All arguments but some; as it is, but those that every command has."""
+    """The table of a command's arguments, without those named in `hidden`, by default those of every command."""
     shown = [argument for argument in parser.arguments if argument.dest not in hidden]
     rows = ((f"`{', '.join(_spelled(argument))}`", str(argument.help)) for argument in shown)
     return _table(("argument", "meaning"), ([cell.replace("|", "\\|") for cell in row] for row in rows))
 
 
 def _spelled(argument: Action) -> list[str]:
-    """The ways to write an argument: a placeholder, or its flags with the placeholder of their value."""
+    """The spellings of an argument: its placeholder, or its flags with the placeholder of their value."""
     names = "|".join(argument.choices) if argument.choices else argument.metavar or argument.dest.upper()
     if not argument.option_strings:
         return [str(names)]

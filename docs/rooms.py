@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rooms of the compiler and the imports between them: read from the sources, drawn for `docs/architecture.md`.
+"""Reads the rooms of the compiler and the imports between them from the sources, and draws them for the docs.
 
-A room is a folder of `poolgrad_lowering`, or a module in its root.
+A room is a folder of `poolgrad_lowering`, or a module in its root. The picture is part of `docs/architecture.md`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ ORDER = (
     ("entry",),
     ("plugs", "cli"),
 )
-"""The rooms from the ground up: a room imports rooms of lower floors only."""
+"""The layers of rooms from the bottom up: a room imports rooms of lower layers only."""
 
 _COLUMN, _HEIGHT, _MARGIN = 8.4, 28.0, 8.0
-"""Pixels: of a character of a name, of a box, around the drawing."""
+"""Pixels: the width of a character, the height of a box, and the margin of the drawing."""
 
 
 @lru_cache
@@ -57,14 +57,15 @@ def modules() -> dict[str, Path]:
 
 
 def room(module: str) -> str:
-    """The room in which a module lies; empty for the package itself."""
+    """The room of a module; empty for the package itself."""
     return module.partition(".")[2].partition(".")[0]
 
 
 @lru_cache
 def imports(*, typing: bool) -> nx.DiGraph:
-    """Every module with an edge to each module that it imports, wherever in the file; with `typing`, also those that
-    are imported for type checkers only.
+    """The graph of all modules, with an edge to each module that a module imports anywhere in its file.
+
+    With `typing`, imports for type checkers count too.
     """
     files = modules()
     graph = nx.DiGraph()
@@ -76,7 +77,7 @@ def imports(*, typing: bool) -> nx.DiGraph:
 
 
 def rooms() -> nx.DiGraph:
-    """Every room with an edge to each room that it imports. The package itself, which imports all, is none."""
+    """The graph of all rooms, with an edge to each room that a room imports. The package itself is not a room."""
     graph = nx.DiGraph()
     for module, imported in imports(typing=True).edges:
         ends = room(module), room(imported)
@@ -86,7 +87,7 @@ def rooms() -> nx.DiGraph:
 
 
 def picture() -> str:
-    """An SVG: a box for each room, an arrow to each that it imports, but for arrows that follow from others."""
+    """An SVG with a box for each room and an arrow to each room that it imports, without transitive arrows."""
     reduced = nx.transitive_reduction(rooms())
     names = sorted(reduced.nodes)
     number = {name: position for position, name in enumerate(names)}
@@ -123,17 +124,17 @@ text {{ font: 13px ui-monospace, Consolas, monospace; fill: #16202e; text-anchor
 
 
 def descriptions() -> Mapping[str, str]:
-    """The first sentence of each room's docstring, from the top floor to the ground."""
+    """The first paragraph of each room's docstring, from the top layer to the bottom."""
     files = modules()
     found = {}
-    for name in (name for floor in reversed(ORDER) for name in floor):
+    for name in (name for layer in reversed(ORDER) for name in layer):
         text = ast.get_docstring(ast.parse(files[f"{_PACKAGE}.{name}"].read_text(encoding="utf-8"))) or ""
         found[name] = " ".join(text.split("\n\n", 1)[0].split())
     return found
 
 
 def _imported(tree: ast.Module, files: Mapping[str, Path], *, typing: bool) -> Iterator[str]:
-    skipped = set() if typing else {node for block in tree.body if _is_for_types(block) for node in ast.walk(block)}
+    skipped = set() if typing else {node for block in tree.body if _is_type_checking(block) for node in ast.walk(block)}
     for node in ast.walk(tree):
         if node in skipped:
             continue
@@ -144,5 +145,5 @@ def _imported(tree: ast.Module, files: Mapping[str, Path], *, typing: bool) -> I
             yield from sorted(names & files.keys()) or [str(node.module)]
 
 
-def _is_for_types(block: ast.stmt) -> bool:
+def _is_type_checking(block: ast.stmt) -> bool:
     return isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"

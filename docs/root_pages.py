@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A hook of mkdocs: pages that lie in the root, links as the site wants them, and nothing fetched from elsewhere."""
+"""A hook of mkdocs: adds the pages of the repository's root, adapts links, and rejects pages that load other hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the root's pages."""
+    """Add the pages of the repository's root."""
     for source, page in PAGES.items():
         content = as_page((ROOT / source).read_text(encoding="utf-8"))
         files.append(File.generated(config, page, content=content))
@@ -32,7 +32,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Refuse a page that would fetch something of another host when it is viewed."""
+    """Raise `PluginError` for a page that would load something from another host."""
     if fetched := re.search(
         r"""<(?:script|img|iframe)[^>]* src="?https?:[^>]*>|<link[^>]* href="?https?:[^>]*>""", output
     ):
@@ -41,7 +41,7 @@ def on_post_page(output: str, **_: Any) -> str:
 
 
 def as_page(text: str) -> str:
-    """A page of the root with its links as from `docs/`."""
+    """A page of the root, with its links relative to `docs/`."""
     text = re.sub(r"\]\(docs/", "](", text)
     for source, page in PAGES.items():
         text = text.replace(f"]({source})", f"]({page})")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes build/cann_ep, an ASCEND_HOME_PATH: links to the host library and a library of the tests in CANN's place.
+"""Creates build/cann_ep, an ASCEND_HOME_PATH with links to the host library and to a stand-in for CANN's libraries.
 
-Runs in the environment `cann`, whose onnxruntime and whose package the libraries are linked with.
+Runs in the environment `cann`; the libraries are linked with its onnxruntime and its package.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FLAGS = ["-std=c++17", "-O2", *WARNINGS, "-fPIC", "-shared", "-fvisibility=hidde
 
 
 def make() -> None:
-    """Make the folder unless it is up to date."""
+    """Create the folder unless it is up to date."""
     state = fingerprint((*PROJECT, WHEEL, "tests/cann_ep/cpp/*", "tools/cann_home.py"))
     libraries, stamp = HOME / "lib64", HOME / ".made"
     if stamp.is_file() and stamp.read_text() == state:

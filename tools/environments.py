@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes the environments that the targets of the Makefile run in, and runs commands in them.
+"""Creates the virtual environments of the Makefile's targets, and runs commands in them.
 
     python3 tools/environments.py NAME [COMMAND...]
 
-An environment is filled again when what it was made from has changed: the arguments of pip, `pyproject.toml`, and the
-native sources where it builds them. A changed Python source changes nothing: editable installations use it where it is.
-The root of the repository is the last entry of `sys.path` in an environment: `tests`, `models` and `benchmarks` can be
-imported, and an installed package is found before its sources. Needs only Python's standard library and pip.
+An environment is updated when its inputs have changed: the arguments of pip, `pyproject.toml`, and the native sources
+if it builds them. Changed Python sources need no update, because editable installations use them directly. The root of
+the repository is the last entry of `sys.path` in an environment, so that `tests`, `models` and `benchmarks` can be
+imported, and an installed package takes precedence over its sources. Needs only Python's standard library and pip.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ SANITIZERS = {"asan": "address", "ubsan": "undefined", "tsan": "thread"}
 PROJECT = ("pyproject.toml",)
 NATIVE = (*PROJECT, "CMakeLists.txt", "cmake/*", "runtime/**/CMakeLists.txt", "runtime/src/**/*")
 SOURCES = (*NATIVE, "LICENSE", "README.md", "poolgrad_lowering/**/*", "patterns/**/*", "runtime/**/*")
-WHEEL = f"build/wheels/{platform.machine()}/*.whl"  # `tools/wheels.py` makes it
+WHEEL = f"build/wheels/{platform.machine()}/*.whl"  # built by `tools/wheels.py`
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A folder, and the calls of `pip install` that fill it, each as its arguments.
+    """A virtual environment: its folder, and the arguments of each `pip install`.
 
-    An environment with a `base` adds to the folder of that one. `inputs` are the files that it is made from, as globs
-    from the root. `imports_tree`: whether the root of the repository is on its path.
+    An environment with a `base` installs into the folder of the base. `inputs` are the files that it depends on, as
+    globs relative to the root. `imports_tree`: whether the root of the repository is on its `sys.path`.
     """
 
     folder: str
@@ -48,17 +48,17 @@ class Environment:
 
 
 def groups(*names: str) -> tuple[str, ...]:
-    """Return pip's arguments for groups of dependencies in `pyproject.toml`."""
+    """Return pip's arguments for dependency groups of `pyproject.toml`."""
     return tuple(argument for name in names for argument in ("--group", name))
 
 
 def editable(package: str, *arguments: str) -> tuple[tuple[str, ...], ...]:
-    """Return the installation of this package from its sources, which stay where they are."""
+    """Return the arguments of an editable installation of this package."""
     return (("--editable", package, *arguments),)
 
 
 def with_wheel(*arguments: str) -> tuple[tuple[str, ...], ...]:
-    """Return the installations of `arguments` and of this machine's wheel, whose version need not be a new one."""
+    """Return the installations of `arguments` and of this machine's wheel, even if its version is installed already."""
     return (arguments, ("--force-reinstall", "--no-deps", WHEEL), (WHEEL,))
 
 
@@ -83,8 +83,8 @@ ENVIRONMENTS = {
 def describe(name: str) -> Environment:
     """Return the environment of this name: one of `ENVIRONMENTS`, a sanitizer, or KIND/VERSION.
 
-    ort/VERSION is this machine's wheel beside a release of onnxruntime, release/VERSION a release of onnxruntime and
-    numpy alone, python/VERSION another Python with what the package needs, and not the package.
+    ort/VERSION has this machine's wheel and a release of onnxruntime, release/VERSION only numpy and a release of
+    onnxruntime, python/VERSION another Python with the dependencies of the package, but without the package.
     """
     kind, _, version = name.partition("/")
     if kind in SANITIZERS:
@@ -97,7 +97,7 @@ def describe(name: str) -> Environment:
         return Environment(f".venv-matrix/{version}", with_wheel(*arguments), (*PROJECT, WHEEL))
     if kind == "release":
         package = "onnxruntime-cann" if version.startswith("cann-") else "onnxruntime"
-        numpy = "numpy<2" if version.startswith(("1.18.", "cann-")) else "numpy"  # as they are built
+        numpy = "numpy<2" if version.startswith(("1.18.", "cann-")) else "numpy"  # these releases are built for numpy 1
         arguments = ("--no-deps", "--upgrade", numpy, release(package, version.removeprefix("cann-")))
         return Environment(f".venv-releases/{version}", (arguments,), (), imports_tree=False)
     if kind == "python":
@@ -107,19 +107,19 @@ def describe(name: str) -> Environment:
 
 
 def release(package: str, version: str) -> str:
-    """Return what pip is asked for."""
+    """Return pip's requirement for a version of a package; "newest" means any."""
     return package if version == "newest" else f"{package}=={version}"
 
 
 def versions_of_tests(*packages: str) -> list[str]:
-    """Return packages in the versions that the environment of the tests has."""
+    """Return the requirements of packages with the versions of the environment `test`."""
     command = [make("test") / "bin" / "python", "-m", "pip", "freeze"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return [line for line in listed if line.partition("==")[0] in packages]
 
 
 def make(name: str) -> Path:
-    """Make an environment unless it is up to date, and return its folder."""
+    """Create or update an environment, and return its folder."""
     environment = describe(name)
     if environment.base:
         make(environment.base)
@@ -138,7 +138,7 @@ def make(name: str) -> Path:
 
 
 def fingerprint(inputs: Iterable[str]) -> str:
-    """Return a hash of the content of files, which are globs from the root."""
+    """Return a hash of the files that match globs relative to the root."""
     digest = hashlib.sha256()
     for path in sorted({path for pattern in inputs for path in ROOT.glob(pattern)}):
         if path.is_file() and path.parent.name != "__pycache__":
@@ -147,7 +147,7 @@ def fingerprint(inputs: Iterable[str]) -> str:
 
 
 def create(folder: Path, environment: Environment) -> None:
-    """Make an environment with a pip of its own, which Debian's python3 cannot do alone: it has no ensurepip."""
+    """Create an empty environment with pip. `--without-pip` is needed because Debian's python3 has no ensurepip."""
     python = folder / "bin" / "python"
     subprocess.run([environment.python, "-m", "venv", "--without-pip", folder], check=True)
     subprocess.run(
@@ -160,13 +160,13 @@ def create(folder: Path, environment: Environment) -> None:
 
 
 def pip(folder: Path, *arguments: str) -> None:
-    """Install into an environment."""
+    """Run `pip install` in an environment."""
     quiet = ("--quiet", "--disable-pip-version-check")
     subprocess.run([folder / "bin" / "python", "-m", "pip", "install", *quiet, *arguments], cwd=ROOT, check=True)
 
 
 def main(name: str, *command: str) -> None:
-    """Make an environment, one process at a time, and become the command in it."""
+    """Create or update an environment under a file lock, and replace this process with the command in it."""
     folder = ROOT / describe(name).folder
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -174,7 +174,7 @@ def main(name: str, *command: str) -> None:
         try:
             make(name)
         except subprocess.CalledProcessError as error:
-            sys.exit(f"the environment {name} cannot be made: {error}")
+            sys.exit(f"cannot create the environment {name}: {error}")
     if command:
         path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
         os.execvpe(command[0], command, os.environ | {"PATH": path, "VIRTUAL_ENV": str(folder)})

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes the wheels: `python tools/wheels.py TAG...`, with what the environment `wheels` has.
+"""Builds the wheels: `python tools/wheels.py TAG...`, in the environment `wheels`.
 
-A tag is a processor, for Linux, or `any`, for a wheel without the native libraries, which pip takes where no other
-fits. Every wheel is for any Python. The native libraries have the C++ library linked in, and the platform tag names the
-oldest glibc that they work with. A wheel is left in build/wheels/TAG, and made again when its sources have changed.
+A tag is a processor, for Linux, or `any`, for a wheel without the native libraries, which pip chooses if no other wheel
+fits. Every wheel is for any Python. The native libraries are statically linked with the C++ library, and the platform
+tag names the oldest glibc that they work with. A wheel is built in build/wheels/TAG, again if its sources changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ANY = "any"
 
 
 def make(tag: str) -> None:
-    """Make the wheel of a tag unless it is up to date."""
+    """Build the wheel of a tag unless it is up to date."""
     folder = ROOT / "build" / "wheels" / tag
     state, stamp = fingerprint(SOURCES), folder / ".made"
     if stamp.is_file() and stamp.read_text() == state:
@@ -44,7 +44,7 @@ def build(folder: Path, *settings: str) -> Path:
 
 
 def build_native(folder: Path, machine: str) -> None:
-    """Build the wheel of a processor, that of another one by Debian's cross-compiler."""
+    """Build the wheel for a processor, with Debian's cross-compiler if it is not this machine's."""
     settings = [f"build-dir={folder / 'cmake'}", "cmake.define.POOLGRAD_STATIC_CXX=ON"]
     if machine != platform.machine():
         toolchain = ROOT / "cmake" / f"{machine}-linux-gnu.cmake"
@@ -58,7 +58,7 @@ def build_native(folder: Path, machine: str) -> None:
 
 
 def run(*command: str | Path) -> None:
-    """Run a command, which has to succeed."""
+    """Run a command. Raises `CalledProcessError` if it fails."""
     subprocess.run(command, check=True)
 
 

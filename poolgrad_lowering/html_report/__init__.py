@@ -1,7 +1,7 @@
-"""The report as a page for people: one HTML file with every anchor, what became of it, how and why.
+"""The HTML report: one file that shows every anchor, called a candidate there, and how it was lowered or refused.
 
-It takes down what it shows while the model is lowered (`record`), and only then; a lowering without a page does not
-load it. It knows nothing of files.
+`record` collects the data during the lowering. A lowering without an HTML report does not import this package, which
+knows nothing of files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page's part on one anchor: where it stands, what became of it, and how."""
+"""The section of the page on one anchor: its place in the model, and its lowering or its refusal."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.report import AnchorReport
 
 _KEY = (
-    ("anchor", "the anchor"),
+    ("anchor", "the candidate"),
     ("removed", "removed"),
-    ("kept", "stays, or is added"),
+    ("kept", "unchanged or added"),
     ("npu", "runs on the NPU"),
     ("outside", "a value from or for the rest of the model"),
 )
 _MAX_REASON = 600
 _MAX_VALUES = 16
-"""Inputs and outputs of an anchor that are listed."""
+"""The number of inputs and of outputs that are listed."""
 
 
 def anchor_section(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
-    """An anchor, closed; `number` counts from 1 and names it in links."""
+    """The collapsed section of an anchor. `number` counts from 1 and is its id in links."""
     lowered = anchor.status == "lowered"
     parts = [_place(number, anchor, record), *(_lowered(anchor, record) if lowered else _refused(anchor, record))]
     return element(
@@ -77,7 +77,7 @@ def _place(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
 
 def _refused(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
     reason = Code(anchor.code)
-    yield element("h3", "Why it stays")
+    yield element("h3", "Why it was refused")
     yield element("p", shown(anchor.reason or "", _MAX_REASON), class_="reason")
     meaning = joined(element("a", code(reason.value), href=f"#code-{reason.value}"), ": ", DESCRIPTIONS[reason])
     if anchor.pattern:
@@ -87,7 +87,7 @@ def _refused(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
     yield element("h3", "What would have to change")
     yield element("p", ADVICE[reason])
     if record.before is not None:
-        yield _figure("What it reads from", record.before)
+        yield _figure("The nodes that it depends on", record.before)
 
 
 def _lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
@@ -113,12 +113,12 @@ def _becomes(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
         stays = Code(anchor.forward_code)
         why = shown(anchor.forward_reason or "", _MAX_REASON)
         yield element(
-            "p", "Its forward pool stays, ", code(stays.value), f": {why}. What would let it move: {ADVICE[stays]}"
+            "p", "Its forward pool is not lowered, ", code(stays.value), f": {why}. To lower it: {ADVICE[stays]}"
         )
 
 
 def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
-    yield element("h3", "Attributes and where they come from")
+    yield element("h3", "Attributes and their derivation")
     if anchor.attributes:
         values = [_value(value) for value in anchor.attributes.values()]
         yield table(f"Attributes of npu.{anchor.op}", list(anchor.attributes), [values])
@@ -127,25 +127,25 @@ def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
     yield from _steps("The gradient, axis by axis", lowering.arithmetic)
     yield from _steps("The forward pool, axis by axis", lowering.forward_arithmetic)
     operands = [(o.part, name(o.name), code(o.type)) for o in lowering.operands]
-    yield table("Operands", ("operand", "value", "as the operator has it"), operands)
+    yield table("Operands", ("operand", "value", "type and shape"), operands)
 
 
 def _steps(caption: str, axes: Sequence[AxisArithmetic]) -> Iterator[Markup]:
-    """The steps of all axes: a table for each way to go, a column for each axis that goes it."""
-    ways: dict[tuple[tuple[str, str], ...], list[AxisArithmetic]] = {}
+    """The steps of all axes: one table per list of formulas, with a column for each axis that uses it."""
+    groups: dict[tuple[tuple[str, str], ...], list[AxisArithmetic]] = {}
     for axis in axes:
-        ways.setdefault(tuple((step.what, step.formula) for step in axis.steps), []).append(axis)
-    for way, going in ways.items():
-        columns = [f"{axis.axis}: I = {axis.size}, n = {axis.count}" for axis in going]
+        groups.setdefault(tuple((step.what, step.formula) for step in axis.steps), []).append(axis)
+    for formulas, group in groups.items():
+        columns = [f"{axis.axis}: I = {axis.size}, n = {axis.count}" for axis in group]
         rows = [
-            (what, code(formula), *(code(_result(axis.steps[number])) for axis in going))
-            for number, (what, formula) in enumerate(way)
+            (what, code(formula), *(code(_result(axis.steps[number])) for axis in group))
+            for number, (what, formula) in enumerate(formulas)
         ]
-        yield table(caption, ("what", "formula", *columns), rows)
+        yield table(caption, ("quantity", "formula", *columns), rows)
 
 
 def _result(step: Step) -> str:
-    """The formula with its numbers, and what it gives where that is not the same."""
+    """The formula with its numbers, and its value if that is a different text."""
     if step.value == HOLDS and step.numbers is not None:
         return step.numbers
     return step.value if step.numbers in (None, step.value) else f"{step.numbers} = {step.value}"
@@ -156,7 +156,7 @@ def _value(value: object) -> Markup:
 
 
 def _figure(caption: str, graph: Graph) -> Markup:
-    more = ". What lies further back is not drawn" if graph.cut else ""
+    more = ". Nodes further back are not drawn" if graph.cut else ""
     words = element("ul", *(element("li", line) for line in in_words(graph)))
     return element(
         "figure",

@@ -1,6 +1,7 @@
-"""How the attributes of a lowered node follow from its pool's, axis by axis, as formulas with their numbers.
+"""The derivation of a lowered node's attributes from those of its pool: formulas with numbers, axis by axis.
 
-The formulas are those of `windows`, `pool` and `legality`; what they give is held against the plan by a test.
+The formulas are those of `analysis.pool`, `legality.windows` and `legality.pools`; a test compares their values with
+the lowered operator.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _SYMBOL = re.compile(r"\b[a-zA-Z]\b[′″]?")
 HOLDS = "holds"
 
 _MAX_SYMBOL = 40
-"""Characters of a symbolic size that are shown."""
+"""The number of characters of a symbolic size that are shown."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One formula: what it gives, how in symbols, the same with numbers in their place, and its value.
+    """One formula: the quantity (`what`), the formula in symbols and with numbers, and its value.
 
-    A formula that is true of every size of a symbolic axis has no numbers; a comparison has the value `HOLDS`.
+    `numbers` is None if the formula holds for every size of a symbolic axis. A comparison has the value `HOLDS`.
     """
 
     what: str
@@ -39,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True)
 class AxisArithmetic:
-    """The steps of one spatial axis, `D`, `H` or `W`, in their order; `size` and `count` are x's and the output's."""
+    """The steps of one spatial axis (`D`, `H` or `W`), in order. `size` is that of x, `count` that of the output."""
 
     axis: str
     size: str
@@ -53,7 +54,7 @@ def gradient_arithmetic(gradient: PoolGradient, op: LoweredOp) -> tuple[AxisArit
 
 
 def forward_arithmetic(gradient: PoolGradient, op: LoweredOp) -> tuple[AxisArithmetic, ...]:
-    """The arithmetic of the operator that the forward pool becomes."""
+    """The arithmetic of the forward pool's operator, one entry per spatial axis of x."""
     return _axes(gradient, op, forward=True)
 
 
@@ -64,7 +65,7 @@ def axis_names(rank: int) -> str:
 
 @dataclass(frozen=True)
 class _Axis:
-    """One axis: sizes of x and output, the window that the plan has, its margins and rounding."""
+    """One axis: sizes of x and the output, the window of the lowered operator with its margins, and its rounding."""
 
     number: int
     size: Dim
@@ -88,7 +89,7 @@ def _axes(gradient: PoolGradient, op: LoweredOp, *, forward: bool) -> tuple[Axis
 
 
 def _chosen(op: LoweredOp, rank: int) -> list[AclnnWindow] | None:
-    """The plan's windows of the axes that x has; None of an operator that takes none."""
+    """The lowered operator's windows for the spatial axes of x; None if the operator has no window attributes."""
     kernels, strides, pads = (op.attributes.get(name) for name in ("ksize", "strides", "pads"))
     if not (isinstance(kernels, list) and isinstance(strides, list) and isinstance(pads, list)):
         return None
@@ -115,7 +116,7 @@ def _steps(gradient: PoolGradient, axis: _Axis, *, forward: bool) -> Iterator[St
 
 
 def _auto_pad(pool: PoolAttributes, window: AxisWindow, axis: _Axis) -> Iterator[Step]:
-    """The pads that SAME_* means: their sum t, and its halves, the larger one at the end (UPPER) or the beginning."""
+    """The pads of SAME_*: their sum t and its halves; the larger half is at the end (UPPER) or the begin (LOWER)."""
     if not pool.auto_pad.startswith("SAME"):
         return
     total = window.begin + window.end
@@ -163,7 +164,7 @@ def _forward(window: AxisWindow, axis: _Axis) -> Iterator[Step]:
 
 
 def _output_size(span: str, known: dict[str, int], axis: _Axis, kernel: int) -> Step:
-    """The operator's own output size; where rounding up would begin a window behind the input, that one is dropped."""
+    """The operator's output size. A window that would start after the input when rounding up is dropped."""
     left, right = "⌈⌉" if axis.ceil else "⌊⌋"
     formula, chosen = f"{left}({span}) / s{right} + 1", axis.chosen
     numbers = {"I": axis.size.static, "s": chosen.stride, **known}
@@ -172,19 +173,19 @@ def _output_size(span: str, known: dict[str, int], axis: _Axis, kernel: int) -> 
     canvas = chosen.before + axis.size.static + chosen.after
     windows = -(-(canvas + 2 * chosen.pad - kernel) // chosen.stride) + 1 if axis.ceil else None
     if windows is not None and str(windows) != str(axis.count):
-        formula, what = f"{formula} − 1", "output size, without the window that would start behind the input"
+        formula, what = f"{formula} − 1", "output size, without the window that would start after the input"
     else:
         what = "output size"
     return _step(what, formula, numbers, axis.count)
 
 
 def _uneven(size: Dim, count: Dim) -> Iterator[Step]:
-    """The last window, o = n − 1, of an adaptive pool whose sizes do not divide: the operator makes all of them so."""
+    """The bounds of window o = n − 1 of an adaptive pool whose sizes do not divide; all windows have these formulas."""
     last = None if count.static is None else count.static - 1
     known = {"I": size.static, "n": count.static, "o": last}
     first = None if size.static is None or not count.static else (count.static - 1) * size.static // count.static
     yield _step("last window o, first element", "⌊o·I / n⌋", known, "from the shapes" if first is None else first)
-    yield _step("last window o, behind its last", "⌈(o + 1)·I / n⌉", known, size)
+    yield _step("last window o, end", "⌈(o + 1)·I / n⌉", known, size)
 
 
 def _size(dim: Dim) -> str:
@@ -192,7 +193,7 @@ def _size(dim: Dim) -> str:
 
 
 def _step(what: str, formula: str, known: Mapping[str, int | None], value: Dim | int | str) -> Step:
-    """A step with the numbers in the formula's place of its symbols, if all of them are known."""
+    """A step with the symbols of the formula replaced by numbers, if all of them are known."""
     if any(known.get(symbol) is None for symbol in _SYMBOL.findall(formula)):
         return Step(what, formula, None, str(value))
     return Step(what, formula, _SYMBOL.sub(lambda found: str(known[found[0]]), formula), str(value))

@@ -1,4 +1,4 @@
-"""A graph as SVG: boxes with their text, arrows between them. Colours are the page's, by class names."""
+"""Draws a graph as SVG: boxes with text, and arrows between them. The page's style sheet gives the colours."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from poolgrad_lowering.html_report.text import columns, fitted, shown
 
 _MAX_COLUMNS = 28
 _COLUMN, _LINE, _FIRST_LINE = 7.3, 15.0, 17.0
-"""Pixels: of a column at the page's 12 pixels in a fixed-width font, of a line, and down to the first base line."""
+"""Pixels: the width of a column in the fixed-width font of 12 pixels, the height of a line, and the offset of the first
+base line."""
 
 _MARGIN, _PADDING = 6.0, 11.0
 
 
 def svg(graph: Graph, label: str) -> Markup:
-    """The drawing of a graph, named `label` for those who do not see it."""
+    """The drawing of a graph as an SVG element. `label` is its title for screen readers."""
     texts = [_texts(box) for box in graph.boxes]
     sizes = [_size(lines) for lines in texts]
     placed = place(sizes, graph.edges)
@@ -38,7 +39,7 @@ def svg(graph: Graph, label: str) -> Markup:
 
 
 def in_words(graph: Graph) -> list[str]:
-    """The same as sentences: what each node reads."""
+    """The graph as sentences: the inputs of each node."""
     reads: dict[int, list[str]] = {}
     for source, target in graph.edges:
         reads.setdefault(target, []).append(_name(graph.boxes[source]))
@@ -72,7 +73,7 @@ def _box(box: Box, lines: list[str], size: tuple[float, float], centre: Point) -
         )
         for number, line in enumerate(lines)
     ]
-    told = [joined(shown(part), Markup("\n")) for part in (box.heading, *box.lines, *box.more)]
+    tooltip = [joined(shown(part), Markup("\n")) for part in (box.heading, *box.lines, *box.more)]
     frame = element(
         "rect",
         x=_number(left),
@@ -81,18 +82,18 @@ def _box(box: Box, lines: list[str], size: tuple[float, float], centre: Point) -
         height=_number(height),
         rx=_number(height / 2 if is_value and len(lines) == 1 else 12 if is_value else 4),
     )
-    return element("g", element("title", *told), frame, joined(*text), class_=f"box {box.kind.value}")
+    return element("g", element("title", *tooltip), frame, joined(*text), class_=f"box {box.kind.value}")
 
 
 def _squeezed(line: str) -> dict[str, str]:
-    """Glyphs of other fonts have other widths: such a line is brought into the width that its box counts on."""
+    """SVG attributes that scale a line with non-ASCII characters to its computed width: widths depend on the font."""
     if line.isascii():
         return {}
     return {"textLength": _number(columns(line) * _COLUMN), "lengthAdjust": "spacingAndGlyphs"}
 
 
 def _arrow(points: tuple[Point, ...]) -> str:
-    """Curves that leave and meet each point straight down, and an arrow's head."""
+    """The path data of an arrow: curves with vertical tangents at each point, and a head."""
     x, y = points[0]
     drawn = [f"M{_number(x)} {_number(y)}"]
     for next_x, next_y in points[1:]:
@@ -104,5 +105,5 @@ def _arrow(points: tuple[Point, ...]) -> str:
 
 
 def _number(value: float) -> str:
-    """A coordinate with one decimal at most: never −0, no digits that differ from machine to machine."""
+    """A coordinate with at most one decimal, so that the text is the same on every machine; never −0."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")

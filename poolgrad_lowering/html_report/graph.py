@@ -1,7 +1,7 @@
-"""A part of a model as boxes and arrows: what is drawn of it, and nothing of how.
+"""A part of a model as boxes and arrows, without positions.
 
-A box is a node, or a value that comes from outside of the part or leaves it. Small constants are told in the box of
-the node that reads them.
+A box is a node, or a value that enters or leaves the part. Small constants are shown in the box of the node that uses
+them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from poolgrad_lowering.ir.scopes import Value
 
 
 class Kind(Enum):
-    """What a box stands for; the values are class names of the drawing."""
+    """What a box represents. The values are CSS class names."""
 
     ANCHOR = "anchor"
     REMOVED = "removed"
@@ -27,7 +27,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Box:
-    """A box: a heading, further lines of text, and what there is to say beyond."""
+    """A box: a heading, further lines of text, and more lines for its tooltip."""
 
     kind: Kind
     heading: str
@@ -37,7 +37,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Graph:
-    """Boxes and arrows between them by their numbers. `cut`: something that belongs to it is left out."""
+    """Boxes, and arrows as pairs of box numbers. `cut`: some nodes of the part are left out."""
 
     boxes: tuple[Box, ...]
     edges: tuple[tuple[int, int], ...]
@@ -46,7 +46,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Operation:
-    """A node that is to be drawn."""
+    """A node to draw."""
 
     kind: Kind
     op_type: str
@@ -57,7 +57,7 @@ class Operation:
 
 
 Describe = Callable[[Value], str]
-"""The element type and shape of a value as text; empty where neither is known."""
+"""The element type and shape of a value as text; empty if neither is known."""
 
 
 def draw(
@@ -68,7 +68,7 @@ def draw(
     *,
     cut: bool = False,
 ) -> Graph:
-    """The graph of some operations, with the values that leave it and the contents of small constants."""
+    """The graph of some operations. `results` are the values that leave it, `literals` the texts of small constants."""
     boxes = [_box(operation, describe, literals) for operation in operations]
     makers = {value: number for number, operation in enumerate(operations) for value in operation.outputs if value}
     edges: dict[tuple[int, int], None] = {}

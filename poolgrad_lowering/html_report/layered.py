@@ -1,7 +1,7 @@
-"""Places for the boxes of a directed acyclic graph, layer by layer from top to bottom; the same for the same graph.
+"""Layered layout of a directed acyclic graph, from top to bottom. Deterministic.
 
-The usual steps: layers by longest paths, a passage in each layer that an arrow goes through, an order with few
-crossings by the mean of the neighbours, and positions close to the neighbours.
+The usual steps of such layouts: layers by longest paths, a dummy node (here: passage) in each layer that an arrow
+crosses, an order with few crossings by the mean of the neighbours, and positions close to the neighbours.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 GAP, LAYER_GAP, PASSAGE = 16.0, 30.0, 8.0
-"""Between boxes of a layer, between layers, and the width of a passage."""
+"""Distances between boxes of a layer and between layers, and the width of a passage."""
 
 _SWEEPS = 8
 _PORT_GAP = 14.0
@@ -22,7 +22,7 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True)
 class Placed:
-    """The centres of the boxes, the points of each arrow in the order of the edges, and the size of the whole."""
+    """The centres of the boxes, the points of each arrow in the order of the edges, and the size of the drawing."""
 
     centres: tuple[Point, ...]
     paths: tuple[tuple[Point, ...], ...]
@@ -31,7 +31,7 @@ class Placed:
 
 
 def place(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Placed:
-    """Places for boxes of these widths and heights. Raises `ValueError` where the edges have a cycle."""
+    """The layout of boxes with these widths and heights. Raises `ValueError` if the edges have a cycle."""
     net = _Net([width for width, _ in sizes], _layers(len(sizes), edges))
     chains = [net.chain(source, target) for source, target in edges]
     layers = _ordered(net)
@@ -50,7 +50,7 @@ def place(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Placed
 
 @dataclass
 class _Net:
-    """Boxes and passages, with their widths, layers and neighbours in the layers above and below."""
+    """Boxes and passages with their widths, layers, and neighbours in the layers above and below."""
 
     width: list[float]
     layer: list[int]
@@ -79,7 +79,7 @@ class _Net:
 
 
 def _layers(count: int, edges: Sequence[Edge]) -> list[int]:
-    """The layer of each box: below all that it reads, and what reads nothing just above its first reader."""
+    """The layer of each box: below all its predecessors; a box without predecessors is just above its successors."""
     below: list[list[int]] = [[] for _ in range(count)]
     waiting = [0] * count
     for source, target in edges:
@@ -102,7 +102,7 @@ def _layers(count: int, edges: Sequence[Edge]) -> list[int]:
 
 
 def _ordered(net: _Net) -> list[list[int]]:
-    """The boxes of each layer from left to right, in the best order that some sweeps down and up come by."""
+    """The boxes of each layer from left to right: the order with the fewest crossings of several sweeps down and up."""
     layers: list[list[int]] = [[] for _ in range(max(net.layer, default=-1) + 1)]
     for box, number in enumerate(net.layer):
         layers[number].append(box)
@@ -121,7 +121,7 @@ def _ordered(net: _Net) -> list[list[int]]:
 
 
 def _positions(layers: Sequence[Sequence[int]]) -> dict[int, int]:
-    """Where each box stands in its layer, counted from the left."""
+    """The position of each box in its layer, from the left."""
     return {box: place for layer in layers for place, box in enumerate(layer)}
 
 
@@ -135,7 +135,7 @@ def _crossings(net: _Net, layers: Sequence[Sequence[int]]) -> int:
 
 
 def _across(net: _Net, layers: Sequence[Sequence[int]]) -> list[float]:
-    """The centre of each box: as near to its neighbours' as the order and the gaps allow."""
+    """The centre of each box: as near to its neighbours as the order and the gaps allow."""
     xs = [0.0] * len(net.width)
     for layer in layers:
         _settle(net, layer, xs, [0.0] * len(layer))
@@ -148,7 +148,7 @@ def _across(net: _Net, layers: Sequence[Sequence[int]]) -> list[float]:
 
 
 def _settle(net: _Net, layer: Sequence[int], xs: list[float], wanted: Sequence[float]) -> None:
-    """Put a layer's boxes where the squares of the distances to what is wanted are least (pooling violators)."""
+    """Place a layer's boxes with the least squared distances to the wanted centres (pool adjacent violators)."""
     offsets, offset = [], 0.0
     for number, box in enumerate(layer):
         if number:
@@ -165,16 +165,16 @@ def _settle(net: _Net, layer: Sequence[int], xs: list[float], wanted: Sequence[f
 
 
 def _ports(net: _Net, chains: Sequence[Sequence[int]], xs: Sequence[float]) -> list[tuple[float, float]]:
-    """Where each arrow leaves its first box and meets its last, left to right by where it comes from or goes to."""
-    leaving: dict[int, list[int]] = {}
-    meeting: dict[int, list[int]] = {}
+    """The horizontal positions at which each arrow starts and ends, ordered by its neighbours from left to right."""
+    starting: dict[int, list[int]] = {}
+    ending: dict[int, list[int]] = {}
     for number, chain in enumerate(chains):
-        leaving.setdefault(chain[0], []).append(number)
-        meeting.setdefault(chain[-1], []).append(number)
+        starting.setdefault(chain[0], []).append(number)
+        ending.setdefault(chain[-1], []).append(number)
     first, last = [0.0] * len(chains), [0.0] * len(chains)
-    for box, numbers in leaving.items():
+    for box, numbers in starting.items():
         _spread(first, xs[box], net.width[box], sorted(numbers, key=lambda number: xs[chains[number][1]]))
-    for box, numbers in meeting.items():
+    for box, numbers in ending.items():
         _spread(last, xs[box], net.width[box], sorted(numbers, key=lambda number: xs[chains[number][-2]]))
     return list(zip(first, last, strict=True))
 
@@ -192,7 +192,7 @@ def _path(
     spans: Sequence[tuple[float, float]],
     sizes: Sequence[tuple[float, float]],
 ) -> tuple[Point, ...]:
-    """From the bottom of the first box through the passages, straight down each, to the top of the last."""
+    """The points of an arrow from the bottom of the first box, vertically through each passage, to the last box's top."""
     (first_top, first_tall), (last_top, last_tall) = spans[0], spans[-1]
     start = (ends[0], first_top + (first_tall + sizes[chain[0]][1]) / 2)
     stop = (ends[1], last_top + (last_tall - sizes[chain[-1]][1]) / 2)

@@ -1,4 +1,4 @@
-"""HTML and SVG as text in which everything is escaped, and printable, that was not made here."""
+"""HTML and SVG text. Every string that is not `Markup` is made printable and escaped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from poolgrad_lowering.diagnostics.printable import printable
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """Text that is markup already and is not escaped."""
 
     __slots__ = ()
 
@@ -18,10 +18,10 @@ _VOID = frozenset(("br", "hr", "input", "meta"))
 
 
 def element(tag: str, *children: Child, **attributes: Child | bool | None) -> Markup:
-    """An element: children that are no `Markup` are text.
+    """An element with children; children that are not `Markup` are text.
 
-    Attribute names lose a trailing underscore, other underscores become hyphens; True stands for an attribute without a
-    value, False and None for no attribute.
+    In attribute names a trailing underscore is removed and other underscores become hyphens. True gives an attribute
+    without a value, False and None give no attribute.
     """
     written = "".join(_attribute(name, value) for name, value in attributes.items())
     opened = f"<{tag}{written}>"
@@ -29,7 +29,7 @@ def element(tag: str, *children: Child, **attributes: Child | bool | None) -> Ma
 
 
 def joined(*children: Child) -> Markup:
-    """Children one after the other, without an element of their own."""
+    """The concatenated children, without an element around them."""
     return Markup("".join(child if isinstance(child, Markup) else _text(child) for child in children))
 
 

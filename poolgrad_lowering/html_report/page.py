@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing else, the same bytes for the same lowering, whole without its script."""
+"""The page: one self-contained HTML file, with the same bytes for the same lowering, complete without its script."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from poolgrad_lowering.version import __version__
 
 
 def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
-    """The page of a lowering that `recorder` has observed; `model_name` is its heading."""
+    """The page of a lowering that `recorder` observed, as UTF-8. `model_name` is the heading."""
     anchors = zip(report.anchors, recorder.anchors, strict=True)
     sections = [anchor_section(number, *anchor) for number, anchor in enumerate(anchors, 1)]
     style, script = _asset("style.css"), _asset("script.js")
     body = element(
         "body",
-        element("a", "Skip to the anchors", href="#anchors", class_="skip"),
+        element("a", "Skip to the candidates", href="#anchors", class_="skip"),
         _header(report, model_name),
         element("main", summary_section(report, recorder), _anchors(report, sections)),
         element("footer", f"poolgrad-lowering {__version__}"),
@@ -52,11 +52,11 @@ def _header(report: Report, model_name: str) -> Markup:
 
 
 def _anchors(report: Report, sections: Sequence[Markup]) -> Markup:
-    heading = element("h2", "Anchors", id="anchors")
+    heading = element("h2", "Candidates", id="anchors")
     if not sections:
         return element("section", heading, element("p", "No node of the model could be a max-pool gradient."))
     limit = (
-        element("p", f"Graphs are drawn of the first {MAX_DRAWN} of {len(sections)} anchors.", class_="note")
+        element("p", f"Graphs are drawn for the first {MAX_DRAWN} of {len(sections)} candidates.", class_="note")
         if len(sections) > MAX_DRAWN
         else ""
     )
@@ -64,7 +64,7 @@ def _anchors(report: Report, sections: Sequence[Markup]) -> Markup:
 
 
 def _filter(report: Report) -> Markup:
-    """What narrows the list down; it stays hidden until the script that it needs has run."""
+    """The form that filters the list. It is hidden until the page's script runs."""
     forms = sorted({anchor.pattern for anchor in report.anchors if anchor.pattern})
     return element(
         "form",
@@ -87,7 +87,7 @@ def _choice(name: str, label: str, values: Sequence[str]) -> Markup:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing is loaded, and nothing runs but the page's own script, whatever a name might bring about."""
+    """The content security policy: nothing is loaded, and only the page's own script runs, whatever names contain."""
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )

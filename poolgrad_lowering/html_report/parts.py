@@ -1,4 +1,4 @@
-"""The parts of a model that are drawn: a site before and after its lowering, and what a refused anchor reads."""
+"""The parts of a model to draw: a site before and after its lowering, and a refused anchor with the nodes it uses."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from poolgrad_lowering.rewriting.rewrite import Replacement
 from poolgrad_lowering.verdicts import Lowered
 
 MAX_NODES = 40
-"""Nodes of one drawing: those nearest to the result."""
+"""The largest number of nodes of a drawing; those nearest to the result are drawn."""
 
 MAX_AROUND = 14
-"""Nodes that are drawn around a refused anchor."""
+"""The largest number of nodes of the drawing of a refused anchor."""
 
 _MAX_ELEMENTS = 8
 _MAX_TEXT = 300
@@ -36,33 +36,33 @@ _NAMES: dict[int, str] = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "flo
 
 
 class Parts:
-    """The parts of one model, which has to be as it was before the replacements."""
+    """The parts of one model. The model must not be rewritten yet."""
 
     def __init__(self, facts: Facts, replaced: Sequence[Replacement]) -> None:
         self._facts = facts
         self._roots = {one.root: one for one in replaced}
-        self._dying = {node for one in replaced for node in one.region.nodes}
+        self._removed = {node for one in replaced for node in one.region.nodes}
 
     def before(self, site: Lowered, replacement: Replacement) -> Graph:
-        """What dies with a site, its pool included, also where that one stays or other sites share a part of it."""
+        """The nodes that are removed with a site, including those shared with other sites, and its pool in any case."""
         root, pool = replacement.root, site.gradient.pool
-        nodes, cut = _backwards(root, MAX_NODES, lambda node: node in self._dying and node not in self._roots)
+        nodes, cut = _backwards(root, MAX_NODES, lambda node: node in self._removed and node not in self._roots)
         if pool is not None and pool not in nodes:
             nodes.append(pool)
         results = [site.gradient.dx]
         if pool is not None and (pooled := pool.output(0)) is not None:
             results.append(pooled)
-        kinds = {node: Kind.REMOVED if node in self._dying else Kind.KEPT for node in nodes}
+        kinds = {node: Kind.REMOVED if node in self._removed else Kind.KEPT for node in nodes}
         return self._graph(nodes, kinds | {site.anchor: Kind.ANCHOR}, results, cut=cut)
 
     def around(self, anchor: Node) -> Graph:
-        """An anchor that stays, with the nodes that it reads from, those nearest to it."""
+        """A refused anchor with the nearest nodes that it depends on."""
         nodes, cut = _backwards(anchor, MAX_AROUND, lambda _: True)
         kinds = dict.fromkeys(nodes, Kind.KEPT) | {anchor: Kind.ANCHOR}
         return self._graph(nodes, kinds, [value for value in anchor.outputs if value is not None], cut=cut)
 
     def after(self, site: Lowered, replacement: Replacement) -> Graph:
-        """The nodes in a site's place, with its pool or what that one became."""
+        """The nodes that replace a site, with its pool or the nodes that replace the pool."""
         pool, results = site.gradient.pool, [site.gradient.dx]
         moved = self._roots.get(pool) if pool is not None else None
         operations = [_existing(pool, Kind.KEPT)] if pool is not None and moved is None else []
@@ -80,7 +80,7 @@ class Parts:
         return draw(operations, results, self._describe_known, literals)
 
     def _describe_known(self, value: Value) -> str:
-        """A value of the model; of the new ones nothing is known yet."""
+        """The description of a value of the model; empty for a new value, which has no facts."""
         return value_text(self._facts, value) if value.scope.defines(value.name) else ""
 
     def _graph(self, nodes: Sequence[Node], kinds: dict[Node, Kind], results: Sequence[Value], *, cut: bool) -> Graph:
@@ -90,7 +90,7 @@ class Parts:
         return draw(operations, results, lambda value: value_text(self._facts, value), literals, cut=cut)
 
     def _literals(self, values: Iterable[Value | None]) -> dict[Value, str]:
-        """The contents of those values that are small constants."""
+        """The contents of the values that are small constants."""
         found = {}
         for value in dict.fromkeys(values):
             content = self._facts.constant(value) if value is not None else None
@@ -100,30 +100,30 @@ class Parts:
 
 
 def value_text(facts: Facts, value: Value) -> str:
-    """Element type and shape of a value, `float32 [2, N, 7]`; what is not known is left out."""
+    """Element type and shape of a value, as `float32 [2, N, 7]`; an unknown part is left out."""
     element_type, shape = facts.element_type(value), facts.shape(value)
     name = element_name(element_type) if element_type else ""
     return " ".join(filter(None, (name, "" if shape is None else str(Shown(shape)))))
 
 
 def element_name(element_type: int) -> str:
-    """An element type as numpy calls it."""
+    """The numpy name of an element type."""
     return _NAMES.get(element_type) or type_name(element_type)
 
 
 def _backwards(start: Node, limit: int, belongs: Callable[[Node], bool]) -> tuple[list[Node], bool]:
-    """A node and those that it reads from, level by level, at most `limit`; and whether there were more."""
+    """A node and the nodes that it depends on, breadth first, at most `limit`; and whether there are more."""
     found, seen, cut = [start], {start}, False
     for node in found:  # grows
         for value in node.inputs:
-            maker = value.producer if value is not None else None
-            if maker is None or maker in seen or maker.is_a("Constant") or not belongs(maker):
+            producer = value.producer if value is not None else None
+            if producer is None or producer in seen or producer.is_a("Constant") or not belongs(producer):
                 continue
             if len(found) == limit:
                 cut = True
                 continue
-            found.append(maker)
-            seen.add(maker)
+            found.append(producer)
+            seen.add(producer)
     return found, cut
 
 
@@ -138,7 +138,7 @@ def _written(proto: NodeProto, scope: Scope) -> Operation:
 
 
 def _named(scope: Scope, name: str) -> Value | None:
-    """The value that a new node means: one of the model, or a new one."""
+    """The value that a name of a new node refers to: a value of the model, or a new one."""
     return (scope.resolve(name) or Value(scope, name)) if name else None
 
 
@@ -161,7 +161,7 @@ def _plain(content: Any) -> str:
 
 
 def _content(elements: np.ndarray[Any, Any]) -> str:
-    """The elements of a small tensor on one line; of a larger one those at its beginning."""
+    """The elements of a tensor on one line; of a larger tensor the first `_MAX_ELEMENTS`."""
     flat = elements.reshape(-1)
     shown = [str(element) for element in flat[:_MAX_ELEMENTS].tolist()]
     if elements.ndim == 0:

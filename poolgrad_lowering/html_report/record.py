@@ -1,4 +1,4 @@
-"""What a page shows of each anchor, taken down while the model still is as it was: plain data, nothing of HTML."""
+"""The data that the page shows for each anchor, collected before the model is rewritten. Knows nothing of HTML."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from poolgrad_lowering.rewriting.rewrite import Replacement
 from poolgrad_lowering.verdicts import Lowered, Refused
 
 MAX_DRAWN = 200
-"""Anchors whose graphs are drawn; of the others everything else is told."""
+"""The number of anchors whose graphs are drawn; the others are shown without drawings."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """What a lowered node takes or makes: its part, the model's value for it, type and shape as the operator has it."""
+    """An input or output of a lowered node: its role (`part`), its value in the model, its type and shape."""
 
     part: str
     name: str
@@ -37,9 +37,9 @@ class Operand:
 
 @dataclass(frozen=True)
 class Lowering:
-    """How a site is lowered: the pool's windows, the operands, the arithmetic and aclnn's functions.
+    """The lowering of a site: the pool's windows, the operands, the arithmetic and the aclnn functions.
 
-    `forward_function` is None where the forward pool stays.
+    `forward_function` is None if the forward pool is not lowered.
     """
 
     windows: str
@@ -52,9 +52,9 @@ class Lowering:
 
 @dataclass(frozen=True)
 class AnchorRecord:
-    """An anchor: its place in its graph's list of nodes, its values, its graphs, and how it is lowered if it is.
+    """An anchor: its position in the node list of its graph, the names of its values, its drawings, and its lowering.
 
-    `before` and `after` are None where they are not drawn.
+    `before` and `after` are None if they are not drawn, `lowering` is None if the anchor was refused.
     """
 
     position: int
@@ -66,9 +66,9 @@ class AnchorRecord:
 
 
 class Recorder:
-    """An observer of a lowering that takes down a record per anchor, in their order.
+    """An observer of a lowering that collects a record per anchor, in order.
 
-    `written` counts the nodes that are put beside the dialect's, by operator; `removed` those that go.
+    `written` counts the new nodes outside the dialect by operator, `removed` the removed nodes by operator.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Recorder:
         self.removed: Counter[str] = Counter()
 
     def __call__(self, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement]) -> None:
-        """Take down everything; replacements are those of the sites in their order, then those of forward pools."""
+        """Collect all records. `replaced` has the replacements of the sites, in order, then those of forward pools."""
         for one in replaced:
             self.written.update(node.op_type for node in one.nodes if node.domain != DOMAIN)
             self.removed.update(node.op[1] for node in one.region.nodes)
@@ -124,7 +124,7 @@ def _operands(gradient: PoolGradient) -> tuple[Operand, ...]:
 
 
 def _windows(windows: PoolAttributes | AdaptiveWindows) -> str:
-    """The pool's windows in ONNX's terms; dilation and rounding only where they are not the default."""
+    """The pool's windows in ONNX's terms; dilations are left out if they are 1."""
     if isinstance(windows, AdaptiveWindows):
         return "an adaptive pool: window o of an axis spans ⌊o·I / n⌋ … ⌈(o + 1)·I / n⌉ − 1"
     pads = f"pads {windows.auto_pad}" if windows.auto_pad != "NOTSET" else f"pads {_pads(windows)}"

@@ -1,4 +1,4 @@
-// Comfort only: filters, copies, opens. The page says everything without it.
+// Optional functions: filtering, copying, opening sections. The page is complete without the script.
 "use strict";
 (() => {
   const anchors = [...document.querySelectorAll("details.anchor")];
@@ -38,7 +38,7 @@
       await navigator.clipboard.writeText(code.textContent);
       button.textContent = "copied";
     } catch {
-      select(code); // where there is no clipboard, the user's own copy command takes it
+      select(code); // without a clipboard, the user can copy the selection
       button.textContent = "selected";
     }
     setTimeout(() => (button.textContent = "copy"), 1500);

@@ -1,4 +1,4 @@
-"""The page's first part: the sums, the forms, the refusals and what would have to change, what is left to others."""
+"""The summary section of the page: totals, forms, refusals by code with advice, and work left to other providers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poolgrad_lowering.report import Report
 
 
 def summary_section(report: Report, recorder: Recorder) -> Markup:
-    """All sums of a report. No wall time: the page is the same whenever it is made."""
+    """All totals of a report. The wall time is left out, so that the page is the same for every run."""
     parts = (_figures(report), _forms(report), _refusals(report), _elsewhere(report, recorder))
     return element("section", element("h2", "Summary"), *filter(None, (*parts, _plugins(report), _warnings(report))))
 
@@ -24,9 +24,9 @@ def summary_section(report: Report, recorder: Recorder) -> Markup:
 def _figures(report: Report) -> Markup:
     saved = report.bytes_before - report.bytes_after
     figures = (
-        ("anchors", str(len(report.anchors)), "nodes that could be max-pool gradients"),
+        ("candidates", str(len(report.anchors)), "nodes that could be max-pool gradients"),
         ("lowered", str(len(report.lowered)), _of_forward(report)),
-        ("refused", str(len(report.refused)), "left as they are"),
+        ("refused", str(len(report.refused)), "left unchanged"),
         ("nodes", f"{report.nodes_before:,} → {report.nodes_after:,}", "without function bodies"),
         ("bytes saved" if saved >= 0 else "bytes added", f"{abs(saved):,}", f"of {report.bytes_before:,}"),
     )
@@ -46,7 +46,7 @@ def _of_forward(report: Report) -> str:
 
 
 def _forms(report: Report) -> Markup | str:
-    """Anchors by the form that recognised them."""
+    """The table of anchors by the form that recognised them."""
     counts = {
         status: Counter(anchor.pattern for anchor in anchors)
         for status, anchors in (("lowered", report.lowered), ("refused", report.refused))
@@ -58,7 +58,7 @@ def _forms(report: Report) -> Markup | str:
         for name in names
     ]
     ids = [f"form-{name}" for name in names]
-    return table("Forms of gradients", ("form", "lowered", "refused", "what it is"), rows, ids) if rows else ""
+    return table("Forms of gradients", ("form", "lowered", "refused", "description"), rows, ids) if rows else ""
 
 
 def _refusals(report: Report) -> Markup | str:
@@ -68,32 +68,32 @@ def _refusals(report: Report) -> Markup | str:
         (code(name), count, DESCRIPTIONS[Code(name)], ADVICE[Code(name)])
         for name, count in report.refused_by_code.items()
     ]
-    header = ("code", "anchors", "meaning", "what would have to change")
+    header = ("code", "candidates", "meaning", "what would have to change")
     return table("Refused, by code", header, rows, [f"code-{name}" for name in report.refused_by_code])
 
 
 def _elsewhere(report: Report, recorder: Recorder) -> Markup | str:
-    """Work of pools and their gradients that this target's operators do not do."""
+    """The table of nodes of pools and gradients that do not run on the NPU."""
     rows = list(_left(report, recorder))
-    return table("Left to the CPU or another execution provider", ("what", "nodes", "why"), rows) if rows else ""
+    return table("Left to the CPU or another execution provider", ("kind", "nodes", "reason"), rows) if rows else ""
 
 
 def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
     if report.refused:
-        yield "refused anchors", len(report.refused), "by code, above"
-    stays = Counter(anchor.forward_code for anchor in report.lowered if anchor.forward_code)
-    for name, count in sorted(stays.items()):
+        yield "refused candidates", len(report.refused), "by code, above"
+    kept_pools = Counter(anchor.forward_code for anchor in report.lowered if anchor.forward_code)
+    for name, count in sorted(kept_pools.items()):
         yield element("span", "forward pools, ", code(name)), count, DESCRIPTIONS[Code(name)]
     for op_type, count in sorted(recorder.written.items()):
         if op_type != "Constant":
-            yield code(op_type), count, "brings operands or results of the lowered nodes into their form"
+            yield code(op_type), count, "adapts operands or results of the lowered nodes"
 
 
 def _plugins(report: Report) -> Markup | str:
     rows = [(code(shown(plugin.name)), shown(plugin.reason, 600)) for plugin in report.broken_plugins]
-    return table("Forms of other packages that could not be used", ("form", "why"), rows) if rows else ""
+    return table("Forms of other packages that could not be used", ("form", "reason"), rows) if rows else ""
 
 
 def _warnings(report: Report) -> Markup | str:
     rows = [(code(shown(one.file)), shown(one.tensor), shown(one.reason, 600)) for one in report.warnings]
-    return table("External data that is not there", ("file", "tensor that lacks data", "why"), rows) if rows else ""
+    return table("Missing external data", ("file", "tensor without data", "reason"), rows) if rows else ""

@@ -8,11 +8,11 @@ from poolgrad_lowering.html_report.markup import Child, Markup, element
 from poolgrad_lowering.html_report.text import MAX_NAME, shown
 
 _PROSE = 40
-"""Characters of plain text from which on a cell is a sentence, which may break into lines."""
+"""A cell with more characters of plain text is a sentence, whose lines may break."""
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Child]], ids: Iterable[str] = ()) -> Markup:
-    """A table whose rows begin with their heading; it scrolls by itself where it is too wide. `ids` are of its rows."""
+    """A table in a scrolling frame. The first cell of a row is its heading, `ids` are the ids of the rows."""
     row_ids = list(ids)
     body = [
         element(
@@ -33,15 +33,15 @@ def _is_prose(cell: Child) -> bool:
 
 
 def scrolled(content: Markup, label: str) -> Markup:
-    """Something that may be wider than the page, in a frame that scrolls, by keyboard too."""
+    """Content that may be wider than the page, in a frame that scrolls and can be focused by keyboard."""
     return element("div", content, class_="scroll", role="region", aria_label=label, tabindex=0)
 
 
 def name(text: str) -> Markup:
-    """A name out of a model, to be copied where it is shown whole."""
+    """A name from a model, with a copy button if it is shown completely."""
     return element("code", shown(text), class_="copied" if len(text) <= MAX_NAME else "cut")
 
 
 def code(text: str) -> Markup:
-    """A name or value out of a model."""
+    """A name or value from a model, as code."""
     return element("code", text)

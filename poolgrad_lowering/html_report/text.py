@@ -1,4 +1,4 @@
-"""A model's names as text that is safe to show: on one line, without control characters, not endless."""
+"""A model's names as text that is safe to show: on one line, without control characters, of bounded length."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import unicodedata
 from poolgrad_lowering.diagnostics.printable import printable
 
 MAX_NAME = 300
-"""Characters of a name that are shown; of longer ones the length is told."""
+"""The number of characters of a name that are shown; a longer name is cut and its length added."""
 
 _ELLIPSIS = "…"
 
 
 def shown(text: str, limit: int = MAX_NAME) -> str:
-    """The text as a page has it: printable, cut behind `limit` characters with its length told."""
+    """The printable text; a text of more than `limit` characters is cut and its length added."""
     if len(text) <= limit:
         return printable(text)
     return f"{printable(text[:limit])}{_ELLIPSIS} ({len(text)} characters)"
 
 
 def columns(text: str) -> int:
-    """How many columns of a fixed-width font a printable text takes, East Asian characters two."""
+    """The number of columns of a printable text in a fixed-width font; wide East Asian characters take two."""
     return sum(map(_width, text))
 
 
 def fitted(text: str, limit: int) -> str:
-    """A printable text in at most `limit` columns: what distinguishes names is at either end, so the middle goes."""
+    """The printable text in at most `limit` columns. The middle is cut, because names differ mostly at their ends."""
     text = printable(text[: 4 * limit] + text[-4 * limit :] if len(text) > 8 * limit else text)
     if columns(text) <= limit:
         return text

@@ -120,7 +120,7 @@ def test_by_keyboard(browser: Any, folder: Path) -> None:
     """The first stop leads to the anchors; each opens by Enter; drawings can be reached and scrolled."""
     with View(browser, folder / LENET) as page:
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.textContent") == "Skip to the anchors"
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the candidates"
         page.locator("#anchor-2 > summary").focus()
         page.keyboard.press("Enter")
         assert page.locator("#anchor-2").get_attribute("open") is not None

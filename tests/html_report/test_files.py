@@ -98,8 +98,8 @@ def test_external_data_that_is_not_there(tmp_path: Path) -> None:
     source = saved(tmp_path / "m.onnx", onto_zeros(external("", [6, 16])))
     report = inspect_file(source, html_path=tmp_path / "report.html")
     text = text_of(parsed((tmp_path / "report.html").read_bytes()))
-    assert "External data that is not there" in text
+    assert "Missing external data" in text
     assert report.warnings[0].reason in text
     (tmp_path / DATA).write_bytes(bytes(6 * 16 * 4))
     inspect_file(source, html_path=tmp_path / "report.html")
-    assert "External data that is not there" not in text_of(parsed((tmp_path / "report.html").read_bytes()))
+    assert "Missing external data" not in text_of(parsed((tmp_path / "report.html").read_bytes()))

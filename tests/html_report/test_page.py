@@ -121,7 +121,7 @@ def test_a_thousand_sites() -> None:
     content = page(many_sites(1000)).decode()
     assert content.count('<details id="anchor-') == 1000
     assert content.count("<svg") == 2 * MAX_DRAWN
-    assert f"Graphs are drawn of the first {MAX_DRAWN} of 1000 anchors." in content
+    assert f"Graphs are drawn for the first {MAX_DRAWN} of 1000 candidates." in content
     assert len(content) < 8_000_000
 
 
@@ -137,7 +137,7 @@ def test_a_large_region_is_cut() -> None:
         }}"""
     )
     root = parsed(page(model))
-    assert "What lies further back is not drawn" in text_of(root)
+    assert "Nodes further back are not drawn" in text_of(root)
     before, after = (len(list(svg.iter("g"))) for svg in root.iter("svg"))
     assert MAX_NODES <= before < MAX_NODES + 10
     assert after < 10
