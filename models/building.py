@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the builders share: writing a built graph, its tensors and its row of the manifest."""
+"""Shared by the builders: writes a built graph, its tensors and its row of the manifest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import onnx
 from models.catalogue import BUILT, Array
 
 SEED = 20240607
-"""Of every weight and every feed."""
+"""The seed of all weights and feeds."""
 
 
 def save(
@@ -28,7 +28,7 @@ def save(
     manifest: str = "manifest.json",
     **row: Any,
 ) -> None:
-    """Write `<producer>/<name>.onnx`, `.npz`, `.sites.npz` where given, and the manifest's row of that file."""
+    """Write `<producer>/<name>.onnx`, `.npz`, `.sites.npz` if there are `site_arrays`, and the file's manifest row."""
     stem = built(producer, name)
     onnx.save(model, stem.with_suffix(".onnx"))
     np.savez_compressed(stem.with_suffix(".npz"), **dict(arrays))  # type: ignore[arg-type]
@@ -47,14 +47,14 @@ def save(
 
 
 def built(producer: str, name: str) -> Path:
-    """Return where a built graph is, without the suffixes of its files. The folder is made."""
+    """Return the path of a built graph without the suffixes of its files. Creates the folder."""
     folder = BUILT / producer
     folder.mkdir(parents=True, exist_ok=True)
     return folder / name
 
 
 def _record(row: dict[str, Any], manifest: Path) -> None:
-    """Put the row in the place of the one of its name, or at its place in the order of names."""
+    """Insert the row in the order of names, or replace the row of the same name."""
     rows = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else []
     rows = [other for other in rows if other["name"] != row["name"]] + [row]
     rows.sort(key=lambda other: other["name"])

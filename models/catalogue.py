@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The built training graphs in `built/`: what each file is, what it was fed and what came out.
+"""The catalogue of the built training graphs in `built/`, with their feeds and expected outputs.
 
-Reads `built/manifest.json` and the `.npz` files beside the graphs. Needs numpy only; knows nothing of how the
-files were made, nor of the compiler.
+Reads `built/manifest.json` and the `.npz` files beside the graphs. Needs only numpy; knows neither the builders nor
+the compiler.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ BUILT = Path(__file__).parent / "built"
 class Entry:
     """One built graph.
 
-    `sites` counts the pool gradients by form (see README.md) that a compiler must find. `refused` counts, by what
-    they are, nodes that look like one and must be left alone.
+    `sites` counts the pool gradients that a compiler must find, by form (see README.md). `refused` counts the nodes that
+    resemble a pool gradient and must not be lowered, by description.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Entry:
 
     @property
     def site_count(self) -> int:
-        """How many pool gradients the graph has."""
+        """The number of pool gradients of the graph."""
         return sum(self.sites.values())
 
     def feeds(self) -> dict[str, Array]:
@@ -49,11 +49,11 @@ class Entry:
         return _with_prefix(self.file.with_suffix(".npz"), "in:")
 
     def expected(self) -> dict[str, Array]:
-        """Return the outputs that the producer's own runtime gave for `feeds`, by name."""
+        """Return the outputs that the producer's own runtime computed for `feeds`, by name."""
         return _with_prefix(self.file.with_suffix(".npz"), "out:")
 
     def site_tensors(self) -> list[dict[str, Array]]:
-        """Return X, dY, Indices and dX of each MaxPoolGrad in graph order; empty where none were recorded."""
+        """Return X, dY, Indices and dX of each MaxPoolGrad in graph order; an empty list if they were not recorded."""
         path = self.file.with_suffix(".sites.npz")
         if not path.exists():
             return []
@@ -61,17 +61,17 @@ class Entry:
 
 
 def entries(producer: Producer | None = None) -> list[Entry]:
-    """Return the built graphs in the order of the manifest, those of one producer if it is named."""
+    """Return the built graphs in the order of the manifest, of all producers or of one."""
     return [entry for entry in _rows("manifest.json") if producer in (None, entry.producer)]
 
 
 def spellings() -> list[Entry]:
-    """Return producers' graphs of the rarer forms; some have no runtime, and only some were recorded with outputs."""
+    """Return graphs of rarer forms. Only some have recorded outputs, because some producers have no runtime."""
     return _rows("spellings.json")
 
 
 def external() -> list[Entry]:
-    """Return graphs with external data beside them (`<file>.data`), as PyTorch's exporter writes them by default."""
+    """Return graphs with external data (`<file>.data`), as PyTorch's exporter writes them by default."""
     return _rows("external.json")
 
 

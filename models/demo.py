@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The main job on real training graphs: lower two of them, run one through the execution provider.
+"""Demonstrates the project on real training graphs: lowers two of them and runs one in the execution provider.
 
-Prints what it does; exits with 1 where a gradient did not run on the provider or a bit of the result differs.
+Prints each step. Exits with 1 if a pool or gradient did not run on the provider, or if a bit of an output differs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def quiet() -> ort.SessionOptions:
-    """Session options without onnxruntime's note that shape arithmetic stays on the CPU."""
+    """Return session options without onnxruntime's warning that shape arithmetic stays on the CPU."""
     options = ort.SessionOptions()
     options.log_severity_level = 3
     return options
@@ -66,7 +66,7 @@ def show(result: poolgrad_lowering.LoweringResult) -> None:
 
 
 def ran_on_provider(session: ort.InferenceSession, result: poolgrad_lowering.LoweringResult) -> bool:
-    """Print which provider has each dialect node, and tell whether it is ours for every gradient and pool."""
+    """Print the provider of each dialect node, and return whether it is this project's for every gradient and pool."""
     nodes = [node for node in runtime.assignment(session) if node.domain == DOMAIN]
     written = sum(node.domain == DOMAIN for node in result.model.graph.node)
     for node in nodes:
@@ -77,7 +77,7 @@ def ran_on_provider(session: ort.InferenceSession, result: poolgrad_lowering.Low
 def same_outputs(
     expected: list[npt.NDArray[Any]], found: list[npt.NDArray[Any]], session: ort.InferenceSession
 ) -> bool:
-    """Print how each output compares, and tell whether all are equal bit for bit."""
+    """Print the comparison of each output, and return whether all are equal bit for bit."""
     equal = [
         a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
         for a, b in zip(expected, found, strict=True)

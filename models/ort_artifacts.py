@@ -39,8 +39,8 @@ def training_graph(net: Net, model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def feeds(net: Net, model: onnx.ModelProto, training: onnx.ModelProto) -> dict[str, Array]:
-    """Return every input of the training graph: x, the labels or the target, the weights, and zeros for the buffers
-    that gradients are accumulated in."""
+    """Return every input of the training graph by name: x, labels or target, weights, and zeros for the buffers that
+    accumulate gradients."""
     random = np.random.default_rng(SEED + 1)
     x = random.standard_normal(net.input_shape).astype(helper.tensor_dtype_to_np_dtype(net.dtype))
     known = {weight.name: numpy_helper.to_array(weight) for weight in model.graph.initializer}
@@ -72,7 +72,7 @@ def run(training: onnx.ModelProto, arrays: dict[str, Array]) -> tuple[dict[str, 
 
 
 def build(name: str) -> None:
-    """Build one row and write it; without results where onnxruntime-training cannot run it."""
+    """Build one row and write it; without outputs if onnxruntime-training cannot run it."""
     net = NETS[name]
     model = forward(net, SEED)
     training = training_graph(net, model)

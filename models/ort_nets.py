@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The small networks whose training graphs ort_artifacts.py builds, as ONNX forward graphs made by hand."""
+"""The small networks whose training graphs ort_artifacts.py builds, and their ONNX forward graphs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Attributes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Net:
-    """A network of stages, each a 3-wide convolution to 4 channels, Relu, and pools one behind the other.
+    """A network of stages, each a convolution with kernels of 3 to 4 channels, a Relu, and a chain of pools.
 
-    `together`: the pools of a stage all take the Relu's output instead, and are concatenated. `batch` and
-    `spatial` name symbolic dimensions. `returns_indices`: the last pool's Indices are a graph output.
-    `classifies`: cross entropy over 5 classes at the end, else the squared distance to a target; either in float32.
-    `runs`: whether onnxruntime-training can run what it built.
+    `together`: the pools of a stage all pool the Relu's output, and their outputs are concatenated. `batch` and
+    `spatial` name symbolic dimensions. `returns_indices`: the last pool's Indices are a graph output. `classifies`: the
+    loss is cross entropy over 5 classes, else the mean squared error to a target; both in float32. `runs`: whether
+    onnxruntime-training can run the training graph. `refused` counts the nodes that must not be lowered, by description.
     """
 
     remarks: str
@@ -40,13 +40,13 @@ class Net:
 
     @property
     def pools(self) -> int:
-        """How many pools the network has."""
+        """The number of pools of the network."""
         return sum(len(stage) for stage in self.stages)
 
 
 @dataclass
 class _Graph:
-    """A graph under construction: the next weight comes from `random`, the next value is `value`."""
+    """A graph under construction. `value` is the current value; weights are drawn from `random`."""
 
     random: np.random.Generator
     dtype: np.dtype[Any]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Backward operators that torch's ONNX exporter has no translation for, in terms of operators that it has.
+"""Decompositions of backward operators that torch's ONNX exporter cannot translate.
 
-What a user must bring to export a joint graph of convolutions, 3-D and adaptive pools: torch 2.13 itself decomposes
-the backward of 2-D max pooling only.
+A user needs them to export a joint graph with convolutions, 3-D pools or adaptive pools: torch 2.13 decomposes only the
+backward of 2-D max pooling.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 Decompositions = dict[Any, Callable[..., Any]]
-"""From overloads of operators to functions that compute the same."""
+"""Functions that compute operators, by the overload of the operator."""
 
 aten = torch.ops.aten
 
@@ -27,7 +27,7 @@ def convolution_backward(dy: Tensor, x: Tensor, weight: Tensor, *attributes: Any
     output_mask.
 
     Raises:
-        NotImplementedError: another convolution.
+        NotImplementedError: the convolution has another stride, dilation or number of groups, or is transposed.
     """
     _, stride, padding, dilation, transposed, _, groups, _ = attributes
     if transposed or groups != 1 or any(s != 1 for s in stride) or any(d != 1 for d in dilation):
@@ -46,7 +46,7 @@ def convolution_backward(dy: Tensor, x: Tensor, weight: Tensor, *attributes: Any
 
 
 def pool_backward(dy: Tensor, x: Tensor, *attributes_and_indices: Any) -> Tensor:
-    """Return the gradient of a pool the way torch decomposes that of max_pool2d: rows are (n, c) planes."""
+    """Return the gradient of a pool as torch decomposes that of max_pool2d: a scatter over rows, one per plane."""
     indices = attributes_and_indices[-1]
     rows = dy.numel() // dy[0, 0].numel()
     canvas = dy.new_zeros(rows, x[0, 0].numel())
@@ -61,7 +61,7 @@ def pool_backward_over_planes(dy: Tensor, x: Tensor, *attributes_and_indices: An
 
 
 def pool_backward_overwriting(dy: Tensor, x: Tensor, *attributes_and_indices: Any) -> Tensor:
-    """Return what a user who forgets to add writes: of the gradients for one element the last wins."""
+    """Return a scatter without addition, a common mistake: the last gradient of an element overwrites the others."""
     indices = attributes_and_indices[-1]
     rows = dy.numel() // dy[0, 0].numel()
     canvas = dy.new_zeros(rows, x[0, 0].numel())
@@ -73,14 +73,14 @@ NEEDED: Decompositions = {
     aten.max_pool3d_with_indices_backward.default: pool_backward,
     aten.adaptive_max_pool2d_backward.default: pool_backward,
 }
-"""Without these the exporter refuses the graph."""
+"""The exporter rejects the graphs without these."""
 
 THREE_AXES: Decompositions = {
     aten.max_pool2d_with_indices_backward.default: pool_backward_over_planes,
 }
-"""A user's own spelling of the 2-D gradient."""
+"""A user's own form of the 2-D gradient."""
 
 OVERWRITING: Decompositions = {
     aten.max_pool2d_with_indices_backward.default: pool_backward_overwriting,
 }
-"""Right where windows do not overlap, and wrong where they do."""
+"""Correct only if windows do not overlap."""

@@ -2,8 +2,8 @@
 
 """Builds joint graphs as torch's exporter writes them to files by default: tensors over 256 bytes in external data.
 
-Some rows of `torch_nets.NETS`, or those named on the command line, exported as `torch_joint.py` does. The zeros onto
-which the gradients are scattered are in the external data, `<name>.onnx.data`. See README.md for the environment.
+Exports the rows `NAMES` of `torch_nets.NETS`, or those named on the command line, as `torch_joint.py` does. The zeros
+onto which the gradients are scattered are in the external data, `<name>.onnx.data`. See README.md for the environment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES = (
 
 
 def build(name: str) -> None:
-    """Export one row into its file and write what else belongs to it. Raises as `row` does."""
+    """Export one row into its file, and write its tensors and its manifest row. Raises `ValueError` as `row` does."""
     net = NETS[name]
     file = built("torch_external", name).with_suffix(".onnx")
     model, arrays = export(net, file)

@@ -2,8 +2,8 @@
 
 """Builds joint forward and backward graphs with torch's exporter: loss and parameter gradients as outputs.
 
-For every row of `torch_nets.NETS`, or for the rows named on the command line, writes the graph, its feeds, and what
-eager torch computes for them. See README.md for the environment.
+For every row of `torch_nets.NETS`, or for the rows named on the command line, writes the graph, its feeds, and the
+outputs of eager torch for them. See README.md for the environment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ADDING = ("F4", "F5")
 
 
 class Loss(nn.Module):
-    """A network and its loss as one module, which is what a joint export starts from."""
+    """A network and its loss as one module, as a joint export requires."""
 
     def __init__(self, net: Net) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Loss(nn.Module):
 
 
 class Joint(nn.Module):
-    """A joint program as a module: the exporter drops outputs of a program that are gradients."""
+    """A joint program as a module, because the exporter drops those outputs of a program that are gradients."""
 
     def __init__(self, program: ExportedProgram) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Joint(nn.Module):
 
 
 def feeds(net: Net) -> tuple[Tensor, Tensor]:
-    """Return a random input of normal values, and labels or a target like the output."""
+    """Return a normally distributed input, and labels or a target with the shape of the output."""
     x = torch.randn(net.input_shape, dtype=net.dtype)
     if net.loss is nn.functional.cross_entropy:
         return x, torch.arange(net.input_shape[0]) % net.classes
@@ -63,10 +63,10 @@ def feeds(net: Net) -> tuple[Tensor, Tensor]:
 
 
 def export(net: Net, file: Path | None = None) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    """Return the joint graph and its npz contents: `in:<input>`, and `out:<output>` as eager torch has it.
+    """Return the joint graph and its npz contents: `in:<input>`, and `out:<output>` as eager torch computes it.
 
-    With a `file`, the exporter writes the graph there, and large tensors beside it as external data, as it does by
-    default; the graph returned then has references to them.
+    With a `file`, the exporter writes the graph there and large tensors beside it as external data; the returned graph
+    then refers to them.
     """
     torch.manual_seed(SEED)
     x, t = feeds(net)
@@ -103,7 +103,7 @@ def without_stack_traces(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def additions(model: onnx.ModelProto) -> int:
-    """Return how many nodes scatter with addition: one per pool gradient of these forms, and no other."""
+    """Return the number of nodes that scatter with addition: one per pool gradient of the forms `ADDING`."""
     return sum(
         attribute.s == b"add"
         for node in model.graph.node
@@ -113,14 +113,14 @@ def additions(model: onnx.ModelProto) -> int:
 
 
 def row(name: str, net: Net, model: onnx.ModelProto) -> dict[str, Any]:
-    """Return what the manifest says of an exported graph.
+    """Return the fields of the manifest row of an exported graph.
 
     Raises:
-        ValueError: the exporter wrote another number of pool gradients than the row has pools.
+        ValueError: the number of pool gradients in the graph is not the number of pools of the row.
     """
     wanted = net.pools if net.form in ADDING else 0
     if net.pools and additions(model) != wanted:
-        raise ValueError(f"{name}: {additions(model)} scatters with addition, {wanted} are of its pools")
+        raise ValueError(f"{name}: {additions(model)} scatters with addition, but {wanted} are expected")
     refused = dict(net.refused)
     if net.loss is nn.functional.cross_entropy:
         refused["one-hot scatter of the loss"] = 1
@@ -128,7 +128,7 @@ def row(name: str, net: Net, model: onnx.ModelProto) -> dict[str, Any]:
 
 
 def build(name: str) -> None:
-    """Export one row and write it. Raises as `row` does."""
+    """Export one row and write it. Raises `ValueError` as `row` does."""
     net = NETS[name]
     model, arrays = export(net)
     save("torch", name, model, arrays, **row(name, net, model))

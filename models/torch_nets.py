@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The small networks that torch_joint.py exports, one row per property of pooling that a graph can have."""
+"""The small networks that torch_joint.py exports, one row per property of pooling in a graph."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from models.torch_decompositions import OVERWRITING, THREE_AXES, Decompositions
 
 @dataclass(frozen=True)
 class Net:
-    """One network and how it is exported.
+    """A network and the parameters of its export.
 
-    `form` is the one in which the exporter writes the gradients of the pools (see README.md).
-    `classes` is the size of the output's second axis under cross entropy. `refused` counts what is no pool gradient
-    of the form that the exporter writes for pools, or none that Ascend computes, by its description.
+    `form` is the form in which the exporter writes the gradients of the pools (see README.md). `classes` is the size of
+    the output's second axis under cross entropy. `refused` counts the nodes that resemble pool gradients and must not
+    be lowered, by description.
     """
 
     remarks: str
@@ -38,14 +38,14 @@ class Net:
 
 
 class Concatenated(nn.Module):
-    """Several modules on one input, their outputs concatenated along the channels after the input itself."""
+    """Concatenates the input and the outputs of several modules on it along the channels."""
 
     def __init__(self, *branches: nn.Module) -> None:
         super().__init__()
         self.branches = nn.ModuleList(branches)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x and every branch of x, side by side."""
+        """Return x and the outputs of all branches, concatenated along axis 1."""
         return torch.cat([x, *(branch(x) for branch in self.branches)], 1)
 
 
@@ -58,7 +58,7 @@ class MinPool(nn.Module):
 
 
 class Unbatched(nn.Module):
-    """A pool over one image without batch axis."""
+    """A pool of one image without batch axis."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Pool x[0], of shape (C, H, W)."""
@@ -73,13 +73,13 @@ class UnetLevel(nn.Module):
         self.pool, self.inner = nn.MaxPool2d(2), nn.Conv2d(4, 4, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x beside its convolved lower level."""
+        """Return x and its upsampled lower level, concatenated along axis 1."""
         lower = self.inner(self.pool(x))
         return torch.cat([x, lower.repeat_interleave(2, 2).repeat_interleave(2, 3)], 1)
 
 
 class Maximum(nn.Module):
-    """The maximum over some axes, by the function given."""
+    """The maximum over some axes, computed by a given function."""
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -100,9 +100,9 @@ def lenet() -> nn.Module:
 
 
 def stem(*pools: nn.Module, convolution: type[nn.Module] = nn.Conv2d) -> Callable[[], nn.Module]:
-    """Return a builder of one convolution of 2 to 4 channels and the pools after it.
+    """Return a builder of a convolution from 2 to 4 channels followed by pools.
 
-    The builder shares the pools between its results: only modules without weights stand for pools here.
+    The builder shares the pools between its results, so they must have no weights.
     """
     return lambda: nn.Sequential(convolution(2, 4, 3, padding=1), nn.ReLU(), *pools)
 

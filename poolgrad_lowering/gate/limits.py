@@ -17,7 +17,8 @@ class Limits:
     )
     max_nesting: int = field(default=32, metadata={"help": "levels of subgraphs and of function calls"})
     max_external_bytes: int = field(
-        default=2**36, metadata={"help": "bytes of external data that proofs read; a site that needs more is refused"}
+        default=2**36,
+        metadata={"help": "bytes of external data that proofs read; a gradient that needs more is refused"},
     )
 
 

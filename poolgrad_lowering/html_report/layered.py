@@ -192,7 +192,7 @@ def _path(
     spans: Sequence[tuple[float, float]],
     sizes: Sequence[tuple[float, float]],
 ) -> tuple[Point, ...]:
-    """The points of an arrow from the bottom of the first box, vertically through each passage, to the last box's top."""
+    """The points of an arrow: from the first box down, vertically through each passage, to the top of the last box."""
     (first_top, first_tall), (last_top, last_tall) = spans[0], spans[-1]
     start = (ends[0], first_top + (first_tall + sizes[chain[0]][1]) / 2)
     stop = (ends[1], last_top + (last_tall - sizes[chain[-1]][1]) / 2)

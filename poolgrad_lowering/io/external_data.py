@@ -2,7 +2,7 @@
 
 If the system supports it, each file is opened folder by folder without following links: a file that was replaced after
 its path was resolved is not read. Data that cannot be read raises `UnreadableError`, which never stops a lowering: the
-fact stays unknown, and the site that needs it is refused.
+fact stays unknown, and the gradient that needs it is refused.
 """
 
 from __future__ import annotations
