@@ -27,8 +27,8 @@ BUILT = Path(__file__).parent / "built"
 class Entry:
     """One built graph.
 
-    `sites` counts the pool gradients that a compiler must find, by form (see README.md). `refused` counts the nodes that
-    resemble a pool gradient and must not be lowered, by description.
+    `sites` counts the pool gradients that a compiler must find, by form (see README.md). `refused` counts the nodes
+    that resemble a pool gradient and must not be lowered, by description.
     """
 
     name: str

@@ -22,7 +22,7 @@ class Net:
     `together`: the pools of a stage all pool the Relu's output, and their outputs are concatenated. `batch` and
     `spatial` name symbolic dimensions. `returns_indices`: the last pool's Indices are a graph output. `classifies`: the
     loss is cross entropy over 5 classes, else the mean squared error to a target; both in float32. `runs`: whether
-    onnxruntime-training can run the training graph. `refused` counts the nodes that must not be lowered, by description.
+    onnxruntime-training can run the training graph. `refused` counts nodes that must not be lowered, by description.
     """
 
     remarks: str
