@@ -152,7 +152,7 @@ def _named(reference: Reference) -> str:
 
 def _without_folder(reference: Reference) -> UnreadableError:
     return UnreadableError(
-        f"{_named(reference)} cannot be read because the model's folder is not known: pass the folder to lower as "
+        f"{_named(reference)} cannot be read, as the model's folder is not known: pass the folder to lower as "
         "base_dir, or lower the file itself (lower_file)"
     )
 

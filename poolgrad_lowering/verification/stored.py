@@ -70,7 +70,7 @@ def _have_same_bytes(original: Source, first: TensorProto, lowered: Source, seco
     if external_reference(first).length != external_reference(second).length:
         return False
     try:
-        if original.data.location_of(first) == lowered.data.is_at(second):
+        if original.data.location_of(first) == lowered.data.location_of(second):
             return True
         pairs = zip(original.data.blocks(first), lowered.data.blocks(second), strict=True)
         return all(one == other for one, other in pairs)
