@@ -1,4 +1,4 @@
-"""Search for mistakes of the compiler for some minutes, by random graphs that no run before has seen.
+"""Searches for errors of the compiler for some minutes with new random graphs.
 
 `make fuzz MINUTES=60`. Rounds of hypothesis with fresh seeds, until time is up or something fails; then the smallest
 failing example, its models and the error are written into a folder, and the counts are printed.
@@ -39,7 +39,7 @@ _QUIET = settings(
 
 
 class Search:
-    """Counts what was searched, and keeps the last example that failed: hypothesis ends with the smallest."""
+    """Counts the examples, and keeps the last one that failed, which is hypothesis's smallest."""
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
@@ -47,7 +47,7 @@ class Search:
         self.failed: tuple[Plan, str] | None = None
 
     def run(self) -> BaseException | None:
-        """Search until the time is up; the error if one is found."""
+        """Search until the time is up; returns the error if one is found."""
         try:
             while time.monotonic() < self.deadline:
                 for search in (self._graphs, self._spellings, self._mutants):
@@ -91,12 +91,12 @@ class Search:
 
 
 def _fresh(test: Callable[[], None]) -> None:
-    """Run a test of hypothesis on examples that depend on a new random number."""
+    """Run a test of hypothesis with a fresh seed."""
     seed(secrets.randbits(64))(_QUIET(test))()
 
 
 def write_failure(folder: Path, error: BaseException, plan: Plan, told: str) -> None:
-    """Write the plan with the error, and the model as ONNX file and text."""
+    """Write the plan with the error, and the model as an ONNX file and as text."""
     folder.mkdir(parents=True, exist_ok=True)
     text = "".join(traceback.format_exception(error))
     (folder / "failure.txt").write_text(f"{told}\n{plan!r}\n\n{text}", encoding="utf-8")
@@ -106,7 +106,7 @@ def write_failure(folder: Path, error: BaseException, plan: Plan, told: str) -> 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Search, print the counts; 1 where something failed."""
+    """Search and print the counts; returns 1 if an example failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--folder", type=Path, default=Path("build/fuzz"))

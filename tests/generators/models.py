@@ -1,4 +1,4 @@
-"""A plan's model, its feeds, and its results by definition."""
+"""Builds the model of a plan, its feeds, and its expected results by definition."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def build(plan: Plan) -> ModelProto:
 
 @dataclass(frozen=True)
 class _RootWriter:
-    """Writes the sites over one input, and declares the values that need it."""
+    """Writes the sites over one input, and declares the types of values that inference does not find."""
 
     write: Writer
     plan: Plan
@@ -69,7 +69,7 @@ class _RootWriter:
             self.write.nodes.append(helper.make_node(inputs=[dx], outputs=[result], name=result, **leaving))
 
     def _write_site(self, site: Site, name: str, x: str) -> str:
-        """Write a pool, the pools over it, and its gradient: of its own dy, or of what comes back from those pools."""
+        """Write a pool, the pools over its output, and its gradient, of its own dy or of those pools' gradients."""
         y, backward = FORMS[site.form].write(self.write.under(f"{name}/"), site.pooling, x)
         pooling = site.pooling
         returned = [self._write_site(child, f"{name}c{number}", y) for number, child in enumerate(site.children)]
@@ -91,7 +91,7 @@ class _RootWriter:
 
 
 def grad_shape(site: Site) -> tuple[int, ...]:
-    """The shape of the incoming gradient: the pooled one, unless the form drops the reduced axis."""
+    """The shape of the incoming gradient: that of the pool's output, without the reduced axis if the form drops it."""
     shape, windows = site.pooling.pooled_shape, site.pooling.windows
     if isinstance(windows, AxisWindow) and not site.pooling.spelling.extra:
         return shape[: windows.axis] + shape[windows.axis + 1 :]
@@ -115,18 +115,18 @@ def feeds(plan: Plan) -> dict[str, Array]:
 
 
 def _repeated(palette: Sequence[float], chosen: Sequence[int], shape: Sequence[int], dtype: Any) -> Array:
-    """The chosen values over and over."""
+    """The chosen values, repeated."""
     return _to(np.resize(np.array(palette)[list(chosen)], tuple(shape)), dtype)
 
 
 def _to(values: Array, dtype: Any) -> Array:
-    """Values of another type; those that it cannot hold become infinite."""
+    """The values converted to another type; values out of its range become infinite."""
     with np.errstate(over="ignore"):
         return values.astype(dtype)
 
 
 def results(plan: Plan) -> dict[str, Array]:
-    """The outputs of all sites by the definition, but of those with an overwriting scatter that is no gradient."""
+    """The outputs of all sites by the definition, without those whose overwriting scatter is not a gradient."""
     given, expected = feeds(plan), {}
     for number, root in enumerate(plan.roots):
         own = helper.tensor_dtype_to_np_dtype(root.element_type)

@@ -1,4 +1,4 @@
-"""Models with one thing changed, whatever comes of it: most are no gradients any more.
+"""Models with one random change, after which most gradients are not gradients any more.
 
 What the compiler still lowers of a mutant that runs has to give the mutant's results. That needs no opinion on which
 mutants are gradients.
@@ -39,7 +39,7 @@ def mutant(model: ModelProto, which: int, how: int) -> ModelProto:
 
 
 def _changes(model: ModelProto, node: NodeProto, how: int) -> Iterator[Change]:
-    """What can be changed about a node."""
+    """The possible changes of a node."""
     if node.op_type in _SWAPPED:
         yield lambda: _swap_operator(node, how)
     if len(node.input) > 1:
@@ -63,7 +63,7 @@ def _swap_operands(node: NodeProto, how: int) -> None:
 
 
 def _rewire(model: ModelProto, node: NodeProto, position: int, how: int) -> None:
-    """Read another value that is there before the node."""
+    """Replace an input with another value that is defined before the node."""
     nodes = list(model.graph.node)
     before = [value.name for value in model.graph.input]
     before += [output for other in nodes[: nodes.index(node)] for output in other.output]
@@ -92,7 +92,7 @@ def _alter(attribute: AttributeProto, how: int) -> None:
 
 
 def _alter_tensor(attribute: AttributeProto, how: int, step: int) -> None:
-    """One element becomes another one, or two change places."""
+    """Change one element, or swap two."""
     array = numpy_helper.to_array(attribute.t).copy()
     if not array.size:
         return

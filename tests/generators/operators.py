@@ -1,4 +1,4 @@
-"""Writers of gradients that are kept as one operator of PyTorch's, of a user's or of TensorFlow's."""
+"""Writers of gradients that are one operator of PyTorch, of a user, or of TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ATEN = "org.pytorch.aten"
 
 
 def _aten(write: Writer, site: Pooling, name: str, *operands: str, outputs: int = 1) -> list[str]:
-    """Write an operator under its own name or as node ATen."""
+    """Write an operator under its own name or as an ATen node."""
     if site.spelling.extra and not name.startswith("max."):
         return write.several(name, outputs, *operands, domain=ATEN)
     operator, _, overload = name.partition(".")
@@ -22,7 +22,7 @@ def _aten(write: Writer, site: Pooling, name: str, *operands: str, outputs: int 
 
 
 def aten_pool(write: Writer, site: Pooling, x: str) -> Written:
-    """max_pool{2,3}d_with_indices and its backward, the windows as inputs."""
+    """max_pool{2,3}d_with_indices and its backward, with windows as inputs."""
     windows, stem = site.windows, f"max_pool{site.rank}d_with_indices"
     assert isinstance(windows, PoolWindows)
     lists = (windows.kernel, windows.strides, windows.pads[: site.rank], windows.dilations)
@@ -49,7 +49,7 @@ def aten_axis(write: Writer, site: Pooling, x: str) -> Written:
 
 
 def user_pool(write: Writer, site: Pooling, x: str) -> Written:
-    """A user's own backward node, with the Indices of a MaxPool or of a forward node of their own."""
+    """A user's backward node, with the Indices of a MaxPool or of a user's forward node."""
     windows = site.windows
     assert isinstance(windows, PoolWindows)
     given = {
@@ -79,7 +79,7 @@ def tensorflow_pool(write: Writer, site: Pooling, x: str) -> Written:
 
 
 def tensorflow_argmax_pool(write: Writer, site: Pooling, x: str) -> Written:
-    """MaxPoolGradWithArgmax (x, dy, argmax): Indices counted anew for channels last."""
+    """MaxPoolGradWithArgmax (x, dy, argmax), with Indices converted to channels last."""
     y, x_last, _, indices = _transposed_pool(write, site, x)
     channels, plane = site.x_shape[1], np.array([site.plane])
     position = write("Mod", _channels_last(write, site, indices), plane)
@@ -99,7 +99,7 @@ def tensorflow_argmax_pool(write: Writer, site: Pooling, x: str) -> Written:
 
 
 def _transposed_pool(write: Writer, site: Pooling, x: str) -> tuple[str, str, str, str]:
-    """Write the pool as the converter does: Y, x and Y with channels last, and the Indices."""
+    """Write the pool as tf2onnx does; returns Y, x and Y with channels last, and the Indices."""
     x_last = _channels_last(write, site, x)
     y, indices = max_pool(write, site, _channels_second(write, site, x_last))
     return y, x_last, _channels_last(write, site, y), indices

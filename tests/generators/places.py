@@ -1,4 +1,4 @@
-"""The same graph in another place: in a branch, the body of a loop, a function, or back in place of a call."""
+"""Moves a graph into a branch, the body of a loop or a function, or inlines a function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIRST_IR_WITH_TYPED_FUNCTIONS = 10
 
 
 def in_a_branch(model: ModelProto, _: Choices) -> ModelProto:
-    """Everything is in a branch that is taken; the other one has results of the same types."""
+    """The model with its graph in the taken branch of an If; the other branch has outputs of the same types."""
     taken, declined = _inner(model), GraphProto(name="declined")
     for value in model.graph.output:
         name, zeros = f"{value.name}/declined", _zeros(value)
@@ -31,7 +31,7 @@ def in_a_branch(model: ModelProto, _: Choices) -> ModelProto:
 
 
 def in_a_loop(model: ModelProto, _: Choices) -> ModelProto:
-    """Everything is in the body of a loop that runs once and carries its results."""
+    """The model with its graph in the body of a loop that runs once and carries the outputs."""
     body = _inner(model)
     body.input.append(helper.make_tensor_value_info("number", TensorProto.INT64, []))
     body.input.append(helper.make_tensor_value_info("again", TensorProto.BOOL, []))
@@ -49,13 +49,13 @@ def in_a_loop(model: ModelProto, _: Choices) -> ModelProto:
 
 
 def _zeros(value: ValueInfoProto) -> npt.NDArray[Any]:
-    """One zero of a value's rank and type."""
+    """A tensor with one zero, of a value's rank and type."""
     tensor = value.type.tensor_type
     return np.zeros([1] * len(tensor.shape.dim), helper.tensor_dtype_to_np_dtype(tensor.elem_type))
 
 
 def _inner(model: ModelProto) -> GraphProto:
-    """The main graph as one without inputs, its outputs under other names."""
+    """The main graph without inputs and with renamed outputs."""
     graph = GraphProto()
     graph.CopyFrom(model.graph)
     del graph.input[:]
@@ -68,7 +68,7 @@ def _inner(model: ModelProto) -> GraphProto:
 
 
 def in_a_function(model: ModelProto, _: Choices) -> ModelProto:
-    """Everything is in a function of the model."""
+    """The model with its graph in a function."""
     return _outlined(model, [node.name for node in model.graph.node if node.name], "Training")
 
 
@@ -82,7 +82,7 @@ def outlined(model: ModelProto, choices: Choices) -> ModelProto:
 
 
 def inlined(model: ModelProto, choices: Choices) -> ModelProto:
-    """What was in a function is put in place of its call."""
+    """The model with its function inlined at the call."""
     return inliner.inline_local_functions(in_a_function(model, choices))
 
 

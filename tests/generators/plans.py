@@ -1,4 +1,4 @@
-"""Plans of training graphs, drawn: inputs, pools over them, pools over pools, and decoys beside them."""
+"""Draws plans of training graphs: inputs, pools of them, pools of pools, and decoys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Site:
 
     @property
     def refusal(self) -> Code | None:
-        """The code with which its gradient has to be refused, None where it has to be lowered."""
+        """The code with which its gradient must be refused, None if it must be lowered."""
         return refusal(self.form, self.pooling)
 
 
@@ -59,7 +59,7 @@ class Root:
 
 @dataclass(frozen=True)
 class Plan:
-    """A training graph, and what to lower it to.
+    """A training graph and its target.
 
     `symbols`: the batch is one (1), the spatial sizes too (2). `special`: x and dy have NaN, infinities and zeros of
     both signs.
@@ -92,7 +92,7 @@ def _named(prefix: str, sites: Sequence[Site]) -> Iterator[tuple[str, Site]]:
 
 @dataclass(frozen=True)
 class _Frame:
-    """What all sites of a plan share: the opset, which sizes are symbols, whether values are special, the forms."""
+    """The choices that all sites of a plan share: opset, symbolic sizes, special values and forms."""
 
     opset: int
     symbols: int

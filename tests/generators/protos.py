@@ -1,4 +1,4 @@
-"""Small tools for models as protobufs: copies, other nodes, other names."""
+"""Functions on protobuf models: copies, replaced nodes, other names."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def attributes(write: Writer, site: Pooling) -> dict[str, Any]:
 
 
 def plane_local(write: Writer, site: Pooling, x: str, indices: str) -> str:
-    """Write the Indices counted from each plane's first element."""
+    """Write the Indices relative to each plane's first element."""
     if site.spelling.remainder:
         return write("Mod", indices, np.array(site.plane, np.int64))
     every = write.several("MaxPool", 2, x, kernel_shape=[1] * site.rank)[1]
@@ -38,7 +38,7 @@ def plane_local(write: Writer, site: Pooling, x: str, indices: str) -> str:
 
 
 def zeros(write: Writer, site: Pooling, shape: list[int], x: str, element_type: int) -> str:
-    """Write the base of a scatter; -1 among the sizes stands for the batch, times what belongs to it."""
+    """Write the zeros of a scatter; a size of -1 stands for the batch and its factors."""
     dtype = helper.tensor_dtype_to_np_dtype(element_type)
     if -1 in shape:
         batch = write.slice(write("Shape", x), [0], [1], [0])
@@ -78,7 +78,7 @@ def max_pool_grad(write: Writer, site: Pooling, x: str) -> Written:
 
 
 def scatter_add(write: Writer, site: Pooling, x: str) -> Written:
-    """PyTorch's joint graphs: rows of planes; half types are summed in float32."""
+    """The scatter of PyTorch's joint graphs: one row per plane; half types are summed in float32."""
     y, indices = max_pool(write, site, x)
     local = plane_local(write, site, x, indices)
     if site.spelling.int32:
@@ -97,7 +97,7 @@ def add_rows(write: Writer, site: Pooling, x: str, local: str, dy: str) -> str:
 
 
 def overwrite(write: Writer, site: Pooling, x: str) -> Written:
-    """PyTorch's scatter, and max-unpool: nothing is added up, so no type is too narrow."""
+    """PyTorch's scatter and max-unpool, which do not add, so that no type needs a wider sum."""
     y, indices = max_pool(write, site, x)
     local = plane_local(write, site, x, indices)
 

@@ -1,4 +1,4 @@
-"""What a form's writer is told of one pool: its input, its windows, and the choices that producers have."""
+"""The parameters of a form's writer for one pool: its input, its windows, and the choices of producers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.generators.windows import PoolWindows, Windows
 
 @dataclass(frozen=True)
 class Spelling:
-    """Choices that producers have in several forms; each form reads those that it knows."""
+    """Choices that producers make in several forms; each form uses some of them."""
 
     remainder: bool = False  # plane-local by Mod, not by Slice and Sub
     extra: bool = False  # the longer of two ways: three axes, kept dims, a table of rows
@@ -58,7 +58,7 @@ class Pooling:
 
     @property
     def rows(self) -> list[int]:
-        """The leading sizes of rows, one per plane, as a Reshape is told them."""
+        """The leading sizes for a Reshape to rows, one per plane."""
         batch = -1 if self.dynamic else self.x_shape[0]
         if self.spelling.extra:
             return [batch, self.x_shape[1]]

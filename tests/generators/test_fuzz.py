@@ -1,4 +1,4 @@
-"""The search itself: what it leaves behind of a failure, and that it ends."""
+"""The search writes a failing example and ends in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_time_is_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a mistake that all graphs with a constant node show, a graph with one input and one pool is left."""
+    """An error in all graphs with a Constant node is reduced to a graph with one input and one pool."""
 
     def mistaken(plan: Plan, counts: Counter[str]) -> None:
         counts["graphs"] += 1

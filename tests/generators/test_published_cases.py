@@ -1,4 +1,4 @@
-"""Cases that others published: ONNX's backend cases of MaxPool, and the pools of onnxruntime's gradient checker.
+"""Published cases: ONNX's backend cases of MaxPool, and the pools of onnxruntime's gradient checker.
 
 Each becomes a training graph in both forms that any pool can have.
 """
@@ -48,7 +48,7 @@ def backend_cases() -> list[Any]:
 
 
 def windows_of(attributes: dict[str, Any], sizes: tuple[int, ...]) -> PoolWindows:
-    """The windows that a node's attributes mean."""
+    """The windows of a node's attributes."""
     kernel = attributes["kernel_shape"]
     ones = [1] * len(kernel)
     strides, auto_pad = attributes.get("strides", ones), attributes.get("auto_pad", b"NOTSET").decode()
@@ -108,7 +108,7 @@ GRADIENT_CHECKS = {
 
 @pytest.mark.parametrize("name", GRADIENT_CHECKS)
 def test_finite_differences(name: str) -> None:
-    """A pool of distinct integers is linear as far as a quarter: the difference quotient is the gradient, exactly."""
+    """The pool of distinct integers is linear within a quarter, so the difference quotient is exactly the gradient."""
     shape, sizes, kernel, stride, pad = GRADIENT_CHECKS[name]
     windows = PoolWindows((Axis(kernel, stride, 1, pad, pad, ceil=False),) * len(sizes))
     random = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Random training graphs: the verdicts that have to be, the bits of the definition; `make fuzz` searches for longer."""
+"""Random training graphs have the required verdicts and the bits of the definition; `make fuzz` runs for longer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_random_graphs(plan: Plan) -> None:
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("name", DECOYS)
 def test_decoys(name: str, number: int) -> None:
-    """Each by itself beside nothing."""
+    """Each decoy in a graph of its own."""
     decoys = ((name, number),)
     check_plan(Plan(18, (), decoys, 0, special=False, constant_nodes=False, target="atlas-a2", forward=True))
 

@@ -1,4 +1,4 @@
-"""Other ways to write the same model: none may change which gradients are found, or a bit of the results.
+"""Equivalent rewrites of a model, which must not change the gradients that are found or a bit of the results.
 
 Each takes a model and a short list of small numbers, by which it chooses, and returns a new model.
 """
@@ -26,7 +26,7 @@ def _names(model: ModelProto) -> Iterator[str]:
 
 
 def rename(model: ModelProto, _: Choices) -> ModelProto:
-    """Every inner value has another name; sites keep theirs in the names of their nodes."""
+    """Rename every inner value; the names of nodes still identify the sites."""
     kept = {value.name for value in (*model.graph.input, *model.graph.output)}
     new = {name: name if name in kept else f"%{number}" for number, name in enumerate(_names(model))}
     copy = copied(model)
@@ -41,7 +41,7 @@ def rename(model: ModelProto, _: Choices) -> ModelProto:
 
 
 def reorder(model: ModelProto, choices: Choices) -> ModelProto:
-    """Another topological order: of the nodes that could be next, the one that is chosen is."""
+    """Another topological order, chosen step by step among the nodes that are ready."""
     waiting, ordered = list(model.graph.node), []
     known = {"", *_outer(model)}
     chosen = itertools.cycle(choices)
@@ -55,7 +55,7 @@ def reorder(model: ModelProto, choices: Choices) -> ModelProto:
 
 
 def unsorted(model: ModelProto, _: Choices) -> ModelProto:
-    """The last node first: no model that would run, but one that can be put in order again."""
+    """The nodes in reverse order; the model does not run, but can be sorted again."""
     return with_nodes(model, reversed(model.graph.node))
 
 
@@ -65,7 +65,7 @@ def _outer(model: ModelProto) -> Iterator[str]:
 
 
 def constants_as_nodes(model: ModelProto, _: Choices) -> ModelProto:
-    """Initializers become Constant nodes."""
+    """Replace initializers with Constant nodes."""
     constants = [
         helper.make_node("Constant", [], [tensor.name], name=f"{tensor.name}/c", value=tensor)
         for tensor in model.graph.initializer
@@ -76,7 +76,7 @@ def constants_as_nodes(model: ModelProto, _: Choices) -> ModelProto:
 
 
 def constants_as_initializers(model: ModelProto, _: Choices) -> ModelProto:
-    """Constant nodes become initializers."""
+    """Replace Constant nodes with initializers."""
     copy = with_nodes(model, [node for node in model.graph.node if node.op_type != "Constant"])
     for node in model.graph.node:
         if node.op_type == "Constant":
@@ -86,7 +86,7 @@ def constants_as_initializers(model: ModelProto, _: Choices) -> ModelProto:
 
 
 def shared_constants(model: ModelProto, _: Choices) -> ModelProto:
-    """Equal initializers become one, as optimisers do it."""
+    """Merge equal initializers, as optimisers do."""
     first: dict[bytes, str] = {}
     new: dict[str, str] = {}
     copy = copied(model)
@@ -104,7 +104,7 @@ def shared_constants(model: ModelProto, _: Choices) -> ModelProto:
 
 
 def shared_pools(model: ModelProto, _: Choices) -> ModelProto:
-    """MaxPools with the same input and attributes become one, as optimisers do it."""
+    """Merge MaxPools with the same input and attributes, as optimisers do."""
     first: dict[bytes, NodeProto] = {}
     new: dict[str, str] = {}
     nodes = []
@@ -119,7 +119,7 @@ def shared_pools(model: ModelProto, _: Choices) -> ModelProto:
 
 
 def identities(model: ModelProto, choices: Choices) -> ModelProto:
-    """Chosen inputs of nodes go through an Identity."""
+    """Insert an Identity before some inputs of nodes."""
     nodes: list[NodeProto] = []
     chosen = itertools.cycle(choices)
     for node in copied(model).graph.node:
@@ -133,7 +133,7 @@ def identities(model: ModelProto, choices: Choices) -> ModelProto:
 
 
 def bystanders(model: ModelProto, choices: Choices) -> ModelProto:
-    """Branches that read inputs, and whose results are further outputs."""
+    """Add branches that use the inputs, and whose results are further outputs."""
     copy = copied(model)
     for number, choice in enumerate(choices[:3]):
         value, result = model.graph.input[choice % len(model.graph.input)], f"bystander{number}"
@@ -152,12 +152,12 @@ def _unary(op_type: str, value: ValueInfoProto, result: str) -> GraphProto:
 
 
 def declared_shapes(model: ModelProto, _: Choices) -> ModelProto:
-    """What ONNX infers is declared."""
+    """Declare the types that ONNX infers."""
     return onnx.shape_inference.infer_shapes(model)
 
 
 def newer_ir(model: ModelProto, choices: Choices) -> ModelProto:
-    """Another IR version, none that onnxruntime does not know."""
+    """Another IR version that onnxruntime supports."""
     copy = copied(model)
     copy.ir_version = model.ir_version + choices[0] % max(1, 11 - model.ir_version)
     return copy

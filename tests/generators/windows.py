@@ -1,4 +1,4 @@
-"""What is pooled in a plan: the windows of a MaxPool, of an adaptive pool, or one axis; drawn, and by definition."""
+"""The pools of a plan: windows of a MaxPool, an adaptive pool, or one axis, drawn and computed by definition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Recorded = tuple[Array, npt.NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class PoolWindows:
-    """A MaxPool's windows; the axes have their pads even where the node leaves them to `auto_pad`."""
+    """A MaxPool's windows; the axes have explicit pads even if the node uses `auto_pad`."""
 
     axes: tuple[Axis, ...]
     auto_pad: str = "NOTSET"
@@ -48,11 +48,11 @@ class PoolWindows:
         return self.axes[0].ceil
 
     def drop(self, sizes: Sequence[int]) -> bool:
-        """Whether ceil_mode would have a last window start in the end padding, which is then none."""
+        """Whether ceil_mode drops a last window because it would start in the end padding."""
         return any(_drops_a_window(axis, size) for axis, size in zip(self.axes, sizes, strict=True))
 
     def attributes(self, *, opset: int, bare: bool) -> dict[str, Any]:
-        """MaxPool's attributes, those with default values left out if `bare`; older operators lack some."""
+        """MaxPool's attributes, without default values if `bare`; older operators have fewer attributes."""
         rank = len(self.axes)
         given: dict[str, Any] = {"kernel_shape": self.kernel, "strides": self.strides}
         if self.auto_pad == "NOTSET":
@@ -72,7 +72,7 @@ class PoolWindows:
 
 @dataclass(frozen=True)
 class AdaptiveWindows:
-    """An adaptive pool to `counts`."""
+    """An adaptive pool with the output sizes `counts`."""
 
     counts: tuple[int, ...]
 
@@ -85,7 +85,7 @@ class AdaptiveWindows:
 
 @dataclass(frozen=True)
 class AxisWindow:
-    """The maximum over one axis, which may be that of the batch or of the channels."""
+    """The maximum over one axis, which may be the batch or the channels."""
 
     axis: int
 
@@ -135,7 +135,7 @@ def _fits(axis: Axis, size: int) -> bool:
 
 
 def _shrunk(axis: Axis, size: int) -> Axis:
-    """The axis without dilation, with a kernel and pads that a plane of this size bears."""
+    """The axis without dilation, with a kernel and pads that fit a plane of this size."""
     return axis if _fits(axis, size) else axis._replace(kernel=min(axis.kernel, size), begin=0, end=0)
 
 
@@ -145,7 +145,7 @@ def _drops_a_window(axis: Axis, size: int) -> bool:
 
 
 def _padded(windows: PoolWindows, auto_pad: str, sizes: Sequence[int]) -> PoolWindows:
-    """The windows with the pads that `auto_pad` means; where those would be ambiguous, windows that are not."""
+    """The windows with the pads of `auto_pad`; other windows if those would be ambiguous."""
     if auto_pad == "NOTSET":
         return windows
     axes = [axis._replace(dilation=1, begin=0, end=0, ceil=False) for axis in windows.axes]

@@ -1,4 +1,4 @@
-"""Writes nodes and constants into one graph, each operator as its opset has it."""
+"""Writes nodes and constants into one graph, each operator in the version of its opset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Operand = str | int | Sequence[int] | Array
 
 
 class Writer:
-    """Collects nodes and initializers; the names of all that it writes begin with its prefix."""
+    """Collects nodes and initializers, whose names begin with its prefix."""
 
     def __init__(self, opset: int, *, constant_nodes: bool) -> None:
         self.opset = opset
@@ -25,17 +25,17 @@ class Writer:
         self._prefix = ""
 
     def under(self, prefix: str) -> Writer:
-        """A writer into the same graph, whose names begin with `prefix`."""
+        """A writer to the same graph, whose names begin with `prefix`."""
         other = Writer(self.opset, constant_nodes=self._constant_nodes)
         other.nodes, other.initializers, other._prefix = self.nodes, self.initializers, prefix
         return other
 
     def __call__(self, op_type: str, *inputs: Operand, domain: str = "", **attributes: Any) -> str:
-        """Write a node of one output, whose name it returns."""
+        """Write a node with one output; returns the output's name."""
         return self.several(op_type, 1, *inputs, domain=domain, **attributes)[0]
 
     def several(self, op_type: str, outputs: int, *inputs: Operand, domain: str = "", **attributes: Any) -> list[str]:
-        """Write a node of several outputs, whose names it returns."""
+        """Write a node with several outputs; returns their names."""
         names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         label = self._new(op_type)
         results = [label, *(f"{label}_{number}" for number in range(1, outputs))]
@@ -43,7 +43,7 @@ class Writer:
         return results
 
     def constant(self, value: Operand) -> str:
-        """Write a constant, in the way that constants are written here."""
+        """Write a constant as an initializer or a Constant node; returns its name."""
         array = value if isinstance(value, np.ndarray) else np.array(value, np.int64)
         if self._constant_nodes:
             name = self._new("Constant")

@@ -1,4 +1,4 @@
-"""Models whose pages are looked at: with every kind of anchor, with many, with names that mean harm."""
+"""Models for tests of the page: with every kind of anchor, with many anchors, with hostile names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOSTILE = (
 
 
 def renamed(model: ModelProto, names: dict[str, str]) -> ModelProto:
-    """The model with other names of values and nodes."""
+    """The model with its values and nodes renamed."""
     copy = ModelProto()
     copy.CopyFrom(model)
     for value in (*copy.graph.input, *copy.graph.output):
@@ -50,7 +50,7 @@ def renamed(model: ModelProto, names: dict[str, str]) -> ModelProto:
 
 
 def many_sites(count: int) -> ModelProto:
-    """As many pools and gradients as asked for, each with a name of its own."""
+    """A model with `count` pools and gradients with unique names."""
     lines = [
         f"Y{n}, I{n} = MaxPool<kernel_shape = [2], strides = [2]>(X)\n[grad_{n}] D{n} = MaxPoolGrad(dY, I{n})"
         for n in range(count)

@@ -1,4 +1,4 @@
-"""Pages of models, and what is in a page as an HTML parser reads it."""
+"""Writes pages of models, and parses pages as HTML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Element = ET.Element
 
 
 def observed(model: ModelProto, target: str = "atlas-a2", *, forward: bool = True) -> tuple[Report, Recorder]:
-    """The report of a lowering and what was taken down of it; the model stays as it is."""
+    """The report and the recorder of a lowering; the model does not change."""
     copy, recorder = ModelProto(), Recorder()
     copy.CopyFrom(model)
     outcome = lower_in_place(copy, find_target(target), forward=forward, gate=Gate(), observer=recorder)
@@ -30,7 +30,7 @@ def page(model: ModelProto, name: str = "model.onnx", target: str = "atlas-a2") 
 
 
 def parsed(content: bytes) -> Element:
-    """The page's elements. Raises what the parser finds wrong with it."""
+    """The page's root element. Raises the errors of the HTML parser."""
     parser = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False)
     root: Element = parser.parse(content.decode())
     for element in root.iter():

@@ -1,4 +1,4 @@
-"""The formulas of a page are true: what they say with numbers is what comes out, and that is the lowered node's."""
+"""The formulas of the page are true, and their values are those of the lowered node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = int | float | bool
 
 
 def evaluated(numbers: str) -> Value:
-    """A formula with numbers, computed by Python: the brackets are roundings."""
+    """The value of a formula with numbers, in which brackets are roundings."""
     text = numbers.replace("·", "*").replace("−", "-").replace("≤", "<=")
     text = re.sub(r"\|(.*?)\|", r"abs(\1)", text)
     for opened, closed, function in (("⌊", "⌋", "floor"), ("⌈", "⌉", "ceil")):
@@ -40,7 +40,7 @@ def lowering(shape: list[int], **attributes: object) -> tuple[AnchorReport, Lowe
 
 
 def last(axis: AxisArithmetic, *whats: str) -> int:
-    """The value of the last step that gives one of these."""
+    """The value of the last step with one of these quantities."""
     return int([step.value for step in axis.steps if step.what in whats][-1])
 
 
@@ -52,7 +52,7 @@ WINDOWS = [
 
 
 def test_every_window() -> None:
-    """Steps are true; the last kernel, padding and size are those of the node and of the graph."""
+    """All steps are true, and the last kernel, padding and size are those of the node and the graph."""
     canvases = lowered = 0
     for attributes in WINDOWS:
         found = lowering([1, 1, 7], **attributes)

@@ -1,4 +1,4 @@
-"""The page in Chromium: what a reader does with it, and how it looks."""
+"""The page in Chromium: filters, links, keyboard, contrast and pictures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WILD_NAMES = {"view_6": HOSTILE[1], "relu_1": HOSTILE[7], "scatter_add": "W" * 5
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages that are looked at: a network, one with every kind of anchor, one with wild names."""
+    """A folder with three pages: of a network, of every kind of candidate, and of unusual names."""
     folder = tmp_path_factory.mktemp("pages")
     lenet = onnx.load(BUILT / "torch" / "lenet.onnx")
     for name, model in ((LENET, lenet), (MANY, parse(MIXED)), (WILD, renamed(lenet, WILD_NAMES))):
@@ -45,7 +45,7 @@ def browser() -> Iterator[Any]:
 
 
 class View:
-    """A page in a window; it may neither say anything in the console nor ask for anything."""
+    """A page in a window. It must not log to the console or request anything."""
 
     def __init__(
         self, browser: Any, path: Path, *, width: int = 1200, scheme: str = "light", script: bool = True
@@ -71,7 +71,7 @@ class View:
 
 
 def visible(page: Any) -> list[str]:
-    """The names of the anchors that are seen."""
+    """The names of the visible candidates."""
     return [row.inner_text() for row in page.locator(".anchor:visible > summary .name").all()]
 
 
@@ -106,7 +106,7 @@ def test_open_and_copy(browser: Any, folder: Path) -> None:
 
 
 def test_links(browser: Any, folder: Path) -> None:
-    """A link to an anchor opens it, one to a code leads to its row."""
+    """A link to a candidate opens its section, and a link to a code leads to its row."""
     with View(browser, folder / MANY) as page:
         page.goto(f"{page.url}#anchor-2")
         anchor = page.locator("#anchor-2")
@@ -117,7 +117,7 @@ def test_links(browser: Any, folder: Path) -> None:
 
 
 def test_by_keyboard(browser: Any, folder: Path) -> None:
-    """The first stop leads to the anchors; each opens by Enter; drawings can be reached and scrolled."""
+    """The first focus is the link to the candidates; Enter opens a section; drawings can be focused and scrolled."""
     with View(browser, folder / LENET) as page:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the candidates"
@@ -170,7 +170,7 @@ def test_labels_are_inside_their_boxes(browser: Any, folder: Path, name: str) ->
 
 
 def luminance(colour: str) -> float:
-    """WCAG's relative luminance of a colour as the browser writes it."""
+    """WCAG's relative luminance of a CSS colour."""
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -178,7 +178,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(browser: Any, folder: Path, scheme: str) -> None:
-    """Every text against what is behind it has at least 4.5 : 1, which WCAG asks for (AA)."""
+    """Every text has a contrast of at least 4.5 : 1 to its background, as WCAG requires (AA)."""
     with View(browser, folder / LENET, scheme=scheme) as page:
         page.get_by_role("button", name="Open all").click()
         found = page.evaluate(
@@ -201,7 +201,7 @@ def test_contrast(browser: Any, folder: Path, scheme: str) -> None:
 
 
 def test_pictures_of_both_schemes(browser: Any, folder: Path) -> None:
-    """A picture of the page is not blank, and light and dark are different ones."""
+    """Pictures of the page are not blank, and differ between the light and dark schemes."""
     pictures = []
     for scheme in ("light", "dark"):
         with View(browser, folder / LENET, scheme=scheme) as page:

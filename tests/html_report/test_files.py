@@ -1,4 +1,4 @@
-"""The page as a file: beside the model and the JSON report, whole or not at all."""
+"""The page is written with the model and the JSON report, all or none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def names(folder: Path) -> set[str]:
 
 
 def test_lower(source: Path) -> None:
-    """The same model as without a page; the page names the file, not the folder."""
+    """The model is the same with and without a page; the page names the file, not the folder."""
     out, page, report = (source.with_name(name) for name in ("out.onnx", "page.html", "report.json"))
     assert main(["lower", str(source), "-o", str(out), "--html", str(page), "--report", str(report)]) == 0
     assert out.read_bytes() == lower(GRADIENT).model.SerializeToString()
@@ -48,7 +48,7 @@ def test_lower(source: Path) -> None:
 
 
 def test_inspect(source: Path) -> None:
-    """The same page, and nothing else."""
+    """`inspect` writes the same page and no other file."""
     page, other = source.with_name("page.html"), source.with_name("other.html")
     assert main(["inspect", str(source), "--html", str(page)]) == 0
     assert names(source.parent) == {"<in>.onnx", "page.html"}
@@ -57,7 +57,7 @@ def test_inspect(source: Path) -> None:
 
 
 def test_the_page_is_the_same_in_every_process(source: Path) -> None:
-    """Whatever the order of Python's sets."""
+    """The page does not depend on the order of Python's sets."""
     pages = [source.with_name(f"{seed}.html") for seed in (1, 2)]
     for seed, page in enumerate(pages, 1):
         command = [sys.executable, "-m", "poolgrad_lowering.cli", "inspect", source, "--html", page]
@@ -66,7 +66,7 @@ def test_the_page_is_the_same_in_every_process(source: Path) -> None:
 
 
 def test_strict(tmp_path: Path) -> None:
-    """What says why there is no model is written."""
+    """With `strict`, the page is written although the model is not."""
     source = saved(tmp_path / "in.onnx", REFUSED)
     arguments = ["lower", str(source), "-o", str(tmp_path / "out.onnx"), "--html", str(tmp_path / "page.html")]
     assert main([*arguments, "--strict"]) == 1

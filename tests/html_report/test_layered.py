@@ -1,4 +1,4 @@
-"""Boxes have places: none over another, arrows from top to bottom, the same for the same graph."""
+"""Boxes do not overlap, arrows lead from top to bottom, and the layout is deterministic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Size = tuple[float, float]
 
 
 def random_graph(seed: int) -> tuple[list[Size], list[Edge]]:
-    """A graph without cycles whose boxes are numbered in no particular order."""
+    """A random acyclic graph with boxes in random order."""
     rng = random.Random(seed)
     count = rng.randint(1, 24)
     sizes = [(float(rng.randint(20, 200)), float(rng.randint(20, 70))) for _ in range(count)]
@@ -62,14 +62,14 @@ def test_a_chain_is_a_line() -> None:
     assert placed.height == 3 * 20 + 2 * LAYER_GAP
 
 
-def test_what_reads_nothing_stands_above_its_first_reader() -> None:
-    """A chain of three, and an input of its last box: beside the middle one, not at the top."""
+def test_inputs_are_just_above_their_first_use() -> None:
+    """The second input of the last box of a chain of three is beside the middle box, not at the top."""
     placed = place([(40, 20)] * 4, [(0, 1), (1, 2), (3, 2)])
     assert placed.centres[3][1] == placed.centres[1][1]
 
 
-def test_crossings_are_taken_out() -> None:
-    """Two chains that are entered crosswise."""
+def test_crossings_are_removed() -> None:
+    """Two edges whose boxes are given in crossed order are drawn without a crossing."""
     placed = place([(40, 20)] * 4, [(0, 3), (1, 2)])
     (a, _), (b, _), (c, _), (d, _) = placed.centres
     assert (a < b) == (d < c)

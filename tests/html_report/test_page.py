@@ -1,4 +1,4 @@
-"""The page: well-formed, complete, the same bytes each time, and nothing of a model in it but text."""
+"""The page is well-formed, complete and deterministic, and names of the model are only text in it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_kind_of_anchor() -> None:
 
 
 def test_links_lead_somewhere_and_nowhere_else() -> None:
-    """Every link is to a place in the page; nothing is loaded; the script and the style are those that may run."""
+    """Links lead to ids in the page, nothing is loaded, and the policy allows only the page's script and style."""
     content = page(onnx.load(BUILT / "torch" / "lenet.onnx"))
     root = parsed(content)
     ids = [element.get("id") for element in root.iter() if element.get("id")]
@@ -71,7 +71,7 @@ def test_links_lead_somewhere_and_nowhere_else() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names(name: str) -> None:
-    """Nothing is made by a name: the elements are those of the page of the same model with harmless names."""
+    """Names create no elements: the elements are those of the same model with harmless names."""
     graph = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
     values = ("X", "dY", "Y", "I", "sums", "dX", "zero")
     hostile = page(renamed(graph, {value: name + value for value in values}), name)
@@ -88,7 +88,7 @@ def test_hostile_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_sizes(name: str) -> None:
-    """Symbols of sizes are names too."""
+    """Symbols of sizes are escaped like names."""
     text = """g (float[N,3,L] X, float[N,3,M] dY) => (float[N,3,L] dX) {
         Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)
         dX = MaxPoolGrad(dY, I)
@@ -117,7 +117,7 @@ def test_a_page_without_anchors() -> None:
 
 
 def test_a_thousand_sites() -> None:
-    """Drawings are limited, the list is not."""
+    """The number of drawings is limited, the list of candidates is not."""
     content = page(many_sites(1000)).decode()
     assert content.count('<details id="anchor-') == 1000
     assert content.count("<svg") == 2 * MAX_DRAWN
@@ -126,7 +126,7 @@ def test_a_thousand_sites() -> None:
 
 
 def test_a_large_region_is_cut() -> None:
-    """A chain of copies between indices and scatter is drawn as far as the limit, and the page says so."""
+    """A chain of copies between indices and scatter is drawn up to the limit, and the page says so."""
     length = MAX_NODES + 20
     chain = "\n".join(f"C{n + 1} = Identity(C{n})" for n in range(length))
     model = parse(
@@ -144,7 +144,7 @@ def test_a_large_region_is_cut() -> None:
 
 
 def test_what_sites_share_is_drawn_in_each() -> None:
-    """Index arithmetic that two gradients share dies with the second alone, and belongs to the first as well."""
+    """Index arithmetic that two gradients share is drawn in both, although it is removed with the second only."""
     model = parse(
         """g (float[2,3,4] X, float[2,3,2] dY, float[2,3,2] dZ) => (dX, dW) {
             Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)

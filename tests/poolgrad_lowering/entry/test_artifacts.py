@@ -151,7 +151,7 @@ def test_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_zeros_in_external_data(tmp_path: Path) -> None:
-    """They die with their site; the models of the folder share no copy."""
+    """The zeros are removed with their site, and the models of the folder do not share copied data."""
     source = tmp_path / "artifacts"
     model, data = onto_zeros(external("", [6, 16], "all.data", offset=0)), bytes(6 * 16 * 4) + b"weights"
     model.graph.initializer.append(external("w", [7], "all.data", kind=TensorProto.UINT8, offset=384, length=7))

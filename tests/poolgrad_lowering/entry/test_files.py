@@ -1,4 +1,4 @@
-"""Files are read whole or not at all and written whole or not at all."""
+"""Files are read completely or not at all, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_inspect_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_without_sites_the_bytes_of_the_file_are_kept(tmp_path: Path) -> None:
-    """Also those that another serialisation would order otherwise."""
+    """The bytes are kept, even if protobuf would serialise the fields in another order."""
     data = (
         b"\x12\x01p" + PLAIN.SerializeToString()[::1] + b"\x08\x08"
     )  # producer_name first, ir_version again at the end
@@ -154,7 +154,7 @@ def external(name: str = "W") -> TensorProto:
 
 
 def holders() -> dict[str, ModelProto]:
-    """A model with an external tensor in every place where ONNX can hold one."""
+    """A model with an external tensor in every place where ONNX allows one."""
     models = {
         name: ModelProto.FromString(GRADIENT.SerializeToString())
         for name in ("initializer", "constant", "subgraph", "tensors", "function", "sparse", "training")
@@ -190,7 +190,7 @@ def test_external_data_keeps_its_folder(tmp_path: Path, holder: str) -> None:
 
 
 def test_external_data_is_beside_the_path_as_given(tmp_path: Path) -> None:
-    """A model that is a link into a store has its data beside the link."""
+    """If the model is a link, its data is read beside the link."""
     stored = saved(tmp_path / "store" / "0123", holders()["initializer"])
     link = tmp_path / "models" / "m.onnx"
     link.parent.mkdir()

@@ -1,4 +1,4 @@
-"""Many models at once: each as by itself, in order, whatever is wrong with the others."""
+"""Each model of a folder is lowered as on its own, with results in order, despite errors in others."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_verification_is_of_each(models: Path, tmp_path: Path, monkeypatch: pyte
         (("models", "models.txt", None), "cannot write below 'models.txt': it is not a folder"),
     ],
 )
-def test_folders_that_do_not_go(
+def test_rejected_folders(
     models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str, str | None], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Work in several processes: in order, with its logs, whoever dies."""
+"""Work in several processes gives results in order and log records, even if a process dies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolgrad_lowering.entry.worker_processes import in_processes
 
 
 def work(task: str) -> str:
-    """As a model that a library does not survive, where the task is called bad."""
+    """End the process for the task "bad", like a model that crashes a library."""
     if task == "bad":
         os.kill(os.getpid(), signal.SIGKILL)
     logging.getLogger("poolgrad_lowering.some.module").info("working on %s", task)
@@ -22,7 +22,7 @@ def work(task: str) -> str:
 
 @pytest.fixture(autouse=True)
 def _forks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new interpreter would not find this module."""
+    """A pool of forks, because a new interpreter could not import this module."""
     fork = multiprocessing.get_context("fork")
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: fork)
 

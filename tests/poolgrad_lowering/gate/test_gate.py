@@ -1,4 +1,4 @@
-"""What is turned away: every fault, its place in the message, and that others turn it away too."""
+"""Every fault is rejected with its place in the message, and other tools reject it too."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_turned_away_as_a_file(bad: Bad, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [pytest.param(bad, id=name) for name, bad in BAD.items() if not bad.only_here])
-def test_others_mind_too(bad: Bad, tmp_path: Path) -> None:
-    """onnx.checker or onnxruntime: what both take is turned away for a reason that stands beside the case."""
+def test_other_tools_reject_it_too(bad: Bad, tmp_path: Path) -> None:
+    """onnx.checker or onnxruntime rejects the model; if both accept it, the case gives the reason for the rejection."""
     onnxruntime = pytest.importorskip("onnxruntime")
     path = tmp_path / "m.onnx"
     path.write_bytes(bad.model.SerializeToString())

@@ -1,4 +1,4 @@
-"""New folders are put in place whole or not at all."""
+"""A new folder appears completely or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files are put in place whole or not at all, whatever happens meanwhile."""
+"""A write replaces files completely or not at all, also after errors and kills."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def writer(folder: Path, letters: str) -> subprocess.Popen[str]:
 
 
 def check_whole(folder: Path, letters: str) -> None:
-    """One of the models, and the report of that one or none."""
+    """Check that the file is one of the models, and that the report belongs to it or is absent."""
     model = (folder / "model").read_bytes()
     assert len(model) == 300_000
     assert model.count(model[:1]) == len(model)
@@ -58,7 +58,7 @@ def check_whole(folder: Path, letters: str) -> None:
 
 
 def kill_again_and_again(folder: Path, rounds: int) -> int:
-    """Kill a writer in the middle of its work; how often it left something behind."""
+    """Kill a writer repeatedly during its work; returns how often it left a temporary file."""
     moment, left = random.Random(0), 0
     for _ in range(rounds):
         with writer(folder, "AB") as running:
@@ -87,7 +87,7 @@ def test_killed_very_often(tmp_path: Path) -> None:
 
 
 def test_two_writers_of_one_file(tmp_path: Path) -> None:
-    """Neither touches the other's temporary files."""
+    """Concurrent writers do not touch each other's temporary files."""
     with writer(tmp_path, "A") as first, writer(tmp_path, "B") as second:
         for running in (first, second):
             assert running.stdout is not None
@@ -105,7 +105,7 @@ def test_two_writers_of_one_file(tmp_path: Path) -> None:
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """As on a full disk: a file takes so many bytes and then no more."""
+    """Limit the size of files, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -115,7 +115,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    """Also where the first of two files still found room."""
+    """No file changes, even if the first of two fitted on the disk."""
     (tmp_path / "m").write_bytes(OLD)
     (tmp_path / "report").write_bytes(OLD)
     with files_of_at_most(10_000), pytest.raises(FileError, match=r"cannot write '.*/m': File too large"):
@@ -140,7 +140,7 @@ def test_a_failed_rename_leaves_the_old_file(
 
 @pytest.mark.parametrize("works", [0, 1])
 def test_a_description_is_never_of_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: int) -> None:
-    """Where putting in place itself fails half-way, the model stands without a report."""
+    """If the renames fail half-way, the model has no report."""
     (tmp_path / "m").write_bytes(OLD)
     (tmp_path / "report").write_bytes(OLD)
     replace, calls = os.replace, []

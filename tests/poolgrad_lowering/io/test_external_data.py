@@ -1,4 +1,4 @@
-"""External data that proofs need: read in the model's folder alone, in bounded memory, and never twice."""
+"""External data for proofs is read only in the model's folder, in bounded memory, and never twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GIB = 1 << 30
 
 
 def anchor(model: ModelProto, base_dir: Path | None, **options: object) -> AnchorReport:
-    """What becomes of a model's only anchor."""
+    """The report of a model's only anchor."""
     [found] = inspect(model, base_dir=base_dir, **options).anchors  # type: ignore[arg-type]
     return found
 
@@ -40,7 +40,7 @@ def reader(folder: Path, **limits: int) -> ExternalData:
 
 
 def sparse(path: Path, size: int, **bytes_at: int) -> None:
-    """Make a file of zeros, with other bytes at some positions: `last=7`."""
+    """Write a sparse file of zeros with other bytes at some positions: `last=7`."""
     with path.open("wb") as file:
         file.truncate(size)
         for position, value in bytes_at.items():
@@ -92,7 +92,7 @@ def test_no_elements_need_no_bytes(tmp_path: Path, dims: list[int]) -> None:
 
 @pytest.mark.parametrize("place", ["graph", "subgraph", "function", "attribute"])
 def test_every_constant_of_a_model(tmp_path: Path, place: str) -> None:
-    """Zeros, shapes and slice bounds, wherever they are stored."""
+    """Zeros, shapes and slice bounds are read from every place where they can be stored."""
     model = {"graph": whole, "subgraph": in_subgraph, "function": in_function, "attribute": as_constants}[place]()
     expected = [(found.status, found.op, found.attributes) for found in inspect(model).anchors]
     assert [status for status, *_ in expected] == ["lowered"]
@@ -128,7 +128,7 @@ def in_function() -> ModelProto:
 
 
 def as_constants() -> ModelProto:
-    """The model with Constant nodes instead of initializers."""
+    """The model with its initializers replaced by Constant nodes."""
     model = whole()
     constants = [helper.make_node("Constant", [], [t.name], value=t) for t in model.graph.initializer]
     nodes = [*constants, *model.graph.node]
@@ -169,7 +169,7 @@ def test_element_types_that_numpy_lacks(tmp_path: Path, kind: int) -> None:
 
 @pytest.mark.parametrize(("last", "size"), [(0, 4 * GIB), (1, GIB)])
 def test_gigabytes_of_zeros_in_bounded_memory(tmp_path: Path, last: int, size: int) -> None:
-    """Without another byte, and with one that is the very last."""
+    """All bytes are zero, or all except the last one."""
     sparse(tmp_path / DATA, size, last=last)
     tracemalloc.start()
     try:
@@ -216,7 +216,7 @@ def counting_opens(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def shared_by_two(zeros: TensorProto) -> ModelProto:
-    """Two sites onto the same stored zeros."""
+    """A model with two sites that scatter onto the same stored zeros."""
     model = onto_zeros(zeros)
     second = onto_zeros(zeros).graph
     shared = {value.name for value in second.input} | {tensor.name for tensor in second.initializer}
@@ -229,7 +229,7 @@ def shared_by_two(zeros: TensorProto) -> ModelProto:
 
 
 def test_where_no_folder_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Windows: the file is opened by its path, and links are followed no further than before."""
+    """As on Windows: the file is opened by its path, and links out of the folder are still rejected."""
     monkeypatch.setattr(external_data, "_OPENS_IN_FOLDERS", False)
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / DATA).write_bytes(bytes(8))
@@ -346,8 +346,8 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest
         reader(tmp_path).is_zero(ZEROS)
 
 
-def test_what_cannot_be_read_is_told_of_all_that_depends_on_it(tmp_path: Path) -> None:
-    """However often it is asked for on the way: each of these values depends on the one before twice."""
+def test_unreadable_data_is_reported_for_dependent_values(tmp_path: Path) -> None:
+    """The reason is found in linear time, although each value depends on the previous one twice."""
     chain = " ".join(f"r{number + 1} = Add(r{number}, r{number})" for number in range(40))
     model = parse(f"g (float[n] X) => (r40) {{ r0 = Reshape(X, s) {chain} }}")
     model.graph.initializer.append(external("s", [2], kind=TensorProto.INT64))
@@ -363,7 +363,7 @@ def test_what_cannot_be_read_is_told_of_all_that_depends_on_it(tmp_path: Path) -
 
 
 def test_a_shape_that_is_known_otherwise(tmp_path: Path) -> None:
-    """That it cannot be read is no reason for anything: not for a refusal, and not for that of the target."""
+    """Unreadable data is not reported if the shape is known from elsewhere."""
     model = whole()
     [shape] = [tensor for tensor in model.graph.initializer if tensor.name == "whole"]
     shape.CopyFrom(external("whole", [4], kind=TensorProto.INT64))
@@ -382,7 +382,7 @@ def test_a_site_is_not_refused_for_the_data_of_another(tmp_path: Path) -> None:
 
 
 def test_other_refusals_keep_their_code(tmp_path: Path) -> None:
-    """What is wrong whatever the zeros are is said first."""
+    """A refusal that does not depend on the zeros takes precedence."""
     model = onto_zeros(ZEROS)
     [scatter] = [node for node in model.graph.node if node.op_type == "ScatterElements"]
     [reduction] = [attribute for attribute in scatter.attribute if attribute.name == "reduction"]
@@ -404,7 +404,7 @@ def test_a_declared_shape_serves_where_a_stored_one_cannot_be_read(tmp_path: Pat
 
 
 def attacked(tmp_path: Path, location: str = DATA) -> tuple[Path, ModelProto]:
-    """A model whose zeros are at a location of its folder, and zeros outside of the folder, to be had by a link."""
+    """A model whose zeros are at `location`, and a file of zeros outside its folder that a link may lead to."""
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / DATA).write_bytes(bytes(SIZE))
     folder = tmp_path / "in"
@@ -449,7 +449,7 @@ def test_links_within_the_folder(tmp_path: Path) -> None:
 
 
 def test_a_store_of_models(tmp_path: Path) -> None:
-    """Model and data are links into one folder."""
+    """Data is found if the model and its data are links into one folder."""
     path = saved(tmp_path / "store", onto_zeros(ZEROS), bytes(SIZE))
     (tmp_path / "models").mkdir()
     for name in ("m.onnx", DATA):

@@ -1,4 +1,4 @@
-"""External data as files: copied where that is asked for, and never out of a folder or over a file."""
+"""External data files are copied on request, and never out of a folder or over another file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DATA = bytes(range(8))
 
 
 def saved(folder: Path, *locations: str) -> Path:
-    """A model in a folder of its own, with tensors in these files, which are there."""
+    """Save a model in a new folder with tensors in these files, which exist."""
     model = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
     folder.mkdir(parents=True, exist_ok=True)
     for number, location in enumerate(locations):
@@ -108,7 +108,7 @@ def test_links_out_of_the_model_folder(tmp_path: Path, link: str) -> None:
 
 
 def test_a_store_of_models(tmp_path: Path) -> None:
-    """Model and data are both links into one folder: they belong together there."""
+    """Data is copied if the model and its data are links into one folder."""
     source = saved(tmp_path / "store", "w.bin")
     (tmp_path / "models").mkdir()
     for name in ("m.onnx", "w.bin"):
@@ -132,7 +132,7 @@ ZEROS = bytes(6 * 16 * 4)
 
 
 def with_weights(folder: Path, *weights: tuple[int, bytes], zeros: int = 0, location: str = "m.onnx.data") -> Path:
-    """A model onto zeros at an offset of a file, and with weights at others; what lies between is 0xff."""
+    """A model with zeros and weights at offsets of one file, whose other bytes are 0xff."""
     model = onto_zeros(external("", [6, 16], location, offset=zeros))
     data = bytearray(b"\xff") * max([zeros + len(ZEROS), *(offset + len(weight) for offset, weight in weights)])
     for number, (offset, weight) in enumerate(((zeros, ZEROS), *weights)):
@@ -145,7 +145,7 @@ def with_weights(folder: Path, *weights: tuple[int, bytes], zeros: int = 0, loca
 
 
 def stored(path: Path) -> dict[str, tuple[str, int, bytes]]:
-    """The external tensors of a model: location, offset, and bytes as onnx reads them."""
+    """Location, offset and bytes of the external tensors of a model, as onnx reads them."""
     where = onnx.load(path, load_external_data=False).graph.initializer
     loaded = onnx.load(path).graph.initializer
     return {
@@ -156,7 +156,7 @@ def stored(path: Path) -> dict[str, tuple[str, int, bytes]]:
 
 
 def lowered_elsewhere(source: Path, name: str = "m.onnx") -> Path:
-    """Lower a model into a new folder, with its data, and return where it is."""
+    """Lower a model into a new folder with its data, and return its path."""
     out = source.parent.parent / "out"
     out.mkdir(exist_ok=True)
     assert lower_file(source, out / name, copy_external=True).lowered
@@ -195,7 +195,7 @@ def test_the_report_has_the_size_of_what_is_written(tmp_path: Path) -> None:
 
 
 def test_other_models_may_use_the_file_too(tmp_path: Path) -> None:
-    """Then the copy of this model's part has a name of its own."""
+    """A partial copy has the model's own name, because other models may use the whole file."""
     source = with_weights(tmp_path / "in", (400, b"abc"), location="more/weights.bin")
     other = saved(tmp_path / "other", "more/weights.bin")
     (other.parent / "more" / "weights.bin").write_bytes((source.parent / "more" / "weights.bin").read_bytes())
@@ -242,7 +242,7 @@ def test_offsets_stay_aligned(tmp_path: Path, offset: int, expected: int) -> Non
 
 
 def test_tensors_everywhere_follow_their_file(tmp_path: Path) -> None:
-    """Those of attributes, subgraphs, functions and sparse tensors too; other nodes keep their bytes."""
+    """References in attributes, subgraphs, functions and sparse tensors are updated; other nodes keep their bytes."""
     source = with_weights(tmp_path / "in", (400, b"abcdefgh"))
     model = onnx.load(source, load_external_data=False)
     tensors = [external("", [2], kind=TensorProto.UINT8, offset=400 + 2 * number) for number in range(4)]

@@ -1,4 +1,4 @@
-"""Attributes: ONNX's defaults, and nothing taken for what it is not."""
+"""Attributes have ONNX's defaults, and an attribute of another type is not used."""
 
 from __future__ import annotations
 

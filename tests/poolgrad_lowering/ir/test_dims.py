@@ -1,4 +1,4 @@
-"""Dimensions are products: what they prove holds for every value of their symbols."""
+"""Dimensions are products; what they prove holds for every value of their symbols."""
 
 from __future__ import annotations
 

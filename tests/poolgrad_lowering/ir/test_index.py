@@ -1,4 +1,4 @@
-"""The graph index: scopes, captures, readers, and work that grows with the model and no faster."""
+"""The graph index: scopes, captures, uses, and work that is linear in the size of the model."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_by_op_is_in_order_and_by_domain() -> None:
 
 
 def test_a_function_that_redefines_an_operator() -> None:
-    """The model's own function takes precedence over the operator of the same name."""
+    """A model's function takes precedence over the standard operator of the same name."""
     index = ModelIndex(
         parse(
             "g (float[2] X) => (float[2] Y) { Y = Relu(X) }",
@@ -185,7 +185,7 @@ def test_training_reads_and_sets_values_of_the_main_graph() -> None:
 
 @pytest.mark.parametrize("count", [3, 300])
 def test_each_node_is_visited_once_per_pass(count: int) -> None:
-    """Linear: ten times the nodes are ten times the calls, and nothing else of the index grows faster."""
+    """Ten times the nodes take at most ten times the calls."""
     few, many = (_calls(_chain(size)) for size in (count, 10 * count))
     assert many <= 10 * few
 
@@ -198,7 +198,7 @@ def _chain(count: int) -> ModelProto:
 
 
 def _calls(model: ModelProto) -> int:
-    """Python and C calls that indexing takes: a count, not a time."""
+    """The number of Python and C calls of indexing, which does not vary as times do."""
     counted = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:

@@ -1,4 +1,4 @@
-"""Nodes field by field: packed ones as protobuf reads them, one by one or all at once."""
+"""The columns of packed nodes equal those that protobuf reads node by node."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def packed(blobs: list[bytes]) -> Packed[NodeProto]:
 
 
 def unpacked(columns: NodeColumns) -> NodeColumns:
-    """The columns without the bytes of attributes, which only packed nodes have."""
+    """The columns without the bytes of attributes, which are known only for packed nodes."""
     return columns._replace(
         with_attributes=[(position, form._replace(attributes=())) for position, form in columns.with_attributes]
     )
@@ -99,8 +99,8 @@ def test_what_is_no_declaration(blob: bytes) -> None:
         declared_names(Packed([blob], onnx.ValueInfoProto))
 
 
-def test_nodes_that_nobody_asks_for_stay_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The columns are read of all bytes at once."""
+def test_unused_nodes_stay_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading the columns does not parse any node."""
     monkeypatch.setattr(Packed, "__getitem__", None)
     monkeypatch.setattr(Packed, "__iter__", None)
     nodes = [helper.make_node("Relu", [f"x{number}"], [f"x{number + 1}"]) for number in range(100)]

@@ -1,4 +1,4 @@
-"""A model with packed lists is the model: read, edited and written as protobuf does it."""
+"""A packed model is read, edited and written with the same result as protobuf's model."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_it_is_written_as_it_was_read() -> None:
 
 
 def test_every_field_of_the_format_is_known() -> None:
-    """Also those that a newer onnx has."""
+    """The packed graph has every field of `GraphProto`, also in a newer onnx."""
     theirs = {field.name for field in onnx.GraphProto.DESCRIPTOR.fields}
     message = packed()._message.graph
     assert {field.name for field in message.DESCRIPTOR.fields} == theirs
@@ -108,8 +108,8 @@ def test_what_is_no_model() -> None:
 
 
 @pytest.mark.parametrize("entries", ["node", "value_info", "initializer"])
-def test_a_file_with_something_packed_that_is_none(entries: str, tmp_path: Path) -> None:
-    """As of a file that is no model at all."""
+def test_a_malformed_packed_entry(entries: str, tmp_path: Path) -> None:
+    """A malformed packed entry is reported like a file that is not a model."""
     source, destination = tmp_path / "in.onnx", tmp_path / "out.onnx"
     model = packed(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }"))
     getattr(model.graph, entries).blobs.append(b"\x0a\x05x")
@@ -126,6 +126,6 @@ def test_a_file_with_something_packed_that_is_none(entries: str, tmp_path: Path)
 
 @pytest.mark.parametrize("forward", [True, False])
 def test_a_graph_of_many_sites(forward: bool) -> None:
-    """Each a few edits of nodes and value_infos; some of them in branches and functions."""
+    """Each site is a few edits of nodes and value_infos, some in branches and functions."""
     recipe = Recipe(3_000, sites=60, decoys=20, subgraphs=10, functions=10)
     assert_same_packed(build(recipe), target="atlas-a2", forward=forward)

@@ -1,4 +1,4 @@
-"""The fields of many messages, against protobuf's own reading of each."""
+"""The fields of many messages are those that protobuf reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODES = st.builds(
 
 
 def field(number: int, content: bytes) -> bytes:
-    """A length-delimited field with a length below 128."""
+    """A length-delimited field whose content has fewer than 128 bytes."""
     return bytes([number << 3 | 2, len(content)]) + content
 
 
@@ -60,7 +60,7 @@ UNREAD = {
 
 @pytest.mark.parametrize("message", UNREAD.values(), ids=UNREAD)
 def test_messages_of_anything_else_stay_unread(message: bytes) -> None:
-    """And their neighbours are read all the same."""
+    """Messages with other fields stay unread, and their neighbours are read."""
     fields = read_fields([field(1, b"before"), message, b"", field(1, b"behind")], (1, 2))
     assert fields.unread == [1]
     assert fields.strings(1) == ([0, 3], ["before", "behind"])
@@ -81,8 +81,8 @@ def test_no_messages() -> None:
         assert (fields.of(1), fields.strings(1), fields.unread) == (([], []), ([], []), [])
 
 
-def test_text_that_is_none_is_bytes() -> None:
-    """As protobuf hands it out."""
+def test_text_that_is_not_utf8_is_bytes() -> None:
+    """A string that is not UTF-8 is returned as bytes, as by protobuf."""
     messages = [field(1, b"caf\xc3\xa9"), field(1, b"\xff")]
     assert read_fields(messages, (1,)).strings(1) == ([0, 1], ["café", b"\xff"])
     attribute = AttributeProto.FromString(messages[1])

@@ -1,4 +1,4 @@
-"""Plans: untouched they change nothing, edited they are done exactly, and what does not fit is said with its place."""
+"""An unedited plan changes nothing, an edited plan is applied exactly, and an error names its place."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GRADIENT, POOL, ADAPTIVE = "MaxPool3DGradWithArgmax", "MaxPool3DWithArgmaxV2", "
 
 
 def plan_of(model: ModelProto, **changes: dict[str, Any]) -> LoweringPlan:
-    """The plan of a model, with the fields of some sites changed."""
+    """The plan of a model with changed fields of some sites."""
     made = LoweringPlan.of(inspect(model), "")
     sites = tuple(
         SiteChoice(**{"site": c.site, "operator": c.operator, "forward": c.forward, **changes.get(c.site[5:], {})})
@@ -124,7 +124,7 @@ def test_another_operator(target: str, operator: str) -> None:
 
 
 def test_every_edit_is_done_exactly_or_refused() -> None:
-    """Both sites read one pool: all that can be written of them, and what it computes."""
+    """All plans for two sites that share a pool are applied exactly or rejected, and the results are correct."""
     choices = [(None, None), *itertools.product((GRADIENT, ADAPTIVE), (None, POOL))]
     refused = 0
     for first, second in itertools.product(choices, repeat=2):

@@ -1,4 +1,4 @@
-"""Python's garbage collector: paused while a model is lowered, left as it was, and without work afterwards."""
+"""The garbage collector is paused during a lowering, restored after it, and has nothing to collect."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_the_caller_turned_off_stays_off() -> None:
 @pytest.mark.parametrize("enabled", [True, False])
 @pytest.mark.parametrize("first_ends_first", [True, False])
 def test_two_threads(enabled: bool, first_ends_first: bool) -> None:
-    """Whichever thread finishes first, the collector is paused until both have, and then as it was."""
+    """The collector is paused until both threads have finished, in either order, and then restored."""
     if not enabled:
         gc.disable()
     entered = threading.Barrier(3)
@@ -80,7 +80,7 @@ def test_on_again_after_an_error() -> None:
 
 
 def test_no_collection_while_a_model_is_lowered() -> None:
-    """Of the thousands of objects of an index, each would be walked over by several."""
+    """No collection runs during a lowering; each would traverse all objects of the index."""
     model = build(Recipe(1_500, sites=20, decoys=20))
     lower(model)
     collections = 0
@@ -100,7 +100,7 @@ def test_no_collection_while_a_model_is_lowered() -> None:
 
 @pytest.mark.parametrize("count", [5, 40])
 def test_nothing_is_left_to_collect(count: int) -> None:
-    """What was read of nodes holds its scope, and the scope holds it, until the index is given up."""
+    """`release` breaks the reference cycles between scopes and nodes."""
     model = build(Recipe(1_500, sites=count, decoys=count, subgraphs=4, functions=4))
     lower(model)
     gc.collect()

@@ -1,4 +1,4 @@
-"""The environment's switches: which sites are lowered, and what is written down of them."""
+"""The environment variables select the sites that are lowered, and dump their rewrites."""
 
 from __future__ import annotations
 
