@@ -17,7 +17,7 @@ from poolgrad_lowering.verdicts import Lowered, Refused
 
 
 def resolve_target(name: str | None, plan: LoweringPlan | None) -> Target:
-    """The target of this name; without a name that of the plan, without both the default.
+    """The target of this name; without a name the target of the plan; without both the default.
 
     Raises `UnknownTargetError`, and `PlanError` if the plan is for another product.
     """
@@ -45,9 +45,11 @@ def apply_plan(
     target: Target,
     bodies: FunctionBodies,
 ) -> list[Lowered | Refused]:
-    """Return the verdicts that the plan chooses. Raises `PlanError` if it omits a site or cannot be applied.
+    """The verdicts with the plan's choice for each site.
 
-    `names` are the identifiers of the anchors; no site has required any of `bodies` yet.
+    `names` are the identifiers of the anchors, in the order of `verdicts`. `bodies` collects the function bodies that
+    the chosen operators require. Raises `PlanError` if the plan does not name exactly the sites of the model, or if a
+    choice is not possible.
     """
     by_name = dict(zip(names, verdicts, strict=True))
     choices = {choice.site: choice for choice in plan.sites}
@@ -63,7 +65,7 @@ def apply_plan(
 
 
 def check_forward_pools(plan: LoweringPlan, sites: Mapping[str, Lowered]) -> None:
-    """Raise `PlanError` unless every forward pool became what the plan says. `sites` are those that are lowered."""
+    """Raise `PlanError` unless every forward pool became what the plan says. `sites` are the lowered sites, by name."""
     for choice in plan.sites:
         if choice.forward is None:
             continue
@@ -93,11 +95,11 @@ def _apply_choice(site: Lowered, choice: SiteChoice, target: Target, bodies: Fun
     if isinstance(op, LoweredOp):
         op = bodies.require(op.name, site.gradient.element_type, site.anchor.scope) or op
     if isinstance(op, Refusal):
-        raise PlanError(choice.where, f"'{choice.site}' cannot become {choice.operator}: {_because(op)}")
-    left = None
+        raise PlanError(choice.where, f"'{choice.site}' cannot become {choice.operator}: {_explained(op)}")
+    forward = None
     if choice.forward is None:
-        left = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves the forward pool of '{}' as it is", site.anchor.label)
-    return replace(site, op=op, forward=left)
+        forward = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves the forward pool of '{}' as it is", site.anchor.label)
+    return replace(site, op=op, forward=forward)
 
 
 def _explained(refusal: Refusal) -> str:

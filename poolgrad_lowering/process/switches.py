@@ -20,7 +20,7 @@ DUMP = "POOLGRAD_DUMP"
 
 
 def refuse_unselected(verdicts: Sequence[Lowered | Refused], names: Sequence[str]) -> list[Lowered | Refused]:
-    """The verdicts, those sites refused that POOLGRAD_ONLY does not name, by a glob of identifier or form."""
+    """The verdicts, with every site refused whose identifier and form match no glob in POOLGRAD_ONLY, if it is set."""
     globs = [glob.strip() for glob in os.environ.get(ONLY, "").split(",") if glob.strip()]
     return [
         verdict if isinstance(verdict, Refused) or _named(globs, name, verdict.pattern) else _not_selected(verdict)

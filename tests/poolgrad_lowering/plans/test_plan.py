@@ -173,7 +173,7 @@ def test_pools_that_cannot_become_what_the_plan_says(changes: dict[str, Any], me
         lower(TWO_SITES, plan=plan_of(TWO_SITES, **changes))
 
 
-def test_pools_that_nobody_asked_for() -> None:
+def test_forward_pools_that_are_not_lowered() -> None:
     with pytest.raises(PlanError, match="forward pools are not lowered"):
         lower(TWO_SITES, plan=plan_of(TWO_SITES), forward=False)
 
