@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How each producer spells a pool gradient: one module per form, each with a `PATTERN`.
 
 A form is added by adding its module; nothing here names it. Forms of other packages come after them.

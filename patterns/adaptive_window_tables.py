@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[n, c].flat[p(n, c, o)] += dY[n, c, o]`, p the position of the first maximum in window o of plane (n, c).
 
 Along each axis, window o spans ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1: PyTorch's AdaptiveMaxPool. ONNX has no operator for it

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[n, c].flat[indices[n, c, o]] += grad[n, c, o]`, o running over the windows of an adaptive pool.
 
 Graph: PyTorch's operators, kept in domain org.pytorch.aten.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[n, c].flat[indices[n, c, o]] += grad[n, c, o]`, o running over the windows of a max pool.
 
 Graph: PyTorch's operators, kept in domain org.pytorch.aten. ORTModule runs 2-D pools this way; the fallback modes of

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[…, indices[…], …] = grad[…]`, the index standing at axis `dim`: the gradient of `torch.max(x, dim)`.
 
 Graph: PyTorch's operators, kept in domain org.pytorch.aten. The forward node may also be ONNX's ArgMax.

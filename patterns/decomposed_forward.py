@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[n, c].flat[p(n, c, o)] += dY[n, c, o]`, p the position of the first maximum in window o of plane (n, c).
 
 The windows are those of a MaxPool, written out by index arithmetic as torch decomposes `max_pool2d_with_indices` where

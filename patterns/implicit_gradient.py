@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dw = ∂y/∂w`, asked for by ONNX's preview operator: `dw = Gradient <xs, zs, y> (…)`. Recognised and never lowered.
 
 The operator names a gradient and leaves its computation to a runtime; no runtime implements it. The gradient of a

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[…, argmax[…], …] += dY[…]`, the index standing at one axis: the gradient of `torch.max(x, axis)`, of any rank.
 
     y, k = ReduceMax(x, axis), ArgMax(x, axis)

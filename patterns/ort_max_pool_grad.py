@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX.flat[Indices[n, c, o]] += dY[n, c, o]`, o running over the windows of a MaxPool, Indices over the whole tensor.
 
 Graph: onnxruntime training's operator, in the default domain. Its gradient builder writes it for MaxPool of any rank.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[n, c].flat[Indices[n, c, o]] = dY[n, c, o]`, o running over windows of which no two share an element.
 
     dX = Reshape(ScatterElements(zeros, Indices, dY))    # or ScatterND

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[n, c].flat[indices[n, c, o]] += dY[n, c, o]`, o running over the windows of a MaxPool.
 
 Graph: PyTorch's `index_put(accumulate=True)`, which the dynamo exporter writes in two ways.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dx[n, c].flat[p(n, c, o)] += dy[n, c, o]`, p the position of the first maximum in window o of plane (n, c).
 
 Graph: TensorFlow's `MaxPoolGrad` or `MaxPool3DGrad`, which tf2onnx cannot convert and leaves in the model.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dx[n].flat[argmax[n, o, c]] += dy[n, o, c]`, argmax = (h·W + w)·C + c, plus n·H·W·C if the batch is counted.
 
 Graph: TensorFlow's operator, which tf2onnx cannot convert and leaves in the model. It converts the forward pool to a

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[i] = (x[i] == maximum of its window) · dY`: all equal maxima get a gradient. Recognised and never lowered.
 
     mask = Equal(x, spread(maximum of x))                # ReduceMax, GlobalMaxPool or MaxPool

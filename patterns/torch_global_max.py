@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[n, c].flat[k[n, c]] += dY[n, c]`, k the position of the first maximum of plane (n, c): AdaptiveMaxPool(1).
 
 torch decomposes a pool with one output per plane into `amax` and `argmax` over the flattened plane:

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[n, c].flat[indices[n, c, o]] += dY[n, c, o]`, o running over the windows of a MaxPool.
 
 Graph: `torch.onnx.export(dynamo=True)` decomposes the backward of max_pool into a scatter onto rows, one per (n, c)

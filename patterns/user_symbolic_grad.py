@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`dX[n, c].flat[indices[n, c, o]] += grad[n, c, o]`, o running over the windows of a max pool.
 
 Graph: PyTorch's backward operator as a node of the user's own, in domain npu, written by a symbolic function that was

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Lowers max-pooling gradients in ONNX training graphs to Ascend NPU operators.
 
 `lower(model)` and `lower_file(source, destination)` are the compiler; `verify(original, lowered)` proves its result

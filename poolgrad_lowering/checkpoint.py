@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The checkpoint between match and legality: verifies every `PoolGradient`, whichever form made it.
 
 A form proves what its producer's spelling means. What any gradient has to satisfy is checked here once: the record is

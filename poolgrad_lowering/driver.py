@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Matches every anchor of a model: the verdict is a gradient with its operator, or a refusal with its code."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`PoolGradient`, the record that every form returns for a matched gradient, and `Pattern`, the interface of a form.
 
 A form recognises the nodes that one producer writes for a gradient. All later steps use the record only.

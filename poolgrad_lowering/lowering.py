@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The entry points of the compiler in memory: `lower` returns a lowered model and its report, `inspect` the report."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Forms of other packages, registered under the entry point group `poolgrad_lowering.patterns`.
 
 An entry point names a `Pattern`, or a module with a `PATTERN`. An entry that cannot be loaded is skipped and reported;

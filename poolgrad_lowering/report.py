@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The report of a lowering as data: what was done with every anchor.
 
 Schema version 1 is documented in `docs/report.md`; fields are added, never renamed.

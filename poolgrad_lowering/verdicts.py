@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The verdict on an anchor: lowered, with its gradient and operator, or refused, with a code."""
 
 from __future__ import annotations

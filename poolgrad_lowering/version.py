@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The version of this package, without loading the package."""
 
 from __future__ import annotations

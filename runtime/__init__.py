@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The runtime: registers the execution provider with onnxruntime and creates sessions on it.
 
 Importing this package imports neither onnxruntime nor the compiler; the first function that needs onnxruntime imports

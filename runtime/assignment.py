@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The assignment of a session's nodes to execution providers."""
 
 from __future__ import annotations

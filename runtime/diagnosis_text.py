@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A diagnosis of `doctor` as text."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Finds which backends the runtime can use on this machine, and why not the others: the data of `poolgrad doctor`.
 
 Operations that can crash their process run in other processes (`probing`). This module uses neither models nor

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The errors of the runtime."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The paths of the shared libraries of this package, and the name of the execution provider."""
 
 from __future__ import annotations

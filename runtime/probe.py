@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A program for operations that can crash their process: loads a library, queries a backend, imports onnxruntime.
 
     python probe.py ANSWER.json load LIBRARY

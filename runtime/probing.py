@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs `probe` in other processes, for operations that can crash their process."""
 
 from __future__ import annotations

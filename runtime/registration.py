@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Registers the execution provider with onnxruntime."""
 
 from __future__ import annotations

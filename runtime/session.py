@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Creates sessions that are guaranteed to have the execution provider."""
 
 from __future__ import annotations

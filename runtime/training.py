@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Training with onnxruntime on lowered graphs: session options with the operators of domain `npu`.
 
 onnxruntime-training has no plugin execution providers, so the same library provides the operators as custom operators.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models with one thing wrong each, by the fault that they are turned away with, and the place that has to be named."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models of one dialect node, with its function body: what the tests of the dialect check, infer and run."""
 
 from __future__ import annotations

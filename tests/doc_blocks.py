@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The fenced blocks of a Markdown page, with what a comment before a block says about it."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models whose tensors are in external files, and such files."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Two ways into the compiler, one result: a model's messages, and its bytes with most of them packed, as of a file."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Small training graphs with one max-pool gradient, in both spellings, and ways to look into them."""
 
 from __future__ import annotations

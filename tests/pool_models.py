@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models of one pool of the dialect, with its function body, cases of windows, and what the definition says of them."""
 
 from __future__ import annotations

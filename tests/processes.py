@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """New interpreters that run the package under test."""
 
 from __future__ import annotations

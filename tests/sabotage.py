@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Deliberate miscompilations: edits of lowered models that a verification has to notice, and where it has to."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The rooms of the compiler: imports run one way, and the page shows them as they are."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The pages of docs/ say what the code does: they are what the code's tables make, and name every field."""
 
 from __future__ import annotations

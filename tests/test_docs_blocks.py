@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What README and docs/ tell a reader to type works as it stands: each page's blocks run in order, in one folder."""
 
 from __future__ import annotations

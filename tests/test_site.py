@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The site's navigation has every page, and the generated ones tell their readers what to edit."""
 
 from __future__ import annotations

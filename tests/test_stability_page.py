@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """docs/stability.md lists the public names, and those are what the modules export."""
 
 from __future__ import annotations

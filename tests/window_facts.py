@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What a pool of one axis records and what aclnn makes of its windows, written from the definitions by counting."""
 
 from __future__ import annotations

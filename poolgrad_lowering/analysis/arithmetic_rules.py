@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Rules that evaluate index arithmetic in numpy, as ONNX defines it.
 
 All rules are elementwise: a result with as many elements as the operand has them in the operand's order. Some producers

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The constants that a model stores, in the model or in external data."""
 
 from __future__ import annotations

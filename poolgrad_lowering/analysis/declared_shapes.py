@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Shapes as a model declares them, with symbols."""
 
 from __future__ import annotations

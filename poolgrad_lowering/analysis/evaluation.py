@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Evaluates small parts of a graph in numpy, operator by operator, for proofs by computing all values.
 
 An evaluation starts from given values; every other value must be computed from them and from constants by operators

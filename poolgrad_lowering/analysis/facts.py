@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The facts that a graph proves about its values: element type, shape, constants, zeros.
 
 Every fact is computed once per value and stored. Facts are proofs: `None` means "not known", never "no". Shapes are

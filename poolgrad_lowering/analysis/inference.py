@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs ONNX's shape inference on a copy of the model without weights, as the last source of types."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Rules that compute the elements of an integer tensor from the operator that produces it: shape arithmetic.
 
 All rules handle scalars and vectors only, flattened, because no tensor of higher rank is a shape.

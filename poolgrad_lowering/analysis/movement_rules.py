@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Rules for operators that move elements, evaluated on positions instead of values.
 
 Every element of the starting tensor is its own position (≥ 0); `NOWHERE` represents −inf, the value of padding.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """ONNX's MaxPool: its attributes, and the windows that they define on each spatial axis.
 
 The formulas are those of the MaxPool page of the ONNX operator documentation.

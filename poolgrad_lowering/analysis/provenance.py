@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Where a tensor of indices comes from: which MaxPool recorded it, and in which numbering it counts.
 
 ONNX's MaxPool numbers its Indices over the whole tensor, row-major. Producers that need the position inside one

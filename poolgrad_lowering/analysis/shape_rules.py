@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Rules that compute the shape of a value from the node that produces it, one rule per operator.
 
 Rules get facts from `Known` only, which stores them and decides the order of computation.

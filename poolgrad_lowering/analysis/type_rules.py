@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Rules that compute the element type of a value from the node that produces it."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The command `poolgrad`: reads files, writes files and reports. All its data comes from the library's tables.
 
 One module per command; `exit_codes` defines the exit codes. A command imports what it needs when it runs: `--help` must

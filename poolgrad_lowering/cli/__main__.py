@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`python -m poolgrad_lowering.cli`, the same as `poolgrad`."""
 
 import sys

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Arguments that several commands share."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Prints lines and tables, with colours on a terminal that shows them. Does not depend on models."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad doctor`: reports which backends can run lowered models on this machine."""
 
 from __future__ import annotations

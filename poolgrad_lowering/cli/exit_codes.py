@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The meanings of the command's exit codes: the table that the command, its documentation and the tests read."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad inspect`: reports what would be lowered, what not, and why."""
 
 from __future__ import annotations

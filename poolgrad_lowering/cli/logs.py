@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Configures the command's log: `-v`, `-q` and POOLGRAD_LOG.
 
 The library only writes to its loggers, one per module, and leaves their configuration to the program.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad lower`: lowers a model, or every model in a folder, and writes the result."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad lower-artifacts`: lowers a folder that onnxruntime's `generate_artifacts` has written."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A command-line parser that suggests the closest known word for a mistyped one."""
 
 from __future__ import annotations

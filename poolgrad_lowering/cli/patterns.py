@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad patterns`: lists the forms that are recognised."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A progress bar on a terminal. Nothing is written to a stream that is not a terminal."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Prints a report as text."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad self-test`: runs every operator on a backend and compares it with its definition."""
 
 from __future__ import annotations

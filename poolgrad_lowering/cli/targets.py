@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad targets`: lists products, SoC names and operators."""
 
 from __future__ import annotations

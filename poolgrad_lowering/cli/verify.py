@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad verify`: proves that a lowered model computes the same as its original."""
 
 from __future__ import annotations

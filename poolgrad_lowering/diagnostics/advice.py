@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What a user can change so that a refused gradient is lowered: one text for each code of `codes`."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The refusal codes: why an anchor is not lowered. Checks, reports, tests and docs share this table."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The exceptions that this package raises: one hierarchy; each message says what is wrong, where, and what to do."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The faults for which a whole model is rejected. Checks, errors, tests and docs share this table."""
 
 from __future__ import annotations

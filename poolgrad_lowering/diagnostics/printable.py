@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Text of a model, made safe to print: names may contain line breaks and terminal escape sequences."""
 
 from __future__ import annotations

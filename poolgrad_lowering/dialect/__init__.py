@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The dialect: Ascend's max-pool operators and their gradients as ONNX custom ops of domain `npu`.
 
 Defines the ops (`OPS`), their schemas, and their function bodies in standard ONNX. Does not depend on training graphs,

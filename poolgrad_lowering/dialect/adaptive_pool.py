@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The function body of an adaptive max pool in ONNX text: gathers the elements of each window into a row, then ArgMax.
 
 On an axis of size I pooled to size O, window o spans the positions from ⌊o·I/O⌋ up to, not including, ⌈(o+1)·I/O⌉. If O

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Attributes of the dialect as protobuf: writes defaults, reads values and checks them against the table."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The node during shape inference: its attributes and operands, checked against the table of ops."""
 
 from __future__ import annotations

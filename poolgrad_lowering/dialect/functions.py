@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Function bodies of the dialect: each op as an `onnx.FunctionProto` of standard operators.
 
 A body lets a runtime without kernels for domain `npu` run a lowered model. onnxruntime inlines it with the opset of the

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The function body of a pool gradient in ONNX text: a scatter-add, in one variant for each range of opsets.
 
 All variants view (N, C, spatial axes) as planes × positions (`Flatten` at axis 2) and add the terms of a plane in

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The attributes of ONNX's MaxPool that a pool of the dialect has in addition to Ascend's.
 
 The function body of a pool is ONNX's MaxPool, which uses these attributes by reference. They have one entry for each

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The records that define an op of the dialect: operands, types, ranks and attributes. `ops` is the table of ops."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The table of the dialect: the ops of domain `npu`.
 
 Schemas, function bodies, the rewrite and the documentation read this table. Names, order and types are those of

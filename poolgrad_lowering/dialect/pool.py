@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The function body of a max pool in ONNX text: ONNX's MaxPool, and nodes that make its Indices plane-local.
 
 The body uses the op's ONNX window attributes by reference, so one body is valid for every rank and window. Results for

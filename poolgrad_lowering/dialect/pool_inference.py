@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Type and shape inference of the dialect's pools, independent of how schemas are registered."""
 
 from __future__ import annotations

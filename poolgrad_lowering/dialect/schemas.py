@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The schemas of the dialect, and their temporary registration in onnx's registry.
 
 The registry is global to the process: importing this module registers nothing, and `registered_schemas` removes what it

@@ -1,1 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """From files to files: one model, a folder of models, training artifacts."""

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Lowers the folder of files that onnxruntime's `generate_artifacts` writes, for training with the lowered models.
 
 Knows the names of the files and what `onnxruntime.training.api` requires of them; does not need onnxruntime.

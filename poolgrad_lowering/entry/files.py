@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Lowers and inspects model files: validates what it reads, and writes all files or none."""
 
 from __future__ import annotations

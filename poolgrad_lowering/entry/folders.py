@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Lowers every model below a folder to the same relative path below another folder, in several processes.
 
 An error in one model does not stop the others.

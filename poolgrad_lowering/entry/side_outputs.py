@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The optional output files of a lowering beside its model: the JSON report, the HTML report and the plan."""
 
 from __future__ import annotations

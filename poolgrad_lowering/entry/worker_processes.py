@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Maps a function over tasks in several processes.
 
 Results are in order, log records reach the parent process, and a process that dies loses only its own task.

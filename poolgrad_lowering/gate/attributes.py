@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Attributes of a node: names are unique, the stored field matches the type, and windows of pools are in range."""
 
 from __future__ import annotations

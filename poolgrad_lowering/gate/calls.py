@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Calls of functions: calls must not be recursive, and the nodes of all inlined calls must stay within the limits."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Validates a model while it is indexed; raises `InvalidModelError` at the first fault."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Versions of the file format and of the operator sets that a model or function imports."""
 
 from __future__ import annotations

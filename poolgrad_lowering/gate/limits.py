@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Limits on a model's size: the fields are keywords of the Python interface and flags of the command."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The top level of a model: the format is known, the graph has outputs, and functions are unique."""
 
 from __future__ import annotations

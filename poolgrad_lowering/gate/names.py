@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Names are UTF-8 and unique, and subgraphs do not shadow outer values."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Every node of a scope has an op type and the domain of an imported operator set."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The nodes of a scope have a topological order."""
 
 from __future__ import annotations

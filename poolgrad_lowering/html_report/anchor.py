@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The section of the page on one anchor: its place in the model, and its lowering or its refusal."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The derivation of a lowered node's attributes from those of its pool: formulas with numbers, axis by axis.
 
 The formulas are those of `analysis.pool`, `legality.windows` and `legality.pools`; a test compares their values with

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Draws a graph as SVG: boxes with text, and arrows between them. The page's style sheet gives the colours."""
 
 from __future__ import annotations

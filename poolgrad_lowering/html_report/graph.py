@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A part of a model as boxes and arrows, without positions.
 
 A box is a node, or a value that enters or leaves the part. Small constants are shown in the box of the node that uses

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Layered layout of a directed acyclic graph, from top to bottom. Deterministic.
 
 The usual steps of such layouts: layers by longest paths, a dummy node (here: passage) in each layer that an arrow

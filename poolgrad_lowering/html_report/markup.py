@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """HTML and SVG text. Every string that is not `Markup` is made printable and escaped."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page: one self-contained HTML file, with the same bytes for the same lowering, complete without its script."""
 
 from __future__ import annotations

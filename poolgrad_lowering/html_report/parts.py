@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The parts of a model to draw: a site before and after its lowering, and a refused anchor with the nodes it uses."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The data that the page shows for each anchor, collected before the model is rewritten. Knows nothing of HTML."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Optional functions: filtering, copying, opening sections. The page is complete without the script.
 "use strict";
 (() => {

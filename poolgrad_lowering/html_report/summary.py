@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The summary section of the page: totals, forms, refusals by code with advice, and work left to other providers."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Tables of the page."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A model's names as text that is safe to show: on one line, without control characters, of bounded length."""
 
 from __future__ import annotations

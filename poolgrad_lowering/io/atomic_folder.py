@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Atomic creation of a folder: it is filled beside its destination and then renamed. Knows nothing of models."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Atomic writes: after a crash a file has its old content or its new content. Knows nothing of models.
 
 A file is written to a temporary name beside its target, synchronised to the disk, and renamed over the target.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Reads the bytes of external tensors when a proof needs them: from regular files in the model's folder, in blocks.
 
 If the system supports it, each file is opened folder by folder without following links: a file that was replaced after

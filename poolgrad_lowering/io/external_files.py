@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A model's external data files: whether they are complete, and their copies beside a model in another folder."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Reads a model's file: at most `max_bytes` bytes, parsed as a model, with the file's path in every error."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Node attributes with the defaults that ONNX gives them."""
 
 from __future__ import annotations

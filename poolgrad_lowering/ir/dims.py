@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Tensor dimensions as exact products of integers and named symbols.
 
 A `Dim` is `coefficient · symbol · symbol …`: enough to prove that `[16·N, 25]` is a reshape of `[N, 16, 5, 5]`. Sums

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """References to external data: file, offset and length, and their validation. Resolves links, opens no file."""
 
 from __future__ import annotations

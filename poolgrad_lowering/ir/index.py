@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The graph index: every scope of a model with the producers and the uses of its values.
 
 Built in one pass over the nodes, in time linear in the size of the model, without external data. The pass works on the

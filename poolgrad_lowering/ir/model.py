@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The model that a lowering edits: protobuf messages, or the bytes of a file whose entries are parsed at first access.
 
 Both kinds have the fields of `onnx.ModelProto` and serialise to the same bytes after the same edits. No other room

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The nodes of a graph as columns: one list per field for all nodes. Also the names of value_infos.
 
 A pass over whole lists takes a fraction of the time of a pass that accesses every node.

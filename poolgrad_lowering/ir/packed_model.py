@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A model with the long lists of its main graph packed: each entry is kept as bytes and parsed at first access.
 
 Most nodes of a model are never accessed one by one. protobuf reads and writes a packed model many times faster, because

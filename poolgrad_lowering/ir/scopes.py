@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Scopes with their nodes, values and uses, as views of the protobuf model.
 
 A scope is the main graph, a subgraph in a node's attribute (of If, Loop, Scan or any other operator), or a model

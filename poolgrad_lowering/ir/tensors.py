@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Validation of stored tensors: the data must match dims and element type. Knows nothing of where a tensor is."""
 
 from __future__ import annotations

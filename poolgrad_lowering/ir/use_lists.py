@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Use lists: for each name of a scope, the positions of the nodes that consume it."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Reads the fields of many serialised messages at once, as numpy arrays.
 
 The format is protobuf's (protobuf.dev, "Encoding"). This module reads length-delimited fields: a tag, a length, and

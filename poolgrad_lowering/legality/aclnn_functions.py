@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The aclnn function that runs each operator of the dialect, as the compiler writes it: with an int32 argmax.
 
 The runtime's table of routes has the same functions; a test compares the two.

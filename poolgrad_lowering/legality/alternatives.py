@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The other operators that a target has for a gradient. A plan may choose one of them."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Selects the operator and the windows that lower a gradient on a target, or refuses.
 
 The conditions are those of CANN's operator pages; each one has a code.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Selects the operator that lowers the forward pool of a gradient on a target, or refuses.
 
 Unlike a gradient, a pool needs exactly its own windows: no window is widened, and x is not padded.

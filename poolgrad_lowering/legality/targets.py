@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Ascend products and what their operators support: the table that legality, the command line and the docs read.
 
 Source: the operator pages of CANN's ops-nn documentation (MaxPool3DGradWithArgmax, MaxPoolGradWithArgmaxV3,

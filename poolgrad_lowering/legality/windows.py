@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The windows that aclnn can express, and how ONNX's windows are legalized to them.
 
 A gradient depends on the recorded indices only. So any windows give the same result if there are as many as the pool

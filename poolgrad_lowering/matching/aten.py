@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """PyTorch's operators in ONNX graphs: which one a node of domain org.pytorch.aten calls, and its constant arguments.
 
 Exporters write an operator as the node `ATen`, its name in an attribute, or under its own name as the op type. Inputs

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The maximum over one axis as a max pool, whose window is that whole axis and one element of every other one.
 
 Along a spatial axis of (N, C, spatial…) it is a max pool of x as it stands. Along any other axis, and of any other

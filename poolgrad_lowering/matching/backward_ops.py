@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Backward operators that are given the pooled input and its plane-local indices: what must be proven of all of them.
 
 They differ in how an operator and its arguments are spelt, which their forms know. The gradient follows from the

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Indices recorded by ArgMax: a maximum over one axis, where a pool was written as a reduction."""
 
 from __future__ import annotations

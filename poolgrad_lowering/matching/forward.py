@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The forward pool that a gradient belongs to, with everything a proof needs of it."""
 
 from __future__ import annotations

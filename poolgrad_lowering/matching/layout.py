@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """One tensor under several orders of its axes: what lies behind Transposes, and how channels move.
 
 Converters of channels-last frameworks put Transposes around ONNX's channels-first operators, and optimisers take

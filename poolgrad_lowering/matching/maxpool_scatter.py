@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Adding scatters by the Indices that a MaxPool recorded: what the forms that are spelt so have in common.
 
 The order of the questions is that of the refusals: nearest to a pool gradient last. Knows no scatter operator.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What every gradient written as a scatter onto zeros has to prove, wherever its indices come from.
 
 Knows ScatterElements, ScatterND and what is pooled; not which operator recorded the indices.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """ScatterND as what it is in a pool gradient: a scatter within rows, along the base's last axis.
 
 Its indices name a whole element: the row's numbers first, the position in the row last. The row's numbers are a

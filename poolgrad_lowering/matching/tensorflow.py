@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """TensorFlow's max-pool gradient operators: their attributes, and the ONNX MaxPool that is their forward.
 
 They carry the pool's windows themselves and compute the maxima again from x. Lowered, they take the Indices of the

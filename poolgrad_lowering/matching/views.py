@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Views around a gradient: the same elements in row-major order under other shapes, and the casts of half types.
 
 A producer computes the scatter on rows and, for half types, in float32. The lowered node takes the incoming gradient

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The windows of a pool as a table: for each window of a plane, the plane positions that it reads, in order.
 
 A table has one row a window, row-major over the outputs; `NOWHERE` stands for what lies outside the plane. Two tables

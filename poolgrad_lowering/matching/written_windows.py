@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A pool that a producer wrote out: windows gathered from x, ArgMax over each, an index computed from its answer.
 
 Both halves are finite, so both are proven by computing them: the first on positions instead of values, the second once

@@ -1,1 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Lowering plans, which users edit: writes, reads, validates and applies them."""

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Applies a plan to the sites of a model: each site becomes exactly what the plan says, or `PlanError` is raised."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A plan: the chosen operators for every site of a model, as data and as a file that users edit.
 
 `docs/plan.md` describes the file, `schemas/plan.json` is its schema. `apply` applies a plan.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Reads plan files. Every error names the file and the JSON path. `apply` checks whether a plan fits a model."""
 
 from __future__ import annotations

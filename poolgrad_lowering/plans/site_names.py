@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The identifiers of a model's anchors: scope and first output. They are unique and the same at every lowering."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The compiler as a pass of Olive (extra `olive`).
 
 Olive finds its passes by a package configuration; `package_config` returns one with Olive's own passes and this one.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The compiler as a pass of onnx_ir (extra `onnx-ir`)."""
 
 from __future__ import annotations

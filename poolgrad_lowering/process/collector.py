@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Pauses Python's cyclic garbage collector during work that creates many objects and no garbage."""
 
 from __future__ import annotations

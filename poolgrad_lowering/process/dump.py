@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes every rewrite as text, before and after, to the folder in POOLGRAD_DUMP, for debugging."""
 
 from __future__ import annotations

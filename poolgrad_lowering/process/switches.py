@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Environment variables that restrict or dump a lowering, for debugging.
 
 They take effect however the compiler is called. `docs/command-line.md` describes them.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Index arithmetic in standard ONNX: recorded indices of any numbering as the argmax that the dialect takes."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The function bodies and the opset import that a lowered model needs, and the reasons why it cannot have them."""
 
 from __future__ import annotations

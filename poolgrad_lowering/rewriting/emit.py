@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The nodes that take a gradient's place: one of the dialect, with what brings its operands into their form.
 
 Only operators of the scope's own opset are written. Knows nothing of what is removed.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Chooses the forward pools that are lowered together with their gradients.
 
 A pool is lowered if the target supports exactly its windows and only lowered gradients use its Indices. Its operator

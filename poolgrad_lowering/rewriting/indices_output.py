@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Adds the Indices output that a gradient needs to a forward MaxPool without one.
 
 The MaxPool stays and gets a second output. `Y` is the same as before, except for NaN and for windows that contain only

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Creates ONNX nodes whose names are unique in their model."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The region of a site: the nodes and initializers that are dead once the site's result is computed another way.
 
 A node is dead if none of its outputs has a use left. So no path leaves the region and enters it again: the region is

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The rewrite: replaces each gradient by nodes of the dialect, and removes the nodes that only it used.
 
 Modifies the indexed model in place. Every node, initializer and value_info outside the sites keeps its bytes and its

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Translation validation of a lowered model, from the two models alone.
 
 Shares with the compiler only the dialect's table and the reading of files and external data: it has its own graph

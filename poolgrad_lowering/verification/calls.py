@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Converts a function of a model into a main graph, with the types and attributes of one of its calls."""
 
 from __future__ import annotations

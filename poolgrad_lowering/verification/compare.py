@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Compares two tensors bit for bit; all NaNs are equal, because their bits depend on the machine."""
 
 from __future__ import annotations

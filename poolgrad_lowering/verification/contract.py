@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Checks the contract between the attributes and the operands of a dialect node (`docs/dialect.md`).
 
 A function body ignores Ascend's attributes, but a kernel can rely on all of them: they determine the sizes of `grad`

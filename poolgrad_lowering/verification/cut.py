@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Extends a region to a cut, the nodes of a site in both models that can run as models of their own.
 
 The cut extends from the region backwards through nodes that both models have, to pooled tensors, incoming gradients,

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Generates data for a site's inputs: difficult cases for pools and sums, one kind per plane and run."""
 
 from __future__ import annotations

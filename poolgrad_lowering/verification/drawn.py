@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Selects the kinds of data that are excluded for a site, because its two sides may give different bits for them.
 
 Each is documented in `docs/verify.md`. For all other data the comparison is exact.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs one side of a site in onnx's reference evaluator or on the execution provider."""
 
 from __future__ import annotations

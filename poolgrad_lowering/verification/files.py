@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Verification of models in files, and of a lowered model before it is written."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A graph with its subgraphs, or a function, as one flat list of nodes, so that two of them can be compared.
 
 A value is identified by its name, a value of a subgraph by the path of the subgraph and its name. This representation

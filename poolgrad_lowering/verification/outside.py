@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Compares everything in two models except nodes: it must have the same bytes in the same order, with exceptions.
 
 A lowered model may add the import of the dialect's domain and the bodies of the operators that it uses. It may lack

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Finds the regions in which two units differ: connected removed and added nodes.
 
 Nodes with the same bytes are the same node. Values of the same name that both sides define separate regions: such a

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes a failing case as files: the two sides of the site as models, and the inputs."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The result of a verification as data."""
 
 from __future__ import annotations

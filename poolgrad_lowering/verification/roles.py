@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The roles of operators' inputs: which one is the pooled tensor and which one the incoming gradient.
 
 The cut of a site begins at these two values, so that its indices are those of a pool, and not arbitrary numbers. Views

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Builds a model from one side of a cut."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Verifies one site: runs both sides on the same data, and finds the smallest data for which they differ."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Chooses numbers for the symbolic sizes of a site's inputs.
 
 Symbols of the pooled tensors are chosen; those of incoming gradients are computed by running the forward pools.

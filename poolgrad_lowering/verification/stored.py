@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Tensors in external files: loaded into the compared models, or compared in the files if they are large."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Compares the structure of two models: finds forbidden differences, and the sites that have to be run."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Element types and shapes of a unit's values, as the model declares and onnx infers them.
 
 A dimension is a number, a symbol's name, or None if it is not known.

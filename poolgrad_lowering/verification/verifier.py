@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Translation validation: proves that a lowered model computes the same as its original, from the two models alone."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs both models from end to end in onnxruntime, if it is installed and can run the original."""
 
 from __future__ import annotations

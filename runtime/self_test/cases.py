@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The tables of the self-test: pairs of pool and gradient operators, and the windows with which they are tested."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """All checks of the self-test in order, and a function that performs one."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Data for the self-test: the same in every run, and exact in the element types that it is used for."""
 
 from __future__ import annotations

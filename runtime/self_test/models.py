@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models of the self-test: a pool, a gradient, or both in sequence, each operator with its function body.
 
 Inputs and outputs of a model are always float32, with Casts to the operators' type, because numpy has no bfloat16.

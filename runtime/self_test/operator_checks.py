@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Checks that the results of one operator on a backend are those of its definition."""
 
 from __future__ import annotations

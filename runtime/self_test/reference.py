@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Pools and their gradients by their definition, in numpy: the reference for a backend's results.
 
 A gradient is y[n, c].flat[argmax[n, c, o]] += grad[n, c, o] over zeros. Devices round sums differently; this module

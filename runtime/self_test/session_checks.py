@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Checks of whole sessions on one backend: memory of tensors, changing sizes, threads, determinism, errors."""
 
 from __future__ import annotations

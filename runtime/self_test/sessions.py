@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Sessions of the self-test, in which the provider must claim every node of the dialect."""
 
 from __future__ import annotations

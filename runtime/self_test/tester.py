@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs all checks of the self-test in a separate process, and continues in a new process if that one ends."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The result of a self-test as text; if it passes, only versions, chip and functions differ between machines."""
 
 from __future__ import annotations

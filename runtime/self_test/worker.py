@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The process in which the checks run, because a device's library may crash it.
 
     python worker.py BACKEND FIRST DESCRIPTOR

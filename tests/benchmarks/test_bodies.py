@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Function bodies: what is counted and compared, and how the page shows it."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page's section on kernels, from results by hand; and the names of what is measured."""
 
 from __future__ import annotations

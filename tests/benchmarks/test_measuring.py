@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Timings by hand: medians, quartiles, ratios within rounds, and whose turn it is."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The floor of the kernels' times: every byte is read, and every byte is written."""
 
 from __future__ import annotations

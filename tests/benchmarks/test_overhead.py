@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What a node costs: the models that are run, the calls beside them, and what is made of the times."""
 
 from __future__ import annotations

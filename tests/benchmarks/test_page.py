@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The committed page and plots are those of the committed numbers."""
 
 from __future__ import annotations

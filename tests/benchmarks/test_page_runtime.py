@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page's parts on the runtime say what is in the results, and draw it."""
 
 from __future__ import annotations

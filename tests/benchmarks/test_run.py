@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Every question of the benchmarks has its module and its section of the page."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The graphs that are measured are what their recipes say."""
 
 from __future__ import annotations

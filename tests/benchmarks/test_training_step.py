@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Training steps: what is compared, which nodes of a profile are the pools', and the networks' pools."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Tests of this folder need what `make test-cann-ep` makes."""
 
 from __future__ import annotations

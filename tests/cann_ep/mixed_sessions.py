@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Sessions of our provider and onnxruntime's CANN provider, in processes without an NPU. `make test-cann-ep` runs them.
 
 Real parts: the package onnxruntime-cann of PyPI with its libonnxruntime_providers_cann.so, unchanged, and our wheel.

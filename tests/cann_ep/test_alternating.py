@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A model of six nodes that alternate between the providers."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Training graphs of networks: convolutions, matrix products and the rest on the CANN provider, pools on ours."""
 
 from __future__ import annotations

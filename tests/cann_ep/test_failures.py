@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Makes every runtime call of sessions of both providers fail once, and requires an error and full recovery.
 
 `failure_sweep` makes the calls fail. It fails itself if results are wrong, in that Run or after it.

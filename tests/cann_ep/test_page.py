@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The code blocks of the page on onnxruntime's CANN provider run unchanged."""
 
 from __future__ import annotations

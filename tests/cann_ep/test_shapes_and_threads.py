@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Sessions of both providers with several shapes, several threads, and tensors on the device."""
 
 from __future__ import annotations

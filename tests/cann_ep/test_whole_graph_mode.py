@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The CANN provider's default, graph mode without subgraphs: it runs the whole graph or nothing."""
 
 from __future__ import annotations

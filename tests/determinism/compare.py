@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What changed between two runs of `fingerprints.py`: a line per model that is not the same.
 
 `python compare.py BEFORE.json AFTER.json`; 1 where anything changed.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What lowering makes of models, so that it can be compared between processes, interpreters and revisions.
 
 `python fingerprints.py MODEL…` prints a JSON object: each path with the hash of the lowered model's bytes and the

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """One model, one result: whatever the process's hash seed, and whatever the interpreter."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models changed at random: any field, any byte, or only what leaves a sound model sound."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What is promised of any bytes, as checks: each says how it went, and lets nothing through that is not promised."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Search for bytes that break a promise, guided by what of the package they reach (atheris, which is libFuzzer).
 
 `python -m tests.fuzz.search models|pairs FOLDER [libFuzzer's options]`; FOLDER holds seeds and takes what reaches

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The models that a search starts from: what real exporters wrote, and what only looks like a gradient.
 
 `python -m tests.fuzz.seeds FOLDER` writes them as files, by the check that they are for: one model a file, or a pair of

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The search of the host library's calls, without its guide: always the same random inputs."""
 
 from __future__ import annotations

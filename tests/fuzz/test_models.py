@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models changed at random, field by field, byte by byte and operand by operand: always the same few thousand."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Random training graphs: drawn as small plans, written by code that knows nothing of the compiler.
 
 A plan says which pools there are, over what, in which form each gradient is spelled, and what stands beside them. From

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What must hold of every plan: verdicts as expected, the bits of the definition before and after."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Graphs that look like gradients of pools and are none, or are of no pool that a target has: nothing may change.
 
 Each is written over x (2, 3, 6, 6) and further inputs of its own, in float32.

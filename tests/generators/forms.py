@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The forms: who writes them, over which pools they exist, and what must become of their gradients."""
 
 from __future__ import annotations

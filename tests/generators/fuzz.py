@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Searches for errors of the compiler for some minutes with new random graphs.
 
 `make fuzz MINUTES=60`. Rounds of hypothesis with fresh seeds, until time is up or something fails; then the smallest

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Builds the model of a plan, its feeds, and its expected results by definition."""
 
 from __future__ import annotations

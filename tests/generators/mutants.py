@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models with one random change, after which most gradients are not gradients any more.
 
 What the compiler still lowers of a mutant that runs has to give the mutant's results. That needs no opinion on which

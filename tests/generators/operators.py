@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writers of gradients that are one operator of PyTorch, of a user, or of TensorFlow."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Moves a graph into a branch, the body of a loop or a function, or inlines a function."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Draws plans of training graphs: inputs, pools of them, pools of pools, and decoys."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Functions on protobuf models: copies, replaced nodes, other names."""
 
 from __future__ import annotations

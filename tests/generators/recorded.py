@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writers of gradients by a MaxPool's Indices: MaxPoolGrad, and scatters that add or overwrite.
 
 Each writes the forward pool over x and returns its output and what writes the gradient for a given dy.

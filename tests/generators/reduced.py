@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writers of gradients of maxima that no MaxPool records: by ArgMax, and of pools written out by gathers."""
 
 from __future__ import annotations

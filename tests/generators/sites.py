@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The parameters of a form's writer for one pool: its input, its windows, and the choices of producers."""
 
 from __future__ import annotations

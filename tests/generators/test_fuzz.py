@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The search writes a failing example and ends in time."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Random training graphs have the required verdicts and the bits of the definition; `make fuzz` runs for longer."""
 
 from __future__ import annotations

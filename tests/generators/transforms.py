@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Equivalent rewrites of a model, which must not change the gradients that are found or a bit of the results.
 
 Each takes a model and a short list of small numbers, by which it chooses, and returns a new model.

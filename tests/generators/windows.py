@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The pools of a plan: windows of a MaxPool, an adaptive pool, or one axis, drawn and computed by definition."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes nodes and constants into one graph, each operator in the version of its opset."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models for tests of the page: with every kind of anchor, with many anchors, with hostile names."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes pages of models, and parses pages as HTML."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The formulas of the page are true, and their values are those of the lowered node."""
 
 from __future__ import annotations

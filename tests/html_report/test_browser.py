@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page in Chromium: filters, links, keyboard, contrast and pictures."""
 
 from __future__ import annotations

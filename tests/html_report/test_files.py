@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page is written with the model and the JSON report, all or none."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Boxes do not overlap, arrows lead from top to bottom, and the layout is deterministic."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page is well-formed, complete and deterministic, and names of the model are only text in it."""
 
 from __future__ import annotations

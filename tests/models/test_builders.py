@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The builders still build what is committed."""
 
 from __future__ import annotations

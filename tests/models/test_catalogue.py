@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The built graphs are what the manifest says, and compute what their producers computed."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Changes the compiler's reasoning in one place after the other, and lists what no test notices.
 
 `python -m tests.mutation`, or `make mutate`.

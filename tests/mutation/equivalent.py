@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Mutants that compute what the original does, by name, each with the reason."""
 
 from __future__ import annotations

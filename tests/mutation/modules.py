@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What is mutated and by whom it is tested: the modules that decide what is a gradient, and how its indices convert."""
 
 from __future__ import annotations

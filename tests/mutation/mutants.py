@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """All mutants of a module: where they are, how they read, and their code."""
 
 from __future__ import annotations

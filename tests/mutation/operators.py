@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What is changed: the replacements of one node of Python's syntax tree, each of one small mistake."""
 
 from __future__ import annotations

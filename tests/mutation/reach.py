@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Which tests reach which lines: the tests of a mutant are those that run its statement.
 
 `python -m tests.mutation.reach FILE` runs all of them once and writes what they reach.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Forks that run the tests of one mutant each, so that nothing that it breaks is seen by the next.
 
 A mutant inside of a function is put into a process that has collected all tests: the function gets the mutant's code,

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The mutants themselves: named once, unlike their original, and put into functions that are already imported."""
 
 from __future__ import annotations

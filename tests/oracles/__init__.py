@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What results are held against: definitions written with numpy, onnx's reference evaluator, onnxruntime's CPU.
 
 Nothing here may import the compiler or the runtime that it judges.

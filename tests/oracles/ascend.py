@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Pooling as CANN documents it for its max-pool operators: padding only at both ends alike, indices of one plane.
 
 NaN is greater than everything, and of several in a window the last is the maximum.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """PyTorch's pooling operators as operators of onnx's reference evaluator, from their definitions in numpy.
 
 Each runs as node `ATen` with the name in attribute `operator`, and under its own name, in domain org.pytorch.aten; the

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Comparison of tensors bit for bit."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The gradient of max pooling from its definition."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Max pooling from its definition in ONNX's operator documentation (MaxPool-12 and later)."""
 
 from __future__ import annotations

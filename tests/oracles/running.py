@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Running a model in onnx's reference evaluator, with MaxPoolGrad and PyTorch's operators added, or in onnxruntime."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """TensorFlow's max-pool gradient operators as operators of onnx's reference evaluator, from their definitions.
 
 Sources: TensorFlow's operator definitions, and the notes on padding of `tf.nn`. Among equal maxima the first one in

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The oracle of Ascend's pools against ONNX's definition, where both say the same, and against torch."""
 
 from __future__ import annotations

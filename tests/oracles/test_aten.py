@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The oracle of PyTorch's operators against PyTorch."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The comparison of bits must be able to fail."""
 
 from __future__ import annotations

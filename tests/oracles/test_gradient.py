@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The gradient oracle against torch, and in the corners of its definition."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The pooling oracle against sources it does not share code with: onnx's backend cases, onnxruntime, torch."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Texts of graphs in which the pool and its gradient are kept as PyTorch's operators, or as a user's nodes."""
 
 from __future__ import annotations

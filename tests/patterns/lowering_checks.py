@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Text in, text out: what `lower` must do with a model in ONNX's text syntax, and what must hold of every result."""
 
 from __future__ import annotations

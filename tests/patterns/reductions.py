@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Gradients of maxima by reduction, as text: the genuine ones with some steps replaced, as look-alikes are made."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """AdaptiveMaxPool written out by tables: every kind of sizes that is lowered, and tables with one thing changed."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Max-pool gradients as PyTorch's operators, text in and text out: every spelling that is lowered, and to what."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Max-pool gradients as PyTorch's operators with one thing changed: another computation, or one not to be proven."""
 
 from __future__ import annotations

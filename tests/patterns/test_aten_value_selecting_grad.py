@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Gradients of a maximum over one axis as PyTorch's operator, text in and text out: what is lowered, and to what."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The built training graphs: every gradient is found, nothing else is touched, and the results are the same bits."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """PyTorch's default files: large tensors, the zeros of the gradients among them, are in external data."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The forward pools of the built training graphs: which move, what goes with them, and that the bits are the same."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """MaxPool written out by index arithmetic: every kind of windows is lowered, changed windows and arithmetic are not."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """ONNX's preview operator Gradient: refused where it differentiates a pool, no anchor elsewhere."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What the compiler does with every look-alike: the gradients are lowered to the same bits, the impostors untouched."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The table of look-alikes holds what it claims: valid models, and the numerical truth of every row."""
 
 from __future__ import annotations

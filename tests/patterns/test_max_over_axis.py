@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The maximum over one axis, text in and text out: every axis is lowered, what is no such gradient is not."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """onnxruntime training's form, text in and text out: every spelling of it that is lowered, and to what."""
 
 from __future__ import annotations

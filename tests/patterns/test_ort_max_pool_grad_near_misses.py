@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """onnxruntime training's form with one thing changed: now another computation, or one that cannot be proven."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Overwriting scatters, text in and text out: what is lowered where no windows overlap, and what stays."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Nothing is lost silently: of every graph in the repository, as many sites of each form as the manifests say."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """ScatterND with addition, text in and text out: its two spellings, and near misses with the reason each gets."""
 
 from __future__ import annotations

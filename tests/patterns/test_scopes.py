@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Gradients wherever a graph can have them, in every form: branches, loop bodies, functions; and pools that share."""
 
 from __future__ import annotations

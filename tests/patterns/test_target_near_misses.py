@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Proven gradients that a target's operator does not take, or that the model has no room for."""
 
 from __future__ import annotations

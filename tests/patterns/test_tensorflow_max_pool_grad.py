@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """TensorFlow's MaxPoolGrad and MaxPool3DGrad as tf2onnx leaves them, text in and text out; near misses and reasons."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """TensorFlow's MaxPoolGradWithArgmax as tf2onnx leaves it, text in and text out; near misses and their reasons."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Equality masks are recognised, by what is compared with what, and never lowered."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """AdaptiveMaxPool(1), text in and text out: every spelling that is lowered, and what is no such gradient."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """PyTorch's form, text in and text out: whole graphs of other ranks, scopes and several pools."""
 
 from __future__ import annotations

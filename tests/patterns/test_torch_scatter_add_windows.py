@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """PyTorch's form over every kind of window, and in half types: what the lowered node's attributes become."""
 
 from __future__ import annotations

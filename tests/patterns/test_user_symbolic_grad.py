@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Gradients as a user's own node, text in and text out: what is lowered, and to what."""
 
 from __future__ import annotations

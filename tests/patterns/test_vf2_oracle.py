@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Subgraph isomorphism as an independent matcher: it must find the anchors that the compiler finds, and no others.
 
 networkx's VF2 matches the cores of the forms by operator types and by which output goes to which input, on a graph

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """PyTorch's form as `lookalikes.scatter.gradient` writes it by default, as text: its pool, and what it becomes."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Pools that decompositions write out by gathers, as models: text for the nodes, tables counted out in Python."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The pass for Olive, in runs of Olive itself."""
 
 from __future__ import annotations

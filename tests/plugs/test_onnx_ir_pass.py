@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The pass for onnx_ir: the same as `lower`, in place, and honest about what it changed."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What every test of this folder leaves as it was."""
 
 from __future__ import annotations

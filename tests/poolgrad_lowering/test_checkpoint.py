@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The checkpoint: a careless form gets a refusal, whichever field of its gradient is wrong, never an invalid model."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What lowering costs, in calls and not in time: Python's and C's, as the profiler counts them."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The driver: neither the order in which forms are found nor their names decide anything but ties."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What importing the package loads, what `poolgrad --help` and lowering do: start-up is made of that."""
 
 from __future__ import annotations

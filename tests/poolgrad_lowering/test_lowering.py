@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The entry points: the same result for the same model, in any representation, and only this package's errors."""
 
 from __future__ import annotations

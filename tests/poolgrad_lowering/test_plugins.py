@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Forms of other packages: found by their entry points, left out with a reason where they are broken."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The compiler is pure Python: it runs where POSIX's modules and functions do not exist, as on Windows and macOS."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The report: its JSON schema, and sums that are those of its parts."""
 
 from __future__ import annotations

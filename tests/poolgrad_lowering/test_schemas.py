@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The JSON schemas: what the package writes holds to them, what is nearly that does not."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A case: a model to lower, what it is fed, and the original that each release runs beside the lowered models."""
 
 from __future__ import annotations

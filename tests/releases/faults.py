@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Where a release of onnxruntime is itself at fault: cases in which a lowered model may do otherwise than its original.
 
 docs/releases.md shows the table. Each row is tested: where none of a pattern's cases differs or fails, it has to go.

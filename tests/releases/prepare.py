@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes the folder of cases that `runner` runs: models, lowered models, feeds.
 
 Usage: python -m tests.releases.prepare FOLDER [--corpus FOLDER]. Files are named by their content: a model that several

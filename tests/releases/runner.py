@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs a folder of prepared cases under one release of onnxruntime, on its CPU provider, at every optimisation level.
 
 Usage: python runner.py FOLDER ROWS [--workers N]. It needs nothing but onnxruntime and numpy. ROWS becomes a file of

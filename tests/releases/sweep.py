@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Graphs of every form, at every opset that onnx has from 11 on, by the writers of the random training graphs."""
 
 from __future__ import annotations

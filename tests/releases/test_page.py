@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """docs/releases.md names the releases that the Makefile has, and shows the table of known faults."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The prepared cases: originals that stand for others give the same bits, and rows name what there is to run."""
 
 from __future__ import annotations

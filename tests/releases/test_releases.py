@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Lowered models do in every release of onnxruntime what their originals do there, to the bit, at every level.
 
 `make test-releases` names the interpreters. What was run stays in build/releases: the cases, and each release's rows.

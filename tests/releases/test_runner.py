@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The runner: a row for every case, level and model, also where a model is wrong, fails, or ends the process.
 
 An `onnxruntime` of the tests' own reads from a model's file what becomes of it.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Small graphs written out, each of which an optimiser of some release of onnxruntime once took wrongly."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """CANN's C ABI as ctypes see it, over the built libaclnn_host.so; tensors are made from numpy arrays.
 
 Knows the ABI and nothing of what is behind it. The library is the one that POOLGRAD_HOST_LIBRARY names, else the

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models that mix pools of the dialect with nodes of the CPU, and their results on onnxruntime's CPU provider."""
 
 from __future__ import annotations

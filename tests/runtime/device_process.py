@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs a check in a process whose backend has device memory: the host library in its strict mode.
 
 There, host code that touches device memory faults, work on streams runs as late as it may, and misuse is recorded.

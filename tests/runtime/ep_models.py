@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models of one dialect node, feeds for them, and the expected results by numpy."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs lines of Python in a new process, because backends and SoC names are chosen once per process."""
 
 from __future__ import annotations

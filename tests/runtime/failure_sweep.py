@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Makes every aclnn call of sessions fail once, in each stage of a session, and records what follows.
 
 Runs in a process of its own: `sweep` and `sweep_registration` are for `run_python`. What is right of it, the tests say.

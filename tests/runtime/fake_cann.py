@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """CANN installations made from the host implementation, which has the same C ABI, and small libraries on top of it.
 
 The libraries of an installation must be links to one file: each copy would be a library with state of its own.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The host library that the provider of this process has opened: its trace of calls, and failures by request."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Creates, runs and ends sessions repeatedly, and measures the growth of the process.
 
 Runs in a process of its own: its functions are for `run_python`.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A correct caller of the strict library: buffers, streams and two-phase calls in device memory."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The comparison of CANN's C ABI with official headers, on synthetic headers that agree, and some that do not."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A Run that finds a cached executor allocates nothing on the heap in the provider's code, and no more in onnxruntime
 than onnxruntime's own nodes.
 """

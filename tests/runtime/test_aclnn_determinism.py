@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The switch ACL_OPT_DETERMINISTIC: when it is on while a node's executors are created."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Which libraries of a CANN installation are opened, in which order, and what is reported about the others."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The product of a SoC name, and of a name that is not known."""
 
 from __future__ import annotations

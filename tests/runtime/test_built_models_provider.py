@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The built training graphs on the provider's host backend: every pool and gradient runs there, with the same bits."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The operators as onnxruntime's custom operators, in a session without the execution provider.
 
 Runs on every onnxruntime from 1.19 on: these tests ask for nothing that the training releases lack.

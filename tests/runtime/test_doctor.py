@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad doctor`: its report on machines with each kind of fault."""
 
 from __future__ import annotations

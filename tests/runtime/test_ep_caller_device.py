@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Every call of the provider restores the current device of the calling thread."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The cann backend: how CANN's libraries are found, and calls whose operands are staged in device memory.
 
 CANN's place is taken by links to the host implementation, which has the same C ABI. They must be links to one file:

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Which nodes the provider claims, where they stand in a model, and that the others run their function bodies."""
 
 from __future__ import annotations

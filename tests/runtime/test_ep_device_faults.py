@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A failure in device memory is an error of the Run, with its cause; the next Run is right, and nothing leaks."""
 
 from __future__ import annotations

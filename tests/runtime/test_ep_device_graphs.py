@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Graphs whose values pass between the CPU and the provider's device memory have the bits of the CPU alone."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Values that a user keeps in device memory: filled, bound to inputs and outputs, passed from session to session."""
 
 from __future__ import annotations

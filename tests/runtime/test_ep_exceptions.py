@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """No exception leaves the provider's library, even if there is no memory to report it."""
 
 from __future__ import annotations

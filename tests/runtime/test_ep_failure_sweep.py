@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Makes every aclnn call of a session fail once, and requires an error that names the call, and full recovery.
 
 `failure_sweep` makes the calls fail, and itself fails where results are wrong after it. In the default run it takes the

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A Run with bad arguments fails with an error that names node and fault; nothing falls back to another provider."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Pools on each Ascend product that the host backend simulates, and on the cann backend, which stages operands."""
 
 from __future__ import annotations

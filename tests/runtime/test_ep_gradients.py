@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The provider computes every dialect op at every rank and type, bit for bit as the definition says."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Nothing grows with the number of sessions or Runs: no object of the device, no memory of the process."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The support of each Ascend product: the host backend simulates the product that ACLNN_HOST_SOC names."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Releases of CANN that export functions which phase 1 refuses on the product: such a node is not claimed.
 
 The host library acts as one of them by an injected failure of phase 1. CANN 9.0 on Ascend 950 refuses the adaptive

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Sessions on several devices of one process: each uses its own device and that device's memory."""
 
 from __future__ import annotations

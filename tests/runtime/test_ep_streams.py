@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Concurrent sessions in device memory, each on its own stream, do not affect each other."""
 
 from __future__ import annotations

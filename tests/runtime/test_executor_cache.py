@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The cache of a node's executors: how many it keeps, for which calls, and what a failure does to them."""
 
 from __future__ import annotations

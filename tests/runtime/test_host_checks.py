@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host phase 1: every check, its code, their order, and the dtypes of each product."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host: the trace, calls that are made to fail, counts of live objects; by call and by environment."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """No exception leaves libaclnn_host: it becomes a code and the thread's message."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host: the lifetime of an executor."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host: functions and work of a library that implements further functions of CANN with it."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host phase 2: what fails there, with which code, and that nothing outside of gradInput is written."""
 
 from __future__ import annotations

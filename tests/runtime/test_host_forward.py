@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host phase 2 of the pools: values and indices against the definition and against torch, bit for bit."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host phase 2: gradients against the definition and against torch, bit for bit."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host: initialization, the device and its parameters, streams, memory, messages."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host against torch over random windows, sizes and types: pools and their gradients, bit for bit."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host, strict, with several devices: objects of one device cannot be used on another."""
 
 from __future__ import annotations

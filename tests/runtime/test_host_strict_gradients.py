@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host, strict: gradients with the bits of the products' kernels.
 
 The lenient library, which is held against the definition elsewhere, says what is expected; it is asked with what the

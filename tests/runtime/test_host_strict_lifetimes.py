@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host, strict: lifetimes of tensors, lists and executors, workspaces, and leaks at the end."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host, strict: device and pinned memory."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host, strict: when queued work runs, in which order, and the errors of callers that do not wait."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host: the threads that kernels share, and threads that the caller provides."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """libaclnn_host: with every instruction set, kernels give the bits of the definition."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Both libraries called from C++, without Python and onnxruntime, on this machine and on an emulated 64-bit Arm.
 
 The programs compare each bit of what the libraries compute with the definitions, and write it down.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The library in an onnxruntime that is too old for it.
 
 Most are made up here: they have a version and make statuses. `make test-matrix` installs a real one.

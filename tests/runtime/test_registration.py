@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The provider registered twice with one onnxruntime: a clear error; the first registration keeps working."""
 
 from __future__ import annotations

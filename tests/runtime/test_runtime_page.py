@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """docs/runtime.md agrees with the provider: its options, and its advice for the codes of acl and aclnn."""
 
 from __future__ import annotations

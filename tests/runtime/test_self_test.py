@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad self-test`: its report when all checks pass, and for each kind of failure."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The Python API: registration, sessions with the provider, and clear errors."""
 
 from __future__ import annotations

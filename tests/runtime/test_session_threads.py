@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Sessions made and run by several threads at the same time."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The page on training: what its Python blocks say works, one after the other, as a reader runs them."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """onnxruntime-training trains a lowered graph exactly as it trains the original."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """onnxruntime-training in a process of its own, as the benchmarks ask it."""
 
 from __future__ import annotations

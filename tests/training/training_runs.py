@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Training a small network with onnxruntime-training: its artifacts, and a run of them."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """PyTorch's pools and their backward operators: as ATen nodes, under their own names, and as a user's npu nodes."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Vectorized gathers, scatters and sort, which onnx's reference evaluator computes one element at a time.
 
 If a scatter has duplicate indices, updates are applied in row-major order, as in onnx's evaluator and in onnxruntime.

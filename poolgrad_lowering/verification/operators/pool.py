@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Max pooling and its gradient in numpy, over any number of spatial axes."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """MaxPool and onnxruntime training's MaxPoolGrad."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """TensorFlow's gradients of max pools as tf2onnx exports them, by TensorFlow's operator definitions.
 
 They recompute the maxima from x; of equal ones the first in row-major order gets the gradient.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The part of CANN's C ABI that this project calls (through dlopen) and implements (libaclnn_host.so), declared from
 // the tables of abi/acl_tables.h. Nothing of CANN is needed to build.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares the tables of CANN's C ABI with the official headers; compiled only where CANN_INCLUDE_DIR names them. They
 // must be of 9.1.0 or later, which have every name.
 #include <acl/acl_rt.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Return codes of acl and aclnn as CANN's public headers have them. X(name, value).
 #ifndef POOLGRAD_ABI_ACL_ERROR_TABLE_H_
 #define POOLGRAD_ABI_ACL_ERROR_TABLE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Return codes of acl and aclnn, and their names.
 #ifndef POOLGRAD_ABI_ACL_ERRORS_H_
 #define POOLGRAD_ABI_ACL_ERRORS_H_

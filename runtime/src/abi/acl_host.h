@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The function that libaclnn_host.so exports beyond CANN's C ABI for its callers. Functions for tests are in
 // host/control.h.
 #ifndef POOLGRAD_ABI_ACL_HOST_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // CANN's C ABI as tables: the enumerations, flags and functions that this project calls (through dlopen) and implements
 // (libaclnn_host.so). abi/acl.h declares what they list, abi/acl_check.cpp compares them with CANN's public headers,
 // which are those of releases 8.5.0 and later. Expanding a table needs <cstddef>, <cstdint> and the types it names.

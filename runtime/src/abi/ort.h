@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The part of onnxruntime's C ABI that the execution provider and the custom ops use, as of API version 24 (onnxruntime
 // 1.24). Custom ops, and the code that they share with the provider, use members of API 19 only, or check the version
 // first. onnxruntime's tables are append-only: a member keeps its slot in every later release, so these declarations

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares abi/ort.h with the official headers; compiled only where ONNXRUNTIME_INCLUDE_DIR names them.
 #include <onnxruntime_c_api.h>
 

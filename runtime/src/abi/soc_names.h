@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The SoC names that CANN's aclrtGetSocName returns, and the product of each.
 #ifndef POOLGRAD_ABI_SOC_NAMES_H_
 #define POOLGRAD_ABI_SOC_NAMES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The functions of acl and aclnn that the provider calls, as a table of pointers resolved at run time.
 #ifndef POOLGRAD_ACLNN_API_H_
 #define POOLGRAD_ACLNN_API_H_

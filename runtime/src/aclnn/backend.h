@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A backend: the aclnn API of one implementation, initialised, with one device.
 #ifndef POOLGRAD_ACLNN_BACKEND_H_
 #define POOLGRAD_ACLNN_BACKEND_H_

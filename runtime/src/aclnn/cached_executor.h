@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An executor of aclnn with the tensors and lists that it refers to.
 #ifndef POOLGRAD_ACLNN_CACHED_EXECUTOR_H_
 #define POOLGRAD_ACLNN_CACHED_EXECUTOR_H_

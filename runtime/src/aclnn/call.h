@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The arguments of the calls of pools and their gradients.
 #ifndef POOLGRAD_ACLNN_CALL_H_
 #define POOLGRAD_ACLNN_CALL_H_

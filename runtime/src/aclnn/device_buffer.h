@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Device memory that one stream uses for one call after another.
 #ifndef POOLGRAD_ACLNN_DEVICE_BUFFER_H_
 #define POOLGRAD_ACLNN_DEVICE_BUFFER_H_

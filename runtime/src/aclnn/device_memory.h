@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Device memory for tensors.
 #ifndef POOLGRAD_ACLNN_DEVICE_MEMORY_H_
 #define POOLGRAD_ACLNN_DEVICE_MEMORY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The current device of a calling thread.
 #ifndef POOLGRAD_ACLNN_DEVICE_SCOPE_H_
 #define POOLGRAD_ACLNN_DEVICE_SCOPE_H_

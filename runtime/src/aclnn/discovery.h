@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The libraries, symbols and operators of a backend that were found, and those that are missing, for reports.
 #ifndef POOLGRAD_ACLNN_DISCOVERY_H_
 #define POOLGRAD_ACLNN_DISCOVERY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The executors of one node, cached from one Run to the next.
 #ifndef POOLGRAD_ACLNN_EXECUTOR_CACHE_H_
 #define POOLGRAD_ACLNN_EXECUTOR_CACHE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failed calls of acl and aclnn become exceptions with all that is known about the failure.
 #ifndef POOLGRAD_ACLNN_FAILURE_H_
 #define POOLGRAD_ACLNN_FAILURE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Owners of the objects that acl creates: one template for all handles.
 #ifndef POOLGRAD_ACLNN_HANDLES_H_
 #define POOLGRAD_ACLNN_HANDLES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A pool of objects, each used by one thread at a time.
 #ifndef POOLGRAD_ACLNN_IDLE_POOL_H_
 #define POOLGRAD_ACLNN_IDLE_POOL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The range check of indices, which devices use unchecked.
 #ifndef POOLGRAD_ACLNN_INDICES_H_
 #define POOLGRAD_ACLNN_INDICES_H_

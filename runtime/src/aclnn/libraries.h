@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The paths of the libraries of the aclnn C API for each backend, and functions to open them.
 #ifndef POOLGRAD_ACLNN_LIBRARIES_H_
 #define POOLGRAD_ACLNN_LIBRARIES_H_

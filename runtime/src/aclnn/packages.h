@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The versions of CANN's packages.
 #ifndef POOLGRAD_ACLNN_PACKAGES_H_
 #define POOLGRAD_ACLNN_PACKAGES_H_

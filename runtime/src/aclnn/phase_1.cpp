@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "aclnn/phase_1.h"
 
 #include <stdexcept>

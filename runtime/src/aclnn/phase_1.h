@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Phase 1 of the operators: creates aclnn's tensors and lists from a call, and an executor from these.
 #ifndef POOLGRAD_ACLNN_PHASE_1_H_
 #define POOLGRAD_ACLNN_PHASE_1_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "aclnn/pinned_copier.h"
 
 #include <algorithm>

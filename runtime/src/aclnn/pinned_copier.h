@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Copies between the host's pageable memory and a device, in the order of a stream.
 #ifndef POOLGRAD_ACLNN_PINNED_COPIER_H_
 #define POOLGRAD_ACLNN_PINNED_COPIER_H_

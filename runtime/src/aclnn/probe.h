@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Whether phase 1 of a function accepts any call on the product.
 #ifndef POOLGRAD_ACLNN_PROBE_H_
 #define POOLGRAD_ACLNN_PROBE_H_

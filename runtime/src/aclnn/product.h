@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The Ascend products that have operators for the pools and their gradients.
 #ifndef POOLGRAD_ACLNN_PRODUCT_H_
 #define POOLGRAD_ACLNN_PRODUCT_H_

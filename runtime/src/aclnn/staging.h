@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls whose operands are in host memory.
 #ifndef POOLGRAD_ACLNN_STAGING_H_
 #define POOLGRAD_ACLNN_STAGING_H_

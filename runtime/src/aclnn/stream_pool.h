@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A pool of streams for calls on host memory, each with the device memory that a call needs.
 #ifndef POOLGRAD_ACLNN_STREAM_POOL_H_
 #define POOLGRAD_ACLNN_STREAM_POOL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The streams of all sessions in device memory.
 #ifndef POOLGRAD_ACLNN_STREAM_SET_H_
 #define POOLGRAD_ACLNN_STREAM_SET_H_

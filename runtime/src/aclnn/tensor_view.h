@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A tensor as an argument for aclnn: type, sizes and address.
 #ifndef POOLGRAD_ACLNN_TENSOR_VIEW_H_
 #define POOLGRAD_ACLNN_TENSOR_VIEW_H_

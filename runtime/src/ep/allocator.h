@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Device memory as an allocator of onnxruntime.
 #ifndef POOLGRAD_EP_ALLOCATOR_H_
 #define POOLGRAD_EP_ALLOCATOR_H_

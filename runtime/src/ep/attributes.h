@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The attributes of a dialect node: read from onnxruntime, and checked.
 #ifndef POOLGRAD_EP_ATTRIBUTES_H_
 #define POOLGRAD_EP_ATTRIBUTES_H_

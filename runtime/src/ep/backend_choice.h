@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The choice of a session's backend.
 #ifndef POOLGRAD_EP_BACKEND_CHOICE_H_
 #define POOLGRAD_EP_BACKEND_CHOICE_H_

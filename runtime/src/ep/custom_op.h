@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A dialect operator for one pair of types, as a custom operator of onnxruntime.
 #ifndef POOLGRAD_EP_CUSTOM_OP_H_
 #define POOLGRAD_EP_CUSTOM_OP_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The dialect as custom operators, for an onnxruntime without plugin execution providers, or a session without one.
 #ifndef POOLGRAD_EP_CUSTOM_OPS_H_
 #define POOLGRAD_EP_CUSTOM_OPS_H_

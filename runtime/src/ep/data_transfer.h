@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Copies between host and device memory that onnxruntime requests outside of the graph: inputs, outputs, branches,
 // initializers, and onnxruntime.copy_tensors.
 #ifndef POOLGRAD_EP_DATA_TRANSFER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A description of a backend on this machine, as JSON for users.
 #ifndef POOLGRAD_EP_DESCRIBE_H_
 #define POOLGRAD_EP_DESCRIBE_H_

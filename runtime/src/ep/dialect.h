@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The operators of the ONNX domain "npu", version 1.
 #ifndef POOLGRAD_EP_DIALECT_H_
 #define POOLGRAD_EP_DIALECT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The functions that the library exports: those that onnxruntime calls in a plugin execution provider and in a library
 // of custom operators, and a description of the machine that needs no onnxruntime.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The factory of the provider: lists devices, creates providers, allocators and data transfers for onnxruntime.
 #ifndef POOLGRAD_EP_FACTORY_H_
 #define POOLGRAD_EP_FACTORY_H_

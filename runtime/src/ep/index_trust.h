@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides which gradients need no range check of their indices.
 #ifndef POOLGRAD_EP_INDEX_TRUST_H_
 #define POOLGRAD_EP_INDEX_TRUST_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions that compose JSON text from values that are JSON text.
 #ifndef POOLGRAD_EP_JSON_H_
 #define POOLGRAD_EP_JSON_H_

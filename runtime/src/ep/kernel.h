@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The kernel of a dialect node, for the plugin execution provider.
 #ifndef POOLGRAD_EP_KERNEL_H_
 #define POOLGRAD_EP_KERNEL_H_

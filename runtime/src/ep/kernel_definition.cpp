@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "ep/kernel_definition.h"
 
 #include "ep/registry.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Kernel definitions, by which onnxruntime finds the kernel of a node.
 #ifndef POOLGRAD_EP_KERNEL_DEFINITION_H_
 #define POOLGRAD_EP_KERNEL_DEFINITION_H_

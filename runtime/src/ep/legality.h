@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks whether a dialect node can run on a product, as far as its types and shapes are known.
 #ifndef POOLGRAD_EP_LEGALITY_H_
 #define POOLGRAD_EP_LEGALITY_H_

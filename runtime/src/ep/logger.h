@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes messages to a logger of onnxruntime.
 #ifndef POOLGRAD_EP_LOGGER_H_
 #define POOLGRAD_EP_LOGGER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The kernels of MemcpyFromHost and MemcpyToHost, nodes that onnxruntime inserts between providers.
 #ifndef POOLGRAD_EP_MEMCPY_KERNEL_H_
 #define POOLGRAD_EP_MEMCPY_KERNEL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The device memory that is registered with onnxruntime.
 #ifndef POOLGRAD_EP_MEMORY_DOMAIN_H_
 #define POOLGRAD_EP_MEMORY_DOMAIN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The data that onnxruntime has about a node before a Run.
 #ifndef POOLGRAD_EP_NODE_H_
 #define POOLGRAD_EP_NODE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The operands of one Run of a kernel: read from onnxruntime, and converted to views for aclnn.
 #ifndef POOLGRAD_EP_OPERANDS_H_
 #define POOLGRAD_EP_OPERANDS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A dialect node's computation: checks the arguments of a Run and calls aclnn.
 #ifndef POOLGRAD_EP_OPERATION_H_
 #define POOLGRAD_EP_OPERATION_H_

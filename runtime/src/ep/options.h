@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The provider options of a session.
 #ifndef POOLGRAD_EP_OPTIONS_H_
 #define POOLGRAD_EP_OPTIONS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // onnxruntime's function tables, and conversions between its statuses and this library's exceptions.
 #ifndef POOLGRAD_EP_ORT_CONTEXT_H_
 #define POOLGRAD_EP_ORT_CONTEXT_H_

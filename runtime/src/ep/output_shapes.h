@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shape inference of the custom operators.
 #ifndef POOLGRAD_EP_OUTPUT_SHAPES_H_
 #define POOLGRAD_EP_OUTPUT_SHAPES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The memory of a session's tensors, and how calls run on it.
 #ifndef POOLGRAD_EP_PLACEMENT_H_
 #define POOLGRAD_EP_PLACEMENT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The sizes of planes before and after pooling.
 #ifndef POOLGRAD_EP_POOLING_H_
 #define POOLGRAD_EP_POOLING_H_

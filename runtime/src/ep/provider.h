@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The execution provider of one session. Claims the nodes that its backend can run.
 #ifndef POOLGRAD_EP_PROVIDER_H_
 #define POOLGRAD_EP_PROVIDER_H_

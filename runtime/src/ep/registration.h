@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Ensures that the execution provider is registered at most once with an onnxruntime.
 #ifndef POOLGRAD_EP_REGISTRATION_H_
 #define POOLGRAD_EP_REGISTRATION_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The kernels that the provider offers to onnxruntime.
 #ifndef POOLGRAD_EP_REGISTRY_H_
 #define POOLGRAD_EP_REGISTRY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The aclnn entry that runs a dialect node on a product, and the limits of the entry.
 #ifndef POOLGRAD_EP_ROUTES_H_
 #define POOLGRAD_EP_ROUTES_H_

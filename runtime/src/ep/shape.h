@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The shape of a tensor argument, and its view as (N, C, D, H, W).
 #ifndef POOLGRAD_EP_SHAPE_H_
 #define POOLGRAD_EP_SHAPE_H_

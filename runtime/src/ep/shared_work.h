@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The session's threads for kernels that run on the host.
 #ifndef POOLGRAD_EP_SHARED_WORK_H_
 #define POOLGRAD_EP_SHARED_WORK_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A tensor of any type and shape as bytes.
 #ifndef POOLGRAD_EP_TENSOR_BYTES_H_
 #define POOLGRAD_EP_TENSOR_BYTES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The C boundary. Every exported function of CANN's ABI runs its body in Boundary, which catches exceptions, stores the
 // thread's message for aclGetRecentErrMsg, traces the call, and makes it fail by request.
 #ifndef POOLGRAD_HOST_BOUNDARY_H_

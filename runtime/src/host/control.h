@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions for tests: they report the calls, the violations and the live objects, and make calls fail. Not part of
 // CANN. A process that loads the library by one path, through the execution provider and directly, has one state.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The devices of this library, with the state of the process, the contexts and the calling thread. aclInit reads their
 // Ascend product and their number from the environment variables ACLNN_HOST_SOC and ACLNN_HOST_DEVICES.
 #ifndef POOLGRAD_HOST_DEVICE_H_

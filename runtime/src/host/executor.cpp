@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The functions of executors, except the two phases of the operators.
 #include "host/executor.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Executors: the result of phase 1 of an operator, which phase 2 runs.
 #ifndef POOLGRAD_HOST_EXECUTOR_H_
 #define POOLGRAD_HOST_EXECUTOR_H_

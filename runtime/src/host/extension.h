@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions for another library that implements further functions of CANN with this one, as the tests of onnxruntime's
 // CANN provider do. Its functions are traced, fail by request, and run on streams like those of this library. Not part
 // of CANN.

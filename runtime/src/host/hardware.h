@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The interface between the ABI and the simulated devices: their memory, streams and events. There is one
 // implementation for each mode. A new object belongs to the current device of the calling thread. Arguments are not
 // null, except that a null stream is the default stream of the context.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Makes calls fail by request, so that tests see how a caller handles failures.
 #ifndef POOLGRAD_HOST_INJECTION_H_
 #define POOLGRAD_HOST_INJECTION_H_

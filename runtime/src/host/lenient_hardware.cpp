@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The lenient device: its memory is memory of the process, and work runs at once on the calling thread.
 
 #include <cstdlib>

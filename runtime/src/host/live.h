@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The number of objects of each kind that are not destroyed yet.
 #ifndef POOLGRAD_HOST_LIVE_H_
 #define POOLGRAD_HOST_LIVE_H_

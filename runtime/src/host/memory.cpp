@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The functions that allocate, copy and fill memory.
 
 #include <unistd.h>

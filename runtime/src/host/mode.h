@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The mode of the library. Lenient: work runs at once, in memory that the caller can access, and handles are not
 // checked. Strict: work is queued, device memory is inaccessible, and violations of CANN's rules are recorded. The
 // environment variable ACLNN_HOST_STRICT selects the mode; it is read when the library is loaded and in each aclInit.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A view of a tensor as N x C planes of up to three spatial axes, for any rank and channel order.
 #ifndef POOLGRAD_HOST_PLANES_H_
 #define POOLGRAD_HOST_PLANES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The arguments of one phase-1 call of a max pool or its gradient.
 #ifndef POOLGRAD_HOST_POOL_CALL_H_
 #define POOLGRAD_HOST_POOL_CALL_H_

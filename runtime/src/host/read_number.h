@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Numbers in the texts of environment variables.
 #ifndef POOLGRAD_HOST_READ_NUMBER_H_
 #define POOLGRAD_HOST_READ_NUMBER_H_

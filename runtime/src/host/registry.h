@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The objects behind the handles of one kind.
 #ifndef POOLGRAD_HOST_REGISTRY_H_
 #define POOLGRAD_HOST_REGISTRY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The environment variables that are read when the library is loaded: ACLNN_HOST_TRACE, _FAIL, _VECTORS and _THREADS
 // (see control.h).
 #ifndef POOLGRAD_HOST_SETTINGS_H_

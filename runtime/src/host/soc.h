@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The chip that the host implementation simulates.
 #ifndef POOLGRAD_HOST_SOC_H_
 #define POOLGRAD_HOST_SOC_H_

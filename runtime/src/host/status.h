@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failures inside this library: functions return a Status, which boundary.h converts to a code.
 #ifndef POOLGRAD_HOST_STATUS_H_
 #define POOLGRAD_HOST_STATUS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The tensors and int arrays that callers create to describe their data.
 #ifndef POOLGRAD_HOST_TENSOR_H_
 #define POOLGRAD_HOST_TENSOR_H_

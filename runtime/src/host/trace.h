@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The trace of calls for tests, one JSON object per line: recorded in memory on request, or appended to a file.
 #ifndef POOLGRAD_HOST_TRACE_H_
 #define POOLGRAD_HOST_TRACE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Violations of CANN's rules by a caller. For some CANN returns a code. For many it returns none: a device would
 // compute other values, crash, or leak. Each violation is recorded, also if the call cannot fail any more.
 #ifndef POOLGRAD_HOST_VIOLATIONS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pooling windows and their output sizes.
 #ifndef POOLGRAD_HOST_WINDOW_H_
 #define POOLGRAD_HOST_WINDOW_H_

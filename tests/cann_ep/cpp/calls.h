@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the stand-in's functions as functions of the host library, and their work on its streams.
 #ifndef TESTS_CANN_EP_CALLS_H_
 #define TESTS_CANN_EP_CALLS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The parts of CANN's ABI for single operators and models, and of GE's, that onnxruntime's CANN provider calls.
 #ifndef TESTS_CANN_EP_CANN_H_
 #define TESTS_CANN_EP_CANN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Models on onnxruntime's CPU provider, through the C ABI of the wheel's libonnxruntime.so.
 #ifndef TESTS_CANN_EP_CPU_MODEL_H_
 #define TESTS_CANN_EP_CPU_MODEL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Element types of CANN and of ONNX.
 #ifndef TESTS_CANN_EP_ELEMENT_TYPES_H_
 #define TESTS_CANN_EP_ELEMENT_TYPES_H_

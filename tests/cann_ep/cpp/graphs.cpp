@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // GE's graphs and the models that are built from them. A model consists of the ONNX model that it was parsed from and
 // the shapes of its inputs; onnxruntime's CPU provider runs it.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Models of one node, as bytes of ONNX's protocol buffers.
 #ifndef TESTS_CANN_EP_ONNX_NODE_H_
 #define TESTS_CANN_EP_ONNX_NODE_H_

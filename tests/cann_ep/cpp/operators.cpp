@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The single operators that the CANN provider calls. Each is computed by the ONNX operator with the same semantics.
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The part of onnxruntime's C ABI that runs models, in addition to abi/ort.h, with the slots of the official header.
 #ifndef TESTS_CANN_EP_ORT_API_H_
 #define TESTS_CANN_EP_ORT_API_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runtime functions that the CANN provider calls and the host library lacks.
 
 #include "cann.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Values drawn from the bytes of an input; when they end, everything is zero.
 #ifndef POOLGRAD_FUZZ_BYTES_H_
 #define POOLGRAD_FUZZ_BYTES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Phase 1 of every operator of the host library on any tensors and lists, and phase 2 where all tensors have memory:
 // a documented code comes back, nothing stays, and no byte outside of the tensors is touched.
 #include <cstdlib>

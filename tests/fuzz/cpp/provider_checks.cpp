@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The provider's checks of a node on any attributes, types and shapes: an Error, or a node that can run.
 #include <cstdlib>
 #include <map>

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Graphs that are, or only look like, max-pool gradients, built by code: the near misses of every pattern."""
 
 from __future__ import annotations

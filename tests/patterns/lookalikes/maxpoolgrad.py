@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Look-alikes of onnxruntime-training's form, `MaxPoolGrad(dY, Indices)` in the default domain."""
 
 from __future__ import annotations

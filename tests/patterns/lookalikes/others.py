@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Look-alikes without pool Indices: equality masks against the pooled tensor."""
 
 from __future__ import annotations

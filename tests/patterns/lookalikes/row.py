@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """One row of the table of look-alikes, and what its model is fed."""
 
 from __future__ import annotations

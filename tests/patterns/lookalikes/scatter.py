@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Look-alikes of the form that PyTorch's exporter writes: pool Indices, made plane-local, into ScatterElements.
 
 Each is the genuine gradient (`gradient()` unchanged) with one step replaced.

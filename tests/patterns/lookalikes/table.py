@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Every look-alike by name: its graph, what a compiler must do with it, the numerical truth, and why."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Values computed in proofs against onnx's reference evaluator; what must stay unknown stays unknown."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Facts are proofs: what is not certain is unknown, and no question is too deep, too large or too odd."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """ONNX's own inference as the last source: what it adds, and what it must not be led to say."""
 
 from __future__ import annotations

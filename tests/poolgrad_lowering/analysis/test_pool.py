@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """MaxPool's attributes and windows, against onnx's own shape inference and onnxruntime's indices."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Every shape rule against onnx's reference evaluator, with known sizes and with symbols in their place."""
 
 from __future__ import annotations

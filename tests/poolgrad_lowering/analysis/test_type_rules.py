@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Element types that follow from operators, held against onnx's own inference."""
 
 from __future__ import annotations

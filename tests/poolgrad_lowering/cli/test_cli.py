@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The command line, called as a function and, where the process matters, as one."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How the command speaks: help, suggestions, colours, logs, completion. As a process where the process matters."""
 
 from __future__ import annotations

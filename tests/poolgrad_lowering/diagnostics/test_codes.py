@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Every refusal code and every fault is one thing in four places: its description, check, test and row in the docs."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The function bodies give the bits of the definition, in onnx's reference evaluator and in onnxruntime."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Shape inference of the pools: sizes by the formula, symbols kept where they can be, broken nodes refused."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The schemas say what the table says, live only while they are needed, and refuse broken nodes with a reason."""
 
 from __future__ import annotations

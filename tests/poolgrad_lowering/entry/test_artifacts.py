@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """onnxruntime's training artifacts, lowered as one folder. That they train is shown in `tests/training`."""
 
 from __future__ import annotations

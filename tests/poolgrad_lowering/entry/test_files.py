@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Files are read completely or not at all, and written completely or not at all."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Each model of a folder is lowered as on its own, with results in order, despite errors in others."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Work in several processes gives results in order and log records, even if a process dies."""
 
 from __future__ import annotations

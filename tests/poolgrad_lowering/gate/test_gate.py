@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Every fault is rejected with its place in the message, and other tools reject it too."""
 
 from __future__ import annotations

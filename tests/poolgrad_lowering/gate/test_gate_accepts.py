@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The gate accepts what onnxruntime loads and exporters write, even if onnx.checker rejects it."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A new folder appears completely or not at all."""
 
 from __future__ import annotations

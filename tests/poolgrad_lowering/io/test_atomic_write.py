@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A write replaces files completely or not at all, also after errors and kills."""
 
 from __future__ import annotations

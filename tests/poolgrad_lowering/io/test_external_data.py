@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """External data for proofs is read only in the model's folder, in bounded memory, and never twice."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """External data files are copied on request, and never out of a folder or over another file."""
 
 from __future__ import annotations

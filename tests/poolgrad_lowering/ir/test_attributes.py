@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Attributes have ONNX's defaults, and an attribute of another type is not used."""
 
 from __future__ import annotations

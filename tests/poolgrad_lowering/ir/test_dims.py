@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Dimensions are products; what they prove holds for every value of their symbols."""
 
 from __future__ import annotations

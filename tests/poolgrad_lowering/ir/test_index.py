@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The graph index: scopes, captures, uses, and work that is linear in the size of the model."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The columns of packed nodes equal those that protobuf reads node by node."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A packed model is read, edited and written with the same result as protobuf's model."""
 
 from __future__ import annotations

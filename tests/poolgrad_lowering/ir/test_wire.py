@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The fields of many messages are those that protobuf reads."""
 
 from __future__ import annotations

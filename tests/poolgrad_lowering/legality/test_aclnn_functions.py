@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The compiler names the functions that the runtime calls: its table is that of the runtime's routes."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Other operators for a gradient: offered exactly where their windows are the pool's, counted element by element."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Plans, by enumeration: every recorded index stays in its window, no count changes, every refusal has its reason.
 
 The definitions that plans are held against are written anew in `window_facts`.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Plans of forward pools, by enumeration: exactly the pool's windows, element for element, or a reason."""
 
 from __future__ import annotations

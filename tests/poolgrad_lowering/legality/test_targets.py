@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The table of products, and names that find their row exactly."""
 
 from __future__ import annotations

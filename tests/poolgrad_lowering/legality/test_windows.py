@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Windows that are legalized for aclnn contain the original windows, by enumeration."""
 
 from __future__ import annotations

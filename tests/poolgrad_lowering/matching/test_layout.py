@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What lies behind Transposes, held against numpy's transpose."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Tables of windows against the windows counted out, and against each other."""
 
 from __future__ import annotations

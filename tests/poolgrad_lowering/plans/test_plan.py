@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """An unedited plan changes nothing, an edited plan is applied exactly, and an error names its place."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The garbage collector is paused during a lowering, restored after it, and has nothing to collect."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The environment variables select the sites that are lowered, and dump their rewrites."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The nodes that take a gradient's place compute its bits, at every opset and for every plane and canvas.
 
 The forward pools stay here; `test_forward_lowering` moves them.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Forward pools that move with their gradients: text in, text out, the same bits. `test_forward_stays`: the others."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Forward pools that stay where their gradients are lowered, each with its reason, alone and among others.
 
 Where none moves, the model is what it is without moving pools at all, byte for byte.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """MaxPools that get their Indices output, and what else must stay as it is."""
 
 from __future__ import annotations

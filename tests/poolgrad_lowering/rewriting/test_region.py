@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The dead region of a site: everything that only the site used, and nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Only the sites change: everything around them keeps its bytes and its order, and what only they used is gone.
 
 The forward pools stay here, but for the last section; `test_forward_lowering` is about those that move.

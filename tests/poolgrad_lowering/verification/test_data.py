@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The data that sites are run on, the comparison of results, and what attributes promise of operands."""
 
 from __future__ import annotations

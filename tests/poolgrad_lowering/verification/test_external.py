@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Models with external data are verified from their files: it may lie elsewhere, and has to be the same."""
 
 from __future__ import annotations

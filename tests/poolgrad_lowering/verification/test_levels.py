@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Whole models run in onnxruntime at each optimisation level; a difference and a failure name their level."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The operators of the verification's evaluator against onnx's own, against definitions, and against onnxruntime."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Miscompiled models are caught, with the right place named, and the written case shows it again."""
 
 from __future__ import annotations

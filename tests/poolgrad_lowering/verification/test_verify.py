@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Lowered models are proven, wherever their gradients are; what cannot be run is not; what is not drawn is told."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """`poolgrad verify` and `poolgrad lower --verify`: exit codes, what is printed, what is written."""
 
 from __future__ import annotations

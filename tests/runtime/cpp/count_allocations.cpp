@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Preloaded into a process: counts the heap allocations that one library makes, by itself or through the C++ library,
 // or all those that it has no part in.
 #include <dlfcn.h>

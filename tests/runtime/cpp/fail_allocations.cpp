@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Preloaded into a process: makes allocations of C++ fail on the calling thread.
 #include <cstddef>
 #include <cstdlib>

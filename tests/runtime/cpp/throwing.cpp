@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions for aclnnHostCall that throw what no library should.
 #include <cstdint>
 #include <new>

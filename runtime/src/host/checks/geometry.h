@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks that the shapes of a gradient's tensors match. CANN makes them in phase 2, in shape inference and tiling;
 // aclnnMaxPool2dWithIndicesBackward makes some in phase 1.
 #ifndef POOLGRAD_HOST_CHECKS_GEOMETRY_H_

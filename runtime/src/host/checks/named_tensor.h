@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Building blocks of the checks of tensors. A failure has the code ACLNN_ERR_PARAM_INVALID unless stated otherwise, and
 // the name of the tensor.
 #ifndef POOLGRAD_HOST_CHECKS_NAMED_TENSOR_H_

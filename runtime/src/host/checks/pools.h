@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The checks of phase 1 that only the pools make, one per function. A failure has the code ACLNN_ERR_PARAM_INVALID
 // unless stated otherwise.
 #ifndef POOLGRAD_HOST_CHECKS_POOLS_H_

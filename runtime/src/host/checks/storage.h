@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks that a tensor's memory may be accessed. CANN does not check this: on the device a bad access faults when the
 // kernel runs. Here phase 2 fails before anything runs.
 #ifndef POOLGRAD_HOST_CHECKS_STORAGE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The dtypes that each function supports on each product: the tables in CANN's code.
 #ifndef POOLGRAD_HOST_CHECKS_SUPPORT_H_
 #define POOLGRAD_HOST_CHECKS_SUPPORT_H_

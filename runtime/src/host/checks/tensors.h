@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The checks of tensors in phase 1 of the gradients, one per function; the pools use the dtype checks too. A failure
 // has the code ACLNN_ERR_PARAM_INVALID unless stated otherwise. host/operators/ lists the checks of each function of
 // CANN in their order.

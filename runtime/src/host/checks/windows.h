@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The checks of phase 1 of the lists that describe pooling windows, one per function. A failure has the code
 // ACLNN_ERR_PARAM_INVALID unless stated otherwise. A list has one value for all spatial axes of the entry, or one per
 // axis. If stride is empty, the strides are kernelSize.

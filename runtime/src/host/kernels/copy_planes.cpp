@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "host/kernels/copy_planes.h"
 
 #include "host/kernels/plane_access.h"

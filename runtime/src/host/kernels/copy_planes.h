@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The kernel of a gradient that is gradOutput itself.
 #ifndef POOLGRAD_HOST_KERNELS_COPY_PLANES_H_
 #define POOLGRAD_HOST_KERNELS_COPY_PLANES_H_

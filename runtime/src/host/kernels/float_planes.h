@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Conversions between planes and contiguous planes of float, which represents every value of the other types.
 #ifndef POOLGRAD_HOST_KERNELS_FLOAT_PLANES_H_
 #define POOLGRAD_HOST_KERNELS_FLOAT_PLANES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The 16-bit floating-point types, as bits, and their conversions. Portable. Rounds to nearest, ties to even; a NaN
 // stays a NaN.
 #ifndef POOLGRAD_HOST_KERNELS_HALF_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The kernel of every max pool.
 #ifndef POOLGRAD_HOST_KERNELS_MAX_POOL_H_
 #define POOLGRAD_HOST_KERNELS_MAX_POOL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parallel loops.
 #ifndef POOLGRAD_HOST_KERNELS_PARALLEL_H_
 #define POOLGRAD_HOST_KERNELS_PARALLEL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Access to the elements of planes.
 #ifndef POOLGRAD_HOST_KERNELS_PLANE_ACCESS_H_
 #define POOLGRAD_HOST_KERNELS_PLANE_ACCESS_H_

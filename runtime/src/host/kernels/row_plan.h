@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The access of vectors to the windows along the rows of a plane.
 #ifndef POOLGRAD_HOST_KERNELS_ROW_PLAN_H_
 #define POOLGRAD_HOST_KERNELS_ROW_PLAN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The maxima of a plane's windows by vectors, row by row; for rows with a NaN, element by element.
 #ifndef POOLGRAD_HOST_KERNELS_ROW_POOL_H_
 #define POOLGRAD_HOST_KERNELS_ROW_POOL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The kernel of every max-pool gradient.
 #ifndef POOLGRAD_HOST_KERNELS_SCATTER_ADD_H_
 #define POOLGRAD_HOST_KERNELS_SCATTER_ADD_H_

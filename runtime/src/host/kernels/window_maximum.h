@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The maximum of one window, element by element.
 #ifndef POOLGRAD_HOST_KERNELS_WINDOW_MAXIMUM_H_
 #define POOLGRAD_HOST_KERNELS_WINDOW_MAXIMUM_H_

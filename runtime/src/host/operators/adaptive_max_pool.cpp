@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // aclnnAdaptiveMaxPool2d and aclnnAdaptiveMaxPool3d.
 
 #include "host/checks/pools.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // aclnnAdaptiveMaxPool2dBackward and aclnnAdaptiveMaxPool3dBackward.
 
 #include "host/checks/tensors.h"

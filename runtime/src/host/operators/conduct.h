@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The known behaviour of the products' kernels beyond the definition of a gradient.
 #ifndef POOLGRAD_HOST_OPERATORS_CONDUCT_H_
 #define POOLGRAD_HOST_OPERATORS_CONDUCT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The common part of the max pools: phase 1, and the work of phase 2.
 #ifndef POOLGRAD_HOST_OPERATORS_FORWARD_H_
 #define POOLGRAD_HOST_OPERATORS_FORWARD_H_

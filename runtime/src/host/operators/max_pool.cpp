@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // aclnnMaxPool3dWithArgmax and aclnnMaxPool2dWithIndices.
 
 #include "host/checks/pools.h"

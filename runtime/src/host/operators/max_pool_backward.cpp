@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // aclnnMaxPool3dWithArgmaxBackward and aclnnMaxPool2dWithIndicesBackward.
 
 #include "host/checks/tensors.h"

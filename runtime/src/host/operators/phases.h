@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The two phases that every operator of aclnn has.
 #ifndef POOLGRAD_HOST_OPERATORS_PHASES_H_
 #define POOLGRAD_HOST_OPERATORS_PHASES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The strict device, on which misuse that a real device may tolerate is detected.
 
 #include "host/hardware.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The device memory and pinned memory of the strict devices.
 #ifndef POOLGRAD_HOST_STRICT_MEMORY_H_
 #define POOLGRAD_HOST_STRICT_MEMORY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reserved address ranges of the process.
 #ifndef POOLGRAD_HOST_STRICT_RESERVATION_H_
 #define POOLGRAD_HOST_STRICT_RESERVATION_H_

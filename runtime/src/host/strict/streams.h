@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Streams that run their work when a caller waits for it, and the events between them.
 #ifndef POOLGRAD_HOST_STRICT_STREAMS_H_
 #define POOLGRAD_HOST_STRICT_STREAMS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls every operator of libaclnn_host.so over random pools, in all element types, and compares each bit with the
 // definitions. What the library computed is written to a file, so that machines can be compared.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Registers libpoolgrad_ep.so as onnxruntime would, and runs its custom operators on the host library beside it over
 // random pools. What they computed is written to a file, so that machines can be compared.
 //

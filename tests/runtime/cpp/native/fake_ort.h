@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // As much of onnxruntime as the provider's library asks for when it is registered, and when its custom operators run.
 #ifndef POOLGRAD_TESTS_NATIVE_FAKE_ORT_H_
 #define POOLGRAD_TESTS_NATIVE_FAKE_ORT_H_

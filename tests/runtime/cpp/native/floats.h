@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Floating-point formats of IEEE 754's kind, by the formula of the standard in double, which holds all their values.
 #ifndef POOLGRAD_TESTS_NATIVE_FLOATS_H_
 #define POOLGRAD_TESTS_NATIVE_FLOATS_H_

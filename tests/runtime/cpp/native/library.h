@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A shared library opened by path, and what a test program does when something is wrong: say so and end.
 #ifndef POOLGRAD_TESTS_NATIVE_LIBRARY_H_
 #define POOLGRAD_TESTS_NATIVE_LIBRARY_H_

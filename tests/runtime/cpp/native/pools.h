@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Random pools, and their values, indices and gradients by the definitions.
 #ifndef POOLGRAD_TESTS_NATIVE_POOLS_H_
 #define POOLGRAD_TESTS_NATIVE_POOLS_H_

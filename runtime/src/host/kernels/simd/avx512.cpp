@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #define POOLGRAD_LANES 16
 #include "host/kernels/simd/body.h"
 #include "host/kernels/simd/tables.h"

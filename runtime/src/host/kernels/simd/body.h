@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The operations for the instruction set that this is compiled for, with vectors of POOLGRAD_LANES elements of 4 bytes.
 // The rest of the library also runs on other processors, so nothing here may be shared with it: all functions are local
 // to the file that includes this one, and none of the C++ library is called.

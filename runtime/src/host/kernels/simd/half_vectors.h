@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loads and stores of vectors of floats from and to each element type. Part of body.h.
 
 typedef float Floats __attribute__((vector_size(kLanes * 4)));

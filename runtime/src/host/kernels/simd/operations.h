@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The vector operations: one table of functions for each instruction set, compiled from the same source, and the choice
 // of a table. All tables give the same bits. Inputs must not overlap outputs.
 #ifndef POOLGRAD_HOST_KERNELS_SIMD_OPERATIONS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loads of every second, third, ... element in memory as a vector. Part of body.h.
 
 template <typename Lanes>

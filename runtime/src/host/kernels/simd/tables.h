@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The tables of operations.
 #ifndef POOLGRAD_HOST_KERNELS_SIMD_TABLES_H_
 #define POOLGRAD_HOST_KERNELS_SIMD_TABLES_H_
