@@ -20,6 +20,7 @@ _MODULES = (
     "legality.pools",
     "legality.windows",
     "matching.first_maximum",
+    "matching.axis_maximum",
     "matching.backward_ops",
     "matching.maxpool_scatter",
     "matching.scatter",
