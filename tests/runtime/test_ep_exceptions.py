@@ -7,8 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.runtime.ep_process import run_python
-from tests.runtime.fake_cann import build_library
-from tests.runtime.test_host_exceptions import CPP, preloaded
+from tests.runtime.failing_allocations import build_failing, takes_preloaded
 
 CODE = """
 import ctypes, json, os
@@ -30,10 +29,8 @@ answer(problems)
 """
 
 
-@preloaded
+@takes_preloaded
 def test_without_memory_the_description_is_a_problem(tmp_path: Path) -> None:
-    source = (CPP / "fail_allocations.cpp").read_text(encoding="utf-8")
-    library = build_library(tmp_path / "libfail_allocations.so", source)
-    problems = run_python(CODE, LD_PRELOAD=str(library))
+    problems = run_python(CODE, LD_PRELOAD=build_failing(tmp_path))
     assert "out of memory" in problems
     assert None not in problems

@@ -11,6 +11,7 @@ import pytest
 
 from tests.runtime.aclnn_ctypes import current_device
 from tests.runtime.ep_process import run_python
+from tests.runtime.failing_allocations import build_failing, takes_preloaded
 from tests.runtime.fake_cann import build_library
 
 CPP = Path(__file__).parent / "cpp"
@@ -65,11 +66,6 @@ with current_device() as aclnn:
                 "phase_2": results(aclnn, phase_2)})
 """
 
-preloaded = pytest.mark.skipif(
-    any(hasattr(ctypes.CDLL(None), f"__{name}_init") for name in ("asan", "tsan", "ubsan")),
-    reason="a sanitizer has allocation functions of its own",
-)
-
 
 @pytest.mark.parametrize(
     ("function", "code", "message"),
@@ -87,7 +83,7 @@ def test_whatever_is_thrown_is_a_code_with_a_message(tmp_path: Path, function: s
         assert f"aclTest: {message} ({code} " in (aclnn.message() or "")
 
 
-@preloaded
+@takes_preloaded
 @pytest.mark.parametrize(
     "calls",
     [CALLS.format(strict=False, code=BAD_ALLOC), CALLS.format(strict=True, code=BAD_ALLOC), PHASES],
@@ -95,9 +91,7 @@ def test_whatever_is_thrown_is_a_code_with_a_message(tmp_path: Path, function: s
 )
 def test_each_allocation_that_fails_is_a_code_with_a_message(tmp_path: Path, calls: str) -> None:
     """Except if only a line of the trace, or a part of a message, is lost."""
-    source = (CPP / "fail_allocations.cpp").read_text(encoding="utf-8")
-    library = build_library(tmp_path / "libfail_allocations.so", source)
-    for name, results in run_python(FIRST + calls, LD_PRELOAD=str(library)).items():
+    for name, results in run_python(FIRST + calls, LD_PRELOAD=build_failing(tmp_path)).items():
         code = NO_EXECUTOR if name == "phase_1" else BAD_ALLOC
         failed = [message for found, message in results if found == code]
         assert failed, name
