@@ -21,6 +21,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.evaluation import static_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
@@ -29,7 +30,7 @@ from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum, argmax_node
-from poolgrad_lowering.matching.forward import Pooled, known_element_type
+from poolgrad_lowering.matching.forward import Pooled
 from poolgrad_lowering.matching.scatter import (
     Scatter,
     check_adds_to_zeros,

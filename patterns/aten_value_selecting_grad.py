@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
@@ -30,7 +31,6 @@ from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, flag
 from poolgrad_lowering.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.matching.backward_ops import check_not_constant, stated_element_type, unchanged_source
-from poolgrad_lowering.matching.forward import check_shape
 
 _OPERATOR = "value_selecting_reduction_backward"
 _FORWARD = ("max.dim", "max")  # the TorchScript exporter drops the overload where it writes the name as op type

@@ -21,6 +21,7 @@ import math
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES, constant_input
+from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.evaluation import Array, static_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
@@ -31,7 +32,7 @@ from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum
-from poolgrad_lowering.matching.forward import Pooled, known_element_type
+from poolgrad_lowering.matching.forward import Pooled
 from poolgrad_lowering.matching.scatter import (
     Scatter,
     check_adds_to_zeros,

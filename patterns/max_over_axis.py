@@ -16,6 +16,7 @@ as PyTorch exports it, is the same as one that adds, but for a gradient of −0.
 
 from __future__ import annotations
 
+from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
@@ -25,7 +26,7 @@ from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
-from poolgrad_lowering.matching.forward import Pooled, known_element_type
+from poolgrad_lowering.matching.forward import Pooled
 from poolgrad_lowering.matching.scatter import Argmax, Scatter, check_adds_to_zeros, scattered_gradient
 
 

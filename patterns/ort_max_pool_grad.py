@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering, indices
@@ -22,7 +23,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, has_attribute
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.matching.forward import ForwardPool, check_shape, forward_pool
+from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:

@@ -21,9 +21,9 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
-from poolgrad_lowering.ir.dims import Dim, Shape, size
+from poolgrad_lowering.ir.dims import Dim, Shape, channels_to_last, size
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.matching.layout import Arranged, arranged, channels_to_last
+from poolgrad_lowering.matching.layout import Arranged, arranged
 from poolgrad_lowering.matching.tensorflow import DOMAINS, gradient_operator, tensorflow_gradient
 
 _RANK = 4  # TensorFlow has the operator for two spatial axes and channels last only

@@ -2,23 +2,25 @@
 
 """The checkpoint between match and legality: verifies every `PoolGradient`, whichever form made it.
 
-A form proves what its producer's spelling means. What any gradient has to satisfy is checked here once: the record is
-complete, element types agree, shapes fit together, and the indices are those of the pool that it names. Facts that
-the graph does not tell are left to the form; facts that it does tell must not contradict the record.
+A form proves that the nodes of its producer compute a pool gradient. The conditions that hold for every gradient are
+checked here once: the record is complete, element types agree, shapes are consistent, and the indices are those of the
+pool that it names. Known facts of the graph must not contradict the record; unknown ones are the form's task.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, find_indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
-from poolgrad_lowering.ir.dims import Dim, Shape, Shown, differ, size
+from poolgrad_lowering.ir.dims import Dim, Shape, Shown, channels_to_last, differ, size
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Scope, Value
 
 _FIELDS: dict[str, type | tuple[type, ...]] = {
@@ -68,9 +70,13 @@ def _check_record(gradient: PoolGradient) -> None:
             raise _malformed(gradient, "{} is {}", name, shape)
     rank = len(gradient.x_shape)
     if rank < 2 or differ(gradient.x_shape[:2], gradient.pooled_shape[:2]) or len(gradient.pooled_shape) != rank:
-        raise _malformed(gradient, "{} does not pool {}", Shown(gradient.pooled_shape), Shown(gradient.x_shape))
+        raise _malformed(
+            gradient, "pooled_shape {} does not fit x_shape {}", Shown(gradient.pooled_shape), Shown(gradient.x_shape)
+        )
     if isinstance(gradient.windows, PoolAttributes) and len(gradient.windows.kernel) != rank - 2:
-        raise _malformed(gradient, "windows of {} axes on {}", len(gradient.windows.kernel), Shown(gradient.x_shape))
+        raise _malformed(
+            gradient, "windows have {} axes, x_shape is {}", len(gradient.windows.kernel), Shown(gradient.x_shape)
+        )
     if gradient.numbering is Numbering.AXIS and not 0 <= gradient.axis < rank - 2:
         raise _malformed(gradient, "{} has no spatial axis {}", Shown(gradient.x_shape), gradient.axis)
 
@@ -104,7 +110,7 @@ def _check_index_dtype(facts: Facts, gradient: PoolGradient) -> None:
     """
     is_int32 = bool(gradient.argmax.name) and facts.element_type(gradient.argmax) == TensorProto.INT32
     if is_int32 and gradient.numbering is not Numbering.PLANE:
-        raise _malformed(gradient, "the indices '{}' are int32", gradient.argmax.name)
+        raise _malformed(gradient, "the indices '{}' are int32, but not plane-local", gradient.argmax.name)
 
 
 def _check_shapes(facts: Facts, gradient: PoolGradient) -> None:
@@ -112,23 +118,20 @@ def _check_shapes(facts: Facts, gradient: PoolGradient) -> None:
     x_shape, pooled_shape = gradient.x_shape, gradient.pooled_shape
     dx_shape = _arranged(x_shape, gradient) if gradient.dx_shape is None else gradient.dx_shape
     if differ((size(dx_shape),), (size(x_shape),)):
-        raise Refuse(Code.DX_SHAPE, "'{}' has shape {}, x {}", gradient.dx.name, Shown(dx_shape), Shown(x_shape))
-    _check_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, x_shape, flat=gradient.x_is_flat)
-    _check_shape(facts, Code.DX_SHAPE, gradient.dx, dx_shape)
-    _check_shape(facts, Code.GRAD_SHAPE, gradient.argmax, pooled_shape, flat=gradient.argmax_is_flat)
+        raise Refuse(
+            Code.DX_SHAPE, "'{}' has shape {}, but x has shape {}", gradient.dx.name, Shown(dx_shape), Shown(x_shape)
+        )
+    check_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, x_shape, flat=gradient.x_is_flat)
+    check_shape(facts, Code.DX_SHAPE, gradient.dx, dx_shape)
+    if gradient.argmax.name:
+        check_shape(facts, Code.GRAD_SHAPE, gradient.argmax, pooled_shape, flat=gradient.argmax_is_flat)
     grad_shape = _arranged(pooled_shape, gradient)
-    _check_shape(facts, Code.GRAD_SHAPE, gradient.grad, grad_shape, flat=gradient.grad_is_flat)
-
-
-def _check_shape(facts: Facts, code: Code, value: Value, expected: Shape, *, flat: bool = False) -> None:
-    shape = facts.shape(value) if value.name else None
-    if shape is not None and (differ((size(shape),), (size(expected),)) if flat else differ(shape, expected)):
-        raise Refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))
+    check_shape(facts, Code.GRAD_SHAPE, gradient.grad, grad_shape, flat=gradient.grad_is_flat)
 
 
 def _arranged(shape: Shape, gradient: PoolGradient) -> Shape:
     """An (N, C, spatial…) shape in the layout of `grad` and `dx`."""
-    return (shape[0], *shape[2:], shape[1]) if gradient.channels_last else shape
+    return tuple(shape[axis] for axis in channels_to_last(len(shape))) if gradient.channels_last else shape
 
 
 def _check_argmax(facts: Facts, gradient: PoolGradient) -> None:
@@ -146,13 +149,13 @@ def _check_argmax(facts: Facts, gradient: PoolGradient) -> None:
 
 
 def _check_recorded(facts: Facts, gradient: PoolGradient, found: Indices) -> None:
-    """Indices that a MaxPool recorded: of the pool that is named, if one is, and in the stated numbering."""
+    """The MaxPool that recorded the indices is `pool`, if the record names one, and the numbering is as stated."""
     if gradient.pool is not None and gradient.pool is not found.pool:
-        raise _malformed(gradient, "the indices '{}' are those of '{}'", gradient.argmax.name, found.pool.label)
+        raise _malformed(gradient, "the indices '{}' come from '{}'", gradient.argmax.name, found.pool.label)
     if gradient.numbering is not found.numbering:
         raise Refuse(
             Code.INDICES_NUMBERING,
-            "'{}' counts inside one {}, the form says {}",
+            "'{}' is numbered per {}, but the form says per {}",
             gradient.argmax.name,
             found.numbering.value,
             getattr(gradient.numbering, "value", gradient.numbering),
@@ -161,20 +164,20 @@ def _check_recorded(facts: Facts, gradient: PoolGradient, found: Indices) -> Non
 
 
 def _check_pool(facts: Facts, gradient: PoolGradient, pool: Node | None) -> None:
-    """The MaxPool has the gradient's windows, and its input the elements of x in x's order."""
+    """The MaxPool has the gradient's windows, and its input has the shape of x."""
     source = pool.input(0) if pool is not None else None
     if pool is None or source is None or facts.pool(pool) != gradient.windows:
         raise _malformed(gradient, "its windows are not those of the pool that recorded the indices")
-    _check_shape(facts, Code.MALFORMED_GRADIENT, source, gradient.x_shape)
+    check_shape(facts, Code.MALFORMED_GRADIENT, source, gradient.x_shape)
 
 
 def _comes_from(value: Value, source: Value | None) -> bool:
-    """Whether a value is computed from another one, by a search over at most a few nodes."""
+    """Whether a value is computed from `source`; the search stops after `MAX_CHAIN` values."""
     return source is not None and source in islice(value.ancestors(lambda node: node.inputs), MAX_CHAIN)
 
 
 def _check_order(gradient: PoolGradient) -> None:
-    """A node computes dx, and no operand is computed from dx: the lowered node would read its own result."""
+    """A node computes dx, and no operand is computed from dx: the lowered node would use its own result."""
     if gradient.dx.producer is None:
         raise _malformed(gradient, "no node computes it")
     for value in gradient.operands:
@@ -184,7 +187,7 @@ def _check_order(gradient: PoolGradient) -> None:
 
 
 def _place_in(scope: Scope, value: Value) -> Node | None:
-    """The node of a scope that makes a value, or in whose subgraphs it is made; None where it is made elsewhere."""
+    """Return the node of `scope` that produces the value itself or in a subgraph; None if it is produced elsewhere."""
     node, inner = value.producer, value.scope
     while inner is not scope:
         if inner.parent is None:
@@ -194,13 +197,11 @@ def _place_in(scope: Scope, value: Value) -> Node | None:
 
 
 def _is_computed_by(value: Value, node: Node) -> bool:
-    """Whether a value depends on a node of its scope. In a sorted node list only later nodes have to be searched."""
-    pending, seen = [value], set[Node]()
-    while pending:
-        maker = pending.pop().producer
-        if maker is node:
-            return True
-        if maker is not None and maker not in seen and maker.scope is node.scope and maker.position > node.position:
-            seen.add(maker)
-            pending += [operand for operand in maker.inputs if operand is not None]
-    return False
+    """Whether a value depends on `node`, a node of its scope. Node lists are sorted, but for a few: only nodes behind
+    it in the list are searched.
+    """
+
+    def inputs(maker: Node) -> Sequence[Value | None]:
+        return maker.inputs if maker.scope is node.scope and maker.position > node.position else ()
+
+    return any(reached.producer is node for reached in value.ancestors(inputs))

@@ -12,7 +12,7 @@ from poolgrad_lowering.checkpoint import verify_gradient
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, refuse
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.ir.dims import Shown
+from poolgrad_lowering.ir.dims import Shown, fits_reshape
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Scope
 from poolgrad_lowering.legality.gradients import select_op
@@ -100,7 +100,7 @@ def _check_names(gradient: PoolGradient) -> Refusal | None:
 def _check_known_shapes(gradient: PoolGradient) -> Refusal | None:
     """Refuse a gradient if an operand must be reshaped and the new shape is not known."""
     flat = any(
-        is_flat and sum(dim.static is None for dim in shape) > 1
+        is_flat and not fits_reshape(shape)
         for is_flat, shape in (
             (gradient.argmax_is_flat, gradient.pooled_shape),
             (gradient.x_is_flat, gradient.x_shape),

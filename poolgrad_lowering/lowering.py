@@ -153,11 +153,12 @@ def lower_in_place(
     if plan is not None:
         check_forward_pools(plan, {name: verdict for name, verdict in named if isinstance(verdict, Lowered)})
     anchors = tuple(_describe(name, verdict, target) for name, verdict in named)  # the rewrite removes the names
-    replaced = replacements(facts, sites, pools, taken)
+    missing = missing_outputs(sites)
+    replaced = replacements(facts, sites, pools, missing, taken)
     dump(replaced)
     if observer is not None:
         observer(facts, verdicts, replaced)
-    nodes_added = rewrite(index, replaced, bodies, missing_outputs(sites))
+    nodes_added = rewrite(index, replaced, bodies, missing)
     index.release()
     for anchor in anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")

@@ -73,6 +73,21 @@ def size(dims: Iterable[Dim]) -> Dim:
     return Dim(math.prod([dim.coefficient for dim in factors]), tuple(symbols))
 
 
+def fits_reshape(shape: Shape) -> bool:
+    """Whether a Reshape to the shape can be written with constants: at most one size is symbolic."""
+    return sum(dim.static is None for dim in shape) <= 1
+
+
+def channels_to_second(rank: int) -> list[int]:
+    """The permutation from (N, spatial…, C) to (N, C, spatial…)."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
+def channels_to_last(rank: int) -> list[int]:
+    """The permutation from (N, C, spatial…) to (N, spatial…, C)."""
+    return [0, *range(2, rank), 1]
+
+
 def differ(left: Shape, right: Shape) -> bool:
     """Whether two shapes can be proven unequal: other rank, or an axis with two different integers."""
     if left == right or len(left) != len(right):

@@ -12,9 +12,8 @@ from dataclasses import replace
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import PoolGradient
-from poolgrad_lowering.ir.dims import Dim, Shape, Shown, size
+from poolgrad_lowering.ir.dims import Dim, Shape, Shown, fits_reshape, size
 from poolgrad_lowering.matching.first_maximum import RANKS
-from poolgrad_lowering.matching.views import can_be_told
 
 
 def reduced_shape(x_shape: Shape, axis: int) -> Shape:
@@ -33,7 +32,7 @@ def as_max_pool(gradient: PoolGradient, axis: int) -> PoolGradient:
         return replace(gradient, axis=axis - 2)
     if size(shape).static == 0:
         raise Refuse(Code.EMPTY_WINDOW, "'{}' of shape {} has no element", gradient.x.name, Shown(shape))
-    if not can_be_told(shape):
+    if not fits_reshape(shape):
         raise Refuse(
             Code.UNKNOWN_SHAPE,
             "'{}' of shape {} cannot be folded around axis {}: several sizes are not known",

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes, pooled_sizes
 from poolgrad_lowering.analysis.provenance import Numbering, indices
@@ -25,7 +26,7 @@ from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.matching.forward import check_shape, forward_pool
+from poolgrad_lowering.matching.forward import forward_pool
 
 
 class Windows(NamedTuple):

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.ir.dims import Shape, Shown, differ
+from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value
 
 
@@ -60,18 +61,3 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool:
             Code.POOL_ATTRIBUTES, "MaxPool '{}' has {} spatial axes, '{}' has others", node.label, rank - 2, x.name
         )
     return ForwardPool(x, element_type, x_shape, pooled_shape, node, attributes)
-
-
-def known_element_type(facts: Facts, x: Value) -> int:
-    """The element type of a pooled input, refused where it is not known."""
-    element_type = facts.element_type(x)
-    if not element_type:
-        raise Refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
-    return element_type
-
-
-def check_shape(facts: Facts, code: Code, value: Value, expected: Shape) -> None:
-    """Refuses a value that is known to have another shape than its operator wants."""
-    shape = facts.shape(value)
-    if shape is not None and differ(shape, expected):
-        raise Refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))

@@ -27,16 +27,6 @@ class Arranged:
         return Arranged(self.value, tuple(self.axes[axis] for axis in permutation))
 
 
-def channels_to_second(rank: int) -> list[int]:
-    """The permutation from (N, spatial…, C) to (N, C, spatial…)."""
-    return [0, rank - 1, *range(1, rank - 1)]
-
-
-def channels_to_last(rank: int) -> list[int]:
-    """The permutation from (N, C, spatial…) to (N, spatial…, C)."""
-    return [0, *range(2, rank), 1]
-
-
 def arranged(value: Value, rank: int) -> Arranged:
     """The value of that rank behind every Transpose and Identity in front of `value`."""
     axes = tuple(range(rank))

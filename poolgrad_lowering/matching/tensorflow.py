@@ -19,9 +19,10 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, integers, text
+from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.matching.layout import arranged, channels_to_last, channels_to_second
+from poolgrad_lowering.matching.layout import arranged
 
 DOMAINS = ("", "ai.onnx.converters.tensorflow")
 """Where tf2onnx leaves operators that it cannot convert: by default, and with its custom operator handlers."""

@@ -16,7 +16,7 @@ from onnx import TensorProto
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.dims import Shape, Shown
+from poolgrad_lowering.ir.dims import Shape, Shown, fits_reshape
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.matching.forward import Pooled
 
@@ -106,7 +106,7 @@ def _rows(facts: Facts, scattered: Value, last: Value, pooled: Pooled) -> View:
     shape, shapes = facts.shape(scattered), _shapes_of_x(facts, pooled)
     readers = [use.scope.node(use.position) for use in scattered.uses if use.position >= 0]
     served = any(not facts.is_view(reader) or _output_shape(facts, reader) in shapes for reader in readers)
-    if shape is None or not can_be_told(shape) or scattered.is_output or not served:
+    if shape is None or not fits_reshape(shape) or scattered.is_output or not served:
         raise Refuse(
             Code.DX_SHAPE,
             "'{}' has shape {}, the pooled input {}",
@@ -130,12 +130,7 @@ def _shapes_of_x(facts: Facts, pooled: Pooled) -> set[Shape]:
     the gradient back through a Reshape in front of the pool.
     """
     known = (facts.shape(source) for source in view_sources(facts, pooled.x))
-    return {pooled.x_shape} | {shape for shape in known if shape is not None and can_be_told(shape)}
-
-
-def can_be_told(shape: Shape) -> bool:
-    """Whether a Reshape can be told the shape: at most one size is symbolic."""
-    return sum(dim.static is None for dim in shape) <= 1
+    return {pooled.x_shape} | {shape for shape in known if shape is not None and fits_reshape(shape)}
 
 
 def _passes(facts: Facts, reader: Node, value: Value, pooled: Pooled) -> bool:

@@ -15,6 +15,7 @@ from onnx import NodeProto, TensorProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second, fits_reshape
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.argmax import canvas_extents, plane_argmax
 from poolgrad_lowering.rewriting.forward_pools import LoweredPool
@@ -84,11 +85,10 @@ def _grad(writer: NodeWriter, gradient: PoolGradient) -> str:
     """The incoming gradient in the pooled shape, channels second."""
     grad = gradient.grad.name
     if gradient.channels_last:
-        rank = len(gradient.x_shape)
-        return writer.transpose(grad, [0, rank - 1, *range(1, rank - 1)], "grad")
+        return writer.transpose(grad, channels_to_second(len(gradient.x_shape)), "grad")
     if not gradient.grad_is_flat:
         return grad
-    if sum(dim.static is None for dim in gradient.pooled_shape) <= 1:
+    if fits_reshape(gradient.pooled_shape):
         return writer.reshape(grad, gradient.pooled_shape, "grad")
     shape = writer.write("Shape", [gradient.argmax.name], "pooled_shape")
     return writer.write("Reshape", [grad, shape], "grad")
@@ -118,8 +118,7 @@ def _off_canvas(writer: NodeWriter, result: str, gradient: PoolGradient, op: Low
 
 
 def _channels_last(writer: NodeWriter, result: str, gradient: PoolGradient, _: LoweredOp, output: str | None) -> str:
-    rank = len(gradient.x_shape)
-    return writer.transpose(result, [0, *range(2, rank), 1], "channels_last", output=output)
+    return writer.transpose(result, channels_to_last(len(gradient.x_shape)), "channels_last", output=output)
 
 
 def _reshaped(writer: NodeWriter, result: str, gradient: PoolGradient, _: LoweredOp, output: str | None) -> str:

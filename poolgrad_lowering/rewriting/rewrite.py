@@ -25,7 +25,7 @@ from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.bodies import FunctionBodies, import_dialect
 from poolgrad_lowering.rewriting.emit import emit, emit_forward, record_replaced
 from poolgrad_lowering.rewriting.forward_pools import LoweredPool
-from poolgrad_lowering.rewriting.indices_output import add_outputs, missing_outputs, pooled_by
+from poolgrad_lowering.rewriting.indices_output import add_outputs, pooled_by
 from poolgrad_lowering.rewriting.region import Region, UseCounts, dead_region
 from poolgrad_lowering.verdicts import Lowered
 
@@ -47,22 +47,15 @@ class Replacement:
 
 
 def replacements(
-    facts: Facts, sites: Sequence[Lowered], pools: Sequence[LoweredPool], taken: set[str]
+    facts: Facts, sites: Sequence[Lowered], pools: Sequence[LoweredPool], missing: Iterable[Node], taken: set[str]
 ) -> list[Replacement]:
     """Return the replacements of all sites, then those of the lowered forward pools. The model is not changed.
 
-    `taken` are all names of the model; the new names are added to it.
+    `missing` are the pools that get an Indices output. `taken` are all names of the model; the new names are added.
     """
-    written = [
-        (
-            _producer(site.gradient.dx),
-            emit(facts, site, taken),
-            site.gradient.element_type,
-        )
-        for site in sites
-    ]
+    written = [(_producer(site.gradient.dx), emit(facts, site, taken), site.gradient.element_type) for site in sites]
     written += [(pool.pool, [emit_forward(pool, taken)], pool.element_type) for pool in pools]
-    used = [value for site in sites for value in site.gradient.operands] + pooled_by(missing_outputs(sites))
+    used = [value for site in sites for value in site.gradient.operands] + pooled_by(missing)
     # A use of y keeps a lowered pool out of the regions of gradients: it is the root of its own region.
     use_counts = UseCounts([*used, *[value for pool in pools for value in (pool.x, pool.y)]])
     return [_replacement(root, nodes, element_type, use_counts) for root, nodes, element_type in written]

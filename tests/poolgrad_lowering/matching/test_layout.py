@@ -9,7 +9,8 @@ import itertools
 import numpy as np
 import pytest
 
-from poolgrad_lowering.matching.layout import Arranged, arranged, channels_to_last, channels_to_second
+from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second
+from poolgrad_lowering.matching.layout import Arranged, arranged
 from tests.pool_graphs import main_value, parse
 
 

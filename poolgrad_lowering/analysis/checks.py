@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Checks of single values against what is known of them, shared by the forms and the checkpoint."""
+
+from __future__ import annotations
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.ir.dims import Shape, Shown, differ, size
+from poolgrad_lowering.ir.scopes import Value
+
+
+def known_element_type(facts: Facts, x: Value) -> int:
+    """Return the `TensorProto.DataType` of a pooled input. Raises `Refuse` if it is not known."""
+    element_type = facts.element_type(x)
+    if not element_type:
+        raise Refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
+    return element_type
+
+
+def check_shape(facts: Facts, code: Code, value: Value, expected: Shape, *, flat: bool = False) -> None:
+    """Raise `Refuse` if the value is known to have another shape, or with `flat` another number of elements."""
+    shape = facts.shape(value)
+    if shape is not None and (differ((size(shape),), (size(expected),)) if flat else differ(shape, expected)):
+        raise Refuse(code, "'{}' has shape {}, the pool {}", value.name, Shown(shape), Shown(expected))
