@@ -46,7 +46,7 @@ class Indices:
 
 
 def indices(facts: Facts, value: Value) -> Indices:
-    """Trace a tensor of indices back to the MaxPool that recorded it; raises `Refuse` where none did.
+    """Trace a tensor of indices to the MaxPool that recorded it. Raises `Refuse` if no MaxPool did.
 
     The elements of `value` are then those of the pool's Indices in the same row-major order; its shape may be
     another.
@@ -55,7 +55,7 @@ def indices(facts: Facts, value: Value) -> Indices:
 
 
 def find_indices(facts: Facts, value: Value) -> Indices | None:
-    """As `indices`; None where no MaxPool recorded them."""
+    """As `indices`, but returns None if no MaxPool recorded them."""
     try:
         return indices(facts, value)
     except Refuse:
@@ -95,9 +95,9 @@ def _source_and_operand(facts: Facts, node: Node) -> tuple[Value | None, Value |
 
 
 def _reached(facts: Facts, found: Indices, value: Value) -> Indices:
-    """The indices at `value`, which is the better argmax where it still has the pooled shape.
+    """Return the indices with `value` as the argmax if it has the pooled shape.
 
-    Plane-local ones are what the lowered node takes: no later ones in whole-tensor numbering are better.
+    A plane-local argmax stays if `value` has whole-tensor numbering: the lowered node takes plane-local indices.
     """
     shape, renumbered = facts.shape(value), (found.argmax_numbering, found.numbering)
     if shape is not None and shape == facts.shape(found.argmax) and renumbered != (Numbering.PLANE, Numbering.TENSOR):

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the forms share: the questions that they ask of a graph around an anchor."""
+"""What the forms share: checks and searches in the graph around an anchor."""

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Backward operators that are given the pooled input and its plane-local indices: what must be proven of all of them.
+"""Matches backward operators that take the pooled input and its plane-local indices.
 
-They differ in how an operator and its arguments are spelt, which their forms know. The gradient follows from the
-indices alone, so the forward pool that recorded them decides: a node of the form's own, or a MaxPool whose Indices
-were made plane-local. The operators themselves require the incoming gradient and the indices in the pooled shape and
-the gradients in x's element type; here only what is known to be otherwise is held against them.
+A form reads the operator and its arguments. The gradient depends on the indices alone, so the forward pool that
+recorded them must be found: a forward node that the form knows, or a MaxPool whose Indices were made plane-local.
 """
 
 from __future__ import annotations
@@ -68,11 +66,11 @@ class ForwardOp:
 
 
 ReadForward = Callable[[Facts, Node], ForwardOp | None]
-"""A form's own forward node, whose second output are plane-local indices; None where the node is none."""
+"""Reads a forward node of the form, whose second output are plane-local indices; returns None for other nodes."""
 
 
 def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> PoolGradient:
-    """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
+    """Return the gradient that the node computes. Raises `Refuse` if it cannot be lowered."""
     forward, argmax, numbering = _recorded(facts, backward, read_forward)
     x_shape = facts.shape(backward.x)
     if x_shape is None:
@@ -97,12 +95,12 @@ def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForw
 
 
 def stated_element_type(facts: Facts, *values: Value) -> int:
-    """The element type of the first of some values whose type is known; 0 where none is."""
+    """Return the first known element type of the values; 0 if none is known."""
     return next(filter(None, map(facts.element_type, values)), 0)
 
 
 def check_not_constant(value: Value) -> None:
-    """Refuses indices that are stored in the model."""
+    """Raise `Refuse` if the indices are stored in the model."""
     maker = value.producer
     stored = value.name in value.scope.initializers and value.name not in value.scope.inputs
     if stored if maker is None else maker.is_a("Constant"):
@@ -110,7 +108,7 @@ def check_not_constant(value: Value) -> None:
 
 
 def unchanged_source(value: Value, *, casts: bool = False) -> Value:
-    """What the value is a copy of; with `casts` also one in int32 or int64: plane positions fit in both."""
+    """Return the value that this one copies. `casts`: also through Casts to int32 and int64."""
     *_, source = value.sources(lambda node: _copies(node, casts=casts))
     return source
 
@@ -159,7 +157,7 @@ def _check_windows(backward: BackwardOp, forward: ForwardOp) -> None:
 
 
 def _check_x(facts: Facts, backward: BackwardOp, forward: ForwardOp) -> None:
-    """The indices are good for every tensor of the pooled input's shape."""
+    """The indices are valid for every tensor with the pooled input's shape."""
     x, pooled = backward.x, forward.x
     shape = facts.shape(pooled)
     if unchanged_source(x) != unchanged_source(pooled) and (shape is None or shape != facts.shape(x)):
@@ -173,7 +171,7 @@ def _check_x(facts: Facts, backward: BackwardOp, forward: ForwardOp) -> None:
 
 
 def _pooled_sizes(facts: Facts, backward: BackwardOp, forward: ForwardOp, spatial: Shape) -> Shape:
-    """The pooled spatial sizes: those that the forward states or that follow from its windows, else declared ones."""
+    """Return the pooled spatial sizes: as the forward node states them, as its windows give them, or as declared."""
     attributes, stated = forward.windows
     rank = len(spatial)
     pooled = (forward.node.output(0), backward.indices, backward.grad)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One tensor under several orders of its axes: what lies behind Transposes, and how channels move.
+"""Compares values that differ by Transposes.
 
-Converters of channels-last frameworks put Transposes around ONNX's channels-first operators, and optimisers take
-pairs of them out again. Values are compared by what is behind them, however many are left.
+Converters of channels-last frameworks insert Transposes around ONNX's channels-first operators, and optimisers remove
+pairs of them. Two values are compared by their source and the order of its axes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Adding scatters by the Indices that a MaxPool recorded: what the forms that are spelt so have in common.
+"""Matches scatters that add by the Indices of a MaxPool.
 
-The order of the questions is that of the refusals: nearest to a pool gradient last. Knows no scatter operator.
+The order of the checks is the order of the refusals: a later refusal means that the graph is closer to a pool gradient.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from poolgrad_lowering.matching.scatter_nd import check_positions, read_scatter
 
 
 def maxpool_scatter(facts: Facts, node: Node) -> PoolGradient:
-    """The gradient of the pool that recorded a scatter's indices; raises `Refuse` where the scatter is not it."""
+    """Return the gradient of the pool that recorded the scatter's indices. Raises `Refuse` if there is none."""
     scatter = read_scatter(node)
     found = indices(facts, scatter.recorded)
     check_adds_to_zeros(facts, scatter)

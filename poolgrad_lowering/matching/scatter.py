@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every gradient written as a scatter onto zeros has to prove, wherever its indices come from.
-
-Knows ScatterElements, ScatterND and what is pooled; not which operator recorded the indices.
-"""
+"""The conditions of every gradient that is a scatter onto zeros, whichever operator recorded its indices."""
 
 from __future__ import annotations
 
@@ -42,9 +39,9 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Argmax:
-    """Recorded indices as a value that the lowered node can start from.
+    """Recorded indices, as the value from which the rewrite computes the lowered node's argmax.
 
-    `is_flat` where the value has not the pooled shape; `axis` is the spatial axis along which AXIS counts.
+    `is_flat`: the value does not have the pooled shape. `axis`: the spatial axis of the numbering AXIS.
     """
 
     value: Value
@@ -54,14 +51,14 @@ class Argmax:
 
 
 def plane_argmax_of(facts: Facts, recorded: Value, pooled: Pooled) -> Argmax:
-    """Plane-local indices before the views that a scatter wants: in the pooled shape, else as they were made."""
+    """Return plane-local indices before the scatter's views: in the pooled shape if possible, else as computed."""
     sources = list(view_sources(facts, recorded))
     shaped = next((source for source in sources if facts.shape(source) == pooled.pooled_shape), None)
     return Argmax(shaped or sources[-1], Numbering.PLANE, is_flat=shaped is None)
 
 
 def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] = ("add",)) -> None:
-    """Refuses a scatter that does not add onto zeros; `reductions` are those that the form takes for adding."""
+    """Raise `Refuse` unless the scatter adds onto zeros. `reductions` are the values that count as adding."""
     reduction = attribute(scatter.node, "reduction")
     # Below opset 16 the attribute does not exist, and scatters overwrite.
     if reduction not in reductions and not (reduction is None and "none" in reductions):
@@ -128,7 +125,7 @@ def scattered_gradient(
     windows: PoolAttributes | AdaptiveWindows,
     argmax: Argmax,
 ) -> PoolGradient:
-    """The gradient of a scatter that is proven to be one: what is left is to find its operand and its result."""
+    """Return the gradient of a scatter whose indices and base are proven; finds its operand and its result."""
     grad = find_source(facts, scatter.updates, pooled)
     result = find_result(facts, scatter.scattered, pooled)
     return PoolGradient(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""ScatterND as what it is in a pool gradient: a scatter within rows, along the base's last axis.
+"""ScatterND in a pool gradient: a scatter within rows, along the last axis of the base.
 
-Its indices name a whole element: the row's numbers first, the position in the row last. The row's numbers are a
-constant table, which has to say of every entry that it stays in its own row.
+Each index names an element: the coordinates of its row, then the position in the row. The coordinates are a constant
+table, which must assign each entry to its own row.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 """TensorFlow's max-pool gradient operators: their attributes, and the ONNX MaxPool that is their forward.
 
-They carry the pool's windows themselves and compute the maxima again from x. Lowered, they take the Indices of the
-MaxPool that the converter wrote for the same pool, so that must be found, over the same tensor and with the same
-windows. Sources: TensorFlow's operator definitions of MaxPoolGrad, MaxPool3DGrad and MaxPoolGradWithArgmax, and the
-notes on padding of `tf.nn`.
+These operators have the pool's windows as attributes and compute the maxima again from x. A lowered node takes the
+Indices of the MaxPool that the converter wrote for the same pool: it must pool the same tensor with the same windows.
+Sources: TensorFlow's operator definitions of MaxPoolGrad, MaxPool3DGrad and MaxPoolGradWithArgmax, and the notes on
+padding of `tf.nn`.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View:
 
 
 def _rows(facts: Facts, scattered: Value, last: Value, pooled: Pooled) -> View:
-    """The scatter's rows as the result, where somebody reads them as they are or several views share them."""
+    """Return the scatter's rows as the result if a node uses them directly or several views share them."""
     if facts.element_type(scattered) != pooled.element_type:
         raise Refuse(
             Code.OTHER_CONSUMER if len(last.uses) > 1 or last.is_output else Code.DTYPE_MIX,
@@ -134,7 +134,7 @@ def _shapes_of_x(facts: Facts, pooled: Pooled) -> set[Shape]:
 
 
 def _passes(facts: Facts, reader: Node, value: Value, pooled: Pooled) -> bool:
-    """Whether a reader gives the same elements on, but for their element type."""
+    """Whether a consumer returns the same elements, except for their element type."""
     return facts.is_view(reader) or _narrows(facts, reader, pooled) or _adds_zeros(facts, reader, value)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The nodes that take a gradient's place: one of the dialect, with what brings its operands into their form.
+"""Writes the nodes that replace a gradient: one dialect node, and the nodes that convert its operands and result.
 
-Only operators of the scope's own opset are written. Knows nothing of what is removed.
+All nodes are operators of the scope's opset.
 """
 
 from __future__ import annotations
