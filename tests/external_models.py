@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Models whose tensors are in external files, and such files."""
+"""Models whose tensors are in external files, such files, and what is said and read of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from pathlib import Path
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
+from poolgrad_lowering import Limits, inspect
+from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.ir.external import ModelFolder
+from poolgrad_lowering.report import AnchorReport
 from tests.pool_graphs import torch_gradient
 
 DATA = "m.onnx.data"
@@ -22,6 +26,11 @@ def external(
     for key, value in {"location": location, **extent}.items():
         tensor.external_data.add(key=key, value=str(value))
     return tensor
+
+
+SIZE = 6 * 16 * 4
+"""Bytes of the zeros onto which the small models scatter."""
+ZEROS = external("zeros", [6, 16])
 
 
 def onto_zeros(zeros: TensorProto) -> ModelProto:
@@ -61,6 +70,17 @@ def move_out(model: ModelProto, folder: Path, location: str = DATA) -> ModelProt
     folder.mkdir(parents=True, exist_ok=True)
     (folder / location).write_bytes(data)
     return model
+
+
+def anchor(model: ModelProto, base_dir: Path | None, **options: object) -> AnchorReport:
+    """The report of a model's only anchor."""
+    [found] = inspect(model, base_dir=base_dir, **options).anchors  # type: ignore[arg-type]
+    return found
+
+
+def reader(folder: Path, **limits: int) -> ExternalData:
+    """What reads the external data of models in a folder."""
+    return ExternalData(ModelFolder(folder), Limits(**limits))
 
 
 def tensors(model: ModelProto) -> Iterator[TensorProto]:

@@ -14,31 +14,16 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering import InvalidModelError, Limits, inspect, lower, lower_file
+from poolgrad_lowering import Limits, inspect, lower, lower_file
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.entry.files import inspect_file
 from poolgrad_lowering.io import external_data
-from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
-from poolgrad_lowering.ir.external import ModelFolder
+from poolgrad_lowering.io.external_data import UnreadableError
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.report import AnchorReport
-from tests.external_models import DATA, external, move_out, onto_zeros, saved
+from tests.external_models import DATA, SIZE, ZEROS, anchor, external, move_out, onto_zeros, reader, saved
 from tests.pool_graphs import parse
 
-SIZE = 6 * 16 * 4
-"""Bytes of the zeros onto which the small models scatter."""
-ZEROS = external("zeros", [6, 16])
 GIB = 1 << 30
-
-
-def anchor(model: ModelProto, base_dir: Path | None, **options: object) -> AnchorReport:
-    """The report of a model's only anchor."""
-    [found] = inspect(model, base_dir=base_dir, **options).anchors  # type: ignore[arg-type]
-    return found
-
-
-def reader(folder: Path, **limits: int) -> ExternalData:
-    return ExternalData(ModelFolder(folder), Limits(**limits))
 
 
 def sparse(path: Path, size: int, **bytes_at: int) -> None:
@@ -400,102 +385,6 @@ def test_a_declared_shape_serves_where_a_stored_one_cannot_be_read(tmp_path: Pat
     assert value is not None
     facts = Facts(index, reader(tmp_path))
     assert [size.static for size in facts.shape(value) or ()] == [6, 16]
-
-
-# -- attacks
-
-
-def attacked(tmp_path: Path, location: str = DATA) -> tuple[Path, ModelProto]:
-    """A model whose zeros are at `location`, and a file of zeros outside its folder that a link may lead to."""
-    (tmp_path / "secret").mkdir()
-    (tmp_path / "secret" / DATA).write_bytes(bytes(SIZE))
-    folder = tmp_path / "in"
-    folder.mkdir()
-    return folder, onto_zeros(external("", [6, 16], location))
-
-
-@pytest.mark.parametrize("location", ["../secret/m.onnx.data", "/dev/zero", "more/../../secret/m.onnx.data", "\0", ""])
-def test_locations_that_leave_the_folder(tmp_path: Path, location: str) -> None:
-    folder, model = attacked(tmp_path, location)
-    with pytest.raises(InvalidModelError):
-        inspect(model, base_dir=folder)
-    with pytest.raises(UnreadableError):  # also without the gate
-        reader(folder).is_zero(external("z", [6, 16], location))
-
-
-@pytest.mark.parametrize("target", ["../secret/m.onnx.data", "/dev/zero", "/proc/self/mem", "/proc/self/fd/0"])
-def test_links_that_leave_the_folder(tmp_path: Path, target: str) -> None:
-    folder, model = attacked(tmp_path)
-    (folder / DATA).symlink_to(target)
-    with pytest.raises(InvalidModelError, match="a link to"):
-        inspect(model, base_dir=folder)
-    with pytest.raises(UnreadableError, match="links lead out of the folder"):
-        reader(folder).is_zero(ZEROS)
-
-
-def test_a_link_of_a_folder_that_leaves_the_folder(tmp_path: Path) -> None:
-    folder, model = attacked(tmp_path, "more/m.onnx.data")
-    (folder / "more").symlink_to(tmp_path / "secret")
-    with pytest.raises(InvalidModelError, match="a link to"):
-        inspect(model, base_dir=folder)
-    with pytest.raises(UnreadableError, match="links lead out of the folder"):
-        reader(folder).is_zero(external("z", [6, 16], "more/m.onnx.data"))
-
-
-def test_links_within_the_folder(tmp_path: Path) -> None:
-    folder, model = attacked(tmp_path, "more/m.onnx.data")
-    (folder / "data").mkdir()
-    (folder / "data" / DATA).write_bytes(bytes(SIZE))
-    (folder / "more").symlink_to("data")
-    assert anchor(model, folder).status == "lowered"
-
-
-def test_a_store_of_models(tmp_path: Path) -> None:
-    """Data is found if the model and its data are links into one folder."""
-    path = saved(tmp_path / "store", onto_zeros(ZEROS), bytes(SIZE))
-    (tmp_path / "models").mkdir()
-    for name in ("m.onnx", DATA):
-        (tmp_path / "models" / name).symlink_to(path.parent / name)
-    assert inspect_file(tmp_path / "models" / "m.onnx").lowered
-
-
-@pytest.mark.refusal("external-data")
-@pytest.mark.parametrize("exchanged", ["file", "folder", "pipe"])
-def test_a_file_that_is_exchanged_after_it_was_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanged: str
-) -> None:
-    folder, model = attacked(tmp_path, "more/m.onnx.data")
-    saved(folder, model, bytes(SIZE), "more/m.onnx.data")
-    original, resolved = ModelFolder.resolve, []
-
-    def resolve(self: ModelFolder, location: str) -> Path:
-        found = original(self, location)
-        resolved.append(location)
-        if len(resolved) == 3:  # once by the gate, once for warnings, once for reading
-            (folder / "more" / DATA).unlink()
-            if exchanged == "file":
-                (folder / "more" / DATA).symlink_to(tmp_path / "secret" / DATA)
-            elif exchanged == "pipe":
-                os.mkfifo(folder / "more" / DATA)
-            else:
-                (folder / "more").rmdir()
-                (folder / "more").symlink_to(tmp_path / "secret")
-        return found
-
-    monkeypatch.setattr(ModelFolder, "resolve", resolve)
-    assert anchor(model, folder).code == "external-data"
-    assert len(resolved) == 3
-
-
-@pytest.mark.skipif(not Path("/dev/zero").exists() or os.geteuid() != 0, reason="only root makes devices")
-def test_a_device(tmp_path: Path) -> None:
-    try:
-        os.mknod(tmp_path / DATA, 0o600 | 0o020000, os.makedev(1, 5))  # /dev/zero
-    except PermissionError:
-        pytest.skip("no devices may be made here")
-    assert (anchor(onto_zeros(ZEROS), tmp_path).reason or "").endswith(
-        "it is not a regular file; put the file beside the model"
-    )
 
 
 # -- warnings
