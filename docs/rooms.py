@@ -36,7 +36,7 @@ ORDER = (
     ("driver", "rewriting"),
     ("plans", "process"),
     ("lowering",),
-    ("html_report",),
+    ("html_report", "atc"),
     ("entry",),
     ("plugs", "cli"),
 )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from poolgrad_lowering.version import __version__
 
 if TYPE_CHECKING:
+    from poolgrad_lowering.atc.export import AtcExport, AtcReport, export_atc
     from poolgrad_lowering.diagnostics.errors import (
         FileError,
         InvalidModelError,
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from poolgrad_lowering.diagnostics.faults import Fault
+    from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
     from poolgrad_lowering.entry.artifacts import lower_artifacts
+    from poolgrad_lowering.entry.atc_files import export_atc_file
     from poolgrad_lowering.entry.files import lower_file
     from poolgrad_lowering.entry.folders import FileResult, lower_folder
     from poolgrad_lowering.gate.limits import Limits
@@ -47,6 +50,8 @@ if not (_FOLDER / "patterns").is_dir():  # a source tree has patterns/ and runti
 
 _HOMES = {
     "AnchorReport": "report",
+    "AtcExport": "atc.export",
+    "AtcReport": "atc.export",
     "DataWarning": "io.external_files",
     "Fault": "diagnostics.faults",
     "FileError": "diagnostics.errors",
@@ -55,6 +60,7 @@ _HOMES = {
     "Limits": "gate.limits",
     "LoweringPlan": "plans.lowering_plan",
     "LoweringResult": "lowering",
+    "NodeObstacle": "diagnostics.obstacles",
     "PlanError": "diagnostics.errors",
     "PoolgradError": "diagnostics.errors",
     "Report": "report",
@@ -62,6 +68,8 @@ _HOMES = {
     "UnknownTargetError": "diagnostics.errors",
     "Verification": "verification.result",
     "VerificationError": "diagnostics.errors",
+    "export_atc": "atc.export",
+    "export_atc_file": "entry.atc_files",
     "inspect": "lowering",
     "lower": "lowering",
     "lower_artifacts": "entry.artifacts",
@@ -74,6 +82,8 @@ _HOMES = {
 
 __all__ = [
     "AnchorReport",
+    "AtcExport",
+    "AtcReport",
     "DataWarning",
     "Fault",
     "FileError",
@@ -82,6 +92,7 @@ __all__ = [
     "Limits",
     "LoweringPlan",
     "LoweringResult",
+    "NodeObstacle",
     "PlanError",
     "PoolgradError",
     "Report",
@@ -90,6 +101,8 @@ __all__ = [
     "Verification",
     "VerificationError",
     "__version__",
+    "export_atc",
+    "export_atc_file",
     "inspect",
     "lower",
     "lower_artifacts",

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from poolgrad_lowering.cli import (
     completion,
     doctor,
+    export_atc,
     inspect,
     logs,
     lower,
@@ -32,7 +33,7 @@ from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.diagnostics.errors import PoolgradError, VerificationError
 from poolgrad_lowering.version import __version__
 
-_COMMANDS = (lower, lower_artifacts, inspect, verify, patterns, targets, doctor, self_test, completion)
+_COMMANDS = (lower, lower_artifacts, export_atc, inspect, verify, patterns, targets, doctor, self_test, completion)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,22 +5,16 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 
-from onnx import TensorProto
-
-from poolgrad_lowering.diagnostics.errors import FileError
+from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
-from poolgrad_lowering.io.external_files import Copies, plan_copies, require_not_external
+from poolgrad_lowering.io.external_files import require_not_external
 from poolgrad_lowering.io.model_file import errors_name, open_model, parse_model, read_bytes
-from poolgrad_lowering.ir.external import ModelFolder, Reference
-from poolgrad_lowering.ir.model import Model, edit_external
-from poolgrad_lowering.ir.tensors import external_reference
+from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering import lower_in_place
 from poolgrad_lowering.plans.apply import require_same_file, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
@@ -74,10 +68,10 @@ def lower_file(
     contents: dict[Path, Content] = {}
     if not (strict and report.refused):
         if verify and report.lowered:
-            _require_verified(data, lowered, source)
-        contents, moved = _missing_data(gate, model, source, destination, copy=copy_external)
+            require_proven(data, lowered, source)
+        contents, moved = missing_data(gate, model, source, destination, copy=copy_external)
         if moved:
-            _move(model, moved)
+            move_references(model, moved)
             lowered = gate.serialised(model)
             report = outcome.report(len(data), len(lowered))
         contents[destination] = lowered
@@ -112,53 +106,8 @@ def inspect_file(
     return report
 
 
-def _missing_data(gate: Gate, model: Model, source: Path, destination: Path, *, copy: bool) -> Copies:
-    """The external data to copy for a lowered model. Raises `FileError` if it must be copied and `copy` is false.
-
-    Runtimes read external data relative to the folder of the model's path as given.
-    """
-    folder, written = source.parent.resolve(), destination.parent.resolve()
-    if not gate.external or folder == written or not (left := _references(model)):
-        return Copies({}, {})
-    if copy:
-        return plan_copies(gate.external, left, source, destination)
-    raise FileError(
-        f"'{source}' keeps tensors in external files, whose locations are relative to its folder: write the output to "
-        f"'{folder}', not '{written}', or copy the files (--copy-external, copy_external=True)"
-    )
-
-
-def _references(model: Model) -> dict[str, set[Reference]]:
-    """The references of a validated model to external data, by location."""
-    found = defaultdict[str, set[Reference]](set)
-
-    def see(tensor: TensorProto) -> bool:
-        reference = external_reference(tensor)
-        found[reference.location].add(reference)
-        return False
-
-    edit_external(model, see)
-    return found
-
-
-def _move(model: Model, moved: Mapping[Reference, Reference]) -> None:
-    """Replace references to external data in a validated model."""
-
-    def replace(tensor: TensorProto) -> bool:
-        new = moved.get(external_reference(tensor))
-        if new is None:
-            return False
-        kept = [entry for entry in tensor.external_data if entry.key not in ("location", "offset")]
-        del tensor.external_data[:]
-        for key, value in (("location", new.location), ("offset", new.offset)):
-            tensor.external_data.add(key=key, value=str(value))
-        tensor.external_data.extend(kept)
-        return True
-
-    edit_external(model, replace)
-
-
-def _require_verified(data: bytes, lowered: bytes, source: Path) -> None:
+def require_proven(data: bytes, lowered: bytes, source: Path) -> None:
+    """Raise `VerificationError` unless the bytes of a model are proven to compute what the bytes of `source` do."""
     from poolgrad_lowering.verification.files import require_verified  # noqa: PLC0415 - loads onnx's evaluator
 
     require_verified(parse_model(data, source), parse_model(lowered, source), source)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The graphs of a model as messages: the main graph, its subgraphs, and which values something reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
+
+from poolgrad_lowering.ir.index import subgraphs
+
+
+def graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    """Yield a graph and its subgraphs at any depth."""
+    yield graph
+    for node in graph.node:
+        for inner in inner_graphs(node):
+            yield from graphs(inner)
+
+
+def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the subgraphs of a node, without those inside them."""
+    for attribute in node.attribute:
+        if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+            yield from (graph for _, graph in subgraphs(attribute))
+
+
+def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    """Yield the names that nodes read, and all names in their subgraphs, which may be values around them."""
+    for node in nodes:
+        yield from node.input
+        for graph in inner_graphs(node):
+            yield from names_read(graph.node)
+            yield from (value.name for value in graph.output)
+
+
+def names_of(graph: GraphProto) -> set[str]:
+    """Return all names of values and nodes in a graph and its subgraphs."""
+    found: set[str] = set()
+    for scope in graphs(graph):
+        declared: Iterable[ValueInfoProto | TensorProto] = (
+            *scope.input,
+            *scope.output,
+            *scope.initializer,
+            *scope.value_info,
+        )
+        found.update(entry.name for entry in declared)
+        for node in scope.node:
+            found.update((node.name, *node.input, *node.output))
+    return found
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """Return the name, or the name with a number that makes it different from `taken`, to which it is added."""
+    chosen, number = name, 2
+    while chosen in taken:
+        chosen, number = f"{name}_{number}", number + 1
+    taken.add(chosen)
+    return chosen

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Gives the operators of the dialect the rank that they have in a graph of CANN: 5 for the 3-D operators.
+
+aclnn views tensors of rank 3 and 4 as (N, C, D, H, W); a graph does not. On Atlas A2 and A3 a node of another rank is
+refused, and on Ascend 950 a gradient of rank 4 is taken for (C, D, H, W), which gives wrong results without an error.
+An Unsqueeze adds the missing axes, which have size 1, before D, H or W, and a Squeeze removes them. Ascend's attributes
+always name all three axes and stay; ONNX's, which the function body uses, get entries for the new axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from poolgrad_lowering.atc.graphs import fresh, graphs, names_of, names_read
+from poolgrad_lowering.atc.registered import PROTOTYPES
+from poolgrad_lowering.atc.types import ValueTypes
+from poolgrad_lowering.dialect import DOMAIN, onnx_window
+
+RANK = 5
+_AXES_INPUT_OPSET = 13
+"""The first opset in which the axes of Unsqueeze and Squeeze are an input."""
+
+
+def raise_ranks(model: ModelProto, opset: int, types: ValueTypes) -> int:
+    """Bring every 3-D operator of the dialect to rank 5, and return the number of nodes that change.
+
+    The new values are added to `types`. A node of unknown rank stays as it is.
+    """
+    taken = names_of(model.graph)
+    return sum(_Graph(graph, opset, types, taken).raise_nodes() for graph in graphs(model.graph))
+
+
+def needs_rank_5(node: NodeProto) -> bool:
+    """Whether the node is an operator of the dialect whose tensors have rank 5 in a graph of CANN."""
+    return node.domain == DOMAIN and node.op_type in PROTOTYPES and PROTOTYPES[node.op_type].rank == RANK
+
+
+def rank_of(node: NodeProto, ranks: Mapping[str, int]) -> int | None:
+    """Return the rank of a dialect node's tensors, which all have the same rank, or None if it is not known."""
+    window = [attribute for attribute in node.attribute if attribute.name == onnx_window.KERNEL]
+    if window:
+        return 2 + len(window[0].ints)
+    return next((ranks[value] for value in (*node.input, *node.output) if value in ranks), None)
+
+
+class _Graph:
+    """A graph whose nodes are raised. `_raised` are values of rank 5, by the value of lower rank that they replace."""
+
+    def __init__(self, graph: GraphProto, opset: int, types: ValueTypes, taken: set[str]) -> None:
+        self._graph = graph
+        self._opset = opset
+        self._types = types
+        self._taken = taken
+        self._raised: dict[str, str] = {}
+        self._axes: dict[int, str] = {}
+        self._nodes: list[NodeProto] = []
+        self._missing = [_missing_axes(node, types) for node in graph.node]
+        others = (node for node, missing in zip(graph.node, self._missing, strict=True) if not missing)
+        self._read = {*names_read(others), *(value.name for value in graph.output)}
+
+    def raise_nodes(self) -> int:
+        """Raise the nodes of the graph and return their number."""
+        if not any(self._missing):
+            return 0
+        for node, missing in zip(self._graph.node, self._missing, strict=True):
+            if missing:
+                self._raise(node, missing)
+            else:
+                self._nodes.append(_copy(node))
+        del self._graph.node[:]
+        self._graph.node.extend(self._nodes)
+        return sum(map(bool, self._missing))
+
+    def _raise(self, node: NodeProto, missing: int) -> None:
+        inputs = [self._unsqueezed(value, missing) for value in node.input]
+        outputs = [self._new(value) if value else "" for value in node.output]
+        self._raised.update(zip(node.output, outputs, strict=True))
+        raised = _copy(node)
+        del raised.input[:], raised.output[:]
+        raised.input.extend(inputs)
+        raised.output.extend(outputs)
+        _fill_window(raised, missing)
+        self._nodes.append(raised)
+        for value, result in zip(node.output, outputs, strict=True):
+            if value in self._read:
+                self._move("Squeeze", result, value, missing)
+
+    def _unsqueezed(self, value: str, missing: int) -> str:
+        if value not in self._raised:
+            self._raised[value] = self._new(value)
+            self._move("Unsqueeze", value, self._raised[value], missing)
+        return self._raised[value]
+
+    def _move(self, op_type: str, source: str, result: str, missing: int) -> None:
+        name = fresh(f"{result}/{op_type}", self._taken)
+        axes = list(range(2, 2 + missing))
+        if self._opset < _AXES_INPUT_OPSET:
+            self._nodes.append(helper.make_node(op_type, [source], [result], name=name, axes=axes))
+            return
+        if missing not in self._axes:
+            self._axes[missing] = fresh(f"axes_before_{'HW'[missing - 1]}", self._taken)
+            tensor = helper.make_tensor(self._axes[missing], TensorProto.INT64, [missing], axes)
+            self._graph.initializer.append(tensor)
+        self._nodes.append(helper.make_node(op_type, [source, self._axes[missing]], [result], name=name))
+
+    def _new(self, value: str) -> str:
+        name = fresh(f"{value}/5d", self._taken)
+        self._types.ranks[name] = RANK
+        if value in self._types.elements:
+            self._types.elements[name] = self._types.elements[value]
+        return name
+
+
+def _missing_axes(node: NodeProto, types: ValueTypes) -> int:
+    """Return the number of axes that the tensors of a node lack; 0 for nodes that stay."""
+    return RANK - (rank_of(node, types.ranks) or RANK) if needs_rank_5(node) else 0
+
+
+def _fill_window(node: NodeProto, missing: int) -> None:
+    """Give ONNX's window attributes of a pool entries for the new axes: size 1, stride 1, no padding, no dilation."""
+    for attribute in node.attribute:
+        if attribute.name in (onnx_window.KERNEL, onnx_window.STRIDES, onnx_window.DILATIONS):
+            _set(attribute, [*[1] * missing, *attribute.ints])
+        elif attribute.name == onnx_window.PADS:
+            half = len(attribute.ints) // 2
+            before, after = attribute.ints[:half], attribute.ints[half:]
+            _set(attribute, [*[0] * missing, *before, *[0] * missing, *after])
+
+
+def _set(attribute: AttributeProto, numbers: list[int]) -> None:
+    del attribute.ints[:]
+    attribute.ints.extend(numbers)
+
+
+def _copy(node: NodeProto) -> NodeProto:
+    copied = NodeProto()
+    copied.CopyFrom(node)
+    return copied

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What CANN's graph engine (GE) knows: the operators with ATC plugins, and the prototypes of the dialect's operators.
+
+`operators.json` is the table of the plugins that CANN's operator repositories register for ONNX. The plugin of this
+package registers the operators of domain `npu`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.legality.targets import ADAPTIVE, MAX_POOL_2D, MAX_POOL_2D_GRAD, MAX_POOL_3D, MAX_POOL_3D_GRAD
+
+OPSETS = range(11, 19)
+"""The versions of ONNX's operators that ATC converts."""
+
+_WITHOUT_PLUGIN = {("", "Constant")}
+"""Operators that the parser itself knows."""
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """An operator of the dialect in GE: the rank of its tensors in a graph, and the first CANN release that has it."""
+
+    rank: int
+    since: str
+
+
+PROTOTYPES = {
+    MAX_POOL_3D_GRAD: Prototype(5, "9.0.0"),
+    MAX_POOL_3D: Prototype(5, "9.0.0"),
+    ADAPTIVE: Prototype(5, "9.0.0"),
+    MAX_POOL_2D_GRAD: Prototype(4, "8.5.0"),
+    MAX_POOL_2D: Prototype(4, "8.5.0"),
+}
+"""AdaptiveMaxPool3DGrad has none, in any release."""
+
+OLDEST_CANN = "8.5.0"
+"""The oldest release whose parser was examined."""
+
+
+def is_registered(domain: str, op_type: str, version: int) -> bool:
+    """Whether ATC knows the operator `op_type` of a domain ("" is ONNX's) that the model imports in this version."""
+    if domain == DOMAIN and op_type in PROTOTYPES:
+        return True
+    return (domain, op_type) in _WITHOUT_PLUGIN or version in _versions().get((domain, op_type), ())
+
+
+def least_release(operators: Iterable[str]) -> str:
+    """Return the oldest CANN release that has these operators of the dialect."""
+    return max([OLDEST_CANN, *(PROTOTYPES[name].since for name in operators)], key=_release_number)
+
+
+def _release_number(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+@lru_cache
+def _versions() -> dict[tuple[str, str], frozenset[int]]:
+    table = json.loads((Path(__file__).parent / "operators.json").read_text(encoding="utf-8"))
+    return {
+        ("" if domain == "ai.onnx" else domain, op_type): frozenset(_numbers(text))
+        for domain, operators in table["domains"].items()
+        for op_type, text in operators.items()
+    }
+
+
+def _numbers(text: str) -> Iterable[int]:
+    """Yield the numbers of a list of ranges such as "8,12-18"."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""`poolgrad export-atc`: exports a model for ATC, CANN's offline converter, and prints how to convert it."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from poolgrad_lowering.cli.arguments import add_limits, add_target, limits
+from poolgrad_lowering.cli.console import print_error, print_line, print_table
+from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.diagnostics.printable import printable
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.atc.export import AtcReport
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command's parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "export-atc",
+        help="lower a model for ATC, CANN's offline converter to .om files",
+        description="Export an original or a lowered model for ATC, CANN's offline converter to .om files, and print "
+        "the command that converts it. Every node that ATC cannot convert is named, and the model is then not written. "
+        "For onnxruntime, use `poolgrad lower`.",
+        examples=(
+            ("poolgrad export-atc training.onnx -o export.onnx --target Ascend910B3", "for a SoC name"),
+            (
+                "poolgrad export-atc training.onnx -o export.onnx --weights-as-inputs '*.weight'",
+                "weights stay trainable",
+            ),
+            ("poolgrad export-atc training.onnx -o export.onnx --report export.json", "with a report as JSON"),
+        ),
+    )
+    parser.add_argument("model", type=Path, metavar="IN.onnx", help="the model, original or lowered")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it")
+    parser.add_argument(
+        "--weights-as-inputs",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="make these initializers graph inputs (names or globs), since ATC makes constants of initializers",
+    )
+    parser.add_argument("--force", action="store_true", help="write the model even if ATC cannot convert it")
+    parser.add_argument("--verify", action="store_true", help="exit 1 and write no model if the result is not proven")
+    parser.add_argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON")
+    parser.add_argument(
+        "--copy-external",
+        action="store_true",
+        help="copy the external data that the exported model needs into the output's folder",
+    )
+    add_target(parser)
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    add_limits(parser)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from poolgrad_lowering.entry.atc_files import export_atc_file  # noqa: PLC0415 - `--help` must not load onnx
+
+    report = export_atc_file(
+        options.model,
+        options.output,
+        target=options.target,
+        weights_as_inputs=options.weights_as_inputs,
+        force=options.force,
+        verify=options.verify,
+        report_path=options.report,
+        copy_external=options.copy_external,
+        limits=limits(options),
+    )
+    if not options.quiet:
+        _print_warnings(report, options)
+    if options.json:
+        print(report.to_json(), end="")
+    elif not options.quiet:
+        _print_report(report)
+    if not report.converts:
+        outcome = "the model is written as --force says" if options.force else "no model written (--force writes it)"
+        print_error(f"atc: {len(report.obstacles)} obstacles to a conversion; {outcome}")
+        return ExitCode.FAILED
+    if not (options.json or options.quiet):
+        _print_conversion(report, options.output)
+    return ExitCode.DONE
+
+
+def _print_warnings(report: AtcReport, options: argparse.Namespace) -> None:
+    from poolgrad_lowering.cli.report_text import print_warnings  # noqa: PLC0415 - as above
+
+    print_warnings(report.lowering, options)
+    for name in report.constant_inputs:
+        print_error(
+            f"warning: {printable(name)}: ATC makes a constant of this input, which has a default; with "
+            "--weights-as-inputs it stays an input"
+        )
+
+
+def _print_report(report: AtcReport) -> None:
+    from poolgrad_lowering.cli.report_text import print_report  # noqa: PLC0415 - as above
+
+    print_report(report.lowering)
+    if report.obstacles:
+        rows = [(o.node or "the model", o.operator, f"{o.code}: {o.reason}") for o in report.obstacles]
+        print_table(("node", "operator", "obstacle"), rows)
+    for code, advice in {obstacle.code: obstacle.advice for obstacle in report.obstacles}.items():
+        print_line(f"{code}: {advice}")
+
+
+def _print_conversion(report: AtcReport, output: Path) -> None:
+    found = report.conversion
+    print_line(f"wrote {output}, in which no obstacle is known. To convert it with CANN {found.cann} or newer:")
+    for line in (f"cd {shlex.quote(str(output.parent))}", *found.environment, found.command):
+        print_line(f"  {line}")

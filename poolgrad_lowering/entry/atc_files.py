@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Exports a model file for ATC: validates what it reads, and writes all files or none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from poolgrad_lowering.atc.export import AtcReport, export_in_place
+from poolgrad_lowering.entry.external_copies import missing_data, move_references
+from poolgrad_lowering.entry.files import require_proven
+from poolgrad_lowering.entry.side_outputs import require_other_file
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
+from poolgrad_lowering.io.external_files import require_not_external
+from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
+from poolgrad_lowering.ir.external import ModelFolder
+
+logger = logging.getLogger(__name__)
+
+
+def export_atc_file(
+    source: PathLike,
+    destination: PathLike,
+    *,
+    target: str | None = None,
+    weights_as_inputs: Sequence[str] = (),
+    force: bool = False,
+    verify: bool = False,
+    report_path: PathLike | None = None,
+    copy_external: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> AtcReport:
+    """Export the model in `source`, an original or a lowered one, for ATC and write it to `destination`.
+
+    `target` and `weights_as_inputs` are those of `export_atc`. A model that ATC cannot convert is written only with
+    `force`. With `verify`, the model is written only if it is proven to compute what the source does; otherwise
+    `VerificationError` is raised. The report is written to `report_path` as JSON, also if the model is not.
+    `copy_external` and `limits` are those of `lower_file`.
+
+    Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `UsageError`; then no file has changed.
+    """
+    source, destination = Path(source), Path(destination)
+    descriptions = [] if report_path is None else [Path(report_path)]
+    for path in descriptions:
+        require_other_file(path, "JSON report", source, destination)
+    data = read_bytes(source, limits)
+    model = parse_model(data, source)
+    gate = Gate(limits, ModelFolder.of_file(source))
+    with errors_name(source):
+        report = export_in_place(
+            model, target, weights_as_inputs, gate=gate, bytes_before=len(data), file=destination.name
+        )
+    require_not_external(gate.external, source, [destination, *descriptions])
+    contents: dict[Path, Content] = {}
+    if report.converts or force:
+        if verify:
+            require_proven(data, gate.serialised(model), source)
+        contents, moved = missing_data(gate, model, source, destination, copy=copy_external)
+        if moved:
+            move_references(model, moved)
+        contents[destination] = gate.serialised(model)
+    write_files(contents, {path: report.to_json().encode() for path in descriptions})
+    for path in contents:
+        logger.info("wrote %s", path)
+    return report

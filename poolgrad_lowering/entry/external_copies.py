@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Which external data has to be copied with a model that is written into another folder, and its new references."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from onnx import TensorProto
+
+from poolgrad_lowering.diagnostics.errors import FileError
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.io.external_files import Copies, plan_copies
+from poolgrad_lowering.ir.external import Reference
+from poolgrad_lowering.ir.model import Model, edit_external
+from poolgrad_lowering.ir.tensors import external_reference
+
+
+def missing_data(gate: Gate, model: Model, source: Path, destination: Path, *, copy: bool) -> Copies:
+    """The external data to copy for a lowered model. Raises `FileError` if it must be copied and `copy` is false.
+
+    Runtimes read external data relative to the folder of the model's path as given.
+    """
+    folder, written = source.parent.resolve(), destination.parent.resolve()
+    if not gate.external or folder == written or not (left := _references(model)):
+        return Copies({}, {})
+    if copy:
+        return plan_copies(gate.external, left, source, destination)
+    raise FileError(
+        f"'{source}' keeps tensors in external files, whose locations are relative to its folder: write the output to "
+        f"'{folder}', not '{written}', or copy the files (--copy-external, copy_external=True)"
+    )
+
+
+def _references(model: Model) -> dict[str, set[Reference]]:
+    """The references of a validated model to external data, by location."""
+    found = defaultdict[str, set[Reference]](set)
+
+    def see(tensor: TensorProto) -> bool:
+        reference = external_reference(tensor)
+        found[reference.location].add(reference)
+        return False
+
+    edit_external(model, see)
+    return found
+
+
+def move_references(model: Model, moved: Mapping[Reference, Reference]) -> None:
+    """Replace references to external data in a validated model."""
+
+    def replace(tensor: TensorProto) -> bool:
+        new = moved.get(external_reference(tensor))
+        if new is None:
+            return False
+        kept = [entry for entry in tensor.external_data if entry.key not in ("location", "offset")]
+        del tensor.external_data[:]
+        for key, value in (("location", new.location), ("offset", new.offset)):
+            tensor.external_data.add(key=key, value=str(value))
+        tensor.external_data.extend(kept)
+        return True
+
+    edit_external(model, replace)
