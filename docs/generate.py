@@ -31,6 +31,7 @@ from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.diagnostics.advice import ADVICE
 from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS
 from poolgrad_lowering.diagnostics.faults import FAULTS
+from poolgrad_lowering.diagnostics.obstacles import OBSTACLES
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.gradient import Pattern
@@ -54,6 +55,12 @@ def faults() -> str:
     """The table of faults of an input: meaning and advice."""
     rows = sorted((fault.value, *meaning) for fault, meaning in FAULTS.items())
     return _table(("fault", "what is rejected", "what to do"), ((f"`{fault}`", *row) for fault, *row in rows))
+
+
+def obstacles() -> str:
+    """The table of obstacles to a conversion with ATC: meaning and advice."""
+    rows = sorted((obstacle.value, *meaning) for obstacle, meaning in OBSTACLES.items())
+    return _table(("code", "what ATC cannot convert", "what to do"), ((f"`{code}`", *row) for code, *row in rows))
 
 
 def limits() -> str:
@@ -169,6 +176,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "forms": lambda: {"examples": examples()},
     "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
     "legality": lambda: {"codes": codes()},
+    "offline-with-atc": lambda: {"obstacles": obstacles()},
     "patterns": lambda: {"forms": forms()},
     "plan": lambda: {"example": plan_example()},
     "report": lambda: {"example": example(), **page_limits()},

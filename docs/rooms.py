@@ -37,6 +37,7 @@ ORDER = (
     ("plans", "process"),
     ("lowering",),
     ("html_report", "atc"),
+    ("ways",),
     ("entry",),
     ("plugs", "cli"),
 )

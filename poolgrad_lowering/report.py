@@ -46,9 +46,22 @@ class AnchorReport:
 
 
 @dataclass(frozen=True)
+class Way:
+    """Whether a lowered model can run in one of three ways; `reason` says why not, and is empty if it can.
+
+    `way` is "provider" (onnxruntime with the execution provider), "bodies" (onnxruntime alone, by function bodies) or
+    "atc" (converted by ATC, after `poolgrad export-atc`).
+    """
+
+    way: str
+    works: bool
+    reason: str
+
+
+@dataclass(frozen=True)
 class Report:
     """All anchors in the order of the model, totals, forms of other packages that could not be used, and warnings about
-    external data.
+    external data. `ways` is empty except in the report of an inspected file.
 
     Node counts include all graphs and functions, without the function bodies that the lowering adds. Bytes are those of
     the serialised model; seconds are wall time.
@@ -63,6 +76,7 @@ class Report:
     seconds: float
     broken_plugins: tuple[BrokenPlugin, ...] = ()
     warnings: tuple[DataWarning, ...] = ()
+    ways: tuple[Way, ...] = ()
     refused_by_code: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +101,7 @@ class Report:
             "anchors": [asdict(anchor) for anchor in self.anchors],
             "broken_plugins": [asdict(plugin) for plugin in self.broken_plugins],
             "warnings": [asdict(warning) for warning in self.warnings],
+            "ways": [asdict(way) for way in self.ways],
             "summary": {
                 "anchors": len(self.anchors),
                 "lowered": len(self.lowered),

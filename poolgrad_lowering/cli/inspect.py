@@ -37,7 +37,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.cli.report_text import print_report, print_warnings  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.cli.report_text import print_report, print_warnings, print_ways  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.entry.files import inspect_file  # noqa: PLC0415 - as above
 
     report = inspect_file(
@@ -53,4 +53,5 @@ def run(options: argparse.Namespace) -> int:
         print(report.to_json(), end="")
     else:
         print_report(report)
+        print_ways(report)
     return ExitCode.DONE

@@ -29,6 +29,19 @@ def print_report(report: Report) -> None:
     )
 
 
+_WAYS = {
+    "provider": "runs in onnxruntime with the execution provider",
+    "bodies": "runs in onnxruntime alone, by function bodies",
+    "atc": "converts with ATC (`poolgrad export-atc`)",
+}
+
+
+def print_ways(report: Report) -> None:
+    """Print a line for each way in which the lowered model can run, or why it cannot."""
+    for way in report.ways:
+        print_line(f"{_WAYS[way.way]}: {'yes' if way.works else f'no, {way.reason}'}")
+
+
 def print_outcome(report: Report, options: argparse.Namespace) -> int:
     """Print the result of a lowering as the options print_line, and return the exit code."""
     print_warnings(report, options)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
@@ -19,6 +20,7 @@ from poolgrad_lowering.lowering import lower_in_place
 from poolgrad_lowering.plans.apply import require_same_file, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.report import Report
+from poolgrad_lowering.ways import ways
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +92,9 @@ def inspect_file(
     html_path: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
-    """The report that `lower_file` would return. Writes no model; raises the errors of `lower_file`.
+    """The report that `lower_file` would return, with the ways in which the lowered model can run.
+
+    Writes no model; raises the errors of `lower_file`.
 
     Writes the plan of the same lowering to `plan_path`, and the HTML report to `html_path`, if they are given.
     """
@@ -100,7 +104,11 @@ def inspect_file(
     model, gate = open_model(data, source), Gate(limits, ModelFolder.of_file(source))
     with errors_name(source):
         outcome = lower_in_place(model, found, forward=forward, gate=gate, observer=descriptions.recorder)
-        report = outcome.report(len(data), len(gate.serialised(model)) if outcome.changed else len(data))
+        lowered = gate.serialised(model) if outcome.changed else data
+        report = replace(
+            outcome.report(len(data), len(lowered)),
+            ways=ways(parse_model(lowered, source), target, Gate(limits, ModelFolder.of_file(source))),
+        )
     require_not_external(gate.external, source, descriptions.paths)
     write_files({}, descriptions.contents(report, source, data))
     return report

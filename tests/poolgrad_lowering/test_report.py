@@ -42,7 +42,7 @@ def test_every_field() -> None:
     report = lower(parse(MIXED)).report
     data = json.loads(report.to_json())
     assert data == report.to_dict()
-    assert list(data) == ["schema_version", "target", "anchors", "broken_plugins", "warnings", "summary"]
+    assert list(data) == ["schema_version", "target", "anchors", "broken_plugins", "warnings", "ways", "summary"]
     assert (data["schema_version"], data["target"]) == (1, "atlas-a2")
     assert {name: type(held) for name, held in data["summary"].items()} == SUMMARY
     assert [tuple(anchor) for anchor in data["anchors"]] == [PLACE + VERDICT + FORWARD] * 4

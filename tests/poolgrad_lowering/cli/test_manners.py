@@ -149,7 +149,7 @@ def test_a_real_terminal(model: str) -> None:
     shown = os.read(ours, 4096).decode()
     os.close(ours)
     assert done.returncode == 0
-    header, row, _ = re.sub(r"\033\[[\d;]*m", "", shown).splitlines()
+    header, row, *_ = re.sub(r"\033\[[\d;]*m", "", shown).splitlines()
     assert header.index("what") == row.index("MaxPool3D")
     assert "\033[32mlowered\033[0m" in shown
 

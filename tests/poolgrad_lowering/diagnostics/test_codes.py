@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every refusal code and every fault is one thing in four places: its description, check, test and row in the docs."""
+"""Every refusal code, fault and obstacle is one thing in four places: description, check, test and row in the docs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pytest
 from poolgrad_lowering.diagnostics.advice import ADVICE
 from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code, refuse
 from poolgrad_lowering.diagnostics.faults import FAULTS, Fault
+from poolgrad_lowering.diagnostics.obstacles import OBSTACLES, Obstacle
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SOURCES = [path for folder in ("poolgrad_lowering", "patterns") for path in (ROOT / folder).rglob("*.py")]
@@ -34,6 +35,7 @@ class Table(NamedTuple):
 TABLES = (
     Table(Code, "refusal", "legality.md", {code: (text, ADVICE[code]) for code, text in DESCRIPTIONS.items()}),
     Table(Fault, "fault", "security.md", {fault: tuple(meaning) for fault, meaning in FAULTS.items()}),
+    Table(Obstacle, "obstacle", "offline-with-atc.md", {code: tuple(meaning) for code, meaning in OBSTACLES.items()}),
 )
 each_table = pytest.mark.parametrize("table", TABLES, ids=[table.mark for table in TABLES])
 
@@ -44,7 +46,7 @@ class Marks:
     def pytest_collection_finish(self, session):
         for item in session.items:
             for mark in item.iter_markers():
-                if mark.name in ("refusal", "fault"):
+                if mark.name in ("refusal", "fault", "obstacle"):
                     print(mark.name + ":", *mark.args)
 
 sys.exit(pytest.main(["--collect-only", "-qq", *sys.argv[1:]], plugins=[Marks()]))
@@ -63,7 +65,7 @@ def provoked(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
         check=False,
     )
     assert collected.returncode == 0, collected.stdout + collected.stderr
-    return set(re.findall(r"^(refusal|fault): (.+)$", collected.stdout, re.MULTILINE))
+    return set(re.findall(r"^(refusal|fault|obstacle): (.+)$", collected.stdout, re.MULTILINE))
 
 
 def checked(table: Table) -> set[str]:
@@ -72,6 +74,7 @@ def checked(table: Table) -> set[str]:
         node.attr
         for path in SOURCES
         if path.name not in ("codes.py", "advice.py", "faults.py")
+        and path.parts[-2:] != ("diagnostics", "obstacles.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         if node.value.id == table.codes.__name__

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every obstacle to a conversion with ATC is named at its node, and a model next to it has none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import ModelProto
+
+from poolgrad_lowering import export_atc, lower
+from poolgrad_lowering.diagnostics.obstacles import OBSTACLES, NodeObstacle, Obstacle
+from tests.pool_graphs import parse, torch_gradient
+
+BUILT = Path(__file__).parents[3] / "models" / "built"
+
+POOL = "g (float[1,1,8,8] X) => (float[1,1,A,B] Y) {{ [pool] Y = MaxPool<{}>(X) }}"
+INT64 = lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])).model
+for _node in INT64.graph.node:
+    for _attribute in _node.attribute:
+        if _attribute.name == "dtype":
+            _attribute.i = 9
+
+NO_RANK = parse(
+    """g (float[] x, float[] grad, int32[] argmax) => (float[] y) {
+        [gradient] y = npu.MaxPool3DGradWithArgmax<ksize = [1, 2, 2], strides = [1, 2, 2], pads = [0, 0, 0],
+            dilation = [1, 1, 1], ceil_mode = 0, data_format = "NCDHW">(x, grad, argmax)
+    }""",
+    imports='"npu": 1',
+)
+for _value in (*NO_RANK.graph.input, *NO_RANK.graph.output):
+    _value.type.tensor_type.ClearField("shape")
+
+WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
+    "opset 19": (
+        parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=19),
+        NodeObstacle("", "", "opset", "the model imports ONNX's operators in version 19"),
+    ),
+    "opset 10": (
+        parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=10),
+        NodeObstacle("", "", "opset", "the model imports ONNX's operators in version 10"),
+    ),
+    "no input": (
+        parse("g () => (float[2] Y) <float[2] W = {1.0, 2.0}> { Y = Relu(W) }"),
+        NodeObstacle("", "", "no-input", "every value of the graph is constant"),
+    ),
+    "an operator of onnxruntime": (
+        parse("g (float[2] X) => (float[2] Y) { [n] Y = com.microsoft.Gelu(X) }", imports='"com.microsoft": 1'),
+        NodeObstacle(
+            "n", "com.microsoft.Gelu", "unregistered-operator", "CANN has no ATC plugin for com.microsoft::1::Gelu"
+        ),
+    ),
+    "an operator of ONNX": (
+        parse(
+            "g (float[2,2,2,2] X) => (Y) { [n] Y = CenterCropPad(X, S) }".replace("X)", "X, int64[4] S)", 1), opset=18
+        ),
+        NodeObstacle(
+            "n", "CenterCropPad", "unregistered-operator", "CANN has no ATC plugin for ai.onnx::18::CenterCropPad"
+        ),
+    ),
+    "a function": (
+        parse(
+            "g (float[2] X) => (float[2] Y) { [n] Y = local.twice(X) }",
+            imports='"local": 1',
+            functions='<domain: "local", opset_import: ["": 16]> twice (x) => (y) { y = Add(x, x) }',
+        ),
+        NodeObstacle("n", "local.twice", "function-call", "it calls a function of the model"),
+    ),
+    "Indices": (
+        parse(
+            """g (float[1,1,8,8] X) => (float[1,1,4,4] Y, int64[1,1,4,4] I) {
+                [pool] Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
+            }"""
+        ),
+        NodeObstacle("pool", "MaxPool", "kept-indices", "its Indices output 'I' is read"),
+    ),
+    "dilation": (
+        parse(POOL.format("kernel_shape = [2, 2], dilations = [1, 2]")),
+        NodeObstacle("pool", "MaxPool", "dropped-dilation", "its dilations are [1, 2]"),
+    ),
+    "SAME_LOWER": (
+        parse(POOL.format('kernel_shape = [2, 2], auto_pad = "SAME_LOWER"')),
+        NodeObstacle("pool", "MaxPool", "same-lower", "its auto_pad is SAME_LOWER"),
+    ),
+    "storage order": (
+        parse(POOL.format("kernel_shape = [2, 2], storage_order = 1")),
+        NodeObstacle("pool", "MaxPool", "storage-order", "its storage_order is 1"),
+    ),
+    "float64": (
+        parse("g (float[2] X) => (float[2] Y) { [wide] D = Cast<to = 11>(X) [back] Y = Cast<to = 1>(D) }"),
+        NodeObstacle("wide", "Cast", "float64", "'D' is float64"),
+    ),
+    "no rank": (
+        NO_RANK,
+        NodeObstacle("gradient", "npu.MaxPool3DGradWithArgmax", "unknown-rank", "the rank of 'x' is not known"),
+    ),
+    "int64": (
+        INT64,
+        NodeObstacle(
+            "Y/MaxPool3DWithArgmaxV2",
+            "npu.MaxPool3DWithArgmaxV2",
+            "argmax-type",
+            "its argmax is int64, and atlas-a2 takes int32 only",
+        ),
+    ),
+    "another target": (
+        lower(torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2]), target="ascend950").model,
+        NodeObstacle(
+            "Y/MaxPoolWithArgmaxV3", "npu.MaxPoolWithArgmaxV3", "wrong-target", "atlas-a2 has no MaxPoolWithArgmaxV3"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [pytest.param(*case, id=name, marks=pytest.mark.obstacle(case[1].code)) for name, case in WRONG.items()],
+)
+def test_an_obstacle_is_named_at_its_node(model: ModelProto, expected: NodeObstacle) -> None:
+    report = export_atc(model).report
+    assert report.obstacles[0] == expected
+    assert not report.converts
+    assert report.to_dict()["obstacles"][0]["advice"] == OBSTACLES[Obstacle(expected.code)].advice
+
+
+FINE = {
+    "opset 18": parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=18),
+    "opset 11": parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=11),
+    "a constant": parse("g (float[2] X) => (float[2] Y) { C = Constant<value_float = 2.0>() Y = Mul(X, C) }"),
+    "Indices that nobody reads": parse(
+        "g (float[1,1,8,8] X) => (float[1,1,4,4] Y) { Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X) }"
+    ),
+    "no dilation": parse(POOL.format("kernel_shape = [2, 2], dilations = [1, 1]")),
+    "a dilation of one axis": parse(
+        "g (float[1,1,8] X) => (Y) { Y = MaxPool<kernel_shape = [2], dilations = [2]>(X) }"
+    ),
+    "SAME_UPPER": parse(POOL.format('kernel_shape = [2, 2], auto_pad = "SAME_UPPER"')),
+    "float16": parse("g (float16[2] X) => (float16[2] Y) { Y = Relu(X) }"),
+    "ai.onnx": parse("g (float[2] X) => (float[2] Y) { Y = ai.onnx.Relu(X) }"),
+}
+
+
+@pytest.mark.parametrize("model", FINE.values(), ids=FINE)
+def test_models_without_an_obstacle(model: ModelProto) -> None:
+    assert export_atc(model).report.obstacles == ()
+
+
+def test_an_expanded_operator_whose_function_is_gone_is_not_registered() -> None:
+    model = lower(onnx.load(BUILT / "torch_legacy" / "adaptive.onnx")).model
+    del model.functions[:]
+    [obstacle] = export_atc(model).report.obstacles
+    assert (obstacle.code, obstacle.operator) == ("unregistered-operator", "npu.AdaptiveMaxPool3DGrad")
+
+
+def test_nodes_of_subgraphs_are_examined() -> None:
+    model = parse(
+        """g (bool flag, float[1,1,8,8] X) => (float[1,1,7,7] Y) {
+            Y = If (flag) <then_branch = yes () => (float[1,1,7,7] a) {
+                [inner] a = MaxPool<kernel_shape = [2, 2], storage_order = 1>(X)
+            }, else_branch = no () => (float[1,1,7,7] b) { b = MaxPool<kernel_shape = [2, 2]>(X) }>
+        }"""
+    )
+    assert [(o.node, o.code) for o in export_atc(model).report.obstacles] == [("inner", "storage-order")]
+
+
+def test_onnxruntime_training_graphs_name_every_operator() -> None:
+    report = export_atc(onnx.load(BUILT / "ort" / "lenet.onnx")).report
+    assert {o.code for o in report.obstacles} == {"unregistered-operator"}
+    assert {o.operator.rpartition(".")[2] for o in report.obstacles} == {
+        *("ConvGrad", "ReluGrad", "Scale", "InPlaceAccumulatorV2", "SoftmaxCrossEntropyLossGrad")
+    }

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The lines that convert an exported model: what ATC must be told, from the model's inputs, operators and target."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+
+import pytest
+from onnx import ModelProto
+
+from poolgrad_lowering import export_atc
+from poolgrad_lowering.atc.conversion import Conversion, conversion
+from poolgrad_lowering.atc.registered import is_registered, least_release
+from poolgrad_lowering.legality.targets import find_target
+from tests.pool_graphs import parse, torch_gradient
+
+GRADIENT = torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])
+
+
+def converted(model: ModelProto, target: str = "Ascend910B3", file: str = "model.onnx") -> Conversion:
+    soc = target if target.startswith("Ascend") else None
+    return conversion(export_atc(model, target=target).model, find_target(target), soc, file)
+
+
+def options(found: Conversion) -> dict[str, str]:
+    """ATC's options as a shell passes them."""
+    words = shlex.split(found.command)
+    assert words[0] == "atc"
+    return dict(word.removeprefix("--").split("=", 1) for word in words[1:])
+
+
+def test_the_command() -> None:
+    assert options(converted(GRADIENT)) == {
+        "framework": "5",
+        "model": "model.onnx",
+        "output": "model",
+        "soc_version": "Ascend910B3",
+        "precision_mode": "must_keep_origin_dtype",
+        "input_format": "NCHW",
+    }
+
+
+def test_a_name_with_spaces_is_quoted() -> None:
+    found = options(converted(GRADIENT, file="my model's.onnx"))
+    assert (found["model"], found["output"]) == ("my model's.onnx", "my model's")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        ("float[1,2,3,4] X", "NCHW"),
+        ("float[1,2,3,4,5] X", "NCDHW"),
+        ("float[1,2,3] X", "ND"),
+        ("float[1,2,3,4] X, int64[1] t", "NCHW"),
+        ("float[1,2,3,4] X, float[1,2,3,4,5] Z", "ND"),
+        ("float[1,2,3] X, float[1,2,3,4] W = {}", "ND"),
+    ],
+)
+def test_the_format_of_the_inputs(inputs: str, expected: str) -> None:
+    weights = ", ".join(["1.0"] * 24)
+    model = parse(f"g ({inputs.replace('{}', '{' + weights + '}')}) => (Y) {{ Y = Relu(X) }}")
+    assert converted(model).input_format == expected
+
+
+def test_symbolic_sizes_are_for_the_user_to_replace() -> None:
+    model = parse("g (float[batch,3,8,8] X, int64[batch] t, float[?] W) => (Y) { Y = Relu(X) }")
+    assert converted(model).input_shape == "X:batch,3,8,8;t:batch;W:SIZE"
+    assert options(converted(model))["input_shape"] == "X:batch,3,8,8;t:batch;W:SIZE"
+    assert "input_shape" not in options(converted(GRADIENT))
+
+
+def test_the_environment_as_a_shell_reads_it() -> None:
+    found = converted(GRADIENT)
+    assert found.environment[0].endswith("set_env.sh")
+    script = "\n".join([*found.environment[2:], 'printf "%s" "$ASCEND_CUSTOM_OPP_PATH"'])
+    for before, expected in (("", "/tmp/npu-plugin"), ("/other", "/tmp/npu-plugin:/other")):
+        run = subprocess.run(
+            ["sh", "-c", script], cwd="/tmp", env={"ASCEND_CUSTOM_OPP_PATH": before}, capture_output=True, check=True
+        )
+        assert run.stdout.decode() == expected
+
+
+def test_without_nodes_of_the_dialect_no_plugin_is_needed() -> None:
+    found = converted(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }"))
+    assert len(found.environment) == 1
+    assert found.cann == "8.5.0"
+
+
+def test_for_a_product_the_user_chooses_the_soc() -> None:
+    found = converted(GRADIENT, "atlas-a2")
+    assert found.environment[-1].startswith("SOC_VERSION=Ascend910B1 ")
+    assert found.socs == find_target("atlas-a2").socs
+    assert '--soc_version="$SOC_VERSION"' in found.command
+
+
+@pytest.mark.parametrize(("target", "cann"), [("Ascend910B3", "9.0.0"), ("Ascend950PR_9599", "8.5.0")])
+def test_the_least_release_of_cann(target: str, cann: str) -> None:
+    assert converted(GRADIENT, target).cann == cann
+
+
+def test_releases_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    from poolgrad_lowering.atc import registered
+
+    prototypes = {"A": registered.Prototype(5, "10.0.0"), "B": registered.Prototype(5, "9.1.0")}
+    monkeypatch.setattr(registered, "PROTOTYPES", prototypes)
+    assert least_release(["A", "B"]) == "10.0.0"
+
+
+@pytest.mark.parametrize(
+    ("domain", "op_type", "version", "expected"),
+    [
+        ("", "Relu", 18, True),
+        ("", "Relu", 19, False),
+        ("", "GreaterOrEqual", 8, True),
+        ("", "GreaterOrEqual", 11, False),
+        ("", "GreaterOrEqual", 12, True),
+        ("", "Constant", 13, True),
+        ("npu", "MaxPool3DGradWithArgmax", 1, True),
+        ("npu", "AdaptiveMaxPool3DGrad", 1, False),
+        ("npu", "NPUOneHot", 1, True),
+        ("com.microsoft", "ConvGrad", 1, False),
+    ],
+)
+def test_the_table_of_registered_operators(domain: str, op_type: str, version: int, expected: bool) -> None:
+    assert is_registered(domain, op_type, version) is expected
