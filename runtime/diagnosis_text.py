@@ -25,10 +25,16 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield from (f"  {line}" for line in _details(backend))
     taken = diagnosis.auto.backend or "no backend"
     yield f"backend auto: takes {taken}: {diagnosis.auto.reason}"
+    yield f"ATC, for offline conversion: {_optional(diagnosis.atc)}"
+    yield f"ATC's plugin for domain npu: {_optional(diagnosis.atc_plugin)}"
 
 
 def _part(part: Part) -> str:
     return " ".join(text for text in (part.found, part.problem and f"PROBLEM: {part.problem}") if text)
+
+
+def _optional(part: Part) -> str:
+    return part.found or f"none: {part.problem}"
 
 
 def _state(backend: Backend) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finds which backends the runtime can use on this machine, and why not the others: the data of `poolgrad doctor`.
+"""Finds which backends and which tools of CANN this machine has, and why not others: the data of `poolgrad doctor`.
 
 Operations that can crash their process run in other processes (`probing`). This module uses neither models nor
 sessions, and does not import onnxruntime.
@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import poolgrad_lowering
+from poolgrad_lowering.runtime.atc import find_atc, find_plugin
 from poolgrad_lowering.runtime.errors import LibraryMissingError
 from poolgrad_lowering.runtime.library import get_host_library_path, get_library_path
 from poolgrad_lowering.runtime.probing import ProbeError, ask
@@ -94,7 +95,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The state of the runtime on this machine."""
+    """The state of the runtime on this machine, and of ATC, which is needed for offline conversion only."""
 
     python: str
     package: str
@@ -103,6 +104,8 @@ class Diagnosis:
     host_library: Part
     backends: list[Backend]
     auto: Choice
+    atc: Part
+    atc_plugin: Part
 
     @property
     def works(self) -> bool:
@@ -125,6 +128,8 @@ def diagnose() -> Diagnosis:
         host_library=_library(get_host_library_path),
         backends=[_backend(provider, name) for name in BACKENDS],
         auto=_choice(provider),
+        atc=Part(*find_atc()),
+        atc_plugin=Part(*find_plugin()),
     )
 
 
