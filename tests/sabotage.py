@@ -250,7 +250,7 @@ SABOTAGES = {
         "one",
     ),
     "argmax of another pool": Sabotage(
-        "twins", inputs("one/MaxPool3DGradWithArgmax", "a", "da", "two/argmax"), "which no node before it defines"
+        "twins", inputs("one/MaxPool3DGradWithArgmax", "a", "da", "two/argmax"), ELEMENTS, "two"
     ),
     "argmax of another pool that moved": Sabotage(
         "twin pools", inputs("two/MaxPool3DGradWithArgmax", "b", "db", "ya/argmax"), ELEMENTS, "two"

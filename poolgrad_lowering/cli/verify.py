@@ -63,12 +63,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_verification(found: Verification) -> None:
-    from poolgrad_lowering.verification.text import failure_text, site_row, whole_lines  # noqa: PLC0415 - as above
+    from poolgrad_lowering.verification.text import failure_text, inputs_line, site_row, whole_lines  # noqa: PLC0415 - as above
 
     if found.sites:
         print_table(("site", "status", "what"), [site_row(site) for site in found.sites])
     for difference in found.differences:
         print_line(f"{difference.where}: {difference.what}")
+    if inputs := inputs_line(found):
+        print_line(inputs)
     for line in whole_lines(found.whole_model):
         print_line(line)
     print_line(

@@ -2,9 +2,9 @@
 
 """Extends a region to a cut, the nodes of a site in both models that can run as models of their own.
 
-The cut extends from the region backwards through nodes that both models have, to pooled tensors, incoming gradients,
-graph inputs and constants. Only the shape of a Shape's operand matters, so the cut ends there too. Extending a cut is
-always correct: it excludes combinations of values that cannot occur.
+The cut extends from the region backwards through nodes that both models have, and through nodes of other regions, to
+pooled tensors, incoming gradients, graph inputs and constants. Only the shape of a Shape's operand matters, so the cut
+ends there too. Extending a cut is always correct: it excludes combinations of values that cannot occur.
 """
 
 from __future__ import annotations
@@ -42,15 +42,10 @@ class Cut:
     constants: Mapping[str, TensorProto]
 
 
-def cut_out(
-    region: Region, producers: Mapping[str, FlatNode], units: tuple[Unit, Unit], types: Mapping[str, TensorType]
-) -> Cut:
-    """Return the cut of a region; `producers` are the nodes that both units have, by their outputs.
-
-    Raises `UnprovenError` if the cut needs a node with subgraphs inside a subgraph.
-    """
+def cut_out(region: Region, units: tuple[Unit, Unit], types: Mapping[str, TensorType]) -> Cut:
+    """Return the cut of a region. Raises `UnprovenError` if it needs a node with subgraphs inside a subgraph."""
     constants = ChainMap(units[0].constants, units[1].constants)
-    sides = [_Side(nodes, producers) for nodes in (region.removed, region.added)]
+    sides = [_Side(region.removed, *units), _Side(region.added, *reversed(units))]
     passed: set[str] = set()
     before: tuple[dict[str, Role], int] | None = None
     while (state := (_ends(sides, constants, passed, types), len(passed))) != before:
@@ -67,9 +62,9 @@ def cut_out(
 class _Side:
     """One side of a region while its cut is extended: `reached` are its nodes so far, `inputs` its free values."""
 
-    def __init__(self, nodes: Sequence[FlatNode], common: Mapping[str, FlatNode]) -> None:
-        self._own = {value: node for node in nodes for value in node.outputs if value}
-        self._common = common
+    def __init__(self, nodes: Sequence[FlatNode], unit: Unit, other: Unit) -> None:
+        self._own = {value for node in nodes for value in node.outputs if value}
+        self._producers, self._theirs = unit.producers, other.defined
         self.nodes = nodes
         self.reached: list[FlatNode] = list(nodes)
         self.keys: set[bytes] = set()
@@ -88,7 +83,7 @@ class _Side:
                 if value in constants:
                     self.constants.add(value)
                     continue
-                producer = self._common.get(value)
+                producer = self._producers.get(value)
                 if producer is None or value in ends or (only_shape and not self._leads_to(value, ends, passed)):
                     self.inputs[value] = None
                     continue
@@ -98,14 +93,17 @@ class _Side:
                     self.reached.append(producer)
 
     def views(self, value: str) -> list[str]:
-        """Return the value and the values of which it is a view, nearest first, without values of the region."""
+        """Return the value and the values of which it is a view, nearest first.
+
+        Values of the region, and values that the other side does not define, are left out.
+        """
         chain = [value]
-        while (producer := self._own.get(value) or self._common.get(value)) is not None and roles.is_view(producer):
+        while (producer := self._producers.get(value)) is not None and roles.is_view(producer):
             value = producer.inputs[0]
             if value in chain:
                 break  # a cycle of nodes, which is reported elsewhere
             chain.append(value)
-        return [value for value in chain if value not in self._own]
+        return [value for value in chain if value not in self._own and value in self._theirs]
 
     def _leads_to(self, value: str, ends: Mapping[str, Role], passed: Collection[str]) -> bool:
         return any(behind in ends or behind in passed for behind in self.views(value))

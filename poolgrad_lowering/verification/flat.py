@@ -24,8 +24,10 @@ MAIN = "main"
 class FlatNode:
     """A node and its values. `captured` are the values of enclosing scopes that its subgraphs use.
 
-    `key` are the node's bytes without the nodes, initializers and value_infos of its subgraphs, which are compared
-    separately. Two nodes with the same key are the same node.
+    `inside` is the number of nodes in its subgraphs, which are directly before it in a unit.
+
+    `key` are the node's bytes without its name, which has no meaning, and without the nodes, initializers and
+    value_infos of its subgraphs, which are compared separately. Two nodes with the same key are the same node.
     """
 
     proto: NodeProto
@@ -34,6 +36,7 @@ class FlatNode:
     inputs: tuple[str, ...]
     captured: tuple[str, ...]
     outputs: tuple[str, ...]
+    inside: int = 0
 
     @property
     def op(self) -> tuple[str, str]:
@@ -51,6 +54,7 @@ class Unit:
     """A flat graph or function: nodes of subgraphs precede the node that contains them.
 
     `inputs` and `results` are the inputs and outputs, including those of subgraphs. `scopes` are the protos by path.
+    `without_outputs` is the number of nodes that have no outputs.
     """
 
     name: str
@@ -59,11 +63,27 @@ class Unit:
     inputs: set[str] = field(default_factory=set)
     results: set[str] = field(default_factory=set)
     scopes: dict[str, GraphProto | FunctionProto] = field(default_factory=dict)
+    without_outputs: int = 0
 
     @cached_property
     def order(self) -> dict[bytes, int]:
         """The position of each node, by its key."""
         return {node.key: position for position, node in enumerate(self.nodes)}
+
+    @cached_property
+    def producers(self) -> dict[str, FlatNode]:
+        """The nodes by their outputs."""
+        return {value: node for node in self.nodes for value in node.outputs if value}
+
+    @cached_property
+    def read(self) -> set[str]:
+        """The values that a node reads or that are results."""
+        return {value for node in self.nodes for value in (*node.inputs, *node.captured)} | self.results
+
+    @cached_property
+    def defined(self) -> set[str]:
+        """The values that the unit defines: inputs, constants, and outputs of nodes."""
+        return {value for node in self.nodes for value in node.outputs} | self.inputs | self.constants.keys()
 
 
 def main_unit(model: ModelProto) -> Unit:
@@ -83,10 +103,23 @@ def function_unit(function: FunctionProto) -> Unit:
     return unit
 
 
+def default_opset(scope: ModelProto | FunctionProto) -> int:
+    """Return the version of the default domain that a model or function imports; 1 without an import."""
+    return next((entry.version for entry in scope.opset_import if entry.domain in ("", "ai.onnx")), 1)
+
+
 def function_name(function: FunctionProto) -> str:
     """Return a function's name in results: domain, name and, if it has one, overload."""
-    overload = f":{function.overload}" if function.overload else ""
-    return f"function {function.domain}.{function.name}{overload}"
+    return _function_name(function.domain, function.name, function.overload)
+
+
+def called_name(node: NodeProto) -> str:
+    """Return the name in results of the function that a node calls, if there is one."""
+    return _function_name(node.domain, node.op_type, node.overload)
+
+
+def _function_name(domain: str, name: str, overload: str) -> str:
+    return f"function {domain}.{name}{f':{overload}' if overload else ''}"
 
 
 def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
@@ -100,6 +133,8 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 
 def _add_scope(unit: Unit, scope: GraphProto | FunctionProto, path: str, around: Mapping[str, str]) -> dict[str, str]:
     """Add a scope's nodes to the unit; return the values that are visible in the scope, by name."""
+    while path in unit.scopes:
+        path += "'"  # names can contain what separates the parts of a path
     unit.scopes[path] = scope
     prefix = "" if path == unit.name else f"{path}: "
     known = dict(around)
@@ -129,6 +164,7 @@ def _add_scope(unit: Unit, scope: GraphProto | FunctionProto, path: str, around:
 def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, known: Mapping[str, str]) -> None:
     label = next(iter(filter(None, node.output)), node.name)
     captured: list[str] = []
+    outside = len(unit.nodes)
     for name, graph in subgraphs(node):
         first = len(unit.nodes)
         inside = _add_scope(unit, graph, f"{path}/{label}.{name}", known)
@@ -136,14 +172,19 @@ def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, known: Mappin
         read = {value for inner in unit.nodes[first:] for value in inner.inputs}
         read.update(inside.get(value.name, "") for value in graph.output)
         captured.extend(sorted(read & visible))
+    key = node_key(node)
+    if not any(node.output):  # nodes with the same bytes would be the same node
+        unit.without_outputs += 1
+        key += b"%d" % unit.without_outputs
     unit.nodes.append(
         FlatNode(
             node,
             path,
-            _key(node),
+            key,
             tuple(known.get(name, prefix + name) if name else "" for name in _texts(node.input)),
             tuple(dict.fromkeys(captured)),
             tuple(prefix + name if name else "" for name in _texts(node.output)),
+            len(unit.nodes) - outside,
         )
     )
 
@@ -158,11 +199,11 @@ def _texts(names: Iterable[str | bytes]) -> list[str]:
     return found
 
 
-def _key(node: NodeProto) -> bytes:
-    if not any(True for _ in subgraphs(node)):
-        return bytes(node.SerializeToString(deterministic=True))
+def node_key(node: NodeProto) -> bytes:
+    """Return the bytes by which nodes are compared, see `FlatNode`."""
     bare = NodeProto()
     bare.CopyFrom(node)
+    bare.ClearField("name")
     for _, graph in subgraphs(bare):
         for entries in (graph.node, graph.initializer, graph.value_info):
             del entries[:]

@@ -2,13 +2,15 @@
 
 """Compares everything in two models except nodes: it must have the same bytes in the same order, with exceptions.
 
-A lowered model may add the import of the dialect's domain and the bodies of the operators that it uses. It may lack
-initializers and value_infos of values that no node uses or defines any more.
+A lowered model may add the import of the dialect's domain, the bodies of the operators that it uses, and initializers
+that its new nodes read. It may lack initializers, functions and imports that nothing in it uses, and value_infos of
+values that it does not define.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from google.protobuf.message import Message
@@ -16,7 +18,8 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION
 from poolgrad_lowering.dialect.ops import OPS
-from poolgrad_lowering.verification.flat import Unit, function_name
+from poolgrad_lowering.verification.flat import MAIN, Unit, called_name, function_name
+from poolgrad_lowering.verification.inputs import compare_inputs, initializers_as_inputs
 from poolgrad_lowering.verification.result import Difference
 
 _OWN_RULES = ("node", "initializer", "value_info", "opset_import", "graph", "functions")
@@ -25,52 +28,57 @@ _OWN_RULES = ("node", "initializer", "value_info", "opset_import", "graph", "fun
 def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference]:
     """Return the differences in the fields of the models, their imports, and the names of their functions."""
     found = _other_fields("model", original, lowered)
-    found += _imports("model", original.opset_import, lowered.opset_import, _all_nodes(lowered))
+    found += _imports("model", original.opset_import, lowered.opset_import, _domains(lowered))
+    found += compare_inputs(original, lowered)
     before, after = ([function_name(f) for f in model.functions] for model in (original, lowered))
-    found += [Difference("model", f"{name} is gone") for name in before if name not in after]
+    called = set(map(called_name, _all_nodes(lowered)))
+    found += [Difference("model", f"{name} is gone") for name in before if name not in after and name in called]
+    found += [Difference("model", f"{name} is defined twice") for name in sorted(_repeated(after))]
     if [name for name in after if name in before] != [name for name in before if name in after]:
         found.append(Difference("model", "the functions are in another order"))
-    called = {(node.domain, node.op_type) for node in _all_nodes(lowered)}
     for function in lowered.functions:
         if function_name(function) in before:
             continue
         if function.domain != DOMAIN or function.name not in OPS:
             found.append(Difference("model", f"{function_name(function)} is new and not an operator of the dialect"))
-        elif (function.domain, function.name) not in called:
+        elif function_name(function) not in called:
             found.append(Difference("model", f"{function_name(function)} is new and nothing calls it"))
     return found
 
 
 def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
     """Return the differences in the fields, initializers and value_infos of two units' scopes."""
-    read, made = (_used(original), _used(lowered)), (_defined(original), _defined(lowered))
     found: list[Difference] = []
     for path, before in original.scopes.items():
         after = lowered.scopes.get(path)
         if after is None:
             continue  # the node that contains it was removed, and is in a region
         prefix = "" if path == original.name else f"{path}: "
-        found += _other_fields(path, before, after)
-        found += _entries(path, "value_info", (before.value_info, after.value_info), prefix, made)
+        found += _other_fields(path, before, after, ("input",) if path == MAIN else ())
+        infos = _Entries(before.value_info, after.value_info)
+        removed = {name for name in infos.first if prefix + name in original.defined - lowered.defined}
+        found += infos.differences(path, "value_info", may_go=removed, must_go=removed)
         if isinstance(before, GraphProto) and isinstance(after, GraphProto):
-            found += _entries(path, "initializer", (before.initializer, after.initializer), prefix, read)
+            found += _initializers(path, before, after, prefix, (original, lowered))
         elif isinstance(before, FunctionProto) and isinstance(after, FunctionProto):
-            nodes = (node.proto for node in lowered.nodes)
-            found += _imports(path, before.opset_import, after.opset_import, nodes)
+            found += _imports(path, before.opset_import, after.opset_import, {node.op[0] for node in lowered.nodes})
     return found
 
 
-def _used(unit: Unit) -> set[str]:
-    return {value for node in unit.nodes for value in (*node.inputs, *node.captured)} | unit.results
-
-
-def _defined(unit: Unit) -> set[str]:
-    return {value for node in unit.nodes for value in node.outputs} | unit.inputs | unit.constants.keys()
+def _initializers(
+    path: str, before: GraphProto, after: GraphProto, prefix: str, units: tuple[Unit, Unit]
+) -> list[Difference]:
+    entries = _Entries(before.initializer, after.initializer)
+    unread = {name for name in entries.first if prefix + name not in units[1].read}
+    fed = initializers_as_inputs(before, after) if path == MAIN else {}
+    names = _names(units[0])
+    new = {name for name in entries.second if name not in names and prefix + name in units[1].read}
+    return entries.differences(path, "initializer", may_go=unread | fed.keys(), may_come=new)
 
 
 def new_names(original: Unit, lowered: Unit) -> list[Difference]:
     """Return a difference for each new value whose name the original uses in any scope, where it could shadow."""
-    names = {name for node in original.nodes for name in (*node.proto.input, *node.proto.output)}
+    names = _names(original)
     known = {value for node in original.nodes for value in node.outputs}
     return [
         Difference(lowered.name, f"the new value '{value}' has the name of another one")
@@ -80,9 +88,19 @@ def new_names(original: Unit, lowered: Unit) -> list[Difference]:
     ]
 
 
-def _other_fields(where: str, before: Message, after: Message) -> list[Difference]:
-    """Return the differences in fields that must keep their bytes."""
-    first, second = _without_own_rules(before), _without_own_rules(after)
+def _names(unit: Unit) -> set[str]:
+    """Return all names of values in a unit, in any scope."""
+    names = {name for node in unit.nodes for name in (*node.proto.input, *node.proto.output)}
+    for scope in unit.scopes.values():
+        if isinstance(scope, GraphProto):
+            names.update(value.name for value in (*scope.input, *scope.output))
+            names.update(tensor.name for tensor in scope.initializer)
+    return names
+
+
+def _other_fields(where: str, before: Message, after: Message, but: Sequence[str] = ()) -> list[Difference]:
+    """Return the differences in fields that must keep their bytes, except fields with rules of their own and `but`."""
+    first, second = (_without(message, (*_OWN_RULES, *but)) for message in (before, after))
     if first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True):
         return []
     fields = {field.name for message in (first, second) for field, _ in message.ListFields()}
@@ -100,43 +118,69 @@ def _field(message: Message, name: str) -> list[Any]:
     return [entry.SerializeToString(deterministic=True) if isinstance(entry, Message) else entry for entry in value]
 
 
-def _without_own_rules(message: Message) -> Message:
+def _without(message: Message, fields: Sequence[str]) -> Message:
     bare = type(message)()
     bare.CopyFrom(message)
     names = {field.name for field in message.DESCRIPTOR.fields}
-    for name in _OWN_RULES:
+    for name in fields:
         if name in names:
             bare.ClearField(name)
     return bare
 
 
-def _imports(where: str, before: Sequence[Any], after: Sequence[Any], nodes: Iterable[NodeProto]) -> list[Difference]:
-    """Compare imports: only the dialect's may be new, as the last one, if a node needs it."""
+def _imports(where: str, before: Sequence[Any], after: Sequence[Any], domains: Collection[str]) -> list[Difference]:
+    """Compare imports: the dialect's may be new, as the last one, if it is used; imports that nothing uses may go.
+
+    `domains` are those of the lowered model's nodes and functions.
+    """
     expected, found = ([(entry.domain, entry.version) for entry in entries] for entries in (before, after))
     imported = any(domain == DOMAIN for domain, _ in expected)
-    if not imported and any(node.domain == DOMAIN for node in nodes):
+    if not imported and DOMAIN in domains:
         expected.append((DOMAIN, VERSION))
-    if found == expected:
+    if found == [entry for entry in expected if entry in found or entry[0] in domains]:
         return []
     return [Difference(where, f"the imported operator sets are {found}, not {expected}")]
 
 
-def _entries(
-    where: str, kind: str, entries: tuple[Sequence[Any], Sequence[Any]], prefix: str, needed: tuple[set[str], set[str]]
-) -> list[Difference]:
-    """Compare named entries: they keep bytes and order; only entries of values without uses may be removed."""
-    first, second = ({entry.name: entry.SerializeToString(deterministic=True) for entry in e} for e in entries)
-    what = [f"'{name}' is new" for name in second if name not in first]
-    what += [f"'{name}' is changed" for name in second if first.get(name, second[name]) != second[name]]
-    for name in first:
-        gone = prefix + name in needed[0] - needed[1]
-        if name not in second and not gone:
-            what.append(f"'{name}' is gone")
-        elif name in second and gone and kind == "value_info":
-            what.append(f"'{name}' describes a value that was removed")
-    if [name for name in first if name in second] != [name for name in second if name in first]:
-        what.append("entries are in another order")
-    return [Difference(where, f"{kind} {each}") for each in what]
+class _Entries:
+    """Named entries of one field in both models, as bytes: they keep bytes and order."""
+
+    def __init__(self, before: Sequence[Any], after: Sequence[Any]) -> None:
+        self._twice = _repeated([entry.name for entry in after]) - _repeated([entry.name for entry in before])
+        self.first, self.second = _by_name(before), _by_name(after)
+
+    def differences(
+        self,
+        where: str,
+        kind: str,
+        *,
+        may_go: Collection[str] = (),
+        must_go: Collection[str] = (),
+        may_come: Collection[str] = (),
+    ) -> list[Difference]:
+        """Return the differences; `may_go`, `must_go` and `may_come` are the names that need not be in both models."""
+        first, second = self.first, self.second
+        what = [f"'{name}' is there twice" for name in sorted(self._twice)]
+        what += [f"'{name}' is new" for name in second if name not in first and name not in may_come]
+        what += [f"'{name}' is changed" for name in second if first.get(name, second[name]) != second[name]]
+        what += [f"'{name}' is gone" for name in first if name not in second and name not in may_go]
+        what += [f"'{name}' describes a value that was removed" for name in second if name in must_go]
+        if [name for name in first if name in second] != [name for name in second if name in first]:
+            what.append("entries are in another order")
+        return [Difference(where, f"{kind} {each}") for each in what]
+
+
+def _by_name(entries: Sequence[Any]) -> dict[str, bytes]:
+    return {entry.name: entry.SerializeToString(deterministic=True) for entry in entries}
+
+
+def _repeated(names: Iterable[str]) -> set[str]:
+    return {name for name, count in Counter(names).items() if count > 1}
+
+
+def _domains(model: ModelProto) -> set[str]:
+    used = {node.domain for node in _all_nodes(model)} | {function.domain for function in model.functions}
+    return used | ({""} if "ai.onnx" in used else set())
 
 
 def _all_nodes(model: ModelProto) -> Iterator[NodeProto]:

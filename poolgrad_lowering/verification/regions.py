@@ -9,7 +9,7 @@ value is compared in the region that defines it, and is a free input of regions 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -20,12 +20,16 @@ from poolgrad_lowering.verification.result import Difference
 
 @dataclass(frozen=True)
 class Region:
-    """The nodes of only the original, the nodes of only the lowered unit, and the values that both define."""
+    """The nodes of only the original, the nodes of only the lowered unit, and the values that both define.
+
+    `expanded` are the gradients that the lowered unit computes by the nodes of a function body of the dialect.
+    """
 
     unit: str
     removed: tuple[FlatNode, ...]
     added: tuple[FlatNode, ...]
     outputs: tuple[str, ...]
+    expanded: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -35,28 +39,38 @@ class Region:
 
 @dataclass(frozen=True)
 class Split:
-    """The comparison of two units: their regions, and the differences that are errors in any case.
+    """The comparison of two units: their regions, and the differences that are errors in any case."""
 
-    `producers` are the nodes that both units have, by their outputs.
-    """
-
-    producers: Mapping[str, FlatNode]
     regions: tuple[Region, ...]
     differences: tuple[Difference, ...]
 
 
-def split(original: Unit, lowered: Unit) -> Split:
-    """Return the regions in which two units differ, and errors in the order of nodes. Takes linear time."""
+def split(original: Unit, lowered: Unit, *, ordered: bool) -> Split:
+    """Return the regions in which two units differ, and values that are not defined. Takes linear time.
+
+    With `ordered`, the nodes that both have must be in the same order. The units have to be `comparable`.
+    """
     theirs = lowered.order
     pairs = [(node, theirs[node.key]) for node in original.nodes if node.key in theirs]
     common = {node.key for node, _ in pairs}
-    removed = [node for node in original.nodes if node.key not in common]
-    added = [node for node in lowered.nodes if node.key not in common]
+    removed, added = (_outermost(unit, common) for unit in (original, lowered))
     return Split(
-        {value: node for node, _ in pairs for value in node.outputs if value},
         tuple(_regions(original.name, removed, added)),
-        (*_out_of_order(original.name, pairs), *_not_defined_before(lowered)),
+        (*(_out_of_order(original.name, pairs) if ordered else ()), *_not_defined_before(lowered)),
     )
+
+
+def _outermost(unit: Unit, common: Collection[bytes]) -> list[FlatNode]:
+    """Return the nodes that are not in `common`, without those in subgraphs of others of them."""
+    found: list[FlatNode] = []
+    position = len(unit.nodes) - 1
+    while position >= 0:
+        node = unit.nodes[position]
+        if node.key not in common:
+            found.append(node)
+            position -= node.inside
+        position -= 1
+    return found[::-1]
 
 
 def _regions(unit: str, removed: Sequence[FlatNode], added: Sequence[FlatNode]) -> Iterable[Region]:

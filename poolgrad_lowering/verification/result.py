@@ -94,7 +94,10 @@ class WholeModel:
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of a verification: the sites, the differences outside them, and the runs of the whole models."""
+    """The result of a verification: the sites, the differences outside them, and the runs of the whole models.
+
+    `new_inputs` are the initializers of the original that the lowered model has as inputs, without a value.
+    """
 
     seed: int
     backend: str
@@ -102,6 +105,7 @@ class Verification:
     differences: tuple[Difference, ...]
     whole_model: WholeModel
     seconds: float
+    new_inputs: tuple[str, ...] = ()
 
     @property
     def proven(self) -> bool:

@@ -159,7 +159,8 @@ class Site:
 
 def describe(region: Region) -> SiteResult:
     """Return the result of a site before it is verified."""
-    gradients = tuple(node.outputs[0] for node in region.added if roles.is_dialect_gradient(node))
+    nodes = [node for node in region.added if roles.is_dialect_gradient(node) or node.outputs[0] in region.expanded]
+    gradients = tuple(node.outputs[0] for node in nodes)
     return SiteResult(region.name, region.unit, "unproven", gradients, len(region.removed), len(region.added))
 
 

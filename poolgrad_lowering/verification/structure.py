@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import FunctionProto, ModelProto
 
 from poolgrad_lowering.verification import roles
+from poolgrad_lowering.verification.alike import comparable
 from poolgrad_lowering.verification.calls import calls_of
-from poolgrad_lowering.verification.flat import FlatNode, Unit, function_name, function_unit, main_unit
+from poolgrad_lowering.verification.expansion import expanded_gradients
+from poolgrad_lowering.verification.flat import Unit, default_opset, function_name, function_unit, main_unit
+from poolgrad_lowering.verification.order import in_order
 from poolgrad_lowering.verification.outside import compare_models, compare_units, new_names
 from poolgrad_lowering.verification.regions import Region, Split, split
 from poolgrad_lowering.verification.result import Difference
@@ -22,11 +26,10 @@ Pair = tuple[ModelProto, ModelProto]
 
 @dataclass(frozen=True)
 class Case:
-    """A site with the models that have it in the main graph, their flat graphs, common producers, and value types."""
+    """A site with the models that have it in the main graph, their flat graphs, and the types of values."""
 
     models: Pair
     units: tuple[Unit, Unit]
-    producers: Mapping[str, FlatNode]
     region: Region
     types: dict[str, TensorType]
 
@@ -37,16 +40,19 @@ def compare_structure(models: Pair) -> tuple[list[Difference], list[Case]]:
     A site in a function is one case for each call with different types or attributes, without a call a difference.
     """
     differences = compare_models(*models)
-    cases: list[Case] = []
-    main = main_unit(models[0]), main_unit(models[1])
-    parts = split(*main)
-    differences += _around(main, parts)
-    cases += _cases(models, main, parts)
+    given, models = models, (in_order(models[0]), in_order(models[1]))
+    ordered = all(map(operator.is_, given, models))
+    main = comparable(main_unit(models[0]), main_unit(models[1]))
+    parts = split(*main, ordered=ordered)
+    sites, others = _sites(main[1], parts, default_opset(models[1]))
+    differences += _around(main, parts, others)
+    cases = _cases(models, main, sites)
     for functions in _both_have(models):
-        units = function_unit(functions[0]), function_unit(functions[1])
-        parts = split(*units)
-        differences += _around(units, parts)
-        if not any(map(_is_site, parts.regions)):
+        units = comparable(function_unit(functions[0]), function_unit(functions[1]))
+        parts = split(*units, ordered=ordered)
+        sites, others = _sites(units[1], parts, default_opset(functions[1]))
+        differences += _around(units, parts, others)
+        if not sites:
             continue
         calls = list(calls_of(models, functions))
         cases += [case for pair in calls for case in _function_cases(pair, units[0].name)]
@@ -55,11 +61,24 @@ def compare_structure(models: Pair) -> tuple[list[Difference], list[Case]]:
     return differences, cases
 
 
-def _around(units: tuple[Unit, Unit], parts: Split) -> list[Difference]:
+def _sites(lowered: Unit, parts: Split, opset: int) -> tuple[list[Region], list[Region]]:
+    """Return the regions with a node of the dialect or the nodes of a gradient's function body, and the others."""
+    found = []
+    others = []
+    for region in parts.regions:
+        if any(map(roles.is_dialect, region.added)):
+            found.append(region)
+        elif expanded := expanded_gradients(region.added, lowered.constants, opset):
+            found.append(replace(region, expanded=tuple(expanded)))
+        else:
+            others.append(region)
+    return found, others
+
+
+def _around(units: tuple[Unit, Unit], parts: Split, others: Iterable[Region]) -> list[Difference]:
     without_dialect = [
         Difference(region.unit, f"{_count(region)} at '{region.name}' differ, without a node of the dialect")
-        for region in parts.regions
-        if not _is_site(region)
+        for region in others
     ]
     return [*parts.differences, *compare_units(*units), *new_names(*units), *without_dialect]
 
@@ -68,19 +87,16 @@ def _count(region: Region) -> str:
     return f"{len(region.removed)} removed and {len(region.added)} added nodes"
 
 
-def _is_site(region: Region) -> bool:
-    return any(map(roles.is_dialect, region.added))
-
-
-def _cases(models: Pair, units: tuple[Unit, Unit], parts: Split) -> Iterable[Case]:
-    sites = [region for region in parts.regions if _is_site(region)]
+def _cases(models: Pair, units: tuple[Unit, Unit], sites: Sequence[Region]) -> list[Case]:
     types = tensor_types(models[0]) if sites else {}
-    return [Case(models, units, parts.producers, region, types) for region in sites]
+    return [Case(models, units, region, types) for region in sites]
 
 
 def _function_cases(models: Pair, name: str) -> Iterable[Case]:
-    units = main_unit(models[0]), main_unit(models[1])
-    found = _cases(models, units, split(*units))
+    units = comparable(main_unit(models[0]), main_unit(models[1]))
+    parts = split(*units, ordered=False)
+    sites, _ = _sites(units[1], parts, default_opset(models[1]))
+    found = _cases(models, units, sites)
     return [replace(case, region=replace(case.region, unit=name)) for case in found]
 
 

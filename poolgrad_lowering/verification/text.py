@@ -30,6 +30,12 @@ def _whole_line(subject: str, status: str, reason: str | None) -> str:
     return f"{subject}: {status}{f', {reason}' if reason else ''}"
 
 
+def inputs_line(found: Verification) -> str:
+    """Return a line on the initializers that became inputs; empty if there are none."""
+    names = ", ".join(f"'{name}'" for name in found.new_inputs)
+    return names and f"inputs of the lowered model instead of initializers, compared with their values: {names}"
+
+
 def mismatch_text(found: Mismatch) -> str:
     """Return a text on where two results differ, and by how much."""
     where = ""

@@ -13,6 +13,7 @@ from onnx import ModelProto
 
 from poolgrad_lowering.verification.cut import cut_out
 from poolgrad_lowering.verification.evaluator import require_provider
+from poolgrad_lowering.verification.inputs import initializers_as_inputs
 from poolgrad_lowering.verification.reproducer import write_reproducer
 from poolgrad_lowering.verification.result import SiteResult, UnprovenError, Verification, WholeModel
 from poolgrad_lowering.verification.site import Failure, Settings, Site, describe
@@ -66,7 +67,8 @@ def verify(
         progress(len(cases), len(cases), "")
     whole = compare_whole(original, lowered, seed) if whole_model else WholeModel("skipped", "not requested")
     seconds = time.perf_counter() - started
-    return Verification(seed, backend or "bodies", tuple(results), tuple(differences), whole, seconds)
+    inputs = tuple(initializers_as_inputs(original.graph, lowered.graph))
+    return Verification(seed, backend or "bodies", tuple(results), tuple(differences), whole, seconds, inputs)
 
 
 def _settings(runs: int | None, seed: int, backend: str | None) -> Settings:
@@ -82,7 +84,7 @@ def _settings(runs: int | None, seed: int, backend: str | None) -> Settings:
 def _verdict(case: Case, settings: Settings, folder: Path | None) -> tuple[SiteResult, Failure | None]:
     blank = describe(case.region)
     try:
-        cut = with_loaded_constants(cut_out(case.region, case.producers, case.units, case.types), folder)
+        cut = with_loaded_constants(cut_out(case.region, case.units, case.types), folder)
         site = Site(cut, case.models, case.types, settings)
         blank = replace(blank, not_drawn=site.not_drawn)
         runs, failure = site.check()

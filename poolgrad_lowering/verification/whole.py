@@ -13,6 +13,7 @@ from onnx import ModelProto, ValueInfoProto
 
 from poolgrad_lowering.verification.compare import compare
 from poolgrad_lowering.verification.evaluator import first_line
+from poolgrad_lowering.verification.inputs import with_inputs_of
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
 
 Array = npt.NDArray[Any]
@@ -40,6 +41,8 @@ def compare_whole(original: ModelProto, lowered: ModelProto, seed: int) -> Whole
         return WholeModel("skipped", "the model is large")
     try:
         feeds = _feeds(original, np.random.default_rng(seed))
+        original, weights = with_inputs_of(lowered, original)
+        feeds |= {name: onnx.numpy_helper.to_array(tensor) for name, tensor in weights.items()}
     except Exception as error:  # numpy and onnx raise errors of many classes
         return WholeModel("skipped", f"no data can be generated for the inputs: {first_line(error)}")
     return WholeModel.of_levels(tuple(_compare_at(level, original, lowered, feeds) for level in LEVELS))

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Models made for ATC are proven against their originals, and what is wrong in one is found."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from models import catalogue
+from poolgrad_lowering import lower, verify
+from poolgrad_lowering.verification.result import Verification
+from poolgrad_lowering.verification.text import inputs_line
+from tests.export_steps import (
+    STEPS,
+    Step,
+    adaptive_gradients_expanded,
+    declared,
+    names_of_nodes,
+    rank_five,
+    unread_indices_taken_off,
+    unused_functions_gone,
+    weights_as_inputs,
+)
+from tests.pool_graphs import ort_gradient, parse, torch_gradient
+
+POOL = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
+ADAPTIVE = "torch/adaptive_divisible"
+
+
+def exported(model: ModelProto, *steps: Step, target: str = "atlas-a2", forward: bool = True) -> ModelProto:
+    result = lower(model, target=target, forward=forward).model
+    for step in steps or STEPS:
+        step(result)
+    return result
+
+
+def proven(original: ModelProto, export: ModelProto, *, whole: bool = False) -> Verification:
+    found = verify(original, export, runs=3, whole_model=whole)
+    assert found.proven, (found.differences, found.first_failure, found.whole_model)
+    return found
+
+
+def adaptive(opset: int, element: str = "float") -> ModelProto:
+    """A gradient with windows that no MaxPool has, among other nodes."""
+    return parse(
+        f"""g ({element}[2,3,9,12] x, {element}[2,3,4,5] dy) => ({element}[2,3,4,5] y, {element}[2,3,9,12] out) {{
+            size = Constant <value = int64[2] {{4,5}}> ()
+            y, i = org.pytorch.aten.adaptive_max_pool2d (x, size)
+            dx = org.pytorch.aten.adaptive_max_pool2d_backward (dy, x, i)
+            out = Neg (dx)
+        }}""",
+        opset=opset,
+        ir=8,
+        imports='"org.pytorch.aten": 1',
+    )
+
+
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "ort/lenet_opset12",
+        "ort/stem_dynamic_shape",
+        "ort_module/pyramid",
+        "torch/audio",
+        "torch/lenet_float16",
+        "torch/lenet_dynamic_batch",
+        "torch/nested",
+        "torch/video_ceil",
+        "torch_legacy/adaptive",
+        "torch_legacy/user_symbolic",
+    ],
+)
+def test_built_models(entry: str, forward: bool, target: str) -> None:
+    model = onnx.load(catalogue.entry(entry).file)
+    proven(model, exported(model, target=target, forward=forward))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+@pytest.mark.parametrize("entry", [pytest.param(e, id=e.name) for e in [*catalogue.entries(), *catalogue.spellings()]])
+def test_every_built_model(entry: catalogue.Entry, target: str) -> None:
+    model = onnx.load(entry.file)
+    proven(model, exported(model, target=target))
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("opset", [11, 12, 13, 15, 18])
+@pytest.mark.parametrize("sizes", [[2, 3, 6], [2, 3, 6, 6], [2, 3, 6, 6, 6]])
+def test_every_rank_and_opset(sizes: list[int], opset: int, forward: bool) -> None:
+    window = [2] * (len(sizes) - 2)
+    model = ort_gradient(sizes, opset=opset, kernel_shape=window, strides=window)
+    export = exported(model, forward=forward)
+    assert len(sizes) == 5 or any(node.op_type == "Unsqueeze" for node in export.graph.node)
+    proven(model, export)
+
+
+@pytest.mark.parametrize(
+    ("opset", "element"), [(11, "float"), (13, "float"), (15, "float"), (15, "float16"), (18, "float"), (18, "float16")]
+)
+def test_expanded_gradients(opset: int, element: str) -> None:
+    model = adaptive(opset, element)
+    export = exported(model, adaptive_gradients_expanded, forward=False)
+    assert not [node for node in export.graph.node if node.domain == "npu"]
+    [site] = proven(model, export).sites
+    assert (site.name, site.gradients) == ("dx", ("dx",))
+
+
+def test_constants_of_an_expanded_gradient_as_initializers() -> None:
+    model = adaptive(13)
+    export = exported(model, adaptive_gradients_expanded, forward=False)
+    for node in [node for node in export.graph.node if node.name.endswith("/zero_1d")]:
+        values = onnx.numpy_helper.to_array(node.attribute[0].t)
+        export.graph.node.remove(node)
+        export.graph.initializer.append(onnx.numpy_helper.from_array(values, node.output[0]))
+    assert export.graph.initializer
+    proven(model, export)
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+def test_an_expanded_gradient_that_is_not_quite_the_body(opset: int) -> None:
+    """Any other node, attribute, constant or edge is a difference: only the body itself is known to be a gradient."""
+    model = adaptive(opset)
+    export = exported(model, adaptive_gradients_expanded, forward=False)
+    nodes = [node for node in export.graph.node if node.name.startswith("expanded")]
+    assert len(nodes) > 5
+    for node in nodes:
+        changed = ModelProto()
+        changed.CopyFrom(export)
+        edited = next(other for other in changed.graph.node if other.name == node.name)
+        if edited.op_type == "Constant":
+            held = onnx.numpy_helper.to_array(edited.attribute[0].t)
+            edited.attribute[0].t.CopyFrom(onnx.numpy_helper.from_array(held + 1))
+        else:
+            edited.op_type = "Identity" if edited.op_type != "Identity" else "Neg"
+        assert not verify(model, changed, runs=1, whole_model=False).proven, node.name
+
+
+def test_an_expanded_gradient_with_something_else_beside_it() -> None:
+    model = adaptive(18)
+    export = exported(model, adaptive_gradients_expanded, forward=False)
+    last = next(node for node in export.graph.node if node.output[0] == "dx")
+    last.output[0] = "nearly"
+    export.graph.node.insert(
+        list(export.graph.node).index(last) + 1, helper.make_node("Neg", ["nearly"], ["dx"], "more")
+    )
+    [site] = verify(model, export, runs=1, whole_model=False).sites
+    assert site.status != "proven"
+
+
+def test_names_of_nodes_mean_nothing() -> None:
+    proven(POOL, exported(POOL, names_of_nodes), whole=True)
+
+
+def test_indices_that_nothing_reads() -> None:
+    """They may be taken off a MaxPool; Indices that are read, and outputs of other operators, may not."""
+    model = parse(
+        """g (float[2,3,6,6] x) => (float[2,3,3,3] y, float[2,3] top) {
+            y, i = MaxPool <kernel_shape = [2,2], strides = [2,2]> (x)
+            two = Constant <value = int64[1] {2}> ()
+            flat = Flatten <axis = 1> (y)
+            top, places = TopK (flat, two)
+        }"""
+    )
+    export = exported(model, unread_indices_taken_off)
+    assert len(export.graph.node[0].output) == 1
+    assert proven(model, export, whole=True).sites == ()
+    export.graph.node[-1].output.pop()
+    assert not verify(model, export, whole_model=False).proven
+    read = exported(model, names_of_nodes)
+    read.graph.node[0].output[1] = ""
+    read.graph.node.append(helper.make_node("Neg", ["i"], ["unread"]))
+    assert not verify(model, read, whole_model=False).proven
+
+
+def test_weights_that_are_trained() -> None:
+    model = onnx.load(catalogue.entry("torch/lenet").file)
+    names = [tensor.name for tensor in exported(model).graph.initializer if tensor.name.endswith("weight")]
+    assert names
+    found = proven(model, exported(model, *STEPS, weights_as_inputs(*names)), whole=True)
+    assert set(found.new_inputs) == set(names)
+    assert all(f"'{name}'" in inputs_line(found) for name in names)
+    assert found.whole_model.status == "same"
+    schema = json.loads((files("poolgrad_lowering") / "schemas" / "verification.json").read_text())
+    jsonschema.validate(json.loads(found.to_json()), schema)
+
+
+SCALED = parse(
+    """g (float[2,3,6,6] x, float[2,3,3,3] dy) => (float[2,3,6,6] dx) <int64[4] sizes = {2,3,3,3}> {
+        y, i = MaxPool <kernel_shape = [2,2], strides = [2,2]> (x)
+        p = Reshape (i, sizes)
+        dx = MaxPoolGrad (dy, p)
+    }"""
+)
+
+
+def test_the_value_of_a_weight_is_the_originals() -> None:
+    """The shape of a gradient is a weight here; the sites are run with its value."""
+    export = exported(SCALED, weights_as_inputs("sizes"), forward=False)
+    found = proven(SCALED, export)
+    assert (found.new_inputs, len(found.sites)) == (("sizes",), 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (declared("body_0_weight", TensorProto.FLOAT, [1]), "another type than the initializer"),
+        (declared("body_0_weight", TensorProto.FLOAT16, [6, 1, 5, 5]), "another type than the initializer"),
+        (declared("new", TensorProto.FLOAT, [1]), "field 'input' differs"),
+    ],
+)
+def test_inputs_that_are_no_weights(value: onnx.ValueInfoProto, says: str) -> None:
+    model = onnx.load(catalogue.entry("torch/nested").file)
+    export = exported(model)
+    export.graph.input.append(value)
+    if value.name != "new":
+        export.graph.initializer.remove(next(held for held in export.graph.initializer if held.name == value.name))
+    found = verify(model, export, runs=1, whole_model=False)
+    assert says in found.differences[0].what
+
+
+def test_a_weight_that_is_an_input_and_has_a_value() -> None:
+    export = exported(POOL)
+    tensor = export.graph.initializer[0]
+    export.graph.input.append(declared(tensor.name, tensor.data_type, list(tensor.dims)))
+    found = verify(POOL, export, runs=1, whole_model=False)
+    assert [difference.what for difference in found.differences] == ["field 'input' differs"]
+    assert found.new_inputs == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "where"), [("axes of 0", "read"), ("Y", "taken"), ("dY", "taken"), ("unread", "unread")]
+)
+def test_new_initializers(name: str, where: str) -> None:
+    """They have names of their own, and new nodes read them."""
+    export = exported(POOL, rank_five)
+    if where != "read":
+        export.graph.initializer.append(TensorProto(name=name, data_type=1, dims=[0]))
+    assert verify(POOL, export, runs=1, whole_model=False).proven == (where == "read")
+
+
+def test_wrong_axes() -> None:
+    export = exported(POOL, rank_five)
+    tensor = next(held for held in export.graph.initializer if held.name.startswith("axes"))
+    tensor.raw_data = bytes([3]) + tensor.raw_data[1:]
+    assert not verify(POOL, export, runs=1, whole_model=False).proven
+
+
+def test_initializers_and_functions_that_nothing_uses() -> None:
+    model = parse(
+        """g (float[2] x) => (float[2] y) <float[1] unused = {1.0}, float[1] used = {2.0}> { y = Add (x, used) }""",
+        imports='"f": 1',
+        functions='<domain: "f", opset_import: ["": 16]> Twice (a) => (b) { b = Add (a, a) }',
+    )
+    lean = ModelProto()
+    lean.CopyFrom(model)
+    del lean.functions[:], lean.graph.initializer[0], lean.opset_import[1]
+    proven(model, lean, whole=True)
+    lean.graph.node[0].input[1] = "unused"
+    assert not verify(model, lean, whole_model=False).proven
+    called = ModelProto()
+    called.CopyFrom(model)
+    called.graph.node[0].CopyFrom(helper.make_node("Twice", ["x"], ["y"], domain="f"))
+    without = ModelProto()
+    without.CopyFrom(called)
+    del without.functions[:]
+    assert not verify(called, without, whole_model=False).proven
+
+
+def test_a_lowered_model_is_the_original_of_its_export() -> None:
+    for entry in ("torch/nested", "torch_legacy/adaptive"):
+        model = lower(onnx.load(catalogue.entry(entry).file), target="atlas-a2").model
+        export = ModelProto()
+        export.CopyFrom(model)
+        for step in (*STEPS, unused_functions_gone):
+            step(export)
+        assert proven(model, export).sites
