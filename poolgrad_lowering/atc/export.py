@@ -23,6 +23,7 @@ from poolgrad_lowering.atc.tidy import (
     defaults,
     drop_stale_value_infos,
     drop_unread_indices,
+    drop_unused_import,
     make_inputs,
     name_nodes,
 )
@@ -153,6 +154,8 @@ def _edit(model: ModelProto, expanded: Sequence[str], types: ValueTypes, weights
     dropped = drop_unread_indices(model)
     raised = raise_ranks(model, opset_of(model), types)
     drop_stale_value_infos(model)
+    if expanded:
+        drop_unused_import(model)
     renamed = name_nodes(model)
     return Edits(raised, tuple(expanded), dropped, renamed, tuple(inputs))
 

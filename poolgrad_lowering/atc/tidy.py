@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.atc.graphs import fresh, graphs, names_read
 from poolgrad_lowering.diagnostics.errors import UsageError
+from poolgrad_lowering.dialect import DOMAIN
 
 _FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
 
@@ -60,6 +62,17 @@ def drop_stale_value_infos(model: ModelProto) -> None:
         for position in reversed(range(len(graph.value_info))):
             if graph.value_info[position].name not in made:
                 del graph.value_info[position]
+
+
+def drop_unused_import(model: ModelProto) -> None:
+    """Remove the import of the dialect's domain if no node and no function of it is left."""
+    nodes = (node for graph in graphs(model.graph) for node in graph.node)
+    inner = (node for function in model.functions for node in function.node)
+    if any(entry.domain == DOMAIN for entry in chain(model.functions, nodes, inner)):
+        return
+    for position in reversed(range(len(model.opset_import))):
+        if model.opset_import[position].domain == DOMAIN:
+            del model.opset_import[position]
 
 
 def make_inputs(model: ModelProto, patterns: Sequence[str]) -> list[str]:

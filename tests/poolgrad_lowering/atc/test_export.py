@@ -17,7 +17,7 @@ import pytest
 from onnx import ModelProto
 
 import poolgrad_lowering
-from poolgrad_lowering import UnknownTargetError, export_atc, lower
+from poolgrad_lowering import UnknownTargetError, export_atc, lower, verify
 from poolgrad_lowering.atc.graphs import graphs
 from poolgrad_lowering.atc.tidy import make_inputs
 from poolgrad_lowering.diagnostics.errors import UsageError
@@ -260,3 +260,31 @@ def test_of_the_models_at_opset_16_to_18_all_but_two_convert_on_atlas_a2() -> No
     within = [name for name, opset in opsets.items() if 16 <= opset <= 18]
     assert len(within) >= 28
     assert {name for name in within if name in STOPPED} == {"dilated", "float64"}
+
+
+VERIFIED = [
+    path
+    for folder in ("torch", "torch_legacy", "spellings")
+    for path in sorted((BUILT / folder).glob("*.onnx"))
+    if path.stem != "resnet_stem_float16"
+]
+
+
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+@pytest.mark.parametrize("path", VERIFIED, ids=lambda path: path.stem)
+def test_verify_proves_the_export_against_the_original(path: Path, target: str) -> None:
+    original = onnx.load(path)
+    found = verify(original, export_atc(original, target=target).model)
+    assert found.proven, found
+    assert found.whole_model.status in ("same", "skipped")
+
+
+def test_verify_proves_an_export_whose_weights_are_inputs() -> None:
+    original = onnx.load(BUILT / "torch" / "resnet_stem.onnx")
+    exported = export_atc(original, weights_as_inputs=["body_*"])
+    found = verify(original, exported.model)
+    assert (found.proven, found.whole_model.status, list(found.new_inputs)) == (
+        True,
+        "same",
+        ["body_0_weight", "body_0_bias"],
+    )
