@@ -14,7 +14,7 @@ rm -rf $(1) && mkdir -p $(1) && cp -r $(2)poolgrad_lowering $(1) && cp -r $(2)pa
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-long test-torch test-browser test-training test-matrix test-oldest test-releases test-cann-ep cann-home \
+.PHONY: help demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-matrix test-oldest test-releases test-cann-ep cann-home \
   test-asan test-ubsan test-tsan test-aarch64 test-plugs test-determinism wheels fuzz fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
@@ -39,6 +39,9 @@ test-long: ## the tests that take minutes
 
 test-torch: ## the default suite with PyTorch as a further oracle (a large download)
 	$(IN) torch $(PYTEST)
+
+test-oldest-dependencies: ## the compiler's tests with the oldest networkx, numpy and onnx that pyproject.toml allows
+	$(IN) oldest $(PYTEST) tests/poolgrad_lowering tests/patterns tests/generators
 
 test-browser: ## the report as a page in Chromium, which is installed if it is missing (root, Debian)
 	$(call debian,chromium,chromium)

@@ -62,12 +62,16 @@ def with_wheel(*arguments: str) -> tuple[tuple[str, ...], ...]:
     return (arguments, ("--force-reinstall", "--no-deps", WHEEL), (WHEEL,))
 
 
+OLDEST = ("networkx==3.1", "numpy==1.26.0", "onnx==1.19.0")
+"""The oldest releases of the dependencies in `pyproject.toml`."""
+
 ENVIRONMENTS = {
     "test": Environment(".venv", editable(".[ort]", *groups("test")), NATIVE),
     "check": Environment(".venv", (groups("check"),), base="test"),
     "browser": Environment(".venv", (groups("browser"),), base="test"),
     "torch": Environment(".venv", (("torch==2.13.0", "onnxscript"),), base="test"),
     "mutate": Environment(".venv", (groups("mutate"),), base="test"),
+    "oldest": Environment(".venv-oldest", editable(".[ort]", *groups("test"), *OLDEST), NATIVE),
     "training": Environment(".venv-training", editable(".", *groups("test", "training")), NATIVE),
     "plugs": Environment(".venv-plugs", editable(".[olive,ort]", *groups("test", "olive")), NATIVE),
     "cann": Environment(".venv-cann", with_wheel(*groups("test", "cann")), (*PROJECT, WHEEL)),

@@ -87,7 +87,7 @@ def test_verification_is_of_each(models: Path, tmp_path: Path, monkeypatch: pyte
     def unproven(*_: object) -> None:
         raise VerificationError("not the same")
 
-    monkeypatch.setattr(files, "_require_verified", unproven)
+    monkeypatch.setattr(files, "require_proven", unproven)
     results = lower_folder(models, tmp_path / "out", jobs=1, verify=True)
     assert [result.error == "not the same" for result in results] == [False, False, True, True]
 
