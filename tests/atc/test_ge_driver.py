@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.atc.ge.compiling import NATIVE, OLD_STRINGS, SANITIZED, SOURCES, plugin, standin
+from tests.atc.ge.compiling import ARM, NATIVE, OLD_STRINGS, SANITIZED, SOURCES, plugin, standin
 from tests.atc.ge.driver import ONNX, Attribute, Plugin, PluginError, Registration, Tensor
 
 if not NATIVE.compiler:
@@ -108,6 +108,12 @@ def test_either_abi_of_strings_opens_a_plugin_of_either(
     of_standin: tuple[str, ...], of_plugin: tuple[str, ...]
 ) -> None:
     with Plugin(plugin([SAMPLE], NATIVE, *of_plugin), NATIVE, *of_standin) as opened:
+        assert parse(opened, "Echo").attributes["list"] == Attribute("LIST_INT", [3, 0])
+
+
+@pytest.mark.atc
+def test_on_an_emulated_arm() -> None:
+    with Plugin(plugin([SAMPLE], ARM), ARM) as opened:
         assert parse(opened, "Echo").attributes["list"] == Attribute("LIST_INT", [3, 0])
 
 

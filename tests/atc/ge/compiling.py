@@ -7,6 +7,7 @@ A build is kept in `build/ge`, in a folder that is named after a hash of everyth
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import platform
 import shutil
@@ -68,7 +69,7 @@ def _run(*command: str | Path) -> None:
 
 
 def _kept(name: str, inputs: Iterable[Path], flags: Iterable[str], build: Callable[[Path], None]) -> Path:
-    """Return the folder of a build, which is made if it is not there; several processes may do so at once."""
+    """Return the folder of a build, which is made if it is not there, by one process at a time."""
     digest = hashlib.sha256(repr([FLAGS, *flags]).encode())
     for path in sorted(inputs):
         digest.update(path.name.encode() + path.read_bytes())
@@ -76,13 +77,12 @@ def _kept(name: str, inputs: Iterable[Path], flags: Iterable[str], build: Callab
     if kept.is_dir():
         return kept
     kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
-        made = Path(scratch) / name
-        made.mkdir()
-        build(made)
-        try:
-            made.rename(kept)
-        except OSError:
-            if not kept.is_dir():
-                raise
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.is_dir():
+            with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+                made = Path(scratch) / name
+                made.mkdir()
+                build(made)
+                made.rename(kept)
     return kept

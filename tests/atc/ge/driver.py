@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from tests.atc.ge.compiling import NATIVE, Machine, standin
 
@@ -73,6 +73,23 @@ class Parsed:
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
     written: str
+
+
+class AnyPlugin(Protocol):
+    """What the front end needs of a plugin; `Plugin` says what the members are."""
+
+    @property
+    def registrations(self) -> Mapping[str, Registration]: ...
+
+    def parse(
+        self,
+        key: str,
+        source: Mapping[str, Any],
+        *,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        defaults: Mapping[str, Any],
+    ) -> Parsed: ...
 
 
 class Plugin:

@@ -128,7 +128,7 @@ json::Value Answer(const json::Object& request) {
 
 void Serve(const char* plugin) {
   Answers answers;
-  if (dlopen(plugin, RTLD_NOW | RTLD_GLOBAL) == nullptr) throw std::runtime_error(dlerror());
+  if (dlopen(plugin, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) == nullptr) throw std::runtime_error(dlerror());
   answers.Write(Registrations());
   for (std::string line; std::getline(std::cin, line);) answers.Write(Answer(json::Read(line).Members()));
 }
