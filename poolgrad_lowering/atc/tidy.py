@@ -66,9 +66,10 @@ def drop_stale_value_infos(model: ModelProto) -> None:
 
 def drop_unused_import(model: ModelProto) -> None:
     """Remove the import of the dialect's domain if no node and no function of it is left."""
-    nodes = (node for graph in graphs(model.graph) for node in graph.node)
-    inner = (node for function in model.functions for node in function.node)
-    if any(entry.domain == DOMAIN for entry in chain(model.functions, nodes, inner)):
+    of_functions = (function.domain for function in model.functions)
+    nodes = (node.domain for graph in graphs(model.graph) for node in graph.node)
+    inner = (node.domain for function in model.functions for node in function.node)
+    if DOMAIN in chain(of_functions, nodes, inner):
         return
     for position in reversed(range(len(model.opset_import))):
         if model.opset_import[position].domain == DOMAIN:
