@@ -15,6 +15,7 @@ from tests.atc import hand_made
 from tests.atc.ge.checking import convert
 from tests.atc.ge.driver import AnyPlugin, Plugin
 from tests.atc.ge.faults import GeError
+from tests.atc.ge.kernels import check_windows
 from tests.atc.ge.parser import parse
 from tests.atc.ge.prototypes import Release, Soc
 from tests.atc.ge.python_plugin import OtherFormat, PythonPlugin
@@ -229,3 +230,10 @@ def test_an_operator_without_a_prototype(plugin: AnyPlugin) -> None:
     model = hand_made.parsed(A2, (SITE_NODE, "dx = npu.AdaptiveMaxPool3DGrad (r, dy, argmax)"))
     with pytest.raises(GeError, match=r"E10501: .* has no prototype in CANN 9.0.0|E11010: .*export-atc"):
         parse(model, plugin)
+
+
+def test_a_plane_of_more_elements_than_an_int32_counts() -> None:
+    pool = next(each for each in parse(hand_made.parsed(A2), PythonPlugin()).operators if each.node.name == "pool")
+    check_windows(pool, [1, 2**15, 2**16 - 1], "ascend910b")
+    check_windows(pool, [1, 2**15, 2**16], "ascend950")
+    check("EZ9999", "too large", lambda: check_windows(pool, [1, 2**15, 2**16], "ascend910b"))
