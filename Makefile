@@ -15,7 +15,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-matrix test-oldest test-releases test-cann-ep cann-home \
-  test-asan test-ubsan test-tsan test-aarch64 test-plugs test-determinism wheels fuzz fuzz-bytes mutate replay check format docs bench clean
+  test-asan test-ubsan test-tsan test-aarch64 test-atc test-plugs test-determinism wheels fuzz fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -104,6 +104,10 @@ wheel-%:
 test-aarch64: wheel-aarch64 ## the native libraries on 64-bit Arm against those of this machine
 	$(call debian,qemu-aarch64,qemu-user)
 	$(IN) test pytest -m aarch64 tests/runtime/test_native.py
+
+test-atc: wheel-aarch64 ## the parser plugin for ATC and exported models in a stand-in for GE's parser, on Arm too
+	$(call debian,qemu-aarch64,qemu-user)
+	$(IN) test $(PYTEST) -m "atc or not atc" tests/atc
 
 MINUTES ?= 5
 fuzz: ## search for mistakes by random graphs, for MINUTES; an example that fails goes to build/fuzz

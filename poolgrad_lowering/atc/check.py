@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,8 +20,11 @@ from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import ASCEND_TYPES
 from poolgrad_lowering.legality.targets import Target
 
-_MAX_POOL_RANK = 2
-"""The number of spatial axes for which ATC's MaxPool plugin drops the dilation."""
+_MAX_POOL_AXES = 3
+"""The spatial axes of ATC's MaxPool, at most. With fewer, the plugin makes a 2-D pool without dilation."""
+
+_LARGEST_WINDOW, _LARGEST_STRIDE = 255, 63
+"""Of a 2-D pool on a core of Atlas A2 and A3. The plugin sends a larger one to the CPU of the device."""
 
 
 def find_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> list[NodeObstacle]:
@@ -46,8 +50,12 @@ def opset_of(model: ModelProto) -> int:
 def _of_nodes(model: ModelProto, target: Target, types: ValueTypes) -> Iterator[NodeObstacle]:
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     functions = {(function.domain, function.name) for function in model.functions}
+    left_out = any("" in node.input for graph in graphs(model.graph) for node in graph.node)
     for graph in graphs(model.graph):
         for node in graph.node:
+            if left_out and "" in node.output:
+                reason = f"its output {list(node.output).index('')} has no name"
+                yield NodeObstacle(node.name, _operator(node), Obstacle.EMPTY_NAMES.value, reason)
             for code, reason in _of_node(node, versions, functions, target, types):
                 yield NodeObstacle(node.name, _operator(node), code.value, reason)
 
@@ -68,7 +76,7 @@ def _of_node(
         key = f"{domain or 'ai.onnx'}::{versions[domain]}::{node.op_type}"
         yield Obstacle.UNREGISTERED_OPERATOR, f"CANN has no ATC plugin for {key}"
     elif is_max_pool(node):
-        yield from _of_max_pool(node)
+        yield from _of_max_pool(node, target)
     double = [name for name in (*node.input, *node.output) if types.elements.get(name) == TensorProto.DOUBLE]
     if double:
         yield Obstacle.FLOAT64, f"'{double[0]}' is float64"
@@ -95,17 +103,29 @@ def _argmax_type(node: NodeProto, types: ValueTypes) -> int | None:
     return types.elements.get(node.input[-1])
 
 
-def _of_max_pool(node: NodeProto) -> Iterator[tuple[Obstacle, str]]:
+def _of_max_pool(node: NodeProto, target: Target) -> Iterator[tuple[Obstacle, str]]:
     attributes = _attributes(node)
+    kernel, strides = list(attributes.get("kernel_shape", [])), list(attributes.get("strides", []))
     if len(node.output) > 1:
         yield Obstacle.KEPT_INDICES, f"its Indices output '{node.output[1]}' is read"
+    if len(kernel) > _MAX_POOL_AXES:
+        yield Obstacle.POOL_AXES, f"it pools {len(kernel)} axes"
     dilations = attributes.get("dilations", [])
-    if len(dilations) == _MAX_POOL_RANK and any(number != 1 for number in dilations):
+    if len(kernel) < _MAX_POOL_AXES and any(number != 1 for number in dilations):
         yield Obstacle.DROPPED_DILATION, f"its dilations are {list(dilations)}"
+    is_large = math.prod(kernel) > _LARGEST_WINDOW or max(strides, default=1) > _LARGEST_STRIDE
+    if len(kernel) < _MAX_POOL_AXES and not target.has_2d and is_large and _extends(attributes):
+        yield Obstacle.LARGE_WINDOW, f"its kernel is {kernel}, its strides are {strides or 1}"
     if attributes.get("auto_pad") == b"SAME_LOWER":
         yield Obstacle.SAME_LOWER, "its auto_pad is SAME_LOWER"
     if attributes.get("storage_order", 0):
         yield Obstacle.STORAGE_ORDER, "its storage_order is 1"
+
+
+def _extends(attributes: Mapping[str, Any]) -> bool:
+    """Whether a pool has windows that extend beyond its input."""
+    is_padded = attributes.get("auto_pad", b"").startswith(b"SAME") or any(attributes.get("pads", ()))
+    return is_padded or bool(attributes.get("ceil_mode", 0))
 
 
 def _attributes(node: NodeProto) -> dict[str, Any]:

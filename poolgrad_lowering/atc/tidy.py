@@ -20,16 +20,17 @@ _FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorP
 def name_nodes(model: ModelProto) -> int:
     """Give every node a name that no other node, graph input or initializer has; return how many names changed.
 
-    In a graph of CANN, inputs and initializers are nodes too.
+    In a graph of CANN, inputs and initializers are nodes too; an initializer's node is named after it and its place.
     """
     all_graphs = list(graphs(model.graph))
-    taken = {value.name for graph in all_graphs for value in graph.input}
-    taken.update(tensor.name for graph in all_graphs for tensor in graph.initializer)
+    stored = {tensor.name for graph in all_graphs for tensor in graph.initializer}
+    taken = stored | {value.name for graph in all_graphs for value in graph.input}
     changed = 0
     for graph in all_graphs:
         for node in graph.node:
             wanted = node.name or next(iter(filter(None, node.output)), node.op_type)
-            name = fresh(wanted, taken)
+            initializer, _, number = wanted.rpartition("_Initializer_")
+            name = fresh(f"{wanted}_" if initializer in stored and number.isdecimal() else wanted, taken)
             if name != node.name:
                 node.name = name
                 changed += 1
@@ -66,9 +67,10 @@ def drop_stale_value_infos(model: ModelProto) -> None:
 
 def drop_unused_import(model: ModelProto) -> None:
     """Remove the import of the dialect's domain if no node and no function of it is left."""
-    nodes = (node for graph in graphs(model.graph) for node in graph.node)
-    inner = (node for function in model.functions for node in function.node)
-    if any(entry.domain == DOMAIN for entry in chain(model.functions, nodes, inner)):
+    of_functions = (function.domain for function in model.functions)
+    nodes = (node.domain for graph in graphs(model.graph) for node in graph.node)
+    inner = (node.domain for function in model.functions for node in function.node)
+    if DOMAIN in chain(of_functions, nodes, inner):
         return
     for position in reversed(range(len(model.opset_import))):
         if model.opset_import[position].domain == DOMAIN:

@@ -18,11 +18,14 @@ class Obstacle(Enum):
 
     ARGMAX_TYPE = "argmax-type"
     DROPPED_DILATION = "dropped-dilation"
+    EMPTY_NAMES = "empty-names"
     FLOAT64 = "float64"
     FUNCTION_CALL = "function-call"
     KEPT_INDICES = "kept-indices"
+    LARGE_WINDOW = "large-window"
     NO_INPUT = "no-input"
     OPSET = "opset"
+    POOL_AXES = "pool-axes"
     SAME_LOWER = "same-lower"
     STORAGE_ORDER = "storage-order"
     UNKNOWN_RANK = "unknown-rank"
@@ -36,8 +39,13 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "Export the original model, or lower it for this target.",
     ),
     Obstacle.DROPPED_DILATION: Meaning(
-        "A MaxPool over two spatial axes has a dilation. ATC's plugin drops it without an error.",
+        "A MaxPool over one or two spatial axes has a dilation. ATC's plugin drops it without an error.",
         "Choose the target ascend950, whose pools have a dilation, or train without one.",
+    ),
+    Obstacle.EMPTY_NAMES: Meaning(
+        "A node leaves out an output, and a node leaves out an input. ATC's parser takes the empty "
+        "name for a value and joins the two.",
+        "Give the output a name.",
     ),
     Obstacle.FLOAT64: Meaning(
         "A node computes float64, which Ascend's vector and matrix units do not have.",
@@ -51,6 +59,12 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "A MaxPool has an Indices output that is read. ATC's plugin refuses such a MaxPool.",
         "`poolgrad inspect` says why the pool was not lowered; use its Indices in a max-pool gradient only.",
     ),
+    Obstacle.LARGE_WINDOW: Meaning(
+        "A MaxPool over one or two spatial axes has a window of more than 255 elements or a stride above 63, and "
+        "padding or ceil_mode. ATC's plugin for Atlas A2 and A3 then drops ceil_mode and auto_pad, and pads with "
+        "−65504.",
+        "Pad the tensor with −inf before the pool, or pool in several steps.",
+    ),
     Obstacle.NO_INPUT: Meaning(
         "The graph has no input that is not an initializer; ATC needs one.",
         "Make what changes between runs a graph input.",
@@ -58,6 +72,10 @@ OBSTACLES: dict[Obstacle, Meaning] = {
     Obstacle.OPSET: Meaning(
         "The model imports a version of ONNX's operators outside 11 to 18. ATC has no plugins for other versions.",
         "Export the model at opset 18 (`torch.onnx.export(…, opset_version=18)`).",
+    ),
+    Obstacle.POOL_AXES: Meaning(
+        "A MaxPool has four spatial axes or more. ATC's plugin takes one to three.",
+        "Reshape the tensor so that at most three axes are pooled.",
     ),
     Obstacle.SAME_LOWER: Meaning(
         "A MaxPool has auto_pad SAME_LOWER. ATC's plugin pads it as SAME_UPPER, without an error.",

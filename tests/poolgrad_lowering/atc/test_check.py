@@ -33,6 +33,16 @@ NO_RANK = parse(
 for _value in (*NO_RANK.graph.input, *NO_RANK.graph.output):
     _value.type.tensor_type.ClearField("shape")
 
+
+def without_names(graph: str) -> ModelProto:
+    """A model whose values of the name `none` are left out."""
+    model = parse(graph)
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            names[:] = ["" if name == "none" else name for name in names]
+    return model
+
+
 WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
     "opset 19": (
         parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=19),
@@ -84,6 +94,26 @@ WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
         parse(POOL.format('kernel_shape = [2, 2], auto_pad = "SAME_LOWER"')),
         NodeObstacle("pool", "MaxPool", "same-lower", "its auto_pad is SAME_LOWER"),
     ),
+    "dilation of one axis": (
+        parse("g (float[1,1,8] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2], dilations = [2]>(X) }"),
+        NodeObstacle("pool", "MaxPool", "dropped-dilation", "its dilations are [2]"),
+    ),
+    "four axes": (
+        parse("g (float[1,1,4,4,4,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2, 2, 2, 2]>(X) }"),
+        NodeObstacle("pool", "MaxPool", "pool-axes", "it pools 4 axes"),
+    ),
+    "a large padded window": (
+        parse(POOL.format("kernel_shape = [16, 16], pads = [4, 4, 4, 4]")),
+        NodeObstacle("pool", "MaxPool", "large-window", "its kernel is [16, 16], its strides are 1"),
+    ),
+    "a large stride with ceil_mode": (
+        parse(POOL.format("kernel_shape = [2, 2], strides = [64, 1], ceil_mode = 1")),
+        NodeObstacle("pool", "MaxPool", "large-window", "its kernel is [2, 2], its strides are [64, 1]"),
+    ),
+    "names left out": (
+        without_names("g (float[4] X) => (A, I) { A = Clip(X, none, none) [unique] none, I = Unique(X) }"),
+        NodeObstacle("unique", "Unique", "empty-names", "its output 0 has no name"),
+    ),
     "storage order": (
         parse(POOL.format("kernel_shape = [2, 2], storage_order = 1")),
         NodeObstacle("pool", "MaxPool", "storage-order", "its storage_order is 1"),
@@ -133,9 +163,12 @@ FINE = {
         "g (float[1,1,8,8] X) => (float[1,1,4,4] Y) { Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X) }"
     ),
     "no dilation": parse(POOL.format("kernel_shape = [2, 2], dilations = [1, 1]")),
-    "a dilation of one axis": parse(
-        "g (float[1,1,8] X) => (Y) { Y = MaxPool<kernel_shape = [2], dilations = [2]>(X) }"
+    "a dilation of three axes": parse(
+        "g (float[1,1,8,8,8] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2, 2], dilations = [2, 1, 1]>(X) }"
     ),
+    "a large window without padding": parse(POOL.format("kernel_shape = [16, 16]")),
+    "a window of 255 elements": parse(POOL.format("kernel_shape = [15, 17], pads = [4, 4, 4, 4]")),
+    "an output left out": without_names("g (float[4] X) => (I) { none, I = Unique(X) }"),
     "SAME_UPPER": parse(POOL.format('kernel_shape = [2, 2], auto_pad = "SAME_UPPER"')),
     "float16": parse("g (float16[2] X) => (float16[2] Y) { Y = Relu(X) }"),
     "ai.onnx": parse("g (float[2] X) => (float[2] Y) { Y = ai.onnx.Relu(X) }"),

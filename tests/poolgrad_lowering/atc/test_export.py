@@ -155,6 +155,11 @@ def test_every_node_gets_a_name_of_its_own() -> None:
     assert exported.report.edits.renamed == 4
 
 
+def test_a_node_does_not_get_the_name_of_an_initializers_node() -> None:
+    original = parse("g (float[1] X) => (float[1] Y) <float[1] W = {1.0}> { [W_Initializer_0] Y = Add(X, W) }")
+    assert export_atc(original).model.graph.node[0].name == "W_Initializer_0_"
+
+
 def test_indices_that_nobody_reads_are_taken_off() -> None:
     original = parse(
         """g (float[1,1,4,4] X) => (float[1,1,2,2] A, float[1,1,2,2] B, int64[1,1,2,2] K) {

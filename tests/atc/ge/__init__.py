@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A stand-in for GE, CANN's graph engine, as far as ATC needs it to convert an ONNX model.
+
+    model ── parser ──▶ graph ── kernels, operators, execution ──▶ results
+               │
+             driver ──▶ a parser plugin in a process with GE's libraries (`cpp/`)
+
+It follows the sources of GE (`parser/`), of CANN's operators (`pooling/` in ops-nn) and of their plugins for ONNX, and
+has tables and definitions of its own. GE itself never ran here, and these things of it are not followed: shape
+inference before a graph runs, conversions of layout, fusions, subgraphs, and what plugins other than MaxPool's refuse.
+"""

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Runs a graph that GE has taken, by GE's own reading: attributes, types and formats as the plugins left them.
+
+The pool operators and the pools that ATC's plugin changes are computed by numpy from the definitions. Everything
+between runs in onnxruntime without its optimizers, so that it has the bits that the same nodes have in another model.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from tests.atc.ge.operators import compute
+from tests.atc.ge.parser import GeGraph, GeOperator
+from tests.atc.ge.prototypes import Soc
+from tests.atc.ge.standard import max_pool_of_atc
+
+Array = npt.NDArray[Any]
+Values = dict[str, Array]
+Engine = Callable[[ModelProto, Mapping[str, Array]], Values]
+
+
+def run_plainly(model: ModelProto, feeds: Mapping[str, Array]) -> Values:
+    """Return the outputs by name, computed by onnxruntime's CPU kernels, node by node as the model has them."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1  # small models: threads would cost more than they save
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_outputs()]
+    return dict(zip(names, session.run(names, dict(feeds)), strict=True))
+
+
+def execute(graph: GeGraph, feeds: Mapping[str, Array], soc: Soc, engine: Engine = run_plainly) -> Values:
+    """Return the outputs of a graph by name.
+
+    Args:
+        graph: what `parse` returned.
+        feeds: the graph's inputs by name.
+        soc: whose operators run.
+        engine: what runs the standard operators.
+
+    Raises:
+        GeError: an operator does not take its types, formats or shapes on this SoC.
+    """
+    source = graph.model.graph
+    values = dict(feeds) | {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in source.initializer}
+    done = 0
+    for is_own, group in itertools.groupby(graph.operators, lambda operator: _is_own(operator, soc)):
+        operators = list(group)
+        done += len(operators)
+        if is_own:
+            for operator in operators:
+                values |= zip(operator.node.output, _own_results(operator, values, soc), strict=False)
+        else:
+            values |= _run([operator.node for operator in operators], graph, values, _read_from(graph, done), engine)
+    return {value.name: values[value.name] for value in source.output}
+
+
+def _is_own(operator: GeOperator, soc: Soc) -> bool:
+    """Return whether the engine would not compute what ATC's graph computes."""
+    return bool(operator.type) or max_pool_of_atc(operator.node, soc) is not None
+
+
+def _own_results(operator: GeOperator, values: Values, soc: Soc) -> Sequence[Array]:
+    inputs = [values[name] for name in operator.node.input if name]
+    pool = max_pool_of_atc(operator.node, soc)
+    return [pool(inputs[0])] if pool else compute(operator, inputs, soc)
+
+
+def _read_from(graph: GeGraph, at: int) -> set[str]:
+    """Return the names that are read by the operators from `at` on, or are outputs."""
+    read = {name for operator in graph.operators[at:] for name in _names_read(operator.node)}
+    return read | {value.name for value in graph.model.graph.output}
+
+
+def _names_read(node: NodeProto) -> set[str]:
+    """Return the names that a node or its subgraphs read."""
+    names = set(node.input)
+    for attribute in node.attribute:
+        for subgraph in (attribute.g, *attribute.graphs):
+            names |= {value.name for value in subgraph.output}
+            names |= {name for inner in subgraph.node for name in _names_read(inner)}
+    return names
+
+
+def _run(nodes: Sequence[NodeProto], graph: GeGraph, values: Values, later: set[str], engine: Engine) -> Values:
+    """Return those results of standard nodes that are read later, computed by a model of these nodes alone."""
+    made = {name for node in nodes for name in node.output}
+    read = {name for node in nodes for name in _names_read(node)} - made
+    feeds = {name: value for name, value in values.items() if name in read}
+    piece = GraphProto(
+        name="piece",
+        node=nodes,
+        input=[_declared(name, value) for name, value in feeds.items()],
+        output=[ValueInfoProto(name=name) for name in sorted(made & later)],
+    )
+    imports = [entry for entry in graph.model.opset_import if not entry.domain]
+    return engine(ModelProto(ir_version=graph.model.ir_version, opset_import=imports, graph=piece), feeds)
+
+
+def _declared(name: str, value: Array) -> ValueInfoProto:
+    element: int = helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype)
+    assert element != TensorProto.UNDEFINED
+    return helper.make_tensor_value_info(name, element, np.asarray(value).shape)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The built graphs, exported for ATC: GE takes them and computes the original's bits, or the report says why not."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import ModelProto
+
+from models import catalogue
+from models.catalogue import Entry
+from poolgrad_lowering import export_atc
+from poolgrad_lowering.atc.export import AtcExport
+from tests.atc.ge.checking import parse_and_run
+from tests.atc.ge.compiling import ARM
+from tests.atc.ge.driver import AnyPlugin, Plugin
+from tests.atc.ge.faults import GeError
+from tests.atc.ge.parser import GeOperator, parse
+from tests.atc.ge.prototypes import RELEASES, Soc
+from tests.atc.ge.python_plugin import PythonPlugin
+from tests.atc.shipped import library_for_arm
+
+TARGETS: dict[str, Soc] = {"atlas-a2": "ascend910b", "atlas-a3": "ascend910_93", "ascend950": "ascend950"}
+ENTRIES = [
+    entry
+    for entry in (*catalogue.entries(), *catalogue.spellings(), *catalogue.external())
+    if entry.file.with_suffix(".npz").exists()
+]
+JOINT = [entry for entry in catalogue.entries("torch") if 16 <= entry.opset <= 18]
+"""PyTorch's graphs of a forward and a backward pass, in the opsets that ATC converts."""
+
+
+@functools.cache
+def exported(file: Path, target: str) -> tuple[ModelProto, AtcExport]:
+    original = onnx.load(file)
+    return original, export_atc(original, target=target)
+
+
+@pytest.mark.parametrize("target", ["atlas-a2", pytest.param("atlas-a3", marks=pytest.mark.atc), "ascend950"])
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_ge_takes_an_export_and_computes_the_originals_bits_or_the_report_says_why_not(
+    shipped: AnyPlugin, entry: Entry, target: str
+) -> None:
+    original, export = exported(entry.file, target)
+    release = export.report.conversion.cann
+    if export.report.converts:
+        parse_and_run(original, export.model, entry.feeds(), shipped, TARGETS[target], release=release)
+    else:
+        with pytest.raises(GeError):
+            parse_and_run(original, export.model, entry.feeds(), shipped, TARGETS[target], release=release)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_nearly_all_joint_graphs_of_pytorch_convert(target: str) -> None:
+    left = {entry.name for entry in JOINT if not exported(entry.file, target)[1].report.converts}
+    dilated = set() if target == "ascend950" else {"torch/dilated"}
+    assert left == {"torch/float64"} | dilated
+    assert len(JOINT) >= 28
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_older_release_than_the_report_says_takes_no_export(target: str) -> None:
+    exports = [export for entry in JOINT if (export := exported(entry.file, target)[1]).report.converts]
+    newer = [export for export in exports if export.report.conversion.cann != RELEASES[0]]
+    for export in newer:
+        with pytest.raises(GeError, match="E10501"):
+            parse(export.model, PythonPlugin(), RELEASES[0])
+    assert newer
+
+
+def test_the_library_leaves_in_ge_what_the_plugin_in_python_does(library: Plugin) -> None:
+    compare_with_python(library)
+
+
+@pytest.mark.atc
+def test_the_library_for_arm_leaves_the_same(tmp_path: Path) -> None:
+    with Plugin(library_for_arm(tmp_path), ARM) as emulated:
+        compare_with_python(emulated)
+
+
+def compare_with_python(plugin: AnyPlugin) -> None:
+    compared = 0
+    for target in TARGETS:
+        for entry in JOINT:
+            export = exported(entry.file, target)[1]
+            if export.report.converts:
+                found, expected = (parse(export.model, each).operators for each in (plugin, PythonPlugin()))
+                assert list(map(left, found)) == list(map(left, expected))
+                compared += sum(bool(operator.type) for operator in found)
+    assert compared >= len(JOINT)
+
+
+def left(operator: GeOperator) -> object:
+    return operator.type, dict(operator.attributes), list(operator.inputs), list(operator.outputs)
