@@ -20,7 +20,7 @@ from tests.pool_graphs import ort_gradient, parse
 
 TRAINING = ort_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 EVAL = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
-OPTIMIZER = parse("g (float[2] W) => (float[2] V) { V = Neg(W) }", ir=13)
+OPTIMIZER = parse("g (float[2] W) => (float[2] V) { V = Neg(W) }", ir=onnx.IR_VERSION)
 REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
 
 
