@@ -52,7 +52,7 @@ def test_the_folder_has_the_library_and_the_sources(tmp_path: Path) -> None:
     plugin = write_atc_plugin(tmp_path / "new" / "plugin")
     assert plugin.folder == tmp_path / "new" / "plugin"
     assert files(plugin.folder) == {LIBRARY, MARKER} | sources()
-    assert len(sources()) == 11
+    assert len(sources()) == 12
     assert plugin.library == plugin.folder / LIBRARY
     assert plugin.machine == NATIVE.name
     assert plugin.library.read_bytes() == built().read_bytes()

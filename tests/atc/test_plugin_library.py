@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from poolgrad_lowering.atc import plugin_folder
 from poolgrad_lowering.dialect.op import DOMAIN, VERSION
 from poolgrad_lowering.dialect.ops import OPS
-from tests.atc.ge.compiling import NATIVE, OLD_STRINGS
+from tests.atc.ge.compiling import ARM, NATIVE, OLD_STRINGS, ROOT, Machine
 from tests.atc.ge.driver import ONNX, SUCCESS, Attribute, Parsed, Plugin, Registration, Tensor
 from tests.atc.test_ge_driver import SYMBOLS
 from tests.atc.test_plugin_attributes import GE_NAMES, GRADIENT, NO_PROTOTYPE, RESNET_STEM
@@ -33,13 +34,36 @@ def library() -> Path:
     return found
 
 
-@pytest.fixture(scope="module", params=[(), OLD_STRINGS], ids=["new strings", "old strings"])
-def opened(request: pytest.FixtureRequest, library: Path) -> Iterator[Plugin]:
-    """The library over stand-ins of either string ABI."""
-    if not NATIVE.compiler:
+def over_standin(library: Path, machine: Machine, *flags: str) -> Iterator[Plugin]:
+    if not machine.compiler:
         pytest.skip("there is no C++ compiler")
-    with Plugin(library, NATIVE, *request.param) as plugin:
+    with Plugin(library, machine, *flags) as plugin:
         yield plugin
+
+
+@pytest.fixture(scope="module")
+def new_strings(library: Path) -> Iterator[Plugin]:
+    yield from over_standin(library, NATIVE)
+
+
+@pytest.fixture(scope="module")
+def old_strings(library: Path) -> Iterator[Plugin]:
+    yield from over_standin(library, NATIVE, *OLD_STRINGS)
+
+
+@pytest.fixture(scope="module")
+def on_arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plugin]:
+    """The library of the wheel for Arm, in an emulator."""
+    [wheel] = (ROOT / "build" / "wheels" / "aarch64").glob("*_aarch64.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        library = archive.extract(f"poolgrad_lowering/atc/{plugin_folder.LIBRARY}", tmp_path_factory.mktemp("arm"))
+    yield from over_standin(Path(library), ARM)
+
+
+@pytest.fixture(params=["new_strings", "old_strings", pytest.param("on_arm", marks=pytest.mark.aarch64)])
+def opened(request: pytest.FixtureRequest) -> Plugin:
+    """The library over stand-ins of either string ABI, and on the other machine."""
+    return request.getfixturevalue(request.param)
 
 
 def key(op: str) -> str:

@@ -127,6 +127,20 @@ def test_a_library_of_a_wheel_is_hardened(wheel: Path, library: str) -> None:
     assert [name for name in imported if re.fullmatch(r"__\w+_chk", name)]
 
 
+def test_the_plugin_opens_with_an_older_glibc(wheel: Path) -> None:
+    """ATC may run on another system than the one that the plugin comes from, such as CentOS 7 with glibc 2.17."""
+    elffile = pytest.importorskip("elftools.elf.elffile")
+    with zipfile.ZipFile(wheel) as archive:
+        elf = elffile.ELFFile(io.BytesIO(archive.read(PLUGIN)))
+    needed = [
+        tuple(map(int, version.name.removeprefix("GLIBC_").split(".")))
+        for _, versions in elf.get_section_by_name(".gnu.version_r").iter_versions()
+        for version in versions
+        if version.name.startswith("GLIBC_")
+    ]
+    assert (0,) < max(needed) <= (2, 17)
+
+
 def commands_without(unwanted: str, folder: Path) -> Path:
     """A folder with links to the commands on the path, but for those whose names begin so."""
     folder.mkdir()

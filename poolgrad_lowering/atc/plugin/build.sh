@@ -46,7 +46,8 @@ trap 'rm -rf "$built"' EXIT
   -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 ${CXXFLAGS:-} \
   ${headers:+-DPOOLGRAD_TOOLKIT_HEADERS -isystem "$toolkit/include"} \
   -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,nodelete "-Wl,--version-script=$source/exports.map" \
-  -o "$built/plugin" "$source/attributes.cpp" "$source/json.cpp" "$source/operators.cpp" "$source/plugin.cpp" \
+  -o "$built/plugin" "$source/attributes.cpp" "$source/json.cpp" "$source/older_glibc.cpp" "$source/operators.cpp" \
+  "$source/plugin.cpp" \
   -L"$libraries" -Wl,--no-as-needed -lgraph -lregister || fail "the plugin does not compile"
 "$compiler" -o "$built/opens" "$source/opens.cpp" -ldl || fail "the program that opens the plugin does not compile"
 LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$built/opens" "$built/plugin" ||
