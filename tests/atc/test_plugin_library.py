@@ -95,6 +95,12 @@ def test_the_library_names_those_of_cann(library: Path) -> None:
     assert {"libgraph.so", "libregister.so"} <= needed(library)
 
 
+@pytest.mark.parametrize("op", OPS)
+def test_the_keys_are_in_the_library_as_text(library: Path, op: str) -> None:
+    """`poolgrad doctor` recognises the plugin by them."""
+    assert f"{key(op)}\0".encode() in library.read_bytes()
+
+
 def test_every_operator_of_the_dialect_is_registered(opened: Plugin) -> None:
     types = {op: op for op in OPS} | {NO_PROTOTYPE: GRADIENT}
     assert opened.registrations == {

@@ -39,15 +39,18 @@ Attributes Join(Attributes first, const Attributes& second) {
 std::vector<Operator> Table() {
   const std::vector<std::string> gradient{"x", "grad", "argmax"}, x{"x"}, y{"y"}, pool{"y", "argmax"};
   const Attributes ncdhw{CeilMode(), DataFormat("NCDHW")}, nchw{IndexType("dtype"), CeilMode(), DataFormat("NCHW")};
-  const Attributes adaptive{Ints("output_size", 3, 1), IndexType("indices_dtype")};
+  const Attributes adaptive{Ints("output_size", 3, 1), IndexType("indices_dtype")}, none;
   return {
-      {"MaxPool3DGradWithArgmax", gradient, y, Layout::kNcdhw, Join(Windows(3), ncdhw), {}, ""},
-      {"MaxPoolGradWithArgmaxV3", gradient, y, Layout::kNchw, Join(Windows(2), nchw), {}, ""},
-      {"AdaptiveMaxPool3DGrad", gradient, y, Layout::kNcdhw, {}, {}, "MaxPool3DGradWithArgmax"},
-      {"MaxPool3DWithArgmaxV2", x, pool, Layout::kNcdhw, Join(Join(Windows(3), ncdhw), {IndexType("dtype")}),
-       OnnxWindows(), ""},
-      {"MaxPoolWithArgmaxV3", x, pool, Layout::kNchw, Join(Windows(2), nchw), OnnxWindows(), ""},
-      {"AdaptiveMaxPool3d", x, {"y", "indices"}, Layout::kNcdhw, adaptive, {}, ""},
+      {"npu::1::MaxPool3DGradWithArgmax", "MaxPool3DGradWithArgmax", gradient, y, Layout::kNcdhw,
+       Join(Windows(3), ncdhw), none},
+      {"npu::1::MaxPoolGradWithArgmaxV3", "MaxPoolGradWithArgmaxV3", gradient, y, Layout::kNchw, Join(Windows(2), nchw),
+       none},
+      {"npu::1::AdaptiveMaxPool3DGrad", "MaxPool3DGradWithArgmax", gradient, y, Layout::kNcdhw, none, none, true},
+      {"npu::1::MaxPool3DWithArgmaxV2", "MaxPool3DWithArgmaxV2", x, pool, Layout::kNcdhw,
+       Join(Join(Windows(3), ncdhw), {IndexType("dtype")}), OnnxWindows()},
+      {"npu::1::MaxPoolWithArgmaxV3", "MaxPoolWithArgmaxV3", x, pool, Layout::kNchw, Join(Windows(2), nchw),
+       OnnxWindows()},
+      {"npu::1::AdaptiveMaxPool3d", "AdaptiveMaxPool3d", x, {"y", "indices"}, Layout::kNcdhw, adaptive, none},
   };
 }
 

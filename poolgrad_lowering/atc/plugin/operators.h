@@ -28,17 +28,15 @@ struct Attribute {
 enum class Layout { kNchw, kNcdhw };
 
 struct Operator {
-  std::string name;                   // in domain npu, and of the prototype in GE
+  const char* key;                    // as GE asks for it: <domain>::<version>::<name>; `poolgrad doctor` looks for it
+  const char* prototype;              // in GE
   std::vector<std::string> inputs;    // names in GE, by position
   std::vector<std::string> outputs;   // as above
   Layout layout;                      // of all inputs and outputs
   std::vector<Attribute> attributes;  // of the prototype
   std::vector<Attribute> body;        // for the function body, which GE does not have: only their type counts
-  std::string substitute;             // if GE has no prototype of this name, another one: nodes are refused
+  bool refused = false;               // GE has no prototype for it; registered with another one
 };
-
-// The version of domain npu.
-constexpr int kVersion = 1;
 
 const std::vector<Operator>& Operators();
 

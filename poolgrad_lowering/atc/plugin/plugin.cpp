@@ -22,8 +22,6 @@ namespace poolgrad {
 namespace atc {
 namespace {
 
-std::string Key(const Operator& op) { return "npu::" + std::to_string(kVersion) + "::" + op.name; }
-
 // ATC's own message of a failed callback has no reason, and its log is hidden.
 void Report(const std::string& where, const char* what) {
   std::fprintf(stderr, "poolgrad: %s: %s\n", where.c_str(), what);
@@ -82,7 +80,7 @@ void SetLayouts(const Operator& op, ge::Operator& target) {
 }
 
 void Parse(const Operator& op, const ge::Operator& node, ge::Operator& target) {
-  if (!op.substitute.empty()) {
+  if (op.refused) {
     throw std::runtime_error(
         "CANN's graphs have no such operator; write the model with 'poolgrad export-atc', which "
         "replaces it by standard operators");
@@ -96,7 +94,7 @@ domi::Status TryParse(const Operator& op, const ge::Operator& node, ge::Operator
   try {
     std::string where = "node";
     try {
-      where += " " + Quoted(TextOf(node, "name")) + " (" + Key(op) + ")";
+      where += " " + Quoted(TextOf(node, "name")) + " (" + op.key + ")";
       Parse(op, node, target);
       return domi::SUCCESS;
     } catch (const std::exception& error) {
@@ -108,13 +106,11 @@ domi::Status TryParse(const Operator& op, const ge::Operator& node, ge::Operator
   return domi::FAILED;
 }
 
-// An operator without a prototype is registered too, with a substitute: otherwise ATC ends with a message that says
-// nothing of 'poolgrad export-atc'.
+// Also an operator that is refused: of one that is not registered, ATC says nothing about 'poolgrad export-atc'.
 void Register(const Operator& op) {
-  const std::string& prototype = op.substitute.empty() ? op.name : op.substitute;
-  domi::OpRegistrationData data(prototype.c_str());
+  domi::OpRegistrationData data(op.prototype);
   data.FrameworkType(domi::ONNX)
-      .OriginOpType(std::vector<ge::AscendString>{Key(op).c_str()})
+      .OriginOpType(std::vector<ge::AscendString>{op.key})
       .ParseParamsByOperatorFn(
           [&op](const ge::Operator& node, ge::Operator& target) { return TryParse(op, node, target); })
       .ImplyType(domi::ImplyType::TVM);

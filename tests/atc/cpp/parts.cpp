@@ -88,8 +88,9 @@ std::string Literal(const Attribute& attribute) {
 
 std::string Literal(const Operator& op) {
   const auto literal = [](const Attribute& attribute) { return Literal(attribute); };
-  return "(" + Bytes(op.name) + "," + List(op.inputs, Bytes) + "," + List(op.outputs, Bytes) + "," +
-         List(op.attributes, literal) + "," + List(op.body, literal) + "," + Bytes(op.substitute) + ")";
+  return "(" + Bytes(op.key) + "," + Bytes(op.prototype) + "," + (op.refused ? "True" : "False") + "," +
+         List(op.inputs, Bytes) + "," + List(op.outputs, Bytes) + "," + List(op.attributes, literal) + "," +
+         List(op.body, literal) + ")";
 }
 
 void AnswerTexts(const std::function<std::string(const std::string&)>& answer) {
@@ -107,7 +108,7 @@ void AnswerTexts(const std::function<std::string(const std::string&)>& answer) {
 
 const Operator& Find(const std::string& name) {
   for (const Operator& op : poolgrad::atc::Operators()) {
-    if (op.name == name) return op;
+    if (op.prototype == name && !op.refused) return op;
   }
   throw std::logic_error("no operator " + name);
 }
