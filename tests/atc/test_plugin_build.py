@@ -78,6 +78,8 @@ def test_the_plugin_is_compiled_opened_and_installed(tmp_path: Path, toolkit: Pa
     assert asked == set(SYMBOLS)
     assert names(library, "--defined-only") == []
     assert set(LIBRARIES) <= needed(library)
+    dynamic = subprocess.run(["readelf", "-dW", library], capture_output=True, text=True, check=True).stdout
+    assert "Flags: NOW NODELETE" in dynamic
     with Plugin(library) as opened:
         assert len(opened.registrations) == 6
 

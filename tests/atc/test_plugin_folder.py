@@ -18,6 +18,7 @@ from poolgrad_lowering.atc import plugin_folder
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.diagnostics.errors import UsageError
+from poolgrad_lowering.runtime.atc import find_plugin
 from tests.atc.ge.compiling import NATIVE
 from tests.atc.ge.driver import Plugin
 
@@ -74,6 +75,11 @@ def test_the_line_for_a_shell_puts_the_folder_first(tmp_path: Path, before: str)
         command, env={"ASCEND_CUSTOM_OPP_PATH": before}, capture_output=True, text=True, check=True
     )
     assert printed.stdout.rstrip("\n") == ":".join(filter(None, [str(plugin.folder), before]))
+
+
+def test_doctor_recognises_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(write_atc_plugin(tmp_path).folder))
+    assert find_plugin() == (str(tmp_path / LIBRARY), None)
 
 
 def test_the_machine_of_the_library_may_be_demanded(tmp_path: Path) -> None:
