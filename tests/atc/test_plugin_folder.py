@@ -21,18 +21,12 @@ from poolgrad_lowering.diagnostics.errors import UsageError
 from poolgrad_lowering.runtime.atc import find_plugin
 from tests.atc.ge.compiling import NATIVE
 from tests.atc.ge.driver import Plugin
+from tests.atc.shipped import shipped_library
 
 SOURCES = Path(plugin_folder.__file__).parent / "plugin"
 LIBRARY = "framework/onnx/libpoolgrad_atc_plugin.so"
 MARKER = "poolgrad-atc-plugin.txt"
 OTHER = {"x86_64": "aarch64", "aarch64": "x86_64"}
-
-
-def built() -> Path:
-    """The library of this installation."""
-    found = plugin_folder._built_library()
-    assert found is not None
-    return found
 
 
 def files(folder: Path) -> set[str]:
@@ -56,7 +50,7 @@ def test_the_folder_has_the_library_and_the_sources(tmp_path: Path) -> None:
     assert len(sources()) == 12
     assert plugin.library == plugin.folder / LIBRARY
     assert plugin.machine == NATIVE.name
-    assert plugin.library.read_bytes() == built().read_bytes()
+    assert plugin.library.read_bytes() == shipped_library().read_bytes()
     for name in sources():
         assert (plugin.folder / name).read_bytes() == (SOURCES / Path(name).name).read_bytes()
     marker = (plugin.folder / MARKER).read_text(encoding="utf-8")
@@ -99,7 +93,7 @@ def test_an_installation_without_the_library_writes_the_sources(tmp_path: Path) 
 
 
 def test_a_library_for_another_machine_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = bytearray(built().read_bytes())
+    content = bytearray(shipped_library().read_bytes())
     content[18:20] = {"x86_64": 183, "aarch64": 62}[NATIVE.name].to_bytes(2, "little")
     package = tmp_path / "package"
     shutil.copytree(SOURCES, package / "plugin")

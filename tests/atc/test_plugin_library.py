@@ -6,18 +6,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from poolgrad_lowering.atc import plugin_folder
 from poolgrad_lowering.dialect.op import DOMAIN, VERSION
 from poolgrad_lowering.dialect.ops import OPS
-from tests.atc.ge.compiling import ARM, NATIVE, OLD_STRINGS, ROOT, Machine
+from tests.atc.ge.compiling import ARM, NATIVE, OLD_STRINGS
 from tests.atc.ge.driver import ONNX, SUCCESS, Attribute, Parsed, Plugin, Registration, Tensor
+from tests.atc.shipped import library_for_arm, shipped_library
 from tests.atc.test_ge_driver import SYMBOLS
 from tests.atc.test_plugin_attributes import GE_NAMES, GRADIENT, NO_PROTOTYPE, RESNET_STEM
 
@@ -27,37 +26,27 @@ INTS = {"ksize": [3, 3, 3], "strides": [1, 2, 3], "pads": [0, 1, 0], "dilation":
 
 
 @pytest.fixture(scope="module")
-def library() -> Path:
-    found = plugin_folder._built_library()
-    if found is None:
-        pytest.skip("the native libraries are not built")
-    return found
+def shipped_path() -> Path:
+    return shipped_library()
 
 
-def over_standin(library: Path, machine: Machine, *flags: str) -> Iterator[Plugin]:
-    if not machine.compiler:
-        pytest.skip("there is no C++ compiler")
-    with Plugin(library, machine, *flags) as plugin:
+@pytest.fixture(scope="module")
+def new_strings(shipped_path: Path) -> Iterator[Plugin]:
+    with Plugin(shipped_path) as plugin:
         yield plugin
 
 
 @pytest.fixture(scope="module")
-def new_strings(library: Path) -> Iterator[Plugin]:
-    yield from over_standin(library, NATIVE)
-
-
-@pytest.fixture(scope="module")
-def old_strings(library: Path) -> Iterator[Plugin]:
-    yield from over_standin(library, NATIVE, *OLD_STRINGS)
+def old_strings(shipped_path: Path) -> Iterator[Plugin]:
+    with Plugin(shipped_path, NATIVE, *OLD_STRINGS) as plugin:
+        yield plugin
 
 
 @pytest.fixture(scope="module")
 def on_arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plugin]:
     """The library of the wheel for Arm, in an emulator."""
-    [wheel] = (ROOT / "build" / "wheels" / "aarch64").glob("*_aarch64.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        library = archive.extract(f"poolgrad_lowering/atc/{plugin_folder.LIBRARY}", tmp_path_factory.mktemp("arm"))
-    yield from over_standin(Path(library), ARM)
+    with Plugin(library_for_arm(tmp_path_factory.mktemp("arm")), ARM) as plugin:
+        yield plugin
 
 
 @pytest.fixture(params=["new_strings", "old_strings", pytest.param("on_arm", marks=pytest.mark.aarch64)])
@@ -81,24 +70,24 @@ def needed(library: Path) -> set[str]:
     return {line.partition("[")[2].rstrip("]") for line in listed.splitlines() if "(NEEDED)" in line}
 
 
-def test_the_library_asks_ge_for_twenty_symbols(library: Path) -> None:
-    asked = {name for name in names(library, "--undefined-only") if name.startswith(("ge::", "domi::"))}
+def test_the_library_asks_ge_for_twenty_symbols(shipped_path: Path) -> None:
+    asked = {name for name in names(shipped_path, "--undefined-only") if name.startswith(("ge::", "domi::"))}
     assert asked == set(SYMBOLS)
     assert [name for name in asked if "std::string" in name or "basic_string" in name or "cxx11" in name] == []
 
 
-def test_the_library_lets_nothing_out(library: Path) -> None:
-    assert names(library, "--defined-only") == []
+def test_the_library_lets_nothing_out(shipped_path: Path) -> None:
+    assert names(shipped_path, "--defined-only") == []
 
 
-def test_the_library_names_those_of_cann(library: Path) -> None:
-    assert {"libgraph.so", "libregister.so"} <= needed(library)
+def test_the_library_names_those_of_cann(shipped_path: Path) -> None:
+    assert {"libgraph.so", "libregister.so"} <= needed(shipped_path)
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_the_keys_are_in_the_library_as_text(library: Path, op: str) -> None:
+def test_the_keys_are_in_the_library_as_text(shipped_path: Path, op: str) -> None:
     """`poolgrad doctor` recognises the plugin by them."""
-    assert f"{key(op)}\0".encode() in library.read_bytes()
+    assert f"{key(op)}\0".encode() in shipped_path.read_bytes()
 
 
 def test_every_operator_of_the_dialect_is_registered(opened: Plugin) -> None:
