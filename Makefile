@@ -6,7 +6,7 @@ PYTEST := pytest -n auto --dist worksteal
 MACHINE := $(shell uname -m)
 
 PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks tools
-CPP_SOURCES = $(shell find runtime tests -name '*.cpp' -o -name '*.h')
+CPP_SOURCES = $(shell find runtime poolgrad_lowering tests -name '*.cpp' -o -name '*.h')
 
 # The package as an installation has it, in a folder; of this tree, or of another one.
 define assemble_package
@@ -78,13 +78,13 @@ test-cann-ep: cann-home ## sessions with onnxruntime's CANN provider, over a sta
 cann-home: wheel-$(MACHINE)
 	$(IN) cann python tools/cann_home.py
 
-# Both libraries under a sanitizer. The interpreter that loads them is not instrumented, so the sanitizer's own library is
-# preloaded, and libstdc++ with it, or a thrown exception finds no handler. TSAN sees of the interpreter and of onnxruntime
-# only their calls into the C library.
+# All native libraries under a sanitizer. The interpreter that loads them is not instrumented, so the sanitizer's own
+# library is preloaded, and libstdc++ with it, or a thrown exception finds no handler. TSAN sees of the interpreter and of
+# onnxruntime only their calls into the C library.
 SANITIZER_OPTIONS := ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
   TSAN_OPTIONS=suppressions=$(CURDIR)/tests/runtime/tsan.supp:ignore_noninstrumented_modules=1:allocator_may_return_null=1:die_after_fork=0
-SANITIZED_TESTS ?= tests/runtime
-test-asan: ## the runtime's tests with both libraries under the address sanitizer
+SANITIZED_TESTS ?= tests/runtime tests/atc/test_plugin_library.py
+test-asan: ## the tests of the native libraries with these under the address sanitizer
 test-ubsan: ## the same under the sanitizer of undefined behaviour
 test-tsan: ## the same under the sanitizer of data races
 test-asan test-ubsan test-tsan: test-%:
@@ -103,7 +103,7 @@ wheel-%:
 # The wheel's own libraries, run by an emulator.
 test-aarch64: wheel-aarch64 ## the native libraries on 64-bit Arm against those of this machine
 	$(call debian,qemu-aarch64,qemu-user)
-	$(IN) test pytest -m aarch64 tests/runtime/test_native.py
+	$(IN) test pytest -m aarch64 tests/runtime/test_native.py tests/atc/test_plugin_library.py
 
 test-atc: wheel-aarch64 ## the parser plugin for ATC and exported models in a stand-in for GE's parser, on Arm too
 	$(call debian,qemu-aarch64,qemu-user)

@@ -18,6 +18,7 @@ from poolgrad_lowering.version import __version__
 
 if TYPE_CHECKING:
     from poolgrad_lowering.atc.export import AtcExport, AtcReport, export_atc
+    from poolgrad_lowering.atc.plugin_folder import AtcPlugin, write_atc_plugin
     from poolgrad_lowering.diagnostics.errors import (
         FileError,
         InvalidModelError,
@@ -51,6 +52,7 @@ if not (_FOLDER / "patterns").is_dir():  # a source tree has patterns/ and runti
 _HOMES = {
     "AnchorReport": "report",
     "AtcExport": "atc.export",
+    "AtcPlugin": "atc.plugin_folder",
     "AtcReport": "atc.export",
     "DataWarning": "io.external_files",
     "Fault": "diagnostics.faults",
@@ -78,11 +80,13 @@ _HOMES = {
     "read_plan": "plans.plan_file",
     "verify": "verification.verifier",
     "verify_files": "verification.files",
+    "write_atc_plugin": "atc.plugin_folder",
 }
 
 __all__ = [
     "AnchorReport",
     "AtcExport",
+    "AtcPlugin",
     "AtcReport",
     "DataWarning",
     "Fault",
@@ -111,6 +115,7 @@ __all__ = [
     "read_plan",
     "verify",
     "verify_files",
+    "write_atc_plugin",
 ]
 
 

@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SANITIZERS = {"asan": "address", "ubsan": "undefined", "tsan": "thread"}
 
 PROJECT = ("pyproject.toml",)
-NATIVE = (*PROJECT, "CMakeLists.txt", "cmake/*", "runtime/**/CMakeLists.txt", "runtime/src/**/*")
+PLUGIN = "poolgrad_lowering/atc/plugin/**/*"
+NATIVE = (*PROJECT, "CMakeLists.txt", "cmake/*", "runtime/**/CMakeLists.txt", "runtime/src/**/*", PLUGIN)
 SOURCES = (*NATIVE, "LICENSE", "README.md", "poolgrad_lowering/**/*", "patterns/**/*", "runtime/**/*")
 WHEEL = f"build/wheels/{platform.machine()}/*.whl"  # built by `tools/wheels.py`
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from environments import ROOT, SOURCES, fingerprint
 
 ANY = "any"
+GIVEN_BY_CANN = ("libgraph.so", "libregister.so")
+"""The libraries that the plugin for ATC needs: those of the program that loads it."""
 
 
 def make(tag: str) -> None:
@@ -53,7 +55,8 @@ def build_native(folder: Path, machine: str) -> None:
     shutil.rmtree(untagged, ignore_errors=True)
     wheel = build(untagged, *settings)
     run(sys.executable, "-m", "wheel", "tags", "--remove", "--platform-tag", f"linux_{machine}", wheel)
-    run("auditwheel", "repair", "--only-plat", "--wheel-dir", folder, *untagged.glob("*.whl"))
+    given = [f"--exclude={library}" for library in GIVEN_BY_CANN]
+    run("auditwheel", "repair", "--only-plat", *given, "--wheel-dir", folder, *untagged.glob("*.whl"))
     shutil.rmtree(untagged)
 
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from poolgrad_lowering.cli import (
+    atc_plugin,
     completion,
     doctor,
     export_atc,
@@ -33,7 +34,19 @@ from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.diagnostics.errors import PoolgradError, VerificationError
 from poolgrad_lowering.version import __version__
 
-_COMMANDS = (lower, lower_artifacts, export_atc, inspect, verify, patterns, targets, doctor, self_test, completion)
+_COMMANDS = (
+    lower,
+    lower_artifacts,
+    export_atc,
+    atc_plugin,
+    inspect,
+    verify,
+    patterns,
+    targets,
+    doctor,
+    self_test,
+    completion,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

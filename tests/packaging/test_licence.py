@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TAG = "SPDX-License-Identifier: Apache-2.0"
 FOLDERS = ("poolgrad_lowering", "patterns", "runtime", "tests", "models", "benchmarks", "docs", "tools")
-SOURCES = {".py", ".cpp", ".h", ".css", ".js"}
+SOURCES = {".py", ".cpp", ".h", ".css", ".js", ".sh"}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

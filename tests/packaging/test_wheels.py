@@ -24,8 +24,11 @@ DIST = ROOT / "dist"
 MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
 OLDEST_GLIBC = "2_34"
 GREATEST_SIZE = 2_000_000
-# The libraries, and what each lets out, as a pattern of whole names.
+# The libraries, and what each lets out, as a pattern of whole names. The plugin for ATC registers itself, and uses the
+# libraries of CANN that the process has.
+PLUGIN = "poolgrad_lowering/atc/libpoolgrad_atc_plugin.so"
 LIBRARIES = {
+    PLUGIN: "",
     "poolgrad_lowering/runtime/libaclnn_host.so": r"acl\w+",
     "poolgrad_lowering/runtime/libpoolgrad_ep.so": (
         "CreateEpFactories|ReleaseEpFactory|RegisterCustomOps|PoolgradDescribeRuntime|PoolgradIsRegistered"
@@ -34,6 +37,7 @@ LIBRARIES = {
 BIND_NOW, EXECUTABLE = 0x8, 0x1  # DF_BIND_NOW, PF_X
 # The C library in its parts, and the compiler's own library, which every machine with a C++ program has.
 NEEDED = re.compile(r"lib(c|m|gcc_s)\.so\.\d+|ld-linux-\S+")
+CANN = ["libgraph.so", "libregister.so"]
 PACKAGES = {"poolgrad_lowering": "", "patterns": "patterns/", "runtime": "runtime/"}
 
 
@@ -50,12 +54,17 @@ def any_wheel() -> Path:
 
 
 def package_files() -> set[str]:
-    """The files of Python, schemas, style and script in the source tree, by their names in a wheel."""
+    """The files of Python, schemas, style and script in the source tree, and the sources of the plugin for ATC.
+
+    By their names in a wheel.
+    """
     files = set()
     for folder, prefix in PACKAGES.items():
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".css", ".js", ".json", ".py"):
                 files.add(f"poolgrad_lowering/{prefix}{path.relative_to(ROOT / folder).as_posix()}")
+    plugin = ROOT / "poolgrad_lowering" / "atc" / "plugin"
+    files |= {path.relative_to(ROOT).as_posix() for path in plugin.iterdir() if path.name != "CMakeLists.txt"}
     return files | {"poolgrad_lowering/py.typed"}
 
 
@@ -93,10 +102,10 @@ def test_a_library_of_a_wheel(wheel: Path, library: str) -> None:
     assert elf["e_machine"] == MACHINES[wheel.stem.partition(f"{OLDEST_GLIBC}_")[2]]
     assert elf.get_section_by_name(".symtab") is None, "not stripped"
     needed = [tag.needed for tag in elf.get_section_by_name(".dynamic").iter_tags("DT_NEEDED")]
-    assert [name for name in needed if not NEEDED.fullmatch(name)] == []
+    assert [name for name in needed if not NEEDED.fullmatch(name)] == (CANN if library == PLUGIN else [])
     symbols = elf.get_section_by_name(".dynsym").iter_symbols()
     exported = [symbol.name for symbol in symbols if symbol.name and symbol["st_shndx"] != "SHN_UNDEF"]
-    assert exported
+    assert bool(exported) == bool(LIBRARIES[library])
     assert [name for name in exported if not re.fullmatch(LIBRARIES[library], name)] == []
 
 
@@ -116,6 +125,20 @@ def test_a_library_of_a_wheel_is_hardened(wheel: Path, library: str) -> None:
     }
     assert "__stack_chk_fail" in imported
     assert [name for name in imported if re.fullmatch(r"__\w+_chk", name)]
+
+
+def test_the_plugin_opens_with_an_older_glibc(wheel: Path) -> None:
+    """ATC may run on another system than the one that the plugin comes from, such as CentOS 7 with glibc 2.17."""
+    elffile = pytest.importorskip("elftools.elf.elffile")
+    with zipfile.ZipFile(wheel) as archive:
+        elf = elffile.ELFFile(io.BytesIO(archive.read(PLUGIN)))
+    needed = [
+        tuple(map(int, version.name.removeprefix("GLIBC_").split(".")))
+        for _, versions in elf.get_section_by_name(".gnu.version_r").iter_versions()
+        for version in versions
+        if version.name.startswith("GLIBC_")
+    ]
+    assert (0,) < max(needed) <= (2, 17)
 
 
 def commands_without(unwanted: str, folder: Path) -> Path:

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The parts of the plugin for ATC that do not need GE, in a program under the sanitizers of addresses and of undefined
+behaviour: its reader of JSON, its table of operators, and its checks of attributes."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import poolgrad_lowering
+from tests.atc.ge.compiling import NATIVE, SANITIZED
+
+SOURCES = Path(poolgrad_lowering.__file__).parent / "atc" / "plugin"
+_FLAGS = ("-std=c++14", "-O1", "-Wall", "-Wextra", "-Werror", *SANITIZED)
+_INPUTS = (
+    Path(__file__).parent / "cpp" / "parts.cpp",
+    *(SOURCES / f"{n}.cpp" for n in ("attributes", "json", "operators")),
+)
+_FOLDER = tempfile.TemporaryDirectory(prefix="poolgrad-parts-")
+
+
+def without_preloads() -> dict[str, str]:
+    """An environment without the libraries of another sanitizer, which `make test-tsan` preloads."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
+@functools.cache
+def _program() -> Path:
+    if not NATIVE.compiler:
+        pytest.skip("there is no C++ compiler")
+    program = Path(_FOLDER.name) / "parts"
+    command = [NATIVE.compiler, *_FLAGS, "-I", SOURCES, "-o", program, *_INPUTS]
+    subprocess.run(command, env=without_preloads(), check=True)
+    return program
+
+
+def run(*arguments: str, texts: Iterable[bytes] = ()) -> list[Any]:
+    """What the program answers, for each text if its mode takes texts; an error is ("error", message)."""
+    request = b"".join(b"%d\n%s" % (len(text), text) for text in texts)
+    done = subprocess.run(
+        [_program(), *arguments], input=request, env=without_preloads(), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    return [ast.literal_eval(line) for line in done.stdout.decode().splitlines()]
+
+
+def is_error(answer: Any) -> bool:
+    """Whether an answer is an error with a message."""
+    return isinstance(answer, tuple) and answer[0] == "error" and bool(answer[1])
