@@ -72,9 +72,7 @@ def conversion(model: ModelProto, target: Target, soc: str | None, file: str) ->
 def _environment(soc: str, *, needs_plugin: bool, is_exact: bool) -> Iterator[str]:
     yield "source /usr/local/Ascend/cann/set_env.sh"
     if needs_plugin:
-        yield f"poolgrad atc-plugin {PLUGIN_FOLDER}"
-        others = "${ASCEND_CUSTOM_OPP_PATH:+:$ASCEND_CUSTOM_OPP_PATH}"
-        yield f'export ASCEND_CUSTOM_OPP_PATH="$PWD/{PLUGIN_FOLDER}{others}"'
+        yield f'eval "$(poolgrad atc-plugin {PLUGIN_FOLDER})"'
     if not is_exact:
         yield f"SOC_VERSION={soc}  # replace it by the name that npu-smi info prints"
 

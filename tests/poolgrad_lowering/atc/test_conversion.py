@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from onnx import ModelProto
@@ -15,6 +18,7 @@ from poolgrad_lowering.atc.conversion import Conversion, conversion
 from poolgrad_lowering.atc.registered import is_registered, least_release
 from poolgrad_lowering.legality.targets import find_target
 from tests.pool_graphs import parse, torch_gradient
+from tests.processes import environment
 
 GRADIENT = torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])
 
@@ -71,15 +75,17 @@ def test_symbolic_sizes_are_for_the_user_to_replace() -> None:
     assert "input_shape" not in options(converted(GRADIENT))
 
 
-def test_the_environment_as_a_shell_reads_it() -> None:
-    found = converted(GRADIENT)
-    assert found.environment[0].endswith("set_env.sh")
-    script = "\n".join([*found.environment[2:], 'printf "%s" "$ASCEND_CUSTOM_OPP_PATH"'])
-    for before, expected in (("", "/tmp/npu-plugin"), ("/other", "/tmp/npu-plugin:/other")):
-        run = subprocess.run(
-            ["sh", "-c", script], cwd="/tmp", env={"ASCEND_CUSTOM_OPP_PATH": before}, capture_output=True, check=True
-        )
-        assert run.stdout.decode() == expected
+def test_the_environment_as_a_shell_reads_it(tmp_path: Path) -> None:
+    source, plugin = converted(GRADIENT).environment
+    assert source == "source /usr/local/Ascend/cann/set_env.sh"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    script = f'{plugin}\nprintf "%s" "$ASCEND_CUSTOM_OPP_PATH"'
+    for before in ("", "/other"):
+        settings = environment() | {"PATH": path, "ASCEND_CUSTOM_OPP_PATH": before}
+        ran = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=settings, capture_output=True, check=True)
+        folders = [str(tmp_path / "npu-plugin"), *filter(None, [before])]
+        assert ran.stdout.decode() == ":".join(folders)
+    assert (tmp_path / "npu-plugin" / "source" / "build.sh").is_file()
 
 
 def test_without_nodes_of_the_dialect_no_plugin_is_needed() -> None:
