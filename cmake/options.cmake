@@ -4,6 +4,8 @@ option(POOLGRAD_STATIC_CXX "Link the C++ library in, so that any one of the mach
 
 add_library(poolgrad_options INTERFACE)
 target_compile_options(poolgrad_options INTERFACE -Wall -Wextra -Werror -fvisibility=hidden -fvisibility-inlines-hidden)
+# The same bytes wherever the sources are.
+target_compile_options(poolgrad_options INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
 if(POOLGRAD_STATIC_CXX)
   target_link_options(poolgrad_options INTERFACE -static-libstdc++ LINKER:--gc-sections)
 endif()

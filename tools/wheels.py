@@ -4,20 +4,25 @@
 
 A tag is a processor, for Linux, or `any`, for a wheel without the native libraries, which pip chooses if no other wheel
 fits. Every wheel is for any Python. The native libraries are statically linked with the C++ library, and the platform
-tag names the oldest glibc that they work with. A wheel is built in build/wheels/TAG, again if its sources changed.
+tag names the oldest glibc that they work with. A wheel is built in build/wheels/TAG, again if its sources changed. The
+same sources and compiler give the same bytes.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import sbom
 from environments import ROOT, SOURCES, fingerprint
 
 ANY = "any"
+EPOCH = "1767225600"
+"""The time of every file in a wheel, in seconds since 1970: the beginning of 2026."""
 GIVEN_BY_CANN = ("libgraph.so", "libregister.so")
 """The libraries that the plugin for ATC needs: those of the program that loads it."""
 
@@ -34,6 +39,8 @@ def make(tag: str) -> None:
         build(folder, "wheel.cmake=false", "wheel.platlib=false")
     else:
         build_native(folder, tag)
+    [wheel] = folder.glob("*.whl")
+    sbom.add(wheel, None if tag == ANY else compiler(tag))
     stamp.write_text(state)
 
 
@@ -60,11 +67,17 @@ def build_native(folder: Path, machine: str) -> None:
     shutil.rmtree(untagged)
 
 
+def compiler(machine: str) -> str:
+    """Return the C++ compiler for a processor."""
+    return "g++" if machine == platform.machine() else f"{machine}-linux-gnu-g++"
+
+
 def run(*command: str | Path) -> None:
     """Run a command. Raises `CalledProcessError` if it fails."""
     subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
     for wanted in sys.argv[1:]:
         make(wanted)

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.wheels
 ROOT = Path(__file__).parents[2]
 DIST = ROOT / "dist"
 MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
+SBOM = "poolgrad-lowering.cdx.json"
 OLDEST_GLIBC = "2_34"
 GREATEST_SIZE = 2_000_000
 # The libraries, and what each lets out, as a pattern of whole names. The plugin for ATC registers itself, and uses the
@@ -81,7 +82,7 @@ def check_contents(wheel: Path, files: set[str]) -> None:
         assert archive.read(metadata["LICENSE"]) == (ROOT / "LICENSE").read_bytes()
         assert b"\nLicense-Expression: Apache-2.0\n" in archive.read(metadata["METADATA"])
     assert names - set(metadata.values()) == files
-    assert set(metadata) == {"LICENSE", "METADATA", "RECORD", "WHEEL", "entry_points.txt"}
+    assert set(metadata) == {"LICENSE", "METADATA", "RECORD", "WHEEL", "entry_points.txt", SBOM}
 
 
 def test_a_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
