@@ -2,15 +2,16 @@
 
 """The facts that a graph proves about its values: element type, shape, constants, zeros.
 
-Every fact is computed once per value and stored. Facts are proofs: `None` means "not known", never "no". Shapes are
-derived from the operators that move data, then taken from the model's declarations, and if both are unknown from ONNX's
-own shape inference, which runs at most once, on a copy without weights.
+Every fact is computed once per value and stored. Facts are proofs: `None` means "not known", never "no". A declared
+shape is a claim and counts only where the graph does not compute the shape: for inputs of the main graph, and for
+results of operators that neither ONNX nor the model defines. All other shapes are derived from these, by the rules of
+the operators that move data and by ONNX's own shape inference.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,12 +19,19 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.constants import all_bits_clear, bits_clear, small_array, stored_tensor
+from poolgrad_lowering.analysis.constants import (
+    all_bits_clear,
+    bits_clear,
+    default_tensor,
+    small_array,
+    stored_tensor,
+)
 from poolgrad_lowering.analysis.declared_shapes import read_shape
-from poolgrad_lowering.analysis.inference import inferred_types
+from poolgrad_lowering.analysis.inference import inferred_types, is_unnamed
 from poolgrad_lowering.analysis.integer_rules import integer_rule
+from poolgrad_lowering.analysis.node_inference import defines, infer_shape, infer_type
 from poolgrad_lowering.analysis.pool import PoolAttributes
-from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, SHAPE_RULES, is_opaque
+from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, NEW_SIZES, SHAPE_RULES, is_opaque
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
@@ -53,13 +61,23 @@ class Facts:
 
     Constants in external data are read through `external`; the default reads none. `read_error` is a sentence on the
     first external tensor that could not be read for a fact since the caller last set `read_error` to the empty text.
+
+    With `trust_defaults` the default of an input of the main graph is a constant, as if no caller overrode it.
+    `defaults` are the names of the inputs whose defaults facts asked for, trusted or not, since the caller last set
+    `defaults` to the empty set.
     """
 
-    def __init__(self, index: ModelIndex, external: ExternalData | None = None) -> None:
+    def __init__(
+        self, index: ModelIndex, external: ExternalData | None = None, *, trust_defaults: bool = False
+    ) -> None:
         self.read_error = ""
+        self.defaults: frozenset[str] = frozenset()
+        self.trusts_defaults = trust_defaults
         self._index = index
         self._external = external or ExternalData()
         self._read_errors: dict[tuple[str, Value], str] = {}
+        self._used_defaults: dict[tuple[str, Value], frozenset[str]] = {}
+        self._updated = _updated_by_training(index)
         self._memo: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
         self._functions = frozenset((function.domain, function.name) for function in index.model.functions)
         self._pools: dict[Node, PoolAttributes | None] = {}
@@ -67,6 +85,8 @@ class Facts:
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
+        if self._depth == 0 and value not in self._memo["shape"]:
+            self._derive_in_order(value)
         return self._once("shape", value, self._shape)
 
     def declared_shape(self, value: Value) -> Shape | None:
@@ -79,7 +99,7 @@ class Facts:
         return self._once("element_type", value, self._element_type)
 
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
-        """Return a constant of up to 2^16 elements (an initializer that is not an input, or a Constant), or None."""
+        """Return a constant of up to 2^16 elements (an initializer or a Constant, no untrusted default), or None."""
         return self._once("constant", value, self._constant)
 
     def table(self, value: Value) -> np.ndarray[Any, Any] | None:
@@ -110,19 +130,24 @@ class Facts:
         found = known.get(value, _UNASKED)
         if found is not _UNASKED:
             self.read_error = self.read_error or self._read_errors.get((fact, value), "")
+            self.defaults |= self._used_defaults.get((fact, value), frozenset())
             return found  # type: ignore[no-any-return]
         if self._depth >= _MAX_DEPTH:
             return None
         known[value] = None
         self._depth += 1
         error_before, self.read_error = self.read_error, ""
+        defaults_before, self.defaults = self.defaults, frozenset()
         try:
             result = compute(value)
         finally:
             self._depth -= 1
             if self.read_error:
                 self._read_errors[fact, value] = self.read_error
+            if self.defaults:
+                self._used_defaults[fact, value] = self.defaults
             self.read_error = error_before or self.read_error
+            self.defaults |= defaults_before
         known[value] = result
         return result
 
@@ -132,46 +157,113 @@ class Facts:
         tensor = value.scope.initializer(value.name)
         if tensor is not None:
             return tensor.data_type
-        declared = value.scope.declared(value.name)
+        declared = value.scope.declared(value.name) if self._has_checked_type(value) else None
         if declared is not None and declared.type.tensor_type.elem_type:
             return declared.type.tensor_type.elem_type
         node = value.producer
-        if node is not None:
-            stated = stated_type(node, value)
-            if stated is not None:
-                return stated
-            source = node.input(0)
-            keeps_type = node.is_a(*KEEPS_TYPE, *VIEW_OPS)
-            found = self.element_type(source) if keeps_type and source is not None else None
-            if found:
-                return found
-        inferred = self._inferred.get(value)
-        if inferred is not None and inferred.tensor_type.elem_type:
-            return inferred.tensor_type.elem_type
-        return self._passed(value, self.element_type)
+        if node is None:
+            return self._passed(value, self.element_type)
+        stated = stated_type(node, value)
+        if stated is not None:
+            return stated
+        source = node.input(0)
+        keeps_type = node.is_a(*KEEPS_TYPE, *VIEW_OPS)
+        found = self.element_type(source) if keeps_type and source is not None else None
+        inferred = None if found else self._inferred_type(value) or infer_type(self, node, value)
+        return found or (inferred.tensor_type.elem_type or None if inferred is not None else None)
+
+    def _has_checked_type(self, value: Value) -> bool:
+        """Whether the element type that the model declares for a value is right wherever the model loads.
+
+        Runtimes check the declared element types of a graph and not those of a function, whose inputs have the types
+        of its operands.
+        """
+        if not isinstance(value.scope.root.proto, onnx.FunctionProto):
+            return True
+        return value.producer is not None and not self._is_computed(value.producer)
 
     # -- shapes
 
+    def _derive_in_order(self, value: Value) -> None:
+        """Derive the shapes from which that of a value follows, first to last: a chain of them may be long."""
+
+        def unknown(node: Node) -> Sequence[Value | None]:
+            output = next(filter(None, node.outputs), None)
+            if output is None or not self._is_computed(node) or _is_complete(self._inferred_shape(output)):
+                return ()
+            return [operand for operand in node.inputs if operand not in self._memo["shape"]]
+
+        chain = list(value.ancestors(unknown))[1:]
+        for behind in sorted(chain, key=lambda value: (value.scope.depth, value.scope.producers.get(value.name, -1))):
+            self._once("shape", behind, self._shape)
+
     def _shape(self, value: Value) -> Shape | None:
         tensor = stored_tensor(value)
+        if tensor is None and default_tensor(value) is not None:
+            declared = self.declared_shape(value)
+            if declared is not None and is_static(declared):
+                return declared  # also the shape of whatever overrides it
+            tensor = self._stored(value)
         if tensor is not None:
             return tuple(Dim(size) for size in tensor.dims) if min(tensor.dims, default=0) >= 0 else None
         node = value.producer
-        declared = self.declared_shape(value) if node is None or node.is_a(*ELEMENTWISE) else None
-        if declared is not None and is_static(declared):
-            return declared
-        derived = self._derived_shape(value, node) if node is not None else None
+        if node is None:
+            return self._input_shape(value)
+        inferred = self._inferred_shape(value)
+        if node.is_a(*ELEMENTWISE) and inferred is not None and is_static(inferred):
+            return inferred
+        if not self._is_computed(node):
+            return self.declared_shape(value)
+        derived = self._derived_shape(value, node)
         if derived is not None and min([dim.coefficient for dim in derived], default=0) < 0:
             derived = None  # the model cannot run
-        if derived is not None and not any(map(is_opaque, derived)):
-            return derived
-        declared = declared or self.declared_shape(value)
-        if derived is None and declared is None:
-            inferred = self._inferred.get(value)
-            return read_shape(value, inferred) if inferred is not None else self._passed(value, self.shape)
-        if derived is None or declared is None or len(derived) != len(declared):
-            return declared if derived is None else derived
-        return tuple(d if is_opaque(s) else s for s, d in zip(derived, declared, strict=True))
+        if node.op[1] not in SHAPE_RULES and not _is_complete(inferred):
+            derived = infer_shape(self, node, value)
+        found = _completed(derived, inferred)
+        return self._named(value, node, found) if found is not None and not _is_complete(found) else found
+
+    def _named(self, value: Value, node: Node, shape: Shape) -> Shape:
+        """Return the shape with the names that the model declares for sizes that nothing else tells.
+
+        Only an operator that computes sizes by a formula of the sizes of its inputs makes a new size, which the model
+        may name; a name of an input's size would say that the size stays.
+        """
+        declared = self.declared_shape(value)
+        if declared is None or len(declared) != len(shape) or not node.is_a(*NEW_SIZES):
+            return shape
+        shapes = [self.shape(operand) or () for operand in node.inputs if operand is not None]
+        taken = {symbol for sizes in shapes for dim in sizes for symbol in dim.symbols}
+        return tuple(
+            name if _is_unknown(dim) and name.static is None and taken.isdisjoint(name.symbols) else dim
+            for dim, name in zip(shape, declared, strict=True)
+        )
+
+    def _is_computed(self, node: Node) -> bool:
+        """Whether ONNX or a function of the model determines the types of a node's outputs.
+
+        A declaration of such a value is a claim that runtimes do not check.
+        """
+        return self.is_function(node) or defines(node)
+
+    def _input_shape(self, value: Value) -> Shape | None:
+        """Return the shape of a value that no node produces.
+
+        Runtimes check what a caller passes for an input of the main graph against the declared shape, but not what a
+        node passes to its subgraph.
+        """
+        scope = value.scope
+        if isinstance(scope.root.proto, onnx.FunctionProto) and scope.parent is None:
+            return self._passed(value, self.shape)
+        if scope.parent is None and value.name in scope.interface:
+            return self.declared_shape(value)
+        return self._inferred_shape(value)
+
+    def _inferred_shape(self, value: Value) -> Shape | None:
+        inferred = self._inferred_type(value)
+        return None if inferred is None else read_shape(value, inferred)
+
+    def _inferred_type(self, value: Value) -> onnx.TypeProto | None:
+        return self._inferred.get(value.name) if value.scope is self._index.scopes[0] else None
 
     # -- views
 
@@ -200,7 +292,7 @@ class Facts:
         return found.pop() if len(found) == 1 else None
 
     @cached_property
-    def _inferred(self) -> dict[Value, onnx.TypeProto]:
+    def _inferred(self) -> dict[str, onnx.TypeProto]:
         return inferred_types(self._index, self._external)
 
     def _derived_shape(self, value: Value, node: Node) -> Shape | None:
@@ -212,7 +304,7 @@ class Facts:
 
     def _constant(self, value: Value) -> np.ndarray[Any, Any] | None:
         origin = value.origin  # exporters share equal constants by Identity
-        tensor, node = stored_tensor(origin), origin.producer
+        tensor, node = self._stored(origin), origin.producer
         if tensor is not None:
             return self._read(origin, lambda: small_array(tensor, self._external))
         if node is None or not node.is_a("Constant"):
@@ -225,10 +317,18 @@ class Facts:
 
     def _table(self, value: Value) -> np.ndarray[Any, Any] | None:
         origin = value.origin
-        tensor = stored_tensor(origin)
+        tensor = self._stored(origin)
         if tensor is None:
             return self.constant(value)
         return self._read(origin, lambda: small_array(tensor, self._external, _MAX_TABLE))
+
+    def _stored(self, value: Value) -> TensorProto | None:
+        """Return the tensor of a constant, or None; a default is one if defaults are trusted."""
+        default = None if value.name in self._updated else default_tensor(value)
+        if default is None:
+            return stored_tensor(value)
+        self.defaults |= {value.name}
+        return default if self.trusts_defaults else None
 
     def _read(self, value: Value, read: Callable[[], T]) -> T | None:
         """Return the result of `read`; None, with `read_error` set, if it needs external data that cannot be read."""
@@ -251,7 +351,7 @@ class Facts:
     # -- zeros
 
     def _is_zero(self, value: Value) -> bool:
-        tensor = stored_tensor(value)
+        tensor = self._stored(value)
         if tensor is not None:
             return bool(self._read(value, lambda: all_bits_clear(tensor, self._external)))
         node = value.producer
@@ -268,6 +368,29 @@ class Facts:
         source = node.input(0)
         moves_data = node.is_a("Cast", "CastLike", "Expand", "Transpose", "Tile", "Slice", *VIEW_OPS)
         return moves_data and source is not None and self.is_zero(source)
+
+
+def _updated_by_training(index: ModelIndex) -> frozenset[str]:
+    """The names of the initializers that a training step sets."""
+    steps = index.model.training_info
+    bindings = [binding for step in steps for binding in (*step.initialization_binding, *step.update_binding)]
+    return frozenset(binding.key for binding in bindings)
+
+
+def _is_complete(shape: Shape | None) -> bool:
+    """Whether all sizes are numbers or named by the model."""
+    return shape is not None and not any(map(_is_unknown, shape))
+
+
+def _is_unknown(dim: Dim) -> bool:
+    return is_opaque(dim) or is_unnamed(dim)
+
+
+def _completed(shape: Shape | None, other: Shape | None) -> Shape | None:
+    """Return a shape with the sizes of `other`, another proof of the same shape, where its own are not known."""
+    if shape is None or other is None or len(shape) != len(other):
+        return other if shape is None else shape
+    return tuple(b if is_opaque(a) else a for a, b in zip(shape, other, strict=True))
 
 
 def type_name(element_type: int | None) -> str:
