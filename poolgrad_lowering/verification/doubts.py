@@ -61,7 +61,7 @@ def _fit(own: Sequence[AxisWindow], pool: Sequence[AxisWindow]) -> bool:
     missing = len(own) - len(pool)
     return (
         missing >= 0
-        and all(window.extent == 1 for window in own[:missing])
+        and all(window == (1, 1, 0, 0) for window in own[:missing])
         and all(
             window.stride == of_pool.stride and window.extent in (of_pool.extent, of_pool.widest)
             for window, of_pool in zip(own[missing:], pool, strict=True)

@@ -38,11 +38,16 @@ def flow_flaw(region: Region, types: Mapping[str, TensorType]) -> str | None:
         if node.op[0] or node.op[1] not in MOVING | ARITHMETIC:
             return _text(node)
     producers = {value: node for node in nodes for value in node.outputs if value}
-    for value in _values(region, types):
-        while (node := producers.get(value)) is not None and not _is_pool_of_the_original(region, node):
-            if node.op[1] not in MOVING:
-                return _text(node)
-            value = node.inputs[0]
+    pending, seen = list(_values(region, types)), set[str]()
+    while pending:
+        value = pending.pop()
+        made_by = producers.get(value)
+        if made_by is None or value in seen or _is_pool_of_the_original(region, made_by):
+            continue
+        if made_by.op[1] not in MOVING:
+            return _text(made_by)
+        seen.add(value)
+        pending.append(made_by.inputs[0])
     return None
 
 
@@ -69,4 +74,3 @@ def _is_pool_of_the_original(region: Region, node: FlatNode) -> bool:
 
 def _text(node: FlatNode) -> str:
     return f"node '{node.label}' ({node.op[1]}) computes with values; only operators of the dialect may"
-

@@ -64,7 +64,10 @@ def choices(names: Mapping[str, int], windows: Iterable[AxisWindow]) -> list[dic
     more = {edge + near for edge in edges for near in range(-len(names), 2)} - {*EXTENTS}
     batches = dict(zip(EXTENTS, BATCHES, strict=True))
     return [
-        {name: batches.get(extent, 1) if axis == 0 else extent + number for number, (name, axis) in enumerate(names.items())}
+        {
+            name: batches.get(extent, 1) if axis == 0 else extent + number
+            for number, (name, axis) in enumerate(names.items())
+        }
         for extent in sorted({*EXTENTS, *more})
     ]
 

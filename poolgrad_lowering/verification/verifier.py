@@ -40,10 +40,10 @@ def verify(
 ) -> Verification:
     """Compare a lowered model with its original: sites by running both sides, everything else byte for byte.
 
-    `runs` is the number of runs of each site; the default is enough for every kind of data and size. `backend` is None to run
-    the function bodies of the lowered model, "host" or "cann" to use the execution provider. With `whole_model` both
-    models are also run from end to end if onnxruntime can run them. The smallest failing case of the first site that
-    differs is written into a subfolder of `reproducer`. Tensors in external files are read from `folder`.
+    `runs` is the number of runs of each site; the default is enough for every kind of data and size. `backend` is None
+    to run the function bodies of the lowered model, "host" or "cann" to use the execution provider. With `whole_model`
+    both models are also run from end to end if onnxruntime can run them. The smallest failing case of the first site
+    that differs is written into a subfolder of `reproducer`. Tensors in external files are read from `folder`.
 
     Raises `ValueError` for less than one run or an unknown backend, `InvalidModelError` for names that are not UTF-8,
     `FileError` if the reproducer cannot be written, and the errors of `runtime.register` if there is no execution

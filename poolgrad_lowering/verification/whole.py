@@ -98,7 +98,7 @@ def _run(model: ModelProto, level: str, names: list[str], feeds: dict[str, Array
 
 
 def _symbols(model: ModelProto) -> tuple[int, ...]:
-    """Return the values to try for symbolic sizes: only the first if there are none, and none for which inputs are large."""
+    """Return the values to try for symbolic sizes; only the first if there are none, or if the inputs are large."""
     shapes = [value.type.tensor_type.shape.dim for value in model.graph.input]
     if all(dim.HasField("dim_value") for shape in shapes for dim in shape):
         return SYMBOLS[:1]

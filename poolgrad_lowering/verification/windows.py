@@ -45,7 +45,9 @@ def known_integers(nodes: Iterable[FlatNode], tensors: Mapping[str, TensorProto]
     held = dict(tensors)
     for node in nodes:
         if node.op == ("", "Constant"):
-            held.update((node.outputs[0], attribute.t) for attribute in node.proto.attribute if attribute.name == "value")
+            held.update(
+                (node.outputs[0], attribute.t) for attribute in node.proto.attribute if attribute.name == "value"
+            )
     return {
         name: [int(number) for number in np.atleast_1d(onnx.numpy_helper.to_array(tensor))]
         for name, tensor in held.items()
@@ -66,7 +68,9 @@ def windows_of(node: FlatNode, constants: Constants) -> list[AxisWindow]:
             kernel, *others = (constants.get(name, []) for name in node.inputs[1:5])
             return _windows(kernel * (_ATEN_POOLS[aten] if len(kernel) == 1 else 1), *others)
         kernel_name = next((name for name in _KERNELS if name in values), None)
-        return [] if kernel_name is None else _windows(*(values[name] for name in (kernel_name, *_KERNELS[kernel_name])))
+        return (
+            [] if kernel_name is None else _windows(*(values[name] for name in (kernel_name, *_KERNELS[kernel_name])))
+        )
     except (KeyError, TypeError, ValueError):  # what the node lacks or has too much of is said elsewhere
         return []
 

@@ -177,7 +177,10 @@ def _clipped(source: str, result: str) -> list[NodeProto]:
 
 
 def _plus_zero(source: str, result: str) -> list[NodeProto]:
-    return [helper.make_node("Sum", [source, source], [f"{result} twice"]), helper.make_node("Relu", [source], [result])]
+    return [
+        helper.make_node("Sum", [source, source], [f"{result} twice"]),
+        helper.make_node("Relu", [source], [result]),
+    ]
 
 
 def index_moved(model: ModelProto, random: Random) -> bool:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""`verify` catches every kind of corruption of a lowered model; the search for more ends in time and tells of misses."""
+"""`verify` catches every kind of corruption of a lowered model; the search for more ends in time and tells misses."""
 
 from __future__ import annotations
 

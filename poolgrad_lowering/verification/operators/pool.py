@@ -46,13 +46,14 @@ def max_pool(
     positions = np.full(y.shape, -1, np.int64)
     plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
     if math.prod(counts) < math.prod(kernel):  # fewer steps of larger arrays
-        axes = list(zip(sizes, kernel, strides, begins, dilations, strict=True))
+        every = (slice(None), slice(None))
         for place in itertools.product(*map(range, counts)):
-            window = tuple(_elements(o, *axis) for o, axis in zip(place, axes, strict=True))
-            elements = x[(..., *window)].reshape(*x.shape[:2], -1)
-            best = _maximum(elements, last_nan=last_nan)
-            y[(..., *place)] = np.take_along_axis(elements, best[..., None], -1)[..., 0]
-            positions[(..., *place)] = plane[window].reshape(-1)[best]
+            starts = [o * s - b for o, s, b in zip(place, strides, begins, strict=True)]
+            window = tuple(map(_elements, starts, sizes, kernel, dilations))
+            inside = x[every + window].reshape(*x.shape[:2], -1)
+            best = _maximum(inside, last_nan=last_nan)
+            y[every + place] = np.take_along_axis(inside, best[..., None], -1)[..., 0]
+            positions[every + place] = plane[window].reshape(-1)[best]
         return y, positions
     for tap in itertools.product(*map(range, kernel)):
         offsets = [t * d - b for t, d, b in zip(tap, dilations, begins, strict=True)]
@@ -69,9 +70,8 @@ def max_pool(
     return y, positions
 
 
-def _elements(number: int, size: int, kernel: int, stride: int, begin: int, dilation: int) -> slice:
-    """Return the elements of an axis in window `number`. Raises `ValueError` if there are none."""
-    start = number * stride - begin
+def _elements(start: int, size: int, kernel: int, dilation: int) -> slice:
+    """Return the elements of an axis in the window that begins at `start`. Raises `ValueError` if there are none."""
     first = start if start >= 0 else start % dilation
     end = min(start + (kernel - 1) * dilation + 1, size)
     if first >= end:
@@ -82,13 +82,14 @@ def _elements(number: int, size: int, kernel: int, stride: int, begin: int, dila
 def _maximum(elements: Array, *, last_nan: bool) -> Ints:
     """Return the position of the maximum on the last axis, with the rules of `max_pool`."""
     nan = np.isnan(elements)
-    if not nan.any():
-        return elements.argmax(-1)
-    if last_nan:
-        return np.where(nan.any(-1), nan.shape[-1] - 1 - nan[..., ::-1].argmax(-1), elements.argmax(-1))
-    numbers = elements.copy()
-    numbers[nan] = -np.inf
-    return np.where(nan[..., 0], 0, numbers.argmax(-1))
+    best: Ints = elements.argmax(-1)
+    if nan.any() and last_nan:
+        best = np.where(nan.any(-1), nan.shape[-1] - 1 - nan[..., ::-1].argmax(-1), best)
+    elif nan.any():
+        numbers = elements.copy()
+        numbers[nan] = -np.inf
+        best = np.where(nan[..., 0], 0, numbers.argmax(-1))
+    return best
 
 
 def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, ceil: bool) -> int:
