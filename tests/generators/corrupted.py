@@ -39,8 +39,14 @@ BUILT = (
     "torch/video_ceil",
     "torch_legacy/adaptive",
 )
-WITHOUT_WINDOWS = ("ort_module/pyramid", "torch/global", "torch_legacy/adaptive")
-"""Models with pools that have no windows of their own, where other windows of a gradient can be the same."""
+ADAPTIVE = ("ort_module/pyramid", "torch_legacy/adaptive")
+"""Models with gradients of adaptive pools, which exports expand."""
+DRAWN = {
+    "other windows": [name for name in BUILT if name not in (*ADAPTIVE, "torch/global")],
+    "expanded node changed": ADAPTIVE,
+}
+"""The models that a kind draws from, if not from all: other windows of an adaptive or global pool can be the same."""
+OF_EXPORTS = ("axes changed", "expanded node changed")
 
 
 @cache
@@ -58,12 +64,11 @@ def pair(name: str, target: str, forward: bool, export: bool) -> tuple[bytes, by
 
 def corrupted(kind: str, random: Random) -> tuple[ModelProto, ModelProto] | None:
     """An original and a corrupted lowered model; None if the drawn model has nothing to change."""
-    names = [name for name in BUILT if kind != "other windows" or name not in WITHOUT_WINDOWS]
     chosen = (
-        random.choice(names),
+        random.choice(DRAWN.get(kind, BUILT)),
         random.choice(("atlas-a2", "ascend950")),
         random.random() < 0.5,
-        random.random() < 0.4,
+        kind in OF_EXPORTS or random.random() < 0.4,
     )
     original, lowered = (ModelProto.FromString(held) for held in pair(*chosen))
     before = lowered.SerializeToString(deterministic=True)

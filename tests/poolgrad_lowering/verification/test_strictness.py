@@ -147,6 +147,15 @@ def test_sizes_alone_tell_strides_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert site.status == "differs"
 
 
+@pytest.mark.parametrize("name", ["strides", "dilation"])
+def test_axes_that_x_does_not_have(name: str) -> None:
+    """They have one window of one element, also in a pool, whose body does not read Ascend's attributes."""
+    kept = {"strides": [2, 2, 2], "dilation": [2, 1, 1]}[name]
+    [site] = edited(attributes("Y/MaxPool3DWithArgmaxV2", **{name: kept}), forward=True).sites
+    assert site.mismatch is not None
+    assert "they pool an axis that x does not have" in site.mismatch.what
+
+
 @pytest.mark.parametrize("place", ["x", "grad", "y"])
 def test_nodes_among_the_values(place: str) -> None:
     """A node that changes one value only, which no data has."""
