@@ -68,16 +68,16 @@ def _check_windows(attributes: Mapping[str, Any], sizes: Sequence[int], argmax: 
 
 
 def _windows(attributes: Mapping[str, Any], sizes: Sequence[int], counts: Sequence[int]) -> list[Windows]:
-    """Return the windows of each spatial axis of x; attributes can have further leading axes, of size 1."""
+    """Return the windows of each spatial axis of x; of further leading axes, each is one window."""
     if "ksize" not in attributes:
         return [_adaptive(size, count) for size, count in zip(sizes, counts, strict=True)]
     lists = [attributes[name] for name in ("ksize", "strides", "pads", "dilation")]
     missing = len(lists[0]) - len(sizes)
-    axes = list(zip((*[1] * missing, *sizes), *lists, strict=True))
-    found = [_fixed(*axis, ceil=bool(attributes.get("ceil_mode", 0))) for axis in axes]
-    if any(len(first) != 1 for first, _, _ in found[:missing]):
-        raise ValueError("an axis that x does not have has several windows")
-    return found[missing:]
+    axes = list(zip(*lists, strict=True))
+    if any(axis != (1, 1, 0, 1) for axis in axes[:missing]):
+        raise ValueError("they pool an axis that x does not have")
+    ceil = bool(attributes.get("ceil_mode", 0))
+    return [_fixed(size, *axis, ceil=ceil) for size, axis in zip(sizes, axes[missing:], strict=True)]
 
 
 def _fixed(size: int, kernel: int, stride: int, pad: int, dilation: int, *, ceil: bool) -> Windows:

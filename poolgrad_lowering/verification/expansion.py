@@ -8,6 +8,7 @@ The nodes may differ from those of the body in names, and have initializers for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
@@ -20,23 +21,35 @@ _GRADIENT = "AdaptiveMaxPool3DGrad"
 """The bodies of all gradients have the same nodes."""
 
 
+@dataclass(frozen=True)
+class ExpandedGradient:
+    """A gradient as the nodes of its function body: its result, the incoming gradient, and the keys of the nodes."""
+
+    result: str
+    grad: str
+    nodes: frozenset[bytes]
+
+
 def expanded_gradients(
     nodes: Iterable[FlatNode], constants: Mapping[str, TensorProto], opset: int
-) -> dict[str, frozenset[bytes]]:
-    """Return the outputs of the expanded gradients among the nodes, with the keys of the nodes of each.
+) -> list[ExpandedGradient]:
+    """Return the expanded gradients among the nodes.
 
     `constants` are the initializers that the nodes can read; `opset` is the version of the default domain.
     """
     scopes: dict[str, list[FlatNode]] = {}
-    for node in nodes:
+    for node in (node for node in nodes if node.outputs):
         scopes.setdefault(node.scope, []).append(node)
-    found: dict[str, frozenset[bytes]] = {}
+    found = []
     for body in _bodies(opset) if scopes else ():
         for own in scopes.values():
+            values = {name: value for node in own for name, value in zip(node.proto.input, node.inputs, strict=True)}
+            stored = {name: constants[value] for name, value in values.items() if value in constants}
             for node in own:
-                match = _Match(body, own, constants)
+                match = _Match(body, own, stored)
                 if match.ends_at(node):
-                    found[node.outputs[0]] = frozenset(match.nodes)
+                    grad = values[match.bound[body.input[1]]]
+                    found.append(ExpandedGradient(node.outputs[0], grad, frozenset(match.nodes)))
     return found
 
 
@@ -63,12 +76,7 @@ class _Match:
         self._inputs, self._output = list(body.input), body.output[0]
         self._body = {name: node for node in body.node for name in node.output}
         self._producers = {name: node for node in nodes for name in node.proto.output if name}
-        self._constants = {
-            name: constants[value]
-            for node in nodes
-            for name, value in zip(node.proto.input, node.inputs, strict=True)
-            if value in constants
-        }
+        self._constants = constants
         self.bound: dict[str, str] = {}
         self.nodes: set[bytes] = set()
 

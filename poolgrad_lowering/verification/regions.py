@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from poolgrad_lowering.verification.expansion import ExpandedGradient
 from poolgrad_lowering.verification.flat import FlatNode, Unit
 from poolgrad_lowering.verification.result import Difference
 
@@ -29,7 +30,7 @@ class Region:
     removed: tuple[FlatNode, ...]
     added: tuple[FlatNode, ...]
     outputs: tuple[str, ...]
-    expanded: tuple[str, ...] = ()
+    expanded: tuple[ExpandedGradient, ...] = ()
 
     @property
     def name(self) -> str:

@@ -19,6 +19,7 @@ from poolgrad_lowering.verification.compare import compare
 from poolgrad_lowering.verification.contract import check_gradient_contract, check_pool_contract
 from poolgrad_lowering.verification.cut import Cut, Role
 from poolgrad_lowering.verification.data import DRAWN, draw
+from poolgrad_lowering.verification.declared import node_flaw
 from poolgrad_lowering.verification.drawn import excluded_data
 from poolgrad_lowering.verification.evaluator import Runner, first_line, provider_runner, reference_runner
 from poolgrad_lowering.verification.regions import Region
@@ -26,11 +27,14 @@ from poolgrad_lowering.verification.result import Mismatch, SiteResult, Unproven
 from poolgrad_lowering.verification.side import side_model
 from poolgrad_lowering.verification.sizes import Shape, choices, element_count, shapes, symbols
 from poolgrad_lowering.verification.types import TensorType
+from poolgrad_lowering.verification.windows import known_integers, windows_of
 
 logger = logging.getLogger(__name__)
 
 Array = npt.NDArray[Any]
 
+DEFAULT_RUNS = 9
+"""The number of kinds of data, so that a site with one plane gets each of them."""
 LARGE = 1 << 21
 """The number of input elements above which a site of fixed size is large: one run has every kind of data."""
 LARGE_RUNS = 2
@@ -38,9 +42,12 @@ LARGE_RUNS = 2
 
 @dataclass(frozen=True)
 class Settings:
-    """How sites are run. `backend` runs the lowered side: "host" or "cann", or None for the function bodies."""
+    """How sites are run. `backend` runs the lowered side: "host" or "cann", or None for the function bodies.
 
-    runs: int
+    Without a number of `runs` there are enough for every kind of data and for all sizes of a site.
+    """
+
+    runs: int | None
     seed: int
     backend: str | None
 
@@ -65,9 +72,10 @@ class Site:
         self._types = _with_gradient_types(cut, types)
         self._original = side_model(sources[0], cut, cut.original, self._types)
         self._lowered = side_model(sources[1], cut, cut.lowered, self._types)
-        self._gradients = {node.outputs[0]: node for node in cut.region.added if roles.is_dialect_gradient(node)}
-        self._pools = {node.outputs[0]: node for node in cut.region.added if roles.is_dialect_pool(node)}
-        made = {value for node in cut.lowered for value in node.outputs}
+        sound = [node for node in cut.region.added if roles.is_dialect(node) and node_flaw(node) is None]
+        self._gradients = {node.outputs[0]: node for node in sound if roles.is_dialect_gradient(node)}
+        self._pools = {node.outputs[0]: node for node in sound if roles.is_dialect_pool(node)}
+        made = {value for node in cut.lowered for value in node.outputs if value}
         operands = [value for node in self._gradients.values() for value in node.inputs]
         operands += [value for node in self._pools.values() for value in (*node.inputs, *node.outputs[1:])]
         watched = [value for value in operands if value in made]
@@ -86,7 +94,7 @@ class Site:
         usable, reason = self._sizes()
         if not usable:
             raise UnprovenError(reason)
-        runs = self._settings.runs
+        runs = self._settings.runs or max(DEFAULT_RUNS, len(usable))
         if len(usable) == 1 and element_count(usable[0]) > LARGE:
             runs = min(runs, LARGE_RUNS)
         for run in range(runs):
@@ -99,7 +107,9 @@ class Site:
         """Return the choices of shapes with which the original runs, and the reason why the last other one fails."""
         usable: list[dict[str, Shape]] = []
         reason = ""
-        for chosen in choices(symbols(self._types, self._cut)):
+        constants = known_integers(self._cut.original, self._cut.constants)
+        windows = {w for node in (*self._cut.original, *self._cut.lowered) for w in windows_of(node, constants)}
+        for chosen in choices(symbols(self._types, self._cut), windows):
             try:
                 found = shapes(self._cut, self._sources, self._types, chosen)
                 if usable and element_count(found) > LARGE:
@@ -159,8 +169,8 @@ class Site:
 
 def describe(region: Region) -> SiteResult:
     """Return the result of a site before it is verified."""
-    nodes = [node for node in region.added if roles.is_dialect_gradient(node) or node.outputs[0] in region.expanded]
-    gradients = tuple(node.outputs[0] for node in nodes)
+    gradients = tuple(value for node in region.added if roles.is_dialect_gradient(node) for value in node.outputs[:1])
+    gradients += tuple(gradient.result for gradient in region.expanded)
     return SiteResult(region.name, region.unit, "unproven", gradients, len(region.removed), len(region.added))
 
 

@@ -8,7 +8,7 @@ Symbols of the pooled tensors are chosen; those of incoming gradients are comput
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -21,13 +21,17 @@ from poolgrad_lowering.verification.flat import FlatNode
 from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.side import independent, side_model
 from poolgrad_lowering.verification.types import Dim, TensorType
+from poolgrad_lowering.verification.windows import AxisWindow
 
 Shape = tuple[int, ...]
 
 BATCHES = (1, 2, 3, 16)
 """The values of a symbol on the first axis, one for each choice."""
 EXTENTS = (6, 9, 17, 34)
-"""The values of the first symbol on other axes; each further symbol gets one more, so that no two are equal."""
+"""The values of the first symbol on other axes; each further symbol gets one more, so that no two are equal.
+
+For windows that are larger, there are more: see `choices`.
+"""
 
 
 def symbols(types: Mapping[str, TensorType], cut: Cut) -> dict[str, int]:
@@ -49,14 +53,32 @@ def named_dims(value: str, types: Mapping[str, TensorType]) -> tuple[int | str, 
     return tuple(f"{value}[{axis}]" if dim is None else dim for axis, dim in enumerate(known.dims))
 
 
-def choices(names: Mapping[str, int]) -> list[dict[str, int]]:
-    """Return the choices of sizes for the symbols, from small to large; one empty choice if there are no symbols."""
+def choices(names: Mapping[str, int], windows: Iterable[AxisWindow]) -> list[dict[str, int]]:
+    """Return the choices of sizes for the symbols, from small to large; one empty choice if there are no symbols.
+
+    Besides `EXTENTS` there are sizes at the edges of large windows of either side, with a batch of 1.
+    """
     if not names:
         return [{}]
+    edges = {size for window in windows for size in _edges(window) if size >= EXTENTS[2]}
+    more = {edge + near for edge in edges for near in range(-len(names), 2)} - {*EXTENTS}
+    batches = dict(zip(EXTENTS, BATCHES, strict=True))
     return [
-        {name: batch if axis == 0 else extent + number for number, (name, axis) in enumerate(names.items())}
-        for batch, extent in zip(BATCHES, EXTENTS, strict=True)
+        {
+            name: batches.get(extent, 1) if axis == 0 else extent + number
+            for number, (name, axis) in enumerate(names.items())
+        }
+        for extent in sorted({*EXTENTS, *more})
     ]
+
+
+def _edges(window: AxisWindow) -> tuple[int, int]:
+    """Return the sizes from which on there is a second window, and one more if their number is rounded up.
+
+    At one of the two or just below it, windows of another extent, stride or rounding are fewer or more.
+    """
+    last = -(-(window.extent + window.begin - 1) // window.stride)
+    return window.extent + window.stride - window.begin - window.end, last * window.stride - window.begin + 1
 
 
 def shapes(

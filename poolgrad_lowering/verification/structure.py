@@ -13,6 +13,7 @@ from onnx import FunctionProto, ModelProto
 from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.alike import comparable
 from poolgrad_lowering.verification.calls import calls_of
+from poolgrad_lowering.verification.declared import node_flaw
 from poolgrad_lowering.verification.expansion import expanded_gradients
 from poolgrad_lowering.verification.flat import Unit, default_opset, function_name, function_unit, main_unit
 from poolgrad_lowering.verification.order import in_order
@@ -45,13 +46,13 @@ def compare_structure(models: Pair) -> tuple[list[Difference], list[Case]]:
     main = comparable(main_unit(models[0]), main_unit(models[1]))
     parts = split(*main, ordered=ordered)
     sites, others = _sites(main[1], parts, default_opset(models[1]))
-    differences += _around(main, parts, others)
+    differences += [*_around(main, parts, others), *_flawed(sites, main[1])]
     cases = _cases(models, main, sites)
     for functions in _both_have(models):
         units = comparable(function_unit(functions[0]), function_unit(functions[1]))
         parts = split(*units, ordered=ordered)
         sites, others = _sites(units[1], parts, default_opset(functions[1]))
-        differences += _around(units, parts, others)
+        differences += [*_around(units, parts, others), *_flawed(sites, units[1])]
         if not sites:
             continue
         calls = list(calls_of(models, functions))
@@ -66,9 +67,8 @@ def _sites(lowered: Unit, parts: Split, opset: int) -> tuple[list[Region], list[
     found = []
     others = []
     for region in parts.regions:
-        if any(map(roles.is_dialect, region.added)):
-            found.append(region)
-        elif expanded := expanded_gradients(region.added, lowered.constants, opset):
+        expanded = expanded_gradients(region.added, lowered.constants, opset)
+        if expanded or any(map(roles.is_dialect, region.added)):
             found.append(replace(region, expanded=tuple(expanded)))
         else:
             others.append(region)
@@ -81,6 +81,19 @@ def _around(units: tuple[Unit, Unit], parts: Split, others: Iterable[Region]) ->
         for region in others
     ]
     return [*parts.differences, *compare_units(*units), *new_names(*units), *without_dialect]
+
+
+def _flawed(sites: Iterable[Region], lowered: Unit) -> list[Difference]:
+    """Return a difference for each new node that is not as its operator declares it, or that nothing reads."""
+    found = []
+    for region in sites:
+        for node in region.added:
+            flaw = node_flaw(node) if roles.is_dialect(node) else None
+            if flaw is None and not any(value in lowered.read or value in region.outputs for value in node.outputs):
+                flaw = "nothing reads its outputs"
+            if flaw is not None:
+                found.append(Difference(region.unit, f"node '{node.label}' ({node.op[1]}): {flaw}"))
+    return found
 
 
 def _count(region: Region) -> str:

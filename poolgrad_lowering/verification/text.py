@@ -51,13 +51,12 @@ def failure_text(found: Verification) -> str:
 
 
 def _failure(found: Verification) -> str:
-    if site := found.first_failure:
-        seed = f" (seed {found.seed})" if site.mismatch is not None else ""
+    site = found.first_failure
+    if site is not None and site.mismatch is not None:
         written = f"; reproducer in {site.reproducer}" if site.reproducer else ""
-        verdict = "is unproven" if site.status == "unproven" else "differs"
-        return f"site '{site.name}' {verdict}{seed}: {site_row(site)[2]}{written}"
+        return f"site '{site.name}' differs (seed {found.seed}): {site_row(site)[2]}{written}"
     if found.differences:
         return f"{found.differences[0].where}: {found.differences[0].what}"
     if found.whole_model.status == "differs":
         return f"the whole models differ {found.whole_model.reason}"
-    return ""
+    return "" if site is None else f"site '{site.name}' is unproven: {site_row(site)[2]}"

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
 from onnx import ModelProto
 
 from poolgrad_lowering.verification.cut import cut_out
+from poolgrad_lowering.verification.doubts import doubt, foreign_bodies
 from poolgrad_lowering.verification.evaluator import require_provider
 from poolgrad_lowering.verification.inputs import initializers_as_inputs
 from poolgrad_lowering.verification.reproducer import write_reproducer
@@ -20,9 +21,6 @@ from poolgrad_lowering.verification.site import Failure, Settings, Site, describ
 from poolgrad_lowering.verification.stored import with_loaded_constants
 from poolgrad_lowering.verification.structure import Case, compare_structure
 from poolgrad_lowering.verification.whole import compare_whole
-
-DEFAULT_RUNS = 9
-"""The number of kinds of data, so that a site with one plane gets each of them."""
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished sites, the number of all sites, and the name of the current one."""
@@ -42,10 +40,10 @@ def verify(
 ) -> Verification:
     """Compare a lowered model with its original: sites by running both sides, everything else byte for byte.
 
-    `runs` is the number of runs of each site; the default is enough for every kind of data. `backend` is None to run
-    the function bodies of the lowered model, "host" or "cann" to use the execution provider. With `whole_model` both
-    models are also run from end to end if onnxruntime can run them. The smallest failing case of the first site that
-    differs is written into a subfolder of `reproducer`. Tensors in external files are read from `folder`.
+    `runs` is the number of runs of each site; the default is enough for every kind of data and size. `backend` is None
+    to run the function bodies of the lowered model, "host" or "cann" to use the execution provider. With `whole_model`
+    both models are also run from end to end if onnxruntime can run them. The smallest failing case of the first site
+    that differs is written into a subfolder of `reproducer`. Tensors in external files are read from `folder`.
 
     Raises `ValueError` for less than one run or an unknown backend, `InvalidModelError` for names that are not UTF-8,
     `FileError` if the reproducer cannot be written, and the errors of `runtime.register` if there is no execution
@@ -54,11 +52,12 @@ def verify(
     settings = _settings(runs, seed, backend)
     started = time.perf_counter()
     differences, cases = compare_structure((original, lowered))
+    foreign = foreign_bodies(lowered)
     results: list[SiteResult] = []
     for number, case in enumerate(cases):
         if progress is not None:
             progress(number, len(cases), case.region.name)
-        result, failure = _verdict(case, settings, folder)
+        result, failure = _verdict(case, settings, foreign, folder)
         if failure is not None and reproducer is not None:
             result = replace(result, reproducer=str(write_reproducer(reproducer, result.name, failure)))
             reproducer = None  # only the first one is written
@@ -78,18 +77,21 @@ def _settings(runs: int | None, seed: int, backend: str | None) -> Settings:
         raise ValueError(f"runs must be 1 or more, not {runs}")
     if backend is not None:
         require_provider()
-    return Settings(DEFAULT_RUNS if runs is None else runs, seed, backend)
+    return Settings(runs, seed, backend)
 
 
-def _verdict(case: Case, settings: Settings, folder: Path | None) -> tuple[SiteResult, Failure | None]:
+def _verdict(
+    case: Case, settings: Settings, foreign: Collection[str], folder: Path | None
+) -> tuple[SiteResult, Failure | None]:
     blank = describe(case.region)
     try:
         cut = with_loaded_constants(cut_out(case.region, case.units, case.types), folder)
         site = Site(cut, case.models, case.types, settings)
         blank = replace(blank, not_drawn=site.not_drawn)
         runs, failure = site.check()
-    except UnprovenError as reason:
-        return replace(blank, reason=str(reason)), None
-    if failure is None:
-        return replace(blank, status="proven", runs=runs), None
-    return replace(blank, status="differs", runs=runs, mismatch=failure.mismatch), failure
+    except UnprovenError as error:
+        return replace(blank, reason=str(error)), None
+    if failure is not None:
+        return replace(blank, status="differs", runs=runs, mismatch=failure.mismatch), failure
+    reason = doubt(cut, case.types, foreign)
+    return replace(blank, status="unproven" if reason else "proven", runs=runs, reason=reason), None

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import ModelProto, ValueInfoProto
+from onnx import ModelProto, TensorShapeProto, ValueInfoProto
 
 from poolgrad_lowering.verification.compare import compare
 from poolgrad_lowering.verification.evaluator import first_line
@@ -22,13 +24,15 @@ DEFAULT = "default"
 LEVELS = ("ORT_DISABLE_ALL", DEFAULT)
 """Optimisation levels: disabled, so that equal nodes run the same kernel, and the default of a session."""
 
-_SYMBOL = 2
+SYMBOLS = (2, 8, 32, 128)
+"""The values of all symbolic sizes, tried from the first on until the original runs."""
+_MOST_ELEMENTS = 1 << 24
 _LARGEST = 1 << 28
 """The size of a model in bytes above which it is not run."""
 
 
 def compare_whole(original: ModelProto, lowered: ModelProto, seed: int) -> WholeModel:
-    """Run both models on the same inputs: integers 0 or 1, floats of a normal distribution, symbolic sizes as 2.
+    """Run both models on the same inputs: integers 0 or 1, floats of a normal distribution, equal symbolic sizes.
 
     They run once at each of `LEVELS`. Optimisations can also change the bits of the original, so the outputs are
     compared with those of the original at the same level.
@@ -40,20 +44,33 @@ def compare_whole(original: ModelProto, lowered: ModelProto, seed: int) -> Whole
     if original.ByteSize() > _LARGEST:
         return WholeModel("skipped", "the model is large")
     try:
-        feeds = _feeds(original, np.random.default_rng(seed))
+        drawn = [_feeds(original, size, np.random.default_rng(seed)) for size in _symbols(original)]
         original, weights = with_inputs_of(lowered, original)
-        feeds |= {name: onnx.numpy_helper.to_array(tensor) for name, tensor in weights.items()}
+        values = {name: onnx.numpy_helper.to_array(tensor) for name, tensor in weights.items()}
     except Exception as error:  # numpy and onnx raise errors of many classes
         return WholeModel("skipped", f"no data can be generated for the inputs: {first_line(error)}")
-    return WholeModel.of_levels(tuple(_compare_at(level, original, lowered, feeds) for level in LEVELS))
+    choices = [feeds | values for feeds in drawn]
+    return WholeModel.of_levels(tuple(_compare_at(level, original, lowered, choices) for level in LEVELS))
 
 
-def _compare_at(level: str, original: ModelProto, lowered: ModelProto, feeds: dict[str, Array]) -> LevelResult:
+class _RunError(Exception):
+    """A loaded model does not run with the inputs that were drawn."""
+
+
+def _compare_at(level: str, original: ModelProto, lowered: ModelProto, choices: list[dict[str, Array]]) -> LevelResult:
+    """Compare at one level, with the first of the choices of inputs with which the original runs."""
     names = [value.name for value in original.graph.output]
-    try:
-        expected = _run(original, level, names, feeds)
-    except Exception as error:  # onnxruntime raises errors of many classes
-        return LevelResult(level, "skipped", f"onnxruntime does not run the original: {first_line(error)}")
+    reason = ""
+    for feeds in choices:
+        try:
+            expected = _run(original, level, names, feeds)
+            break
+        except _RunError as error:
+            reason = f"the original does not run with the inputs that verify drew: {error}"
+        except Exception as error:  # onnxruntime raises errors of many classes
+            return LevelResult(level, "skipped", f"onnxruntime does not run the original: {first_line(error)}")
+    else:
+        return LevelResult(level, "skipped", reason)
     try:
         found = _run(lowered, level, names, feeds)
     except Exception as error:  # as above
@@ -73,19 +90,36 @@ def _run(model: ModelProto, level: str, names: list[str], feeds: dict[str, Array
     if level != DEFAULT:
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    outputs: list[Array] = session.run(names, feeds)
+    try:
+        outputs: list[Array] = session.run(names, feeds)
+    except Exception as error:  # as in `_compare_at`
+        raise _RunError(first_line(error)) from error
     return outputs
 
 
-def _feeds(model: ModelProto, random: np.random.Generator) -> dict[str, Array]:
+def _symbols(model: ModelProto) -> tuple[int, ...]:
+    """Return the values to try for symbolic sizes; only the first if there are none, or if the inputs are large."""
+    shapes = [value.type.tensor_type.shape.dim for value in model.graph.input]
+    if all(dim.HasField("dim_value") for shape in shapes for dim in shape):
+        return SYMBOLS[:1]
+    return SYMBOLS[:1] + tuple(
+        size for size in SYMBOLS[1:] if sum(math.prod(_sizes(shape, size)) for shape in shapes) <= _MOST_ELEMENTS
+    )
+
+
+def _sizes(shape: Iterable[TensorShapeProto.Dimension], symbol: int) -> list[int]:
+    return [dim.dim_value if dim.HasField("dim_value") else symbol for dim in shape]
+
+
+def _feeds(model: ModelProto, symbol: int, random: np.random.Generator) -> dict[str, Array]:
     stored = {tensor.name for tensor in model.graph.initializer}
-    return {value.name: _draw(value, random) for value in model.graph.input if value.name not in stored}
+    return {value.name: _draw(value, symbol, random) for value in model.graph.input if value.name not in stored}
 
 
-def _draw(value: ValueInfoProto, random: np.random.Generator) -> Array:
+def _draw(value: ValueInfoProto, symbol: int, random: np.random.Generator) -> Array:
     tensor = value.type.tensor_type
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-    shape = [dim.dim_value if dim.HasField("dim_value") else _SYMBOL for dim in tensor.shape.dim]
+    shape = _sizes(tensor.shape.dim, symbol)
     if dtype.kind in "biu":
         return np.asarray(random.integers(0, 2, shape)).astype(dtype)
     return random.standard_normal(shape).astype(dtype)

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
+_EMPTY = "a window is entirely in the padding"
+
 Pads = tuple[Sequence[int], Sequence[int]]
 """Padding at the beginning and at the end of each axis."""
 
@@ -43,6 +45,16 @@ def max_pool(
     y = np.zeros((*x.shape[:2], *counts), x.dtype)
     positions = np.full(y.shape, -1, np.int64)
     plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
+    if math.prod(counts) < math.prod(kernel):  # fewer steps of larger arrays
+        every = (slice(None), slice(None))
+        for place in itertools.product(*map(range, counts)):
+            starts = [o * s - b for o, s, b in zip(place, strides, begins, strict=True)]
+            window = tuple(map(_elements, starts, sizes, kernel, dilations))
+            inside = x[every + window].reshape(*x.shape[:2], -1)
+            best = _maximum(inside, last_nan=last_nan)
+            y[every + place] = np.take_along_axis(inside, best[..., None], -1)[..., 0]
+            positions[every + place] = plane[window].reshape(-1)[best]
+        return y, positions
     for tap in itertools.product(*map(range, kernel)):
         offsets = [t * d - b for t, d, b in zip(tap, dilations, begins, strict=True)]
         windows, elements = [slice(None)] * 2, [slice(None)] * 2
@@ -54,8 +66,30 @@ def max_pool(
             elements.append(slice(start, start + max(0, end - first) * stride, stride))
         _take(y[tuple(windows)], positions[tuple(windows)], x[tuple(elements)], plane[tuple(elements[2:])], last_nan)
     if (positions < 0).any():
-        raise ValueError("a window is entirely in the padding")
+        raise ValueError(_EMPTY)
     return y, positions
+
+
+def _elements(start: int, size: int, kernel: int, dilation: int) -> slice:
+    """Return the elements of an axis in the window that begins at `start`. Raises `ValueError` if there are none."""
+    first = start if start >= 0 else start % dilation
+    end = min(start + (kernel - 1) * dilation + 1, size)
+    if first >= end:
+        raise ValueError(_EMPTY)
+    return slice(first, end, dilation)
+
+
+def _maximum(elements: Array, *, last_nan: bool) -> Ints:
+    """Return the position of the maximum on the last axis, with the rules of `max_pool`."""
+    nan = np.isnan(elements)
+    best: Ints = elements.argmax(-1)
+    if nan.any() and last_nan:
+        best = np.where(nan.any(-1), nan.shape[-1] - 1 - nan[..., ::-1].argmax(-1), best)
+    elif nan.any():
+        numbers = elements.copy()
+        numbers[nan] = -np.inf
+        best = np.where(nan[..., 0], 0, numbers.argmax(-1))
+    return best
 
 
 def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, ceil: bool) -> int:

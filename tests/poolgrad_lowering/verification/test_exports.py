@@ -246,6 +246,16 @@ def test_new_initializers(name: str, where: str) -> None:
     assert verify(POOL, export, runs=1, whole_model=False).proven == (where == "read")
 
 
+def test_a_new_initializer_with_the_name_of_a_value_that_was_removed() -> None:
+    export = exported(POOL, rank_five)
+    [tensor] = [held for held in export.graph.initializer if held.name.startswith("axes of 1")]
+    for node in export.graph.node:
+        node.input[:] = ["updates" if name == tensor.name else name for name in node.input]
+    tensor.name = "updates"
+    found = verify(POOL, export, runs=1, whole_model=False)
+    assert [difference.what for difference in found.differences] == ["initializer 'updates' is new"]
+
+
 def test_wrong_axes() -> None:
     export = exported(POOL, rank_five)
     tensor = next(held for held in export.graph.initializer if held.name.startswith("axes"))
