@@ -15,6 +15,7 @@ from onnx import ModelProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refusal
+from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.driver import match_anchors
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
@@ -27,13 +28,15 @@ from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.legality.alternatives import alternatives
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.targets import Target
+from poolgrad_lowering.notes import notes
+from poolgrad_lowering.operator_counts import Operators, count_operators, edited
 from poolgrad_lowering.patterns import broken_plugins
 from poolgrad_lowering.plans.apply import apply_plan, check_forward_pools, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan
 from poolgrad_lowering.plans.site_names import site_names
 from poolgrad_lowering.process.collector import collector_paused
 from poolgrad_lowering.process.switches import dump, refuse_unselected
-from poolgrad_lowering.report import AnchorReport, Report
+from poolgrad_lowering.report import AnchorReport, Note, OperatorCount, Report
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.rewriting.forward_pools import LoweredPool, choose_forward_pools
 from poolgrad_lowering.rewriting.indices_output import missing_outputs, name_indices
@@ -65,6 +68,8 @@ class Outcome:
     nodes_after: int
     seconds: float
     warnings: tuple[DataWarning, ...]
+    notes: tuple[Note, ...]
+    operators: tuple[OperatorCount, ...]
 
     @property
     def changed(self) -> bool:
@@ -83,6 +88,8 @@ class Outcome:
             seconds=self.seconds,
             broken_plugins=broken_plugins(),
             warnings=self.warnings,
+            notes=self.notes,
+            operators=self.operators,
         )
 
 
@@ -139,6 +146,7 @@ def lower_in_place(
     started = time.perf_counter()
     index = gate.index(model)
     warnings = data_warnings(gate.external, gate.folder)
+    operators = count_operators(index)
     facts = Facts(index, ExternalData(gate.folder, gate.limits))
     identifiers, verdicts, bodies = _verdicts(index, facts, target, plan)
     sites = [verdict for verdict in verdicts if isinstance(verdict, Lowered)]
@@ -158,13 +166,24 @@ def lower_in_place(
     dump(replaced)
     if observer is not None:
         observer(facts, verdicts, replaced)
+    found_notes = notes(index, operators, target, has_anchors=bool(anchors))
+    counts = _operator_counts(operators, replaced)
     nodes_added = rewrite(index, replaced, bodies, missing)
     index.release()
     for anchor in anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
-    logger.info("lowered %d of %d candidates for %s", len(sites), len(anchors), target.name)
+    logger.info("lowered %d of %s for %s", len(sites), counted(len(anchors), "candidate"), target.name)
     seconds = time.perf_counter() - started
-    return Outcome(target.name, anchors, nodes_before, nodes_before + nodes_added, seconds, warnings)
+    return Outcome(
+        target=target.name,
+        anchors=anchors,
+        nodes_before=nodes_before,
+        nodes_after=nodes_before + nodes_added,
+        seconds=seconds,
+        warnings=warnings,
+        notes=found_notes,
+        operators=counts,
+    )
 
 
 def _verdicts(
@@ -193,6 +212,15 @@ def _final(verdicts: Sequence[Verdict], sites: Sequence[Lowered]) -> list[Verdic
     """Return the verdicts with the lowered ones replaced by `sites`, in the same order."""
     final = iter(sites)
     return [next(final) if isinstance(verdict, Lowered) else verdict for verdict in verdicts]
+
+
+def _operator_counts(before: Operators, replaced: Sequence[Replacement]) -> tuple[OperatorCount, ...]:
+    after = edited(
+        before,
+        (node for replacement in replaced for node in replacement.region.producers),
+        (node for replacement in replaced for node in replacement.nodes),
+    )
+    return tuple(OperatorCount(*op, before[op], number) for op, number in sorted(after.items()))
 
 
 def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport:

@@ -59,9 +59,32 @@ class Way:
 
 
 @dataclass(frozen=True)
+class Note:
+    """A sentence on the model as a whole, with its code; `warning` is whether the user has to change something."""
+
+    code: str
+    warning: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class OperatorCount:
+    """The number of nodes of an operator before and after the lowering, without function bodies of the dialect.
+
+    ONNX's own domain is the empty string.
+    """
+
+    domain: str
+    op_type: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
 class Report:
-    """All anchors in the order of the model, totals, forms of other packages that could not be used, and warnings about
-    external data. `ways` is empty except in the report of an inspected file.
+    """All anchors in the order of the model, totals, forms of other packages that could not be used, warnings about
+    external data, notes on the model as a whole, and all operators sorted by domain and name. `ways` is empty except in
+    the report of an inspected file.
 
     Node counts include all graphs and functions, without the function bodies that the lowering adds. Bytes are those of
     the serialised model; seconds are wall time.
@@ -77,6 +100,8 @@ class Report:
     broken_plugins: tuple[BrokenPlugin, ...] = ()
     warnings: tuple[DataWarning, ...] = ()
     ways: tuple[Way, ...] = ()
+    notes: tuple[Note, ...] = ()
+    operators: tuple[OperatorCount, ...] = ()
     refused_by_code: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,6 +127,8 @@ class Report:
             "broken_plugins": [asdict(plugin) for plugin in self.broken_plugins],
             "warnings": [asdict(warning) for warning in self.warnings],
             "ways": [asdict(way) for way in self.ways],
+            "notes": [asdict(note) for note in self.notes],
+            "operators": [asdict(count) for count in self.operators],
             "summary": {
                 "anchors": len(self.anchors),
                 "lowered": len(self.lowered),

@@ -9,9 +9,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, limits, positive
+from poolgrad_lowering.cli.arguments import (
+    add_checks,
+    add_in_place,
+    add_limits,
+    add_target,
+    limits,
+    positive,
+    require_other_output,
+)
 from poolgrad_lowering.cli.console import print_error, print_json, print_line, print_result
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +52,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="write the report as JSON; for a folder of models, a folder of reports",
     )
     parser.add_argument("--html", type=Path, metavar="REPORT.html", help="write the report as a page for a browser")
+    add_in_place(parser)
     add_checks(parser)
     parser.add_argument(
         "--copy-external",
@@ -71,6 +81,7 @@ def run(options: argparse.Namespace) -> int:
         "copy_external": options.copy_external,
         "limits": limits(options),
     }
+    require_other_output(options)
     return (_lower_folder if options.model.is_dir() else _lower_file)(options, lowering)
 
 
@@ -130,8 +141,8 @@ def _print_summary(results: list[FileResult], options: argparse.Namespace) -> in
         print_json({"files": files, "summary": {"files": len(results), "failed": failed}})
     elif not options.quiet:
         print_line(
-            f"{len(results)} models, {len(results) - failed} written, {failed} failed; "
-            f"{sum(len(report.lowered) for report in reports)} candidates lowered, "
+            f"{counted(len(results), 'model')}, {len(results) - failed} written, {failed} failed; "
+            f"{counted(sum(len(report.lowered) for report in reports), 'candidate')} lowered, "
             f"{sum(len(report.refused) for report in reports)} refused"
         )
     return ExitCode.FAILED if failed else ExitCode.DONE

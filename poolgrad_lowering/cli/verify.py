@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import filecmp
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from poolgrad_lowering.cli.arguments import natural, positive
 from poolgrad_lowering.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.diagnostics.counted import counted
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
@@ -36,6 +38,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--backend", choices=("host", "cann"), help="run lowered sites on the execution provider")
     parser.add_argument("--reproducer", type=Path, metavar="DIR", help="folder for the first failing site")
     parser.add_argument("--no-whole-model", action="store_true", help="do not run the models from end to end")
+    parser.add_argument("--strict", action="store_true", help="exit 1 if there is no site, so that nothing is proven")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser
 
@@ -59,7 +62,16 @@ def run(options: argparse.Namespace) -> int:
         print(found.to_json(), end="")
     else:
         _print_verification(found)
-    return ExitCode.DONE if found.proven else ExitCode.FAILED
+    if not found.sites:
+        print_error(f"warning: {_without_sites(options.original, options.lowered)}")
+    return ExitCode.DONE if found.proven and (found.sites or not options.strict) else ExitCode.FAILED
+
+
+def _without_sites(original: Path, lowered: Path) -> str:
+    """Return why there was nothing to prove."""
+    if filecmp.cmp(original, lowered, shallow=False):
+        return "both files are the same, byte for byte: there is nothing to verify"
+    return "no site: no operator of domain npu replaces a part of the original, so there is nothing to prove"
 
 
 def _print_verification(found: Verification) -> None:
@@ -74,8 +86,8 @@ def _print_verification(found: Verification) -> None:
     for line in whole_lines(found.whole_model):
         print_line(line)
     print_line(
-        f"{len(found.sites)} sites, {sum(site.status == 'proven' for site in found.sites)} proven, "
-        f"{len(found.differences)} differences outside of sites; {found.seconds:.3f} s"
+        f"{counted(len(found.sites), 'site')}, {sum(site.status == 'proven' for site in found.sites)} proven, "
+        f"{counted(len(found.differences), 'difference')} outside of sites; {found.seconds:.3f} s"
     )
     if failure := failure_text(found):
         print_error(f"verify: {failure}")

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.errors import FileError, PoolgradError
 from poolgrad_lowering.entry.files import lower_file
 from poolgrad_lowering.entry.worker_processes import in_processes
@@ -135,7 +136,7 @@ def _lower_one(
         logger.exception("unexpected error in %s", path)
         return FileResult(path, error=f"unexpected {type(error).__name__}: {error}")
     if options["strict"] and report.refused:
-        return FileResult(path, report, f"{len(report.refused)} candidates refused, no model written")
+        return FileResult(path, report, f"{counted(len(report.refused), 'candidate')} refused, no model written")
     return FileResult(path, report, written=True)
 
 

@@ -61,7 +61,7 @@ def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, cap
     )
     assert [result.path for result in results] == ["a/bad.onnx", "a/deep/z.onnx", "a/x.onnx", "b.onnx"]
     assert seen == [(result.path, number, 4) for number, result in enumerate(results, 1)]
-    assert caplog.messages == [f"lowered {count} of 1 candidates for atlas-a2" for count in (0, 1, 1)]
+    assert caplog.messages == [f"lowered {count} of 1 candidate for atlas-a2" for count in (0, 1, 1)]
     assert written(tmp_path / "new" / "out") == EXPECTED
     assert set(written(tmp_path / "reports")) == {f"{path}.json" for path in EXPECTED}
     bad, refused, *lowered = results
@@ -76,7 +76,7 @@ def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, cap
 
 def test_strict(models: Path, tmp_path: Path) -> None:
     results = {result.path: result for result in lower_folder(models, tmp_path / "out", jobs=1, strict=True)}
-    assert results["a/deep/z.onnx"].error == "1 candidates refused, no model written"
+    assert results["a/deep/z.onnx"].error == "1 candidate refused, no model written"
     assert set(written(tmp_path / "out")) == {"b.onnx", "a/x.onnx"}
 
 
