@@ -88,13 +88,13 @@ def _on_dialect(index: ModelIndex, operators: Operators) -> Iterator[tuple[NoteC
             f"{nodes} without a function body ({', '.join(bare)}): a tool has removed the model's functions, and only "
             "the execution provider can run it. Use that tool before the lowering",
         )
-    if renamed := sorted(count.keys() - OPS.keys()):
+    if renamed := sorted(name for name in count.keys() - OPS.keys() if name.endswith(tuple(OPS))):
         yield (
             NoteCode.RENAMED_OPERATORS,
             f"domain {DOMAIN} has no operator {either(renamed)}, and the execution provider does not run it: a tool "
             "has renamed an operator (onnx.compose.add_prefix does). Use that tool before the lowering",
         )
-    if not count and (inlined := _inlined(index)):
+    if not (known or renamed) and (inlined := _inlined(index)):
         yield (
             NoteCode.INLINED_BODIES,
             f"the function bodies of {counted(inlined, f'{DOMAIN} gradient')} were inlined: no node of domain {DOMAIN} "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from poolgrad_lowering.cli.arguments import add_in_place, add_limits, add_target, limits, require_other_output
 from poolgrad_lowering.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.streams import model_file
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
 
@@ -36,7 +37,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
             ("poolgrad export-atc training.onnx -o export.onnx --report export.json", "with a report as JSON"),
         ),
     )
-    parser.add_argument("model", type=Path, metavar="IN.onnx", help="the model, original or lowered")
+    parser.add_argument("model", type=model_file, metavar="IN.onnx", help="the model, original or lowered")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it")
     add_in_place(parser)
     parser.add_argument(

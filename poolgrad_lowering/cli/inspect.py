@@ -10,6 +10,7 @@ from typing import Any
 
 from poolgrad_lowering.cli.arguments import add_limits, add_target, limits
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.streams import model_file
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -25,7 +26,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
             ("poolgrad inspect training.onnx --html report.html", "the report as a page, with drawings"),
         ),
     )
-    parser.add_argument("model", type=Path, metavar="IN.onnx", help="the model")
+    parser.add_argument("model", type=model_file, metavar="IN.onnx", help="the model")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--plan", type=Path, metavar="PLAN.json", help="write the lowering as a plan to edit")
     parser.add_argument("--html", type=Path, metavar="REPORT.html", help="write the report as a page for a browser")

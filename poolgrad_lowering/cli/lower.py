@@ -20,6 +20,7 @@ from poolgrad_lowering.cli.arguments import (
 )
 from poolgrad_lowering.cli.console import print_error, print_json, print_line, print_result
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.streams import model_file
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.errors import UsageError
 
@@ -41,9 +42,14 @@ def add(commands: Any) -> argparse.ArgumentParser:
             ("poolgrad lower models -o lowered --jobs 4 --report reports", "all models in a folder"),
         ),
     )
-    parser.add_argument("model", type=Path, metavar="IN", help="the model, or a folder of models")
+    parser.add_argument("model", type=model_file, metavar="IN", help="the model, or a folder of models")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="where to write it; for a folder, a folder"
+        "-o",
+        "--output",
+        type=model_file,
+        required=True,
+        metavar="OUT",
+        help="where to write it; for a folder, a folder",
     )
     parser.add_argument(
         "--report",

@@ -8,6 +8,7 @@ import argparse
 
 from poolgrad_lowering.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.streams import STREAM
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
 from poolgrad_lowering.report import AnchorReport, Report
@@ -49,7 +50,7 @@ def print_ways(report: Report) -> None:
 
 
 def print_outcome(report: Report, options: argparse.Namespace) -> int:
-    """Print the result of a lowering as the options print_line, and return the exit code."""
+    """Print the result of a lowering as the options say, and return the exit code."""
     print_warnings(report, options)
     if options.json:
         print(report.to_json(), end="")
@@ -59,7 +60,9 @@ def print_outcome(report: Report, options: argparse.Namespace) -> int:
         print_error(f"strict: {counted(len(report.refused), 'candidate')} refused, no model written")
         return ExitCode.FAILED
     if not (options.json or options.quiet):
-        print_line(f"wrote {options.output}")
+        print_line(
+            "wrote the model to standard output" if options.given_output == STREAM else f"wrote {options.output}"
+        )
     return ExitCode.DONE
 
 

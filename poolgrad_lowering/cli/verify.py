@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from poolgrad_lowering.cli.arguments import natural, positive
 from poolgrad_lowering.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.streams import model_file
 from poolgrad_lowering.diagnostics.counted import counted
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
             ("poolgrad verify training.onnx lowered.onnx --reproducer case", "write the first site that fails"),
         ),
     )
-    parser.add_argument("original", type=Path, metavar="ORIGINAL.onnx", help="the model before lowering")
-    parser.add_argument("lowered", type=Path, metavar="LOWERED.onnx", help="the model after lowering")
+    parser.add_argument("original", type=model_file, metavar="ORIGINAL.onnx", help="the model before lowering")
+    parser.add_argument("lowered", type=model_file, metavar="LOWERED.onnx", help="the model after lowering")
     parser.add_argument("--runs", type=positive, metavar="N", help="runs of each site (default: 9)")
     parser.add_argument("--seed", type=natural, default=0, metavar="S", help="seed of the generated data (default: 0)")
     parser.add_argument("--backend", choices=("host", "cann"), help="run lowered sites on the execution provider")

@@ -267,9 +267,7 @@ def test_bad_input(
     assert sorted(path.name for path in good.parent.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["lower"], ["lower", "a.onnx"], ["raise"], ["inspect", "a", "b"], ["--what"]]
-)
+@pytest.mark.parametrize("arguments", [["lower"], ["lower", "a.onnx"], ["raise"], ["inspect", "a", "b"], ["--what"]])
 def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
