@@ -88,8 +88,8 @@ def _run(arguments: Sequence[str]) -> int:
     except PoolgradError as error:
         print_error(f"error: {shown(str(error))}")
         return ExitCode.BAD_INPUT
-    except KeyboardInterrupt:
-        print_error("interrupted")
+    except KeyboardInterrupt as interrupt:
+        print_error(": ".join(filter(None, ("interrupted", str(interrupt)))))
         return ExitCode.INTERRUPTED
 
 

@@ -55,6 +55,13 @@ def require_other_output(options: argparse.Namespace) -> None:
         )
 
 
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add --jobs."""
+    parser.add_argument(
+        "-j", "--jobs", type=positive, metavar="N", help="for a folder: number of processes (default: one per CPU)"
+    )
+
+
 def add_limits(parser: argparse.ArgumentParser) -> None:
     """Add one argument for each field of `Limits`."""
     for limit in fields(Limits):

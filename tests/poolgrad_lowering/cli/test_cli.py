@@ -238,7 +238,7 @@ def test_scopes_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     [
         (["lower", "absent.onnx", "-o", "out.onnx"], "cannot read 'absent.onnx': No such file or directory"),
         (["inspect", "absent.onnx"], "cannot read 'absent.onnx': No such file or directory"),
-        (["inspect", "."], "cannot read '.': Is a directory"),
+        (["inspect", ".", "--plan", "plan.json"], "--plan is for one model, not for a folder"),
         (["inspect", "empty.onnx"], "'empty.onnx': it is empty (not-onnx)"),
         (["inspect", "garbage.onnx"], "'garbage.onnx': it does not parse as an ONNX model (not-onnx)"),
         (["lower", "good.onnx", "-o", "absent/out.onnx"], "cannot write 'absent/out.onnx': No such file or directory"),
