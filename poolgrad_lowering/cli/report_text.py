@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 
-from poolgrad_lowering.cli.console import print_error, print_line, print_table
+from poolgrad_lowering.cli.console import operator_text, print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.streams import STREAM
 from poolgrad_lowering.diagnostics.counted import counted
@@ -23,12 +23,17 @@ def print_warnings(report: Report, options: argparse.Namespace, model: str = "")
 
 
 def print_report(report: Report) -> None:
-    """Print what kind of model it is, a row for each anchor, and the totals."""
+    """Print what kind of model it is, a row for each anchor, the operators that the lowering changes, and the totals."""
     for note in report.notes:
         if not note.warning:
             print_line(f"note: {note.text}")
     if report.anchors:
         print_table(("candidate", "status", "what"), [_row(anchor) for anchor in report.anchors])
+    changed = [count for count in report.operators if count.before != count.after]
+    if changed:
+        rows = [(operator_text(c.domain, c.op_type), str(c.before), str(c.after)) for c in changed]
+        others = sum(count.before for count in report.operators if count.before == count.after)
+        print_table(("operator", "before", "after"), [*rows, ("all others", str(others), str(others))])
     print_line(
         f"target {report.target}: {counted(len(report.anchors), 'candidate')}, {len(report.lowered)} lowered, "
         f"{len(report.refused)} refused; nodes {report.nodes_before} → {report.nodes_after}, "

@@ -61,6 +61,20 @@ def test_lower(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"wrote {out}" in printed
 
 
+def test_operators_before_and_after(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(good)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    start = rows.index(["operator", "before", "after"])
+    end = next(number for number, row in enumerate(rows) if row[0] == "target")
+    shown = {" ".join(name): (int(before), int(after)) for *name, before, after in rows[start + 1 : end]}
+    assert shown["npu.MaxPool3DGradWithArgmax"] == (0, 1)
+    assert shown["MaxPool"] == (2, 0)
+    report = lower(GRADIENT).report
+    assert tuple(map(sum, zip(*shown.values(), strict=True))) == (report.nodes_before, report.nodes_after)
+    assert main(["inspect", str(refused)]) == 0
+    assert "operator  before" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["ascend950", "Ascend950PR_9599"])
 def test_lower_for_a_target(good: Path, name: str) -> None:
     out = good.with_name("out.onnx")
