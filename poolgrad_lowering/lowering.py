@@ -15,25 +15,29 @@ from onnx import ModelProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refusal
+from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.driver import match_anchors
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import DataWarning, data_warnings
+from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.legality.alternatives import alternatives
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.targets import Target
+from poolgrad_lowering.notes import notes
+from poolgrad_lowering.operator_counts import Operators, count_operators, edited
 from poolgrad_lowering.patterns import broken_plugins
 from poolgrad_lowering.plans.apply import apply_plan, check_forward_pools, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan
 from poolgrad_lowering.plans.site_names import site_names
 from poolgrad_lowering.process.collector import collector_paused
 from poolgrad_lowering.process.switches import dump, refuse_unselected
-from poolgrad_lowering.report import AnchorReport, Report
+from poolgrad_lowering.report import AnchorReport, Note, OperatorCount, Report
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.rewriting.forward_pools import LoweredPool, choose_forward_pools
 from poolgrad_lowering.rewriting.indices_output import missing_outputs, name_indices
@@ -54,6 +58,12 @@ class LoweringResult:
     model: ModelProto
     report: Report
 
+    def __repr__(self) -> str:
+        return f"<LoweringResult: {self.report!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -65,6 +75,8 @@ class Outcome:
     nodes_after: int
     seconds: float
     warnings: tuple[DataWarning, ...]
+    notes: tuple[Note, ...]
+    operators: tuple[OperatorCount, ...]
 
     @property
     def changed(self) -> bool:
@@ -83,6 +95,8 @@ class Outcome:
             seconds=self.seconds,
             broken_plugins=broken_plugins(),
             warnings=self.warnings,
+            notes=self.notes,
+            operators=self.operators,
         )
 
 
@@ -96,16 +110,40 @@ def lower(
     base_dir: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> LoweringResult:
-    """Lower every max-pool gradient of a model that the target can run and, if `forward`, its forward pool.
+    """Lower every max-pool gradient of a model that the target can run.
 
-    `target` is a product or SoC name (`poolgrad targets` lists them); the default is the plan's target, else atlas-a2.
-    A `plan` chooses the operator of each site; it must name the sites of this model, but its SHA-256 is not checked.
-    With `trust_defaults`, or with a plan that was made so, initializers that are also graph inputs are constants: the
-    lowered model is right if no caller overrides them. `base_dir` is the folder of the model's external data, from
-    which proofs read constants. The argument is not modified; if no gradient is found, the result's model serialises to
-    the same bytes.
-    Raises `UnknownTargetError`, `InvalidModelError` and `PlanError`.
+    The model that is given is not modified. What is not lowered stays as it is: the report names each refused candidate
+    with a code and a reason. If nothing is lowered, the result's model serialises to the same bytes.
+
+    Args:
+        model: A training graph, forward and backward in one model.
+        target: A product or SoC name (`poolgrad targets` lists them); by default the plan's target, else atlas-a2.
+        forward: Whether forward pools are lowered with their gradients.
+        plan: Chooses the operator of each site. It must name the sites of this model; its SHA-256 is not checked.
+        trust_defaults: Whether initializers that are also graph inputs are constants, as they are for a plan that was
+            made so. The lowered model is right if no caller overrides them.
+        base_dir: The folder of the model's external data, from which proofs read constants; without it, gradients that
+            need external data are refused.
+        limits: The largest model that is accepted, and how much external data is read, for models of unknown origin.
+            The defaults are 2 GiB, 2^22 nodes, 32 levels of subgraphs, and 64 GiB of external data.
+
+    Raises:
+        TypeError: The model is not an `onnx.ModelProto`, but a path for example.
+        UnknownTargetError: No product and no SoC has the name `target`.
+        InvalidModelError: The model is not valid ONNX, or exceeds one of `limits`.
+        PlanError: The plan does not fit the model or the target.
+
+    Example:
+        >>> import onnx
+        >>> from poolgrad_lowering import lower
+        >>> result = lower(onnx.load("training.onnx"), target="Ascend910B3")
+        >>> result.report
+        <Report for atlas-a2: 3 candidates, 2 lowered, 1 refused; nodes 78 → 69>
+        >>> [(anchor.name, anchor.code) for anchor in result.report.refused]
+        [('node_scatter', 'indices-source')]
+        >>> onnx.save(result.model, "lowered.onnx")
     """
+    require_model(model)
     resolved = resolve_target(target, plan)
     lowered = ModelProto()
     lowered.CopyFrom(model)
@@ -125,7 +163,16 @@ def inspect(
     base_dir: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
-    """Return the report that `lower` would give for a model. Raises the errors of `lower`."""
+    """Return the report that `lower` would give for a model.
+
+    The parameters and the errors are those of `lower`.
+
+    Example:
+        >>> import onnx
+        >>> from poolgrad_lowering import inspect
+        >>> inspect(onnx.load("training.onnx")).refused_by_code
+        {'indices-source': 1}
+    """
     result = lower(
         model, target=target, forward=forward, trust_defaults=trust_defaults, base_dir=base_dir, limits=limits
     )
@@ -147,6 +194,7 @@ def lower_in_place(
     started = time.perf_counter()
     index = gate.index(model)
     warnings = data_warnings(gate.external, gate.folder)
+    operators = count_operators(index)
     trusts = trust_defaults or (plan is not None and plan.trust_defaults)
     facts = Facts(index, ExternalData(gate.folder, gate.limits), trust_defaults=trusts)
     identifiers, verdicts, bodies = _verdicts(index, facts, target, plan)
@@ -167,13 +215,24 @@ def lower_in_place(
     dump(replaced)
     if observer is not None:
         observer(facts, verdicts, replaced)
+    found_notes = notes(index, operators, target, has_anchors=bool(anchors))
+    counts = _operator_counts(operators, replaced)
     nodes_added = rewrite(index, replaced, bodies, missing)
     index.release()
     for anchor in anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
-    logger.info("lowered %d of %d candidates for %s", len(sites), len(anchors), target.name)
+    logger.info("lowered %d of %s for %s", len(sites), counted(len(anchors), "candidate"), target.name)
     seconds = time.perf_counter() - started
-    return Outcome(target.name, anchors, nodes_before, nodes_before + nodes_added, seconds, warnings)
+    return Outcome(
+        target=target.name,
+        anchors=anchors,
+        nodes_before=nodes_before,
+        nodes_after=nodes_before + nodes_added,
+        seconds=seconds,
+        warnings=warnings,
+        notes=found_notes,
+        operators=counts,
+    )
 
 
 def _verdicts(
@@ -202,6 +261,15 @@ def _final(verdicts: Sequence[Verdict], sites: Sequence[Lowered]) -> list[Verdic
     """Return the verdicts with the lowered ones replaced by `sites`, in the same order."""
     final = iter(sites)
     return [next(final) if isinstance(verdict, Lowered) else verdict for verdict in verdicts]
+
+
+def _operator_counts(before: Operators, replaced: Sequence[Replacement]) -> tuple[OperatorCount, ...]:
+    after = edited(
+        before,
+        (node for replacement in replaced for node in replacement.region.producers),
+        (node for replacement in replaced for node in replacement.nodes),
+    )
+    return tuple(OperatorCount(*op, before[op], number) for op, number in sorted(after.items()))
 
 
 def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport:

@@ -12,6 +12,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.html_table import html_table
 from poolgrad_lowering.io.external_files import DataWarning
 from poolgrad_lowering.plugins import BrokenPlugin
 
@@ -62,9 +64,32 @@ class Way:
 
 
 @dataclass(frozen=True)
+class Note:
+    """A sentence on the model as a whole, with its code; `warning` is whether the user has to change something."""
+
+    code: str
+    warning: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class OperatorCount:
+    """The number of nodes of an operator before and after the lowering, without function bodies of the dialect.
+
+    ONNX's own domain is the empty string.
+    """
+
+    domain: str
+    op_type: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
 class Report:
-    """All anchors in the order of the model, totals, forms of other packages that could not be used, and warnings about
-    external data. `ways` is empty except in the report of an inspected file.
+    """All anchors in the order of the model, totals, forms of other packages that could not be used, warnings about
+    external data, notes on the model as a whole, and all operators sorted by domain and name. `ways` is empty except in
+    the report of an inspected file.
 
     Node counts include all graphs and functions, without the function bodies that the lowering adds. Bytes are those of
     the serialised model; seconds are wall time.
@@ -80,6 +105,8 @@ class Report:
     broken_plugins: tuple[BrokenPlugin, ...] = ()
     warnings: tuple[DataWarning, ...] = ()
     ways: tuple[Way, ...] = ()
+    notes: tuple[Note, ...] = ()
+    operators: tuple[OperatorCount, ...] = ()
     refused_by_code: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,6 +123,19 @@ class Report:
         """The anchors that were refused."""
         return tuple(anchor for anchor in self.anchors if anchor.status == "refused")
 
+    def __repr__(self) -> str:
+        return f"<Report for {self.target}: {self._totals()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(a.name, a.status, a.op or f"{a.code}: {a.reason}") for a in self.anchors]
+        return html_table(f"{self.target}: {self._totals()}", ("candidate", "status", "what"), rows)
+
+    def _totals(self) -> str:
+        return (
+            f"{counted(len(self.anchors), 'candidate')}, {len(self.lowered)} lowered, {len(self.refused)} refused; "
+            f"nodes {self.nodes_before} → {self.nodes_after}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data with the keys of the JSON report."""
         return {
@@ -105,6 +145,8 @@ class Report:
             "broken_plugins": [asdict(plugin) for plugin in self.broken_plugins],
             "warnings": [asdict(warning) for warning in self.warnings],
             "ways": [asdict(way) for way in self.ways],
+            "notes": [asdict(note) for note in self.notes],
+            "operators": [asdict(count) for count in self.operators],
             "summary": {
                 "anchors": len(self.anchors),
                 "lowered": len(self.lowered),

@@ -8,22 +8,22 @@ not import onnx.
 
 from __future__ import annotations
 
-import io
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from poolgrad_lowering.cli import (
     atc_plugin,
     completion,
     doctor,
     export_atc,
+    help_page,
     inspect,
     logs,
     lower,
     lower_artifacts,
     patterns,
     self_test,
+    streams,
     targets,
     verify,
 )
@@ -46,32 +46,51 @@ _COMMANDS = (
     doctor,
     self_test,
     completion,
+    help_page,
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: the process's arguments) and return its exit code."""
-    options = build_parser().parse_args(arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # the terminal's encoding may lack characters of names
-            stream.reconfigure(errors="backslashreplace")
+    streams.prepare()
+    try:
+        try:
+            return _run(sys.argv[1:] if arguments is None else arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        streams.discard_output()
+        return ExitCode.DONE
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        streams.discard_output()
+        print_error(f"error: cannot write to standard output: {error.strerror}")
+        return ExitCode.BAD_INPUT
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit code; errors of the package are printed."""
+    parser = build_parser()
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return ExitCode.BAD_INPUT
+    options = parser.parse_args(arguments)
+    options.given_output = getattr(options, "output", None)
+    shown: Callable[[str], str] = str
     try:
         logs.configure(verbose=options.verbose, quiet=options.quiet)
-        code: int = options.run(options)
-        sys.stdout.flush()
+        with streams.as_files(options) as shown:
+            return int(options.run(options))
     except VerificationError as error:
-        print_error(f"verify: {error}; no model written")
+        print_error(f"verify: {shown(str(error))}; no model written")
         return ExitCode.FAILED
     except PoolgradError as error:
-        print_error(f"error: {error}")
+        print_error(f"error: {shown(str(error))}")
         return ExitCode.BAD_INPUT
-    except KeyboardInterrupt:
-        print_error("interrupted")
+    except KeyboardInterrupt as interrupt:
+        print_error(": ".join(filter(None, ("interrupted", str(interrupt)))))
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at exit
-        return ExitCode.DONE
-    return code
 
 
 def build_parser() -> Parser:

@@ -7,7 +7,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import fields
 
+from poolgrad_lowering.diagnostics.errors import UsageError
 from poolgrad_lowering.gate.limits import Limits
+from poolgrad_lowering.io.atomic_write import is_same_file
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, default: bool) -> None:
@@ -47,6 +49,26 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
     """Add --strict and --verify, the conditions under which a model is written."""
     parser.add_argument("--strict", action="store_true", help="exit 1 and write no model if a candidate was refused")
     parser.add_argument("--verify", action="store_true", help="exit 1 and write no model if the result is not proven")
+
+
+def add_in_place(parser: argparse.ArgumentParser) -> None:
+    """Add --in-place."""
+    parser.add_argument("--in-place", action="store_true", help="let OUT be the same file as IN, which is replaced")
+
+
+def require_other_output(options: argparse.Namespace) -> None:
+    """Raise `UsageError` if the output is the model itself and --in-place was not given."""
+    if is_same_file(options.model, options.output) and not options.in_place:
+        raise UsageError(
+            f"the output '{options.output}' is the model itself: give another name, or replace it with --in-place"
+        )
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add --jobs."""
+    parser.add_argument(
+        "-j", "--jobs", type=positive, metavar="N", help="for a folder: number of processes (default: one per CPU)"
+    )
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, TextIO
 
 from poolgrad_lowering.diagnostics.printable import printable
@@ -27,6 +30,13 @@ _STYLES = {
 """ANSI styles of status words."""
 
 
+_GAP = "  "
+"""What separates two columns."""
+
+_NARROWEST = 24
+"""The smallest common limit of the columns' widths, whatever the terminal's width."""
+
+
 def print_line(text: str) -> None:
     """Print a line, with control characters escaped."""
     print(printable(text))
@@ -39,9 +49,14 @@ def print_result(subject: str, result: str, detail: str) -> None:
 
 def print_error(text: str) -> None:
     """Print a line to standard error after the command's name; the text before the first colon is coloured."""
-    kind, separator, message = text.partition(":")
+    kind, separator, message = printable(text).partition(":")
     styled = _styled(kind, "warning" if kind == "warning" else "error", sys.stderr)
     print(f"poolgrad: {styled}{separator}{message}", file=sys.stderr)
+
+
+def operator_text(domain: str, op_type: str) -> str:
+    """Return an operator with its domain, which is left out if it is ONNX's own."""
+    return f"{domain}.{op_type}" if domain else op_type
 
 
 def print_json(data: Any) -> None:
@@ -50,17 +65,44 @@ def print_json(data: Any) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print left-aligned columns, the last one without padding. Status words are coloured."""
-    lines = [[printable(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for number, row in enumerate(lines):
-        padded = [*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]]
+    """Print left-aligned columns, the last one without padding. Status words are coloured.
+
+    On a terminal the cells of wide columns are wrapped, so that a row is not wider than the terminal.
+    """
+    table = [[printable(cell) for cell in row] for row in (header, *rows)]
+    widths = _widths(list(zip(*table, strict=True)))
+    for number, row in enumerate(table):
         kinds = ["header"] * len(row) if number == 0 else row
-        print("  ".join(_styled(cell, kind, sys.stdout) for cell, kind in zip(padded, kinds, strict=True)))
+        for cells in zip_longest(*map(_wrapped, row, widths), fillvalue=""):
+            padded = [*(cell.ljust(width) for cell, width in zip(cells[:-1], widths, strict=False)), cells[-1]]
+            print(_GAP.join(_styled(cell, kind, sys.stdout) for cell, kind in zip(padded, kinds, strict=True)).rstrip())
+
+
+def _widths(columns: Sequence[Sequence[str]]) -> list[int]:
+    """Return the widths of columns: in full, or on a terminal at most a common limit, but never less than a word."""
+    full = [max(map(len, column)) for column in columns]
+    if not sys.stdout.isatty():
+        return full
+    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    free = shutil.get_terminal_size().columns - len(_GAP) * (len(columns) - 1)
+    limits = range(max(full), _NARROWEST, -1)
+    fitting = (_limited(full, words, limit) for limit in limits)
+    return next((widths for widths in fitting if sum(widths) <= free), _limited(full, words, _NARROWEST))
+
+
+def _limited(full: Sequence[int], words: Sequence[int], limit: int) -> list[int]:
+    return [max(word, min(width, limit)) for width, word in zip(full, words, strict=True)]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a cell; a text that fits is one line, with all its spaces."""
+    if len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _styled(text: str, kind: str, stream: TextIO) -> str:
-    return f"\033[{_STYLES[kind]}m{text}\033[0m" if kind in _STYLES and _has_colours(stream) else text
+    return f"\033[{_STYLES[kind]}m{text}\033[0m" if kind in _STYLES and text.strip() and _has_colours(stream) else text
 
 
 def _has_colours(stream: TextIO) -> bool:

@@ -9,9 +9,11 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import add_limits, add_target, limits
+from poolgrad_lowering.cli.arguments import add_in_place, add_limits, add_target, limits, require_other_output
 from poolgrad_lowering.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.streams import model_file
+from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
 
 if TYPE_CHECKING:
@@ -35,8 +37,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
             ("poolgrad export-atc training.onnx -o export.onnx --report export.json", "with a report as JSON"),
         ),
     )
-    parser.add_argument("model", type=Path, metavar="IN.onnx", help="the model, original or lowered")
+    parser.add_argument("model", type=model_file, metavar="IN.onnx", help="the model, original or lowered")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it")
+    add_in_place(parser)
     parser.add_argument(
         "--weights-as-inputs",
         nargs="+",
@@ -62,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from poolgrad_lowering.entry.atc_files import export_atc_file  # noqa: PLC0415 - `--help` must not load onnx
 
+    require_other_output(options)
     report = export_atc_file(
         options.model,
         options.output,
@@ -81,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         _print_report(report)
     if not report.converts:
         outcome = "the model is written as --force says" if options.force else "no model written (--force writes it)"
-        print_error(f"atc: {len(report.obstacles)} obstacles to a conversion; {outcome}")
+        print_error(f"atc: {counted(len(report.obstacles), 'obstacle')} to a conversion; {outcome}")
         return ExitCode.FAILED
     if not (options.json or options.quiet):
         _print_conversion(report, options.output)

@@ -8,8 +8,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import add_limits, add_target, add_trust, limits
+from poolgrad_lowering.cli.arguments import add_jobs, add_limits, add_target, add_trust, limits
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.folders import FolderOutput, print_files, show_file
+from poolgrad_lowering.cli.streams import model_file
+from poolgrad_lowering.diagnostics.errors import UsageError
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -17,39 +20,49 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "inspect",
         help="report what would be lowered, what not, and why; change nothing",
-        description="Report what would be lowered, what not, and why. With --plan, write it as a plan to edit.",
+        description="Report what would be lowered, what not, and why. With --plan, write it as a plan to edit. For a "
+        "folder, inspect every *.onnx file in it and its subfolders.",
         examples=(
             ("poolgrad inspect training.onnx", "a line per candidate"),
             ("poolgrad inspect training.onnx --json", "the report that `poolgrad lower --report` writes"),
             ("poolgrad inspect training.onnx --plan plan.json", "a plan for `poolgrad lower --plan`"),
             ("poolgrad inspect training.onnx --html report.html", "the report as a page, with drawings"),
+            ("poolgrad inspect models", "all models in a folder: a line per model, and totals"),
         ),
     )
-    parser.add_argument("model", type=Path, metavar="IN.onnx", help="the model")
+    parser.add_argument("model", type=model_file, metavar="IN", help="the model, or a folder of models")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--plan", type=Path, metavar="PLAN.json", help="write the lowering as a plan to edit")
-    parser.add_argument("--html", type=Path, metavar="REPORT.html", help="write the report as a page for a browser")
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="REPORT.html",
+        help="write the report as a page for a browser; for a folder of models, a folder of pages with an index.html",
+    )
     add_target(parser)
     parser.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
     add_trust(parser)
+    add_jobs(parser)
     add_limits(parser)
     return parser
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
+    inspection = {
+        "target": options.target,
+        "forward": not options.no_forward,
+        "trust_defaults": options.trust_defaults,
+        "limits": limits(options),
+    }
+    return (_inspect_folder if options.model.is_dir() else _inspect_file)(options, inspection)
+
+
+def _inspect_file(options: argparse.Namespace, inspection: dict[str, Any]) -> int:
     from poolgrad_lowering.cli.report_text import print_report, print_warnings, print_ways  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.entry.files import inspect_file  # noqa: PLC0415 - as above
 
-    report = inspect_file(
-        options.model,
-        target=options.target,
-        forward=not options.no_forward,
-        trust_defaults=options.trust_defaults,
-        plan_path=options.plan,
-        html_path=options.html,
-        limits=limits(options),
-    )
+    report = inspect_file(options.model, plan_path=options.plan, html_path=options.html, **inspection)
     print_warnings(report, options)
     if options.json:
         print(report.to_json(), end="")
@@ -57,3 +70,20 @@ def run(options: argparse.Namespace) -> int:
         print_report(report)
         print_ways(report)
     return ExitCode.DONE
+
+
+def _inspect_folder(options: argparse.Namespace, inspection: dict[str, Any]) -> int:
+    from poolgrad_lowering.entry.folders import inspect_folder  # noqa: PLC0415 - as above
+
+    if options.plan is not None:
+        raise UsageError("--plan is for one model, not for a folder")
+    output = FolderOutput(options)
+    with output.interrupts_say_how_far():
+        results = inspect_folder(
+            options.model,
+            jobs=options.jobs,
+            html_folder=options.html,
+            on_result=show_file(output, "inspected", options),
+            **inspection,
+        )
+    return print_files(results, "inspected", options)

@@ -11,6 +11,7 @@ import logging
 import os
 
 from poolgrad_lowering.diagnostics.errors import UsageError
+from poolgrad_lowering.diagnostics.printable import printable
 
 VARIABLE = "POOLGRAD_LOG"
 _ROOT = "poolgrad_lowering"
@@ -20,10 +21,19 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 def configure(*, verbose: int, quiet: bool) -> None:
     """Send the log to standard error. Raises `UsageError` if POOLGRAD_LOG is malformed."""
     level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(format="%(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Printable("%(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler])
     logging.getLogger(_ROOT).setLevel(level)
     for name, logger_level in _parse_levels(os.environ.get(VARIABLE, "")).items():
         logging.getLogger(name).setLevel(logger_level)
+
+
+class _Printable(logging.Formatter):
+    """Escapes control characters, which paths and names may contain."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of logging
+        return printable(super().formatMessage(record))
 
 
 def _parse_levels(text: str) -> dict[str, int]:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from poolgrad_lowering.diagnostics.printable import printable
 from poolgrad_lowering.diagnostics.suggestions import did_you_mean
 
 
@@ -45,7 +46,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the message with suggestions for unknown words, and exit with 2."""
         hints = [hint for word in self._given if (hint := self._hint(word.partition("=")[0]))]
-        super().error(message + "".join(hints))
+        super().error(printable(message + "".join(hints)))
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """As in argparse, which hides errors of the stream; the command reports them."""
+        (file or sys.stderr).write(message)
 
     def _hint(self, word: str) -> str:
         commands = self.commands

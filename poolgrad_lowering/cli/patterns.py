@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from poolgrad_lowering.cli.console import print_json, print_line, print_table
+from poolgrad_lowering.cli.console import operator_text, print_json, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
 
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         broken = [{"name": plugin.name, "reason": plugin.reason} for plugin in broken_plugins()]
         print_json({"patterns": patterns, "broken_plugins": broken})
         return ExitCode.DONE
-    rows = [(p.name, ", ".join(op_type for _, op_type in p.anchors), p.summary) for p in all_patterns()]
+    rows = [(p.name, ", ".join(operator_text(*op) for op in p.anchors), p.summary) for p in all_patterns()]
     print_table(("pattern", "candidates", "form"), rows)
     for plugin in broken_plugins():
         print_line(f"not used: {plugin.name}: {plugin.reason}")

@@ -6,24 +6,36 @@ from __future__ import annotations
 
 import argparse
 
-from poolgrad_lowering.cli.console import print_error, print_line, print_table
+from poolgrad_lowering.cli.console import operator_text, print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.streams import STREAM
+from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
 from poolgrad_lowering.report import AnchorReport, Report
 
 
 def print_warnings(report: Report, options: argparse.Namespace, model: str = "") -> None:
     """Print each warning to standard error, after the model's name if given; nothing with --quiet."""
-    for warning in () if options.quiet else report.warnings:
-        print_error(": ".join(filter(None, ("warning", printable(model), warning.tensor, warning.reason))))
+    texts = [(warning.tensor, warning.reason) for warning in report.warnings]
+    texts += [("", note.text) for note in report.notes if note.warning]
+    for tensor, text in () if options.quiet else texts:
+        print_error(": ".join(filter(None, ("warning", printable(model), tensor, text))))
 
 
 def print_report(report: Report) -> None:
-    """Print a row for each anchor, and the totals."""
+    """Print what kind of model it is, a row for each anchor, the operators that change, and the totals."""
+    for note in report.notes:
+        if not note.warning:
+            print_line(f"note: {note.text}")
     if report.anchors:
         print_table(("candidate", "status", "what"), [_row(anchor) for anchor in report.anchors])
+    changed = [count for count in report.operators if count.before != count.after]
+    if changed:
+        rows = [(operator_text(c.domain, c.op_type), str(c.before), str(c.after)) for c in changed]
+        others = sum(count.before for count in report.operators if count.before == count.after)
+        print_table(("operator", "before", "after"), [*rows, ("all others", str(others), str(others))])
     print_line(
-        f"target {report.target}: {len(report.anchors)} candidates, {len(report.lowered)} lowered, "
+        f"target {report.target}: {counted(len(report.anchors), 'candidate')}, {len(report.lowered)} lowered, "
         f"{len(report.refused)} refused; nodes {report.nodes_before} → {report.nodes_after}, "
         f"bytes {report.bytes_before} → {report.bytes_after}; {report.seconds:.3f} s"
     )
@@ -43,17 +55,19 @@ def print_ways(report: Report) -> None:
 
 
 def print_outcome(report: Report, options: argparse.Namespace) -> int:
-    """Print the result of a lowering as the options print_line, and return the exit code."""
+    """Print the result of a lowering as the options say, and return the exit code."""
     print_warnings(report, options)
     if options.json:
         print(report.to_json(), end="")
     elif not options.quiet:
         print_report(report)
     if options.strict and report.refused:
-        print_error(f"strict: {len(report.refused)} candidates refused, no model written")
+        print_error(f"strict: {counted(len(report.refused), 'candidate')} refused, no model written")
         return ExitCode.FAILED
     if not (options.json or options.quiet):
-        print_line(f"wrote {options.output}")
+        print_line(
+            "wrote the model to standard output" if options.given_output == STREAM else f"wrote {options.output}"
+        )
     return ExitCode.DONE
 
 

@@ -25,7 +25,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.dialect import DOMAIN  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS  # noqa: PLC0415 - as above
 
     if options.json:
         products = [
@@ -43,5 +44,5 @@ def run(options: argparse.Namespace) -> int:
         )
         for target in TARGETS.values()
     ]
-    print_table(("target", "product", "operators", "SoC names"), rows)
+    print_table(("target", "product", f"operators of domain {DOMAIN}", "SoC names"), rows)
     return ExitCode.DONE

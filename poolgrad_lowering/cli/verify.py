@@ -5,15 +5,21 @@
 from __future__ import annotations
 
 import argparse
+import filecmp
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import natural, positive
-from poolgrad_lowering.cli.console import print_error, print_line, print_table
+from poolgrad_lowering.cli.arguments import add_jobs, natural, positive
+from poolgrad_lowering.cli.console import print_error, print_json, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.folders import FolderOutput
+from poolgrad_lowering.cli.streams import model_file
+from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.errors import UsageError
 
 if TYPE_CHECKING:
+    from poolgrad_lowering.entry.verified_folders import PairResult
     from poolgrad_lowering.verification.result import Verification
 
 
@@ -22,44 +28,127 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "verify",
         help="prove that a lowered model computes the same as its original",
-        description="Prove from two files alone that a lowered model computes the same as its original, bit for bit.",
+        description="Prove from two files alone that a lowered model computes the same as its original, bit for bit. "
+        "For two folders, verify the models of the same relative paths.",
         examples=(
             ("poolgrad verify training.onnx lowered.onnx", "run each site on generated data, and both models"),
             ("poolgrad verify training.onnx lowered.onnx --backend cann", "run the lowered sites on the NPU"),
             ("poolgrad verify training.onnx lowered.onnx --reproducer case", "write the first site that fails"),
+            ("poolgrad verify models lowered --strict", "models of the same relative paths in two folders"),
         ),
     )
-    parser.add_argument("original", type=Path, metavar="ORIGINAL.onnx", help="the model before lowering")
-    parser.add_argument("lowered", type=Path, metavar="LOWERED.onnx", help="the model after lowering")
+    parser.add_argument(
+        "original", type=model_file, metavar="ORIGINAL.onnx", help="the model before lowering, or a folder"
+    )
+    parser.add_argument(
+        "lowered", type=model_file, metavar="LOWERED.onnx", help="the model after lowering, or a folder"
+    )
     parser.add_argument("--runs", type=positive, metavar="N", help="runs of each site (default: 9)")
     parser.add_argument("--seed", type=natural, default=0, metavar="S", help="seed of the generated data (default: 0)")
     parser.add_argument("--backend", choices=("host", "cann"), help="run lowered sites on the execution provider")
     parser.add_argument("--reproducer", type=Path, metavar="DIR", help="folder for the first failing site")
     parser.add_argument("--no-whole-model", action="store_true", help="do not run the models from end to end")
+    parser.add_argument("--strict", action="store_true", help="exit 1 if there is no site, so that nothing is proven")
+    add_jobs(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
+    verification = {
+        "runs": options.runs,
+        "seed": options.seed,
+        "backend": options.backend,
+        "whole_model": not options.no_whole_model,
+    }
+    is_folder = options.original.is_dir() and options.lowered.is_dir()
+    return (_verify_folders if is_folder else _verify_files)(options, verification)
+
+
+def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> int:
     from poolgrad_lowering.cli.progress import ProgressBar  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.verification.files import verify_files  # noqa: PLC0415 - as above
 
     found = verify_files(
         options.original,
         options.lowered,
-        runs=options.runs,
-        seed=options.seed,
-        backend=options.backend,
-        whole_model=not options.no_whole_model,
         reproducer=options.reproducer,
         progress=ProgressBar(sys.stderr, quiet=options.quiet),
+        **verification,
     )
     if options.json:
         print(found.to_json(), end="")
     else:
         _print_verification(found)
-    return ExitCode.DONE if found.proven else ExitCode.FAILED
+    if not found.sites:
+        print_error(f"warning: {_without_sites(options.original, options.lowered)}")
+    return ExitCode.DONE if _passed(found, options) else ExitCode.FAILED
+
+
+def _verify_folders(options: argparse.Namespace, verification: dict[str, Any]) -> int:
+    from poolgrad_lowering.entry.verified_folders import verify_folder  # noqa: PLC0415 - as above
+
+    if options.reproducer is not None:
+        raise UsageError("--reproducer is for two models, not for folders")
+    output = FolderOutput(options)
+
+    def show(result: PairResult, done: int, total: int) -> None:
+        found = result.verification
+        status, detail = ("failed", "") if found is None else _line(found)
+        if options.quiet and found is not None and not _passed(found, options):
+            print_error(f"{status}: {result.path}: {detail}")
+        output.show(result, status, detail, done, total)
+
+    with output.interrupts_say_how_far():
+        results = verify_folder(options.original, options.lowered, jobs=options.jobs, on_result=show, **verification)
+    return _print_pairs(results, options)
+
+
+def _line(found: Verification) -> tuple[str, str]:
+    """Return the status of a model, and a text on it."""
+    from poolgrad_lowering.verification.text import failure_text  # noqa: PLC0415 - as above
+
+    if not found.proven:
+        site = found.first_failure
+        return site.status if site and not found.differences else "differs", failure_text(found)
+    if not found.sites:
+        return "unproven", "no site: nothing to verify"
+    return "proven", counted(len(found.sites), "site")
+
+
+def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> int:
+    verified = [result.verification for result in results if result.verification is not None]
+    passed = sum(_passed(found, options) for found in verified)
+    if options.json:
+        files = [
+            {
+                "path": result.path,
+                "error": result.error,
+                "verification": result.verification and result.verification.to_dict(),
+            }
+            for result in results
+        ]
+        print_json({"files": files, "summary": {"files": len(results), "passed": passed}})
+    elif not options.quiet:
+        proven = [found for found in verified if found.proven]
+        without = sum(not found.sites for found in proven)
+        print_line(
+            f"{counted(len(results), 'model')}, {len(proven) - without} proven, {without} without a site, "
+            f"{len(verified) - len(proven)} not proven, {len(results) - len(verified)} failed"
+        )
+    return ExitCode.DONE if passed == len(results) else ExitCode.FAILED
+
+
+def _passed(found: Verification, options: argparse.Namespace) -> bool:
+    return found.proven and bool(found.sites or not options.strict)
+
+
+def _without_sites(original: Path, lowered: Path) -> str:
+    """Return why there was nothing to prove."""
+    if filecmp.cmp(original, lowered, shallow=False):
+        return "both files are the same, byte for byte: there is nothing to verify"
+    return "no site: no operator of domain npu replaces a part of the original, so there is nothing to prove"
 
 
 def _print_verification(found: Verification) -> None:
@@ -74,8 +163,8 @@ def _print_verification(found: Verification) -> None:
     for line in whole_lines(found.whole_model):
         print_line(line)
     print_line(
-        f"{len(found.sites)} sites, {sum(site.status == 'proven' for site in found.sites)} proven, "
-        f"{len(found.differences)} differences outside of sites; {found.seconds:.3f} s"
+        f"{counted(len(found.sites), 'site')}, {sum(site.status == 'proven' for site in found.sites)} proven, "
+        f"{counted(len(found.differences), 'difference')} outside of sites; {found.seconds:.3f} s"
     )
     if failure := failure_text(found):
         print_error(f"verify: {failure}")

@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import os
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolgrad_lowering.diagnostics.errors import FileError
-from poolgrad_lowering.io.atomic_write import PathLike
+from poolgrad_lowering.io.atomic_write import PathLike, is_same_file
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.report import Report
 
@@ -63,9 +62,5 @@ class SideOutputs:
 def require_other_file(path: Path, what: str, *others: Path, other: str = "the model") -> None:
     """Raise `FileError` if the path of an output, described by `what`, is the same file as one of the others."""
     for existing in others:
-        if os.path.realpath(path) == os.path.realpath(existing) or _is_one_file(path, existing):
+        if is_same_file(path, existing):
             raise FileError(f"cannot write the {what} to '{path}': that is {other}; give it a file of its own")
-
-
-def _is_one_file(first: Path, second: Path) -> bool:
-    return first.exists() and second.exists() and first.samefile(second)

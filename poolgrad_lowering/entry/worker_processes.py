@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from logging.handlers import QueueHandler
 from typing import TypeVar
@@ -35,7 +38,9 @@ def in_processes(
     logged = partial(_logged, work, _levels())
     pool = _pool(jobs)
     try:
-        for task, pending in [(task, pool.submit(logged, task)) for task in tasks]:
+        with _interrupts_ignored():
+            pendings = [pool.submit(logged, task) for task in tasks]
+        for task, pending in zip(tasks, pendings, strict=True):
             try:
                 result, records = pending.result()
             except BrokenProcessPool:
@@ -59,9 +64,27 @@ def _run_alone(logged: Callable[[Task], Result], task: Task) -> Result | None:
     """
     with _pool(1) as alone:
         try:
-            return alone.submit(logged, task).result()
+            with _interrupts_ignored():
+                pending = alone.submit(logged, task)
+            return pending.result()
         except BrokenProcessPool:
             return None
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C while processes are started, which then ignore it too: only this process is interrupted by it.
+
+    A terminal sends it to all of them, and each would write a traceback.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _levels() -> dict[str, int]:

@@ -23,14 +23,23 @@ def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
     """The page of a lowering that `recorder` observed, as UTF-8. `model_name` is the heading."""
     anchors = zip(report.anchors, recorder.anchors, strict=True)
     sections = [anchor_section(number, *anchor) for number, anchor in enumerate(anchors, 1)]
-    style, script = _asset("style.css"), _asset("script.js")
-    body = element(
-        "body",
+    return document(
+        f"{shown(model_name)}: max-pool gradients for {report.target}",
         element("a", "Skip to the candidates", href="#anchors", class_="skip"),
         _header(report, model_name),
         element("main", summary_section(report, recorder), _anchors(report, sections)),
+        script=_asset("script.js"),
+    )
+
+
+def document(title: str, *content: Markup, script: str = "") -> bytes:
+    """A self-contained page with this title and content, as UTF-8."""
+    style = _asset("style.css")
+    body = element(
+        "body",
+        *content,
         element("footer", f"poolgrad-lowering {__version__}"),
-        element("script", Markup(script)),
+        element("script", Markup(script)) if script else "",
     )
     head = element(
         "head",
@@ -38,7 +47,7 @@ def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
         element("meta", name="color-scheme", content="light dark"),
-        element("title", f"{shown(model_name)}: max-pool gradients for {report.target}"),
+        element("title", title),
         element("style", Markup(style)),
     )
     page = f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"

@@ -164,6 +164,14 @@ def _fill(file: BinaryIO, content: Content) -> None:
     os.fsync(file.fileno())
 
 
+def is_same_file(first: PathLike, second: PathLike) -> bool:
+    """Whether two paths lead to the same file, by links of either kind or by the same name of a new file."""
+    if os.path.realpath(first) == os.path.realpath(second):
+        return True
+    one, other = Path(first), Path(second)
+    return one.exists() and other.exists() and one.samefile(other)
+
+
 def make_folder(folder: Path) -> None:
     """Create a folder and its parents if they do not exist. Raises `FileError`."""
     with explained(f"cannot make '{folder}'"):

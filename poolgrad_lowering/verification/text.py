@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, Verification, WholeModel
 
@@ -16,7 +17,7 @@ def site_row(site: SiteResult) -> tuple[str, str, str]:
     if site.reason is not None:
         return place, site.status, site.reason
     left_out = f"; not drawn: {', '.join(site.not_drawn)}" if site.not_drawn else ""
-    return place, site.status, f"{site.runs} runs{left_out}"
+    return place, site.status, f"{counted(site.runs, 'run')}{left_out}"
 
 
 def whole_lines(found: WholeModel) -> list[str]:

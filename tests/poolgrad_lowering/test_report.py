@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from poolgrad_lowering import AnchorReport, Report, lower
+from poolgrad_lowering import AnchorReport, lower
 from tests.pool_graphs import parse, torch_gradient
 
 SUMMARY = {
@@ -23,6 +23,7 @@ SUMMARY = {
     "bytes_saved": int,
     "seconds": float,
 }
+LISTS = ("broken_plugins", "warnings", "ways", "notes", "operators")
 PLACE = ("name", "site", "op_type", "domain", "scope")
 VERDICT = ("status", "pattern", "op", "attributes", "alternatives", "code", "reason")
 FORWARD = ("forward_op", "forward_code", "forward_reason", "trusted_defaults")
@@ -42,7 +43,7 @@ def test_every_field() -> None:
     report = lower(parse(MIXED)).report
     data = json.loads(report.to_json())
     assert data == report.to_dict()
-    assert list(data) == ["schema_version", "target", "anchors", "broken_plugins", "warnings", "ways", "summary"]
+    assert tuple(data) == ("schema_version", "target", "anchors", *LISTS, "summary")
     assert (data["schema_version"], data["target"]) == (1, "atlas-a2")
     assert {name: type(held) for name, held in data["summary"].items()} == SUMMARY
     assert [tuple(anchor) for anchor in data["anchors"]] == [PLACE + VERDICT + FORWARD] * 4
@@ -127,5 +128,6 @@ def test_nodes_saved(size: int, forward: bool, fewer: int) -> None:
 
 def test_no_anchor() -> None:
     report = lower(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")).report
-    assert report == Report("atlas-a2", (), 1, 1, report.bytes_before, report.bytes_before, report.seconds)
+    assert (report.target, report.anchors, report.nodes_before, report.nodes_after) == ("atlas-a2", (), 1, 1)
+    assert report.bytes_before == report.bytes_after
     assert report.to_dict()["summary"]["refused_by_code"] == {}

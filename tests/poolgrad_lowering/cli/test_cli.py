@@ -57,8 +57,22 @@ def test_lower(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert out.read_bytes() == lower(GRADIENT).model.SerializeToString()
     printed = capsys.readouterr().out
     assert "MaxPool3DGradWithArgmax ksize=1,2,2 strides=1,2,2 pads=0,0,0 dilation=1,1,1 ceil_mode=0" in printed
-    assert "target atlas-a2: 1 candidates, 1 lowered, 0 refused" in printed
+    assert "target atlas-a2: 1 candidate, 1 lowered, 0 refused" in printed
     assert f"wrote {out}" in printed
+
+
+def test_operators_before_and_after(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(good)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    start = rows.index(["operator", "before", "after"])
+    end = next(number for number, row in enumerate(rows) if row[0] == "target")
+    shown = {" ".join(name): (int(before), int(after)) for *name, before, after in rows[start + 1 : end]}
+    assert shown["npu.MaxPool3DGradWithArgmax"] == (0, 1)
+    assert shown["MaxPool"] == (2, 0)
+    report = lower(GRADIENT).report
+    assert tuple(map(sum, zip(*shown.values(), strict=True))) == (report.nodes_before, report.nodes_after)
+    assert main(["inspect", str(refused)]) == 0
+    assert "operator  before" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["ascend950", "Ascend950PR_9599"])
@@ -108,7 +122,7 @@ def test_a_report_over_a_model(good: Path, same: str, capsys: pytest.CaptureFixt
 def test_limits(good: Path, limit: str, capsys: pytest.CaptureFixture[str]) -> None:
     flag = f"--{limit.replace('_', '-')}"
     assert main(["inspect", str(good), flag, "1000000"]) == 0
-    assert main(["lower", str(good), "-o", str(good), flag, "-1"]) == 2
+    assert main(["lower", str(good), "-o", str(good), "--in-place", flag, "-1"]) == 2
     assert "more than -1" in capsys.readouterr().err
 
 
@@ -126,7 +140,7 @@ def test_external_data_that_is_not_read(good: Path, capsys: pytest.CaptureFixtur
     printed = capsys.readouterr()
     assert "raise the limit max_external_bytes" in printed.out
     assert printed.err == ""
-    assert main(["lower", model, "-o", model, "--strict"]) == 0
+    assert main(["lower", model, "-o", model, "--in-place", "--strict"]) == 0
 
 
 def test_warnings_of_a_folder_name_the_model(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +171,7 @@ def test_strict(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -
     assert not out.exists()
     assert json.loads(report.read_text())["summary"]["refused_by_code"] == {"indices-source": 1}
     captured = capsys.readouterr()
-    assert "1 candidates refused, no model written" in captured.err
+    assert "1 candidate refused, no model written" in captured.err
     assert "wrote" not in captured.out
     assert main(["lower", str(refused), "-o", str(out)]) == 0
     assert out.read_bytes() == REFUSED.SerializeToString()
@@ -173,6 +187,37 @@ def test_inspect(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["inspect", str(good), "--target", "Ascend910B"]) == 0
     assert "refused  target: Atlas training has no" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in good.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("link", ["", "symbolic", "hard"])
+def test_a_model_is_replaced_only_in_place(good: Path, link: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = good.with_name("link.onnx") if link else good
+    if link == "symbolic":
+        out.symlink_to(good.name)
+    elif link == "hard":
+        out.hardlink_to(good)
+    for command in ("lower", "export-atc"):
+        assert main([command, str(good), "-o", str(out)]) == 2
+        assert "is the model itself: give another name, or replace it with --in-place" in capsys.readouterr().err
+        assert good.read_bytes() == GRADIENT.SerializeToString()
+    assert main(["lower", str(good), "-o", str(out), "--in-place"]) == 0
+    assert out.read_bytes() == lower(GRADIENT).model.SerializeToString()
+
+
+def test_notes_are_on_standard_output_and_warnings_are_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forward = parse("g (float[2,3,8] X) => (Y) { Y = MaxPool<kernel_shape = [2]>(X) }")
+    model = str(saved(tmp_path / "m.onnx", forward))
+    out = str(tmp_path / "out.onnx")
+    for arguments in (["inspect", model], ["lower", model, "-o", out]):
+        assert main([*arguments, "--target", "Ascend910B"]) == 0
+        printed = capsys.readouterr()
+        assert printed.out.startswith("note: this is a forward graph: 1 MaxPool, no gradient of one. ")
+        assert printed.err.startswith("poolgrad: warning: Atlas training has no operator for a max-pool gradient")
+        assert printed.err.count("\n") == 1
+    assert main(["inspect", model, "--json"]) == 0
+    assert [note["code"] for note in json.loads(capsys.readouterr().out)["notes"]] == ["forward-graph"]
+    assert main(["lower", model, "-o", out, "--quiet", "--target", "Ascend910B"]) == 0
+    assert capsys.readouterr() == ("", "")
 
 
 def test_patterns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -207,7 +252,7 @@ def test_scopes_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     [
         (["lower", "absent.onnx", "-o", "out.onnx"], "cannot read 'absent.onnx': No such file or directory"),
         (["inspect", "absent.onnx"], "cannot read 'absent.onnx': No such file or directory"),
-        (["inspect", "."], "cannot read '.': Is a directory"),
+        (["inspect", ".", "--plan", "plan.json"], "--plan is for one model, not for a folder"),
         (["inspect", "empty.onnx"], "'empty.onnx': it is empty (not-onnx)"),
         (["inspect", "garbage.onnx"], "'garbage.onnx': it does not parse as an ONNX model (not-onnx)"),
         (["lower", "good.onnx", "-o", "absent/out.onnx"], "cannot write 'absent/out.onnx': No such file or directory"),
@@ -236,9 +281,7 @@ def test_bad_input(
     assert sorted(path.name for path in good.parent.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["lower"], ["lower", "a.onnx"], ["raise"], ["inspect", "a", "b"], ["--what"]]
-)
+@pytest.mark.parametrize("arguments", [["lower"], ["lower", "a.onnx"], ["raise"], ["inspect", "a", "b"], ["--what"]])
 def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
@@ -267,7 +310,7 @@ def test_exit_codes(good: Path, refused: Path) -> None:
 
 
 def test_verbose_logs_to_standard_error(good: Path) -> None:
-    assert "lowered 1 of 1 candidates for atlas-a2" in process("-v", "inspect", good).stderr
+    assert "lowered 1 of 1 candidate for atlas-a2" in process("-v", "inspect", good).stderr
     assert process("inspect", good).stderr == ""
 
 

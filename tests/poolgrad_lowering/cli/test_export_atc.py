@@ -49,7 +49,7 @@ def test_a_model_that_does_not_convert_is_written_only_by_force(
     assert main(["export-atc", str(source), "-o", str(out), "--report", str(report)]) == 1
     captured = capsys.readouterr()
     assert "pool  MaxPool   kept-indices: its Indices output 'I' is read" in captured.out
-    assert "atc: 1 obstacles to a conversion; no model written (--force writes it)" in captured.err
+    assert "atc: 1 obstacle to a conversion; no model written (--force writes it)" in captured.err
     assert not out.exists()
     assert json.loads(report.read_text())["obstacles"][0]["node"] == "pool"
     assert main(["export-atc", str(source), "-o", str(out), "--force"]) == 1
@@ -68,7 +68,7 @@ def test_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export-atc", str(source), "-o", str(out), "-q"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "1 obstacles" in captured.err
+    assert "1 obstacle" in captured.err
 
 
 def test_inputs_with_defaults_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -88,7 +89,7 @@ def test_examples_are_command_lines(line: str) -> None:
 
 def test_all_that_is_a_result_is_there_as_json() -> None:
     with_json = {name for name, parser in COMMANDS.items() if "--json" in parser.format_help()}
-    assert with_json == set(COMMANDS) - {"completion"}
+    assert with_json == set(COMMANDS) - {"completion", "help"}
 
 
 # -- suggestions
@@ -249,6 +250,11 @@ def test_completion_knows_every_command(shell: str, capsys: pytest.CaptureFixtur
         (["poolgrad", "lower", "--str"], {"--strict"}),
         (["poolgrad", "verify", "--backend", ""], {"host", "cann"}),
         (["poolgrad", "inspect", "m.o"], {"m.onnx"}),
+        (["poolgrad", "lower", "m.onnx", "-o", "m.o"], {"m.onnx"}),
+        (["poolgrad", "lower", "--jobs", ""], set()),
+        (["poolgrad", "-q", "lower", "--no"], {"--no-forward"}),
+        (["poolgrad", "completion", ""], set(SHELLS)),
+        (["poolgrad", "--ver"], {"--version", "--verbose"}),
     ],
 )
 def test_completion_in_bash(
@@ -266,10 +272,32 @@ def test_completion_in_bash(
     assert set(done.stdout.split()) == expected
 
 
-def test_completion_needs_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    assert main(["completion", "bash"]) == ExitCode.BAD_INPUT
-    assert "pip install poolgrad-lowering[completion]" in capsys.readouterr().err
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_scripts_are_read_by_their_shells(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    main(["completion", shell])
+    checked = subprocess.run([shell, "-n"], input=capsys.readouterr().out, capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_completion_in_fish_and_zsh_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each option of each command, with its help; what takes a file completes files."""
+    main(["completion", "fish"])
+    lines = capsys.readouterr().out.splitlines()
+    main(["completion", "zsh"])
+    cases = dict(re.findall(r"^ {8}([\w-]+)\) _arguments (.*) ;;$", capsys.readouterr().out, re.MULTILINE))
+    assert set(cases) == set(COMMANDS)
+    for name, parser in COMMANDS.items():
+        for flag in (flag for argument in parser.arguments for flag in argument.option_strings):
+            spelled = f"-l {flag[2:]} " if flag.startswith("--") else f"-s {flag[1:]} "
+            assert any(f"from {name}'" in line and spelled in line for line in lines)
+            assert f"{flag}[" in cases[name]
+    assert "complete -c poolgrad -n '__fish_seen_subcommand_from lower' -F" in lines
+    assert (
+        "--report[write the report as JSON; for a folder of models, a folder of reports]:REPORT.json:_files"
+        in cases["lower"]
+    )
 
 
 # -- the end

@@ -4,17 +4,27 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from urllib.parse import unquote
 
+import html5lib
 import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import FileError, UnknownTargetError, lower, lower_folder
 from poolgrad_lowering.cli import main
+from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry import folders
 from tests.pool_graphs import parse, torch_gradient
+from tests.processes import environment
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")
@@ -61,7 +71,7 @@ def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, cap
     )
     assert [result.path for result in results] == ["a/bad.onnx", "a/deep/z.onnx", "a/x.onnx", "b.onnx"]
     assert seen == [(result.path, number, 4) for number, result in enumerate(results, 1)]
-    assert caplog.messages == [f"lowered {count} of 1 candidates for atlas-a2" for count in (0, 1, 1)]
+    assert caplog.messages == [f"lowered {count} of 1 candidate for atlas-a2" for count in (0, 1, 1)]
     assert written(tmp_path / "new" / "out") == EXPECTED
     assert set(written(tmp_path / "reports")) == {f"{path}.json" for path in EXPECTED}
     bad, refused, *lowered = results
@@ -76,7 +86,7 @@ def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, cap
 
 def test_strict(models: Path, tmp_path: Path) -> None:
     results = {result.path: result for result in lower_folder(models, tmp_path / "out", jobs=1, strict=True)}
-    assert results["a/deep/z.onnx"].error == "1 candidates refused, no model written"
+    assert results["a/deep/z.onnx"].error == "1 candidate refused, no model written"
     assert set(written(tmp_path / "out")) == {"b.onnx", "a/x.onnx"}
 
 
@@ -153,6 +163,7 @@ def test_the_command(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         "a/x.onnx: written: 1 lowered, 0 refused",
         "b.onnx: written: 1 lowered, 0 refused",
         "4 models, 3 written, 1 failed; 2 candidates lowered, 1 refused",
+        "refused: indices-source 1",
     ]
     assert main([*arguments, "-q"]) == 1
     quiet = capsys.readouterr()
@@ -162,11 +173,122 @@ def test_the_command(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     (models / "a" / "bad.onnx").unlink()
     assert main([*arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["summary"] == {"files": 3, "failed": 0}
+    assert found["summary"] == {"files": 3, "failed": 0, "refused_by_code": {"indices-source": 1}}
     assert [file["path"] for file in found["files"]] == ["a/deep/z.onnx", "a/x.onnx", "b.onnx"]
     assert found["files"][2]["report"]["summary"]["lowered"] == 1
 
 
 def test_a_plan_is_of_one_model(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lower", str(models), "-o", str(tmp_path / "out"), "--plan", "p.json"]) == 2
-    assert "--plan is for one model" in capsys.readouterr().err
+    for arguments in (["lower", str(models), "-o", str(tmp_path / "out")], ["inspect", str(models)]):
+        assert main([*arguments, "--plan", "p.json"]) == 2
+        assert "--plan is for one model" in capsys.readouterr().err
+    assert main(["verify", str(models), str(models), "--reproducer", "case"]) == 2
+    assert "--reproducer is for two models" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["lower", "inspect"])
+def test_pages_with_an_index(models: Path, tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    saved(models / "a" / "<i>&.onnx", REFUSED)
+    pages, out = tmp_path / "pages", ["-o", str(tmp_path / "out")] if command == "lower" else []
+    assert main([command, str(models), *out, "--html", str(pages), "--jobs", "1"]) == 1
+    assert f"wrote {pages / 'index.html'}" in capsys.readouterr().out
+    of_models = {"a/<i>&.onnx", "a/x.onnx", "a/deep/z.onnx", "b.onnx"}
+    assert set(written(pages)) == {"index.html", *(f"{path}.html" for path in of_models)}
+    index = (pages / "index.html").read_text(encoding="utf-8")
+    assert {unquote(path) for path in re.findall(r'<a href="([^"]*)"', index)} == {f"{path}.html" for path in of_models}
+    assert "5 models, 1 failed; 2 candidates lowered, 2 refused" in index
+    assert '<th scope="row"><code>indices-source</code></th><td>2</td>' in index
+    assert "<i>" not in index
+    assert "it does not parse as an ONNX model" in index
+    html5lib.HTMLParser(strict=True).parse(index)
+
+
+def test_inspect_prints_a_line_for_each(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved(models / "f.onnx", parse("g (float[2,3,8] X) => (Y) { Y = MaxPool<kernel_shape = [2]>(X) }"))
+    before = written(models)
+    assert main(["inspect", str(models), "--jobs", "1"]) == 1
+    _, *lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "a/deep/z.onnx: inspected: 0 lowered, 1 refused",
+        "a/x.onnx: inspected: 1 lowered, 0 refused",
+        "b.onnx: inspected: 1 lowered, 0 refused",
+        "f.onnx: inspected: 0 lowered, 0 refused; forward-graph",
+        "5 models, 4 inspected, 1 failed; 2 candidates lowered, 1 refused",
+        "refused: indices-source 1",
+    ]
+    assert written(models) == before
+    assert main(["inspect", str(models), "--jobs", "2", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [way["works"] for way in found["files"][2]["report"]["ways"]] == [True] * 3
+
+
+def test_verify_two_folders(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    lower_folder(models, out, jobs=1)
+    assert main(["verify", str(models), str(out), "--jobs", "2"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"a/bad.onnx: failed: it is not in '{out}'",
+        "a/deep/z.onnx: unproven: no site: nothing to verify",
+        "a/x.onnx: proven: 1 site",
+        "b.onnx: proven: 1 site",
+        "4 models, 2 proven, 1 without a site, 0 not proven, 1 failed",
+    ]
+    (models / "a" / "bad.onnx").unlink()
+    pair = ["verify", str(models), str(out), "--jobs", "1"]
+    assert main(pair) == 0
+    capsys.readouterr()
+    assert main([*pair, "--strict", "-q"]) == 1
+    assert capsys.readouterr() == ("", "poolgrad: unproven: a/deep/z.onnx: no site: nothing to verify\n")
+    saved(models / "b.onnx", REFUSED)
+    (models / "a" / "x.onnx").unlink()
+    assert main([*pair, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["summary"] == {"files": 3, "passed": 1}
+    assert [file["verification"] and file["verification"]["proven"] for file in found["files"]] == [True, None, False]
+    assert found["files"][1]["error"] == f"it is not in '{models}'"
+
+
+@pytest.mark.parametrize("place", ["a/deep", "a"])
+def test_a_folder_that_cannot_be_read(
+    models: Path, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if Path(path) == models / place:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scandir(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", refuse)
+        results = lower_folder(models, tmp_path / "out", jobs=1)
+    [failed] = [result for result in results if result.path == place]
+    assert failed.error == f"cannot read '{models / place}': Permission denied"
+    assert results[-1].written
+    assert sorted(result.path for result in results) == [result.path for result in results]
+
+
+def test_an_interrupt_says_how_many_are_done(models: Path) -> None:
+    """A terminal interrupts the command and its processes together."""
+    for number in range(200):
+        saved(models / f"c{number}.onnx", GRADIENT)
+    command = [sys.executable, "-m", "poolgrad_lowering.cli", "inspect", str(models), "--jobs", "2"]
+    with subprocess.Popen(
+        command,
+        env=environment() | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        shown = [running.stdout.readline() for _ in range(3)]
+        os.killpg(running.pid, signal.SIGINT)
+        done = len([*shown, *running.stdout])
+        errors = running.stderr.read()
+    assert running.returncode == ExitCode.INTERRUPTED
+    said = re.fullmatch(r"poolgrad: interrupted: (\d+) of 204 models done\n", errors)
+    assert said is not None, errors
+    assert int(said[1]) in (done, done + 1)  # the interrupt may come before the line of a model that is done
+    assert done < 204

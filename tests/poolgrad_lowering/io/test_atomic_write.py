@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import resource
@@ -137,6 +138,21 @@ def test_a_failed_rename_leaves_the_old_file(
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(FileError if failure is OSError else failure):
         write_bytes(tmp_path / "m", b"new")
+    assert contents(tmp_path) == {"m": OLD}
+
+
+def test_a_read_only_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither creating the temporary file nor removing it works there."""
+    (tmp_path / "m").write_bytes(OLD)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as patched:
+        for name in ("open", "unlink"):
+            patched.setattr(Path, name, fail)
+        with pytest.raises(FileError, match=r"cannot write '.*/m': Read-only file system"):
+            write_bytes(tmp_path / "m", b"new")
     assert contents(tmp_path) == {"m": OLD}
 
 

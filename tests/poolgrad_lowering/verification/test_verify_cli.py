@@ -52,7 +52,7 @@ def test_proven(original: str, lowered: str, capsys: pytest.CaptureFixture[str])
     assert main(["verify", original, lowered]) == 0
     printed = capsys.readouterr()
     assert "dX    proven  9 runs" in printed.out
-    assert "1 sites, 1 proven, 0 differences outside" in printed.out
+    assert "1 site, 1 proven, 0 differences outside" in printed.out
     assert printed.err == ""
 
 
@@ -181,3 +181,17 @@ def test_names_that_would_command_the_terminal(tmp_path: Path, capsys: pytest.Ca
     bar.isatty = lambda: True  # type: ignore[method-assign]
     ProgressBar(bar)(0, 1, "\x1b[2Jsite\r")
     assert r"\x1b[2Jsite\r" in bar.getvalue()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_nothing_to_prove(original: str, lowered: str, strict: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal files, and files that differ in nothing that is compared, are not proven to be a lowering."""
+    renamed = ModelProto.FromString(MODEL.SerializeToString())
+    renamed.graph.node[0].name = "another"
+    other = save(Path(original).with_name("other.onnx"), renamed)
+    extra = ["--strict"] if strict else []
+    for pair, said in (((lowered, lowered), "both files are the same, byte for byte"), ((original, other), "no site")):
+        assert main(["verify", *pair, *extra]) == (1 if strict else 0)
+        assert f"poolgrad: warning: {said}" in capsys.readouterr().err
+    assert main(["verify", original, lowered, *extra]) == 0
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Prints results for a folder of models: one line for each model as it is done, and totals."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from poolgrad_lowering.cli.console import print_error, print_json, print_line, print_result
+from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.progress import ProgressBar
+from poolgrad_lowering.diagnostics.counted import counted
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.entry.folders import FileResult
+
+
+class Line(Protocol):
+    """The result for one model, of which a line is printed."""
+
+    @property
+    def path(self) -> str:
+        """The model's path, relative to the folder."""
+
+    @property
+    def error(self) -> str | None:
+        """Why there is no result."""
+
+
+class FolderOutput:
+    """Prints a line for each model, and counts them for the case of an interrupt.
+
+    With --quiet or --json only errors are printed, to standard error.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._silent = options.quiet or options.json
+        self._bar = ProgressBar(sys.stderr, quiet=options.quiet)
+        self._counts = (0, 0)
+
+    @contextmanager
+    def interrupts_say_how_far(self) -> Iterator[None]:
+        """Add to a KeyboardInterrupt how many models are done."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._bar.clear()
+            done, total = self._counts
+            raise KeyboardInterrupt(f"{done} of {counted(total, 'model')} done" if total else "") from None
+
+    def show(self, line: Line, status: str, detail: str, done: int, total: int) -> None:
+        """Print the line of a model that is done; `status` and `detail` are not used if it failed."""
+        self._bar.clear()
+        self._counts = (done, total)
+        if line.error is not None and self._silent:
+            print_error(f"failed: {line.path}: {line.error}")
+        elif not self._silent:
+            print_result(line.path, "failed" if line.error else status, line.error or detail)
+        self._bar(done, total, line.path)
+
+
+def show_file(output: FolderOutput, status: str, options: argparse.Namespace) -> OnFile:
+    """Return a function that prints the line of a model that was inspected or lowered."""
+    from poolgrad_lowering.cli.report_text import print_warnings  # noqa: PLC0415 - `--help` must not load onnx
+
+    def show(result: FileResult, done: int, total: int) -> None:
+        detail = ""
+        if result.report is not None:
+            print_warnings(result.report, options, result.path)
+            notes = "".join(f"; {note.code}" for note in result.report.notes if not note.warning)
+            detail = f"{len(result.report.lowered)} lowered, {len(result.report.refused)} refused{notes}"
+        output.show(result, status, detail, done, total)
+
+    return show
+
+
+class OnFile(Protocol):
+    """Prints the line of a model; called with the number of results so far and the number of models."""
+
+    def __call__(self, result: FileResult, done: int, total: int, /) -> None:
+        """Print the line."""
+
+
+def print_files(results: list[FileResult], status: str, options: argparse.Namespace) -> int:
+    """Print the totals, or everything as JSON, and return the exit code."""
+    failed = sum(result.error is not None for result in results)
+    reports = [result.report for result in results if result.report is not None]
+    refused = Counter[str]()
+    for report in reports:
+        refused.update(report.refused_by_code)
+    by_code = dict(sorted(refused.items()))
+    if options.json:
+        files = [
+            {"path": r.path, "error": r.error, "report": None if r.report is None else r.report.to_dict()}
+            for r in results
+        ]
+        summary = {"files": len(results), "failed": failed, "refused_by_code": by_code}
+        print_json({"files": files, "summary": summary})
+    elif not options.quiet:
+        print_line(
+            f"{counted(len(results), 'model')}, {len(results) - failed} {status}, {failed} failed; "
+            f"{counted(sum(len(report.lowered) for report in reports), 'candidate')} lowered, {refused.total()} refused"
+        )
+        if by_code:
+            print_line(f"refused: {', '.join(f'{code} {count}' for code, count in by_code.items())}")
+        if options.html is not None:
+            print_line(f"wrote {options.html / 'index.html'}")
+    return ExitCode.FAILED if failed else ExitCode.DONE

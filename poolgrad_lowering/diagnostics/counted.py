@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Numbers and lists in messages, in correct English."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number with its noun, whose plural ends in -s: `1 candidate`, `2 candidates`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def either(names: Iterable[str]) -> str:
+    """Return one or more names as alternatives: `a`, `a or b`, `a, b or c`."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Notes on a model as a whole: a forward graph, a model that is lowered already, damage by another tool.
+
+They come from operators and names alone, and never decide what is lowered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+from poolgrad_lowering.diagnostics.counted import counted, either
+from poolgrad_lowering.dialect import DOMAIN, OPS
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.legality.targets import TARGETS, Target
+from poolgrad_lowering.operator_counts import Operators
+from poolgrad_lowering.report import Note
+
+TRAINING_GRAPHS = "docs/convert.md, “Where a training graph comes from”"
+
+_BODY_VALUE = re.compile(r"(?:^|[_/])argmax_planes[_\d]*$")
+"""A value of each gradient's function body, with what the tools that inline functions put before and after it:
+`argmax_planes__2`, `argmax_planes_2`, `_inlfunc_MaxPool3DGradWithArgmax_argmax_planes`."""
+
+
+class NoteCode(str, Enum):
+    """What a note says. The values are part of the report."""
+
+    ALREADY_LOWERED = "already-lowered"
+    FORWARD_GRAPH = "forward-graph"
+    INLINED_BODIES = "inlined-bodies"
+    NO_BODIES = "no-bodies"
+    NO_POOL = "no-pool"
+    RENAMED_OPERATORS = "renamed-operators"
+    TARGET_WITHOUT_OPERATORS = "target-without-operators"
+
+
+WARNINGS = frozenset(
+    {
+        NoteCode.INLINED_BODIES,
+        NoteCode.NO_BODIES,
+        NoteCode.RENAMED_OPERATORS,
+        NoteCode.TARGET_WITHOUT_OPERATORS,
+    }
+)
+"""The notes on what a user has to change."""
+
+
+def notes(index: ModelIndex, operators: Operators, target: Target, *, has_anchors: bool) -> tuple[Note, ...]:
+    """Return the notes on a model before its lowering, with its index and its operators.
+
+    `has_anchors` is whether the model has a node that can be a gradient.
+    """
+    on_model = list(_on_dialect(index, operators))
+    if not (on_model or has_anchors):
+        on_model.append(_without_gradients(operators))
+    return tuple(Note(code.value, code in WARNINGS, text) for code, text in (*_on_target(target), *on_model))
+
+
+def _on_target(target: Target) -> Iterator[tuple[NoteCode, str]]:
+    if target.operators:
+        return
+    able = {soc: other for other in TARGETS.values() if other.operators for soc in other.socs}
+    similar = [soc for soc in able if soc.startswith(target.socs)]
+    wanted = either(similar) + f", {able[similar[0]].title}" if similar else either(_with_operators())
+    yield (
+        NoteCode.TARGET_WITHOUT_OPERATORS,
+        f"{target.title} has no operator for a max-pool gradient: every gradient is refused. Did you mean {wanted}?",
+    )
+
+
+def _with_operators() -> list[str]:
+    return [target.name for target in TARGETS.values() if target.operators]
+
+
+def _on_dialect(index: ModelIndex, operators: Operators) -> Iterator[tuple[NoteCode, str]]:
+    """Yield notes on nodes of the dialect, or on what inlining left of them."""
+    count = {op_type: number for (domain, op_type), number in operators.items() if domain == DOMAIN}
+    if known := {op_type: count[op_type] for op_type in count if op_type in OPS}:
+        yield NoteCode.ALREADY_LOWERED, _lowered_for(known)
+    bodies = {function.name for function in index.model.functions if function.domain == DOMAIN}
+    if bare := sorted(known.keys() - bodies):
+        nodes = counted(sum(known[name] for name in bare), f"{DOMAIN} node")
+        yield (
+            NoteCode.NO_BODIES,
+            f"{nodes} without a function body ({', '.join(bare)}): a tool has removed the model's functions, and only "
+            "the execution provider can run it. Use that tool before the lowering",
+        )
+    if renamed := sorted(name for name in count.keys() - OPS.keys() if name.endswith(tuple(OPS))):
+        yield (
+            NoteCode.RENAMED_OPERATORS,
+            f"domain {DOMAIN} has no operator {either(renamed)}, and the execution provider does not run it: a tool "
+            "has renamed an operator (onnx.compose.add_prefix does). Use that tool before the lowering",
+        )
+    if not (known or renamed) and (inlined := _inlined(index)):
+        yield (
+            NoteCode.INLINED_BODIES,
+            f"the function bodies of {counted(inlined, f'{DOMAIN} gradient')} were inlined: no node of domain {DOMAIN} "
+            "is left. Lower the model again, as the last step",
+        )
+
+
+def _lowered_for(count: dict[str, int]) -> str:
+    able = [target.name for target in TARGETS.values() if count.keys() <= target.operators.keys()]
+    operators = ", ".join(sorted(count))
+    made_for = f"for {either(able)}" if able else "for no target that has all of these operators"
+    return f"already lowered: {counted(sum(count.values()), f'{DOMAIN} node')} ({operators}), {made_for}"
+
+
+def _inlined(index: ModelIndex) -> int:
+    """Return the number of gradients whose function body was put in place of a node of the dialect."""
+    return sum(
+        1 for scope in index.scopes for name in scope.producers if "argmax_planes" in name and _BODY_VALUE.search(name)
+    )
+
+
+def _without_gradients(operators: Operators) -> tuple[NoteCode, str]:
+    pools = {op_type: n for (_, op_type), n in sorted(operators.items()) if op_type.endswith("MaxPool")}
+    if not pools:
+        return NoteCode.NO_POOL, "the model has no MaxPool, and no node that can be the gradient of one"
+    shown = ", ".join(f"{number} {op_type}" for op_type, number in pools.items())
+    return (
+        NoteCode.FORWARD_GRAPH,
+        f"this is a forward graph: {shown}, no gradient of one. How to export a training step: {TRAINING_GRAPHS}",
+    )

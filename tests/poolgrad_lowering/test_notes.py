@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The notes on a model as a whole, on what other tools really leave of a lowered model."""
+
+from __future__ import annotations
+
+import onnx.compose
+import onnx.inliner
+import onnx.version_converter
+import pytest
+from onnx import ModelProto
+
+from poolgrad_lowering import inspect, lower
+from tests.pool_graphs import parse, torch_gradient
+
+GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+LOWERED = lower(GRADIENT).model
+
+
+def noted(model: ModelProto, **options: str) -> dict[str, str]:
+    """The text of each note, by its code."""
+    return {note.code: note.text for note in inspect(model, **options).notes}
+
+
+def warned(model: ModelProto) -> list[str]:
+    return [note.code for note in inspect(model).notes if note.warning]
+
+
+def test_an_original_needs_no_note() -> None:
+    assert noted(GRADIENT) == {}
+
+
+def test_a_forward_graph() -> None:
+    model = parse(
+        """g (float[2,3,8] X) => (Z) {
+            Y = MaxPool<kernel_shape = [2]>(X)
+            Z = MaxPool<kernel_shape = [3]>(Y)
+        }"""
+    )
+    [(code, text)] = noted(model).items()
+    assert code == "forward-graph"
+    assert text.startswith("this is a forward graph: 2 MaxPool, no gradient of one. How to export a training step: ")
+    assert "docs/convert.md" in text
+    assert not warned(model)
+
+
+def test_no_pool() -> None:
+    assert list(noted(parse("g (float[2] X) => (Y) { Y = Relu(X) }"))) == ["no-pool"]
+
+
+def test_a_refused_candidate_may_be_a_gradient() -> None:
+    """A pool whose gradient is written in an unknown form is no proof of a forward graph."""
+    model = parse(
+        """g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (Y, dX) {
+            Y = MaxPool<kernel_shape = [2]>(X)
+            dX = MaxPoolGrad(dY, I)
+        }"""
+    )
+    assert noted(model) == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "named"), [("atlas-a2", "ascend950, atlas-a3 or atlas-a2"), ("ascend950", "ascend950")]
+)
+def test_lowered_already(target: str, named: str) -> None:
+    [(code, text)] = noted(lower(GRADIENT, target=target).model).items()
+    assert code == "already-lowered"
+    assert text.startswith("already lowered: 2 npu nodes (")
+    assert text.endswith(f"), for {named}")
+
+
+def test_functions_that_a_tool_removed() -> None:
+    converted = onnx.version_converter.convert_version(LOWERED, 20)
+    assert not converted.functions
+    assert "2 npu nodes without a function body" in noted(converted)["no-bodies"]
+    assert warned(converted) == ["no-bodies"]
+
+
+def test_operators_that_a_tool_renamed() -> None:
+    found = noted(onnx.compose.add_prefix(LOWERED, "p_"))
+    assert list(found) == ["renamed-operators"]
+    assert "no operator p_MaxPool3DGradWithArgmax or p_MaxPool3DWithArgmaxV2" in found["renamed-operators"]
+
+
+def test_operators_of_others_in_the_same_domain() -> None:
+    """A user's symbolic functions have it, too."""
+    model = parse("g (float[2] X) => (Y) { Y = npu.NPUMaxPool2dWithIndicesBackward(X) }", imports='"npu": 1')
+    assert noted(model) == {}
+
+
+@pytest.mark.parametrize("opset", [10, 14, 18])
+def test_bodies_that_onnx_inlined(opset: int) -> None:
+    """Each range of opsets has a body of its own."""
+    model = parse(
+        """g (float[2,3,4] X, float[2,3,2] dY) => (dX) {
+            Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)
+            dX = MaxPoolGrad(dY, I)
+        }""",
+        opset=opset,
+    )
+    inlined = onnx.inliner.inline_local_functions(lower(model).model)
+    assert "the function bodies of 1 npu gradient were inlined" in noted(inlined)["inlined-bodies"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "argmax_planes",
+        "argmax_planes_2",  # onnx_ir, onnxscript
+        "argmax_planes__2_5",  # onnx.inliner
+        "_inlfunc_MaxPool3DGradWithArgmax_token_1_argmax_planes",  # onnxruntime
+        "_inline_1_x/argmax_planes",
+    ],
+)
+def test_names_of_inlined_values(name: str) -> None:
+    model = parse(f'g (float[2] X) => ("{name}") {{ "{name}" = Relu(X) }}')
+    assert warned(model) == ["inlined-bodies"]
+
+
+def test_a_value_with_a_similar_name() -> None:
+    assert warned(parse("g (float[2] X) => (my_argmax_planes_of_x) { my_argmax_planes_of_x = Relu(X) }")) == []
+
+
+def test_a_target_that_refuses_everything() -> None:
+    near = "Did you mean Ascend910B1, Ascend910B2, Ascend910B2C, Ascend910B3, Ascend910B4 or Ascend910B4-1, Atlas A2"
+    for name in ("Ascend910B", "atlas-training"):
+        assert near in noted(GRADIENT, target=name)["target-without-operators"]
+    for name in ("Ascend310P3", "atlas-200i-500-a2", "ascend350"):
+        text = noted(GRADIENT, target=name)["target-without-operators"]
+        assert text.endswith("Did you mean ascend950, atlas-a3 or atlas-a2?")
+    for name in ("Ascend910B1", "atlas-a3", "ascend950"):
+        assert noted(GRADIENT, target=name) == {}
+
+
+def test_operators_are_counted_before_and_after() -> None:
+    result = lower(GRADIENT)
+    for number, model in enumerate((GRADIENT, result.model)):
+        expected: dict[tuple[str, str], int] = {}
+        for node in model.graph.node:
+            expected[node.domain, node.op_type] = expected.get((node.domain, node.op_type), 0) + 1
+        found = {(c.domain, c.op_type): (c.before, c.after)[number] for c in result.report.operators}
+        assert {op: count for op, count in found.items() if count} == expected
+    again = lower(result.model).report
+    assert {(c.domain, c.op_type): c.before for c in again.operators} == expected
