@@ -2,15 +2,16 @@
 
 """The facts that a graph proves about its values: element type, shape, constants, zeros.
 
-Every fact is computed once per value and stored. Facts are proofs: `None` means "not known", never "no". Shapes are
-derived from the operators that move data, then taken from the model's declarations, and if both are unknown from ONNX's
-own shape inference, which runs at most once, on a copy without weights.
+Every fact is computed once per value and stored. Facts are proofs: `None` means "not known", never "no". A declared
+shape is a claim and counts only where the graph does not compute the shape: for inputs of the main graph, and for
+results of operators that neither ONNX nor the model defines. All other shapes are derived from these, by the rules of
+the operators that move data and by ONNX's own shape inference.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -20,10 +21,11 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.constants import all_bits_clear, bits_clear, small_array, stored_tensor
 from poolgrad_lowering.analysis.declared_shapes import read_shape
-from poolgrad_lowering.analysis.inference import inferred_types
+from poolgrad_lowering.analysis.inference import inferred_types, is_unnamed
 from poolgrad_lowering.analysis.integer_rules import integer_rule
+from poolgrad_lowering.analysis.node_inference import defines, infer_shape, infer_type
 from poolgrad_lowering.analysis.pool import PoolAttributes
-from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, SHAPE_RULES, is_opaque
+from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, NEW_SIZES, SHAPE_RULES, is_opaque
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
@@ -67,6 +69,8 @@ class Facts:
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
+        if self._depth == 0 and value not in self._memo["shape"]:
+            self._derive_in_order(value)
         return self._once("shape", value, self._shape)
 
     def declared_shape(self, value: Value) -> Shape | None:
@@ -132,46 +136,108 @@ class Facts:
         tensor = value.scope.initializer(value.name)
         if tensor is not None:
             return tensor.data_type
-        declared = value.scope.declared(value.name)
+        declared = value.scope.declared(value.name) if self._has_checked_type(value) else None
         if declared is not None and declared.type.tensor_type.elem_type:
             return declared.type.tensor_type.elem_type
         node = value.producer
-        if node is not None:
-            stated = stated_type(node, value)
-            if stated is not None:
-                return stated
-            source = node.input(0)
-            keeps_type = node.is_a(*KEEPS_TYPE, *VIEW_OPS)
-            found = self.element_type(source) if keeps_type and source is not None else None
-            if found:
-                return found
-        inferred = self._inferred.get(value)
-        if inferred is not None and inferred.tensor_type.elem_type:
-            return inferred.tensor_type.elem_type
-        return self._passed(value, self.element_type)
+        if node is None:
+            return self._passed(value, self.element_type)
+        stated = stated_type(node, value)
+        if stated is not None:
+            return stated
+        source = node.input(0)
+        keeps_type = node.is_a(*KEEPS_TYPE, *VIEW_OPS)
+        found = self.element_type(source) if keeps_type and source is not None else None
+        inferred = None if found else self._inferred_type(value) or infer_type(self, node, value)
+        return found or (inferred.tensor_type.elem_type or None if inferred is not None else None)
+
+    def _has_checked_type(self, value: Value) -> bool:
+        """Whether the element type that the model declares for a value is right wherever the model loads.
+
+        Runtimes check the declared element types of a graph and not those of a function, whose inputs have the types
+        of its operands.
+        """
+        if not isinstance(value.scope.root.proto, onnx.FunctionProto):
+            return True
+        return value.producer is not None and not self._is_computed(value.producer)
 
     # -- shapes
+
+    def _derive_in_order(self, value: Value) -> None:
+        """Derive the shapes from which that of a value follows, first to last: a chain of them may be long."""
+
+        def unknown(node: Node) -> Sequence[Value | None]:
+            output = next(filter(None, node.outputs), None)
+            if output is None or not self._is_computed(node) or _is_complete(self._inferred_shape(output)):
+                return ()
+            return [operand for operand in node.inputs if operand not in self._memo["shape"]]
+
+        chain = list(value.ancestors(unknown))[1:]
+        for behind in sorted(chain, key=lambda value: (value.scope.depth, value.scope.producers.get(value.name, -1))):
+            self._once("shape", behind, self._shape)
 
     def _shape(self, value: Value) -> Shape | None:
         tensor = stored_tensor(value)
         if tensor is not None:
             return tuple(Dim(size) for size in tensor.dims) if min(tensor.dims, default=0) >= 0 else None
         node = value.producer
-        declared = self.declared_shape(value) if node is None or node.is_a(*ELEMENTWISE) else None
-        if declared is not None and is_static(declared):
-            return declared
-        derived = self._derived_shape(value, node) if node is not None else None
+        if node is None:
+            return self._input_shape(value)
+        inferred = self._inferred_shape(value)
+        if node.is_a(*ELEMENTWISE) and inferred is not None and is_static(inferred):
+            return inferred
+        if not self._is_computed(node):
+            return self.declared_shape(value)
+        derived = self._derived_shape(value, node)
         if derived is not None and min([dim.coefficient for dim in derived], default=0) < 0:
             derived = None  # the model cannot run
-        if derived is not None and not any(map(is_opaque, derived)):
-            return derived
-        declared = declared or self.declared_shape(value)
-        if derived is None and declared is None:
-            inferred = self._inferred.get(value)
-            return read_shape(value, inferred) if inferred is not None else self._passed(value, self.shape)
-        if derived is None or declared is None or len(derived) != len(declared):
-            return declared if derived is None else derived
-        return tuple(d if is_opaque(s) else s for s, d in zip(derived, declared, strict=True))
+        if node.op[1] not in SHAPE_RULES and not _is_complete(inferred):
+            derived = infer_shape(self, node, value)
+        found = _completed(derived, inferred)
+        return self._named(value, node, found) if found is not None and not _is_complete(found) else found
+
+    def _named(self, value: Value, node: Node, shape: Shape) -> Shape:
+        """Return the shape with the names that the model declares for sizes that nothing else tells.
+
+        Only an operator that computes sizes by a formula of the sizes of its inputs makes a new size, which the model
+        may name; a name of an input's size would say that the size stays.
+        """
+        declared = self.declared_shape(value)
+        if declared is None or len(declared) != len(shape) or not node.is_a(*NEW_SIZES):
+            return shape
+        shapes = [self.shape(operand) or () for operand in node.inputs if operand is not None]
+        taken = {symbol for sizes in shapes for dim in sizes for symbol in dim.symbols}
+        return tuple(
+            name if _is_unknown(dim) and name.static is None and taken.isdisjoint(name.symbols) else dim
+            for dim, name in zip(shape, declared, strict=True)
+        )
+
+    def _is_computed(self, node: Node) -> bool:
+        """Whether ONNX or a function of the model determines the types of a node's outputs.
+
+        A declaration of such a value is a claim that runtimes do not check.
+        """
+        return self.is_function(node) or defines(node)
+
+    def _input_shape(self, value: Value) -> Shape | None:
+        """Return the shape of a value that no node produces.
+
+        Runtimes check what a caller passes for an input of the main graph against the declared shape, but not what a
+        node passes to its subgraph.
+        """
+        scope = value.scope
+        if isinstance(scope.root.proto, onnx.FunctionProto) and scope.parent is None:
+            return self._passed(value, self.shape)
+        if scope.parent is None and value.name in scope.interface:
+            return self.declared_shape(value)
+        return self._inferred_shape(value)
+
+    def _inferred_shape(self, value: Value) -> Shape | None:
+        inferred = self._inferred_type(value)
+        return None if inferred is None else read_shape(value, inferred)
+
+    def _inferred_type(self, value: Value) -> onnx.TypeProto | None:
+        return self._inferred.get(value.name) if value.scope is self._index.scopes[0] else None
 
     # -- views
 
@@ -200,7 +266,7 @@ class Facts:
         return found.pop() if len(found) == 1 else None
 
     @cached_property
-    def _inferred(self) -> dict[Value, onnx.TypeProto]:
+    def _inferred(self) -> dict[str, onnx.TypeProto]:
         return inferred_types(self._index, self._external)
 
     def _derived_shape(self, value: Value, node: Node) -> Shape | None:
@@ -268,6 +334,22 @@ class Facts:
         source = node.input(0)
         moves_data = node.is_a("Cast", "CastLike", "Expand", "Transpose", "Tile", "Slice", *VIEW_OPS)
         return moves_data and source is not None and self.is_zero(source)
+
+
+def _is_complete(shape: Shape | None) -> bool:
+    """Whether all sizes are numbers or named by the model."""
+    return shape is not None and not any(map(_is_unknown, shape))
+
+
+def _is_unknown(dim: Dim) -> bool:
+    return is_opaque(dim) or is_unnamed(dim)
+
+
+def _completed(shape: Shape | None, other: Shape | None) -> Shape | None:
+    """Return a shape with the sizes of `other`, another proof of the same shape, where its own are not known."""
+    if shape is None or other is None or len(shape) != len(other):
+        return other if shape is None else shape
+    return tuple(b if is_opaque(a) else a for a, b in zip(shape, other, strict=True))
 
 
 def type_name(element_type: int | None) -> str:

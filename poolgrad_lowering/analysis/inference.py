@@ -11,42 +11,55 @@ from collections.abc import Iterable
 import onnx
 
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
+from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.model import Model
-from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.ir.scopes import LOCAL, canonical_domain
 
 logger = logging.getLogger(__name__)
 
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 _KEPT_ELEMENTS = 1 << 10  # shapes and axes have fewer elements, weights have more
+_MADE_UP = "unk__"
 _SHAPE_TYPES = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
 """External tensors of other types, mostly biases, are not read."""
 
 
-def inferred_types(index: ModelIndex, external: ExternalData | None = None) -> dict[Value, onnx.TypeProto]:
-    """The types that `onnx.shape_inference` infers for the values of the main graph.
+def inferred_types(index: ModelIndex, external: ExternalData | None = None) -> dict[str, onnx.TypeProto]:
+    """The types that `onnx.shape_inference` infers for the values of the main graph, by their names.
+
+    A declared shape is only used for inputs of the main graph, and for results of operators that ONNX does not define:
+    runtimes check the former, and the graph does not compute the latter. All others are left out of the copy.
 
     Returns nothing if inference fails: unknown facts are always safe. Integers are not propagated (`data_prop`), which
     would store a dimension for each element of an integer vector of any length; the rules of this package evaluate the
     integers that shapes depend on.
     """
-    model = _without_weights(index.model, external or ExternalData())
+    model = _without_weights(index, external or ExternalData())
     try:
         inferred = onnx.shape_inference.infer_shapes(model)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, MemoryError) as error:
         logger.info("shape inference failed, undeclared shapes stay unknown: %s", error)
         return {}
-    main = index.scopes[0]
-    return {Value(main, value.name): value.type for value in inferred.graph.value_info}
+    return {value.name: value.type for value in (*inferred.graph.value_info, *inferred.graph.output)}
 
 
-def _without_weights(model: Model, external: ExternalData) -> onnx.ModelProto:
-    graph = onnx.GraphProto()
+def is_unnamed(dim: Dim) -> bool:
+    """Whether a size contains a symbol that inference made up for an unknown size."""
+    return any(symbol.startswith(_MADE_UP) for symbol in dim.symbols)
+
+
+def _without_weights(index: ModelIndex, external: ExternalData) -> onnx.ModelProto:
+    model, graph = index.model, onnx.GraphProto()
     graph.node.extend(model.graph.node)
-    _hide_slice_bounds(graph.node)
+    _hide_claims(graph.node)
     graph.input.extend(model.graph.input)
     graph.output.extend(model.graph.output)
-    graph.value_info.extend(model.graph.value_info)
+    believed = _results_of_unknown_operators(index)
+    for value in graph.output:
+        if value.name not in believed:
+            _hide_shape(value)
+    declared = index.scopes[0].value_infos
+    graph.value_info.extend(model.graph.value_info[declared[name]] for name in declared.keys() & believed)
     overridable = {value.name for value in model.graph.input}  # inference treats every initializer as a constant
     for tensor in model.graph.initializer:
         if tensor.name in overridable:
@@ -56,8 +69,22 @@ def _without_weights(model: Model, external: ExternalData) -> onnx.ModelProto:
         ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions, graph=graph
     )
     for function in copied.functions:
-        _hide_slice_bounds(function.node)
+        _hide_claims(function.node)
+        del function.value_info[:]
     return copied
+
+
+def _results_of_unknown_operators(index: ModelIndex) -> set[str]:
+    """The names of the main graph's values whose types neither ONNX nor a function of the model determines."""
+    main = index.scopes[0]
+    functions = {(canonical_domain(function.domain), function.name) for function in index.model.functions}
+    positions = [
+        position
+        for op, found in main.by_op.items()
+        if op[0] != LOCAL and op not in functions and not onnx.defs.has(op[1], op[0])
+        for position in found
+    ]
+    return {name for position in positions for name in main.proto.node[position].output}
 
 
 def _as_inference_needs(tensor: onnx.TensorProto, external: ExternalData) -> onnx.TensorProto:
@@ -73,14 +100,23 @@ def _as_inference_needs(tensor: onnx.TensorProto, external: ExternalData) -> onn
         return without_value
 
 
-def _hide_slice_bounds(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Remove the bounds of each Slice, so that inference propagates only type and rank; the rules derive more.
+def _hide_claims(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Remove the bounds of each Slice and the shapes that subgraphs declare.
 
-    With known bounds, inference of a Slice ends the process if a window larger than its input made a size negative.
+    Of a Slice, inference then propagates only type and rank; the rules derive more. With known bounds, its inference
+    ends the process if a window larger than its input made a size negative.
     """
     for node in nodes:
         if node.op_type == "Slice":
             node.input[1:] = [""] * (len(node.input) - 1)
         for attribute in node.attribute:
             for graph in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
-                _hide_slice_bounds(graph.node)
+                del graph.value_info[:]
+                for value in (*graph.input, *graph.output):
+                    _hide_shape(value)
+                _hide_claims(graph.node)
+
+
+def _hide_shape(value: onnx.ValueInfoProto) -> None:
+    if value.type.HasField("tensor_type"):
+        value.type.tensor_type.ClearField("shape")

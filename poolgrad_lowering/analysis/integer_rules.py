@@ -17,7 +17,7 @@ from poolgrad_lowering.analysis.shape_rules import (
     dims_taken,
     input_integers,
     input_shape,
-    slice_bounds,
+    slice_ranges,
     static_integers,
 )
 from poolgrad_lowering.ir.attributes import attribute, integer, integers
@@ -65,11 +65,8 @@ def _int_gather(known: Known, node: Node) -> Shape | None:
 
 
 def _int_slice(known: Known, node: Node) -> Shape | None:
-    data, bounds = input_integers(known, node, 0), slice_bounds(known, node, 1)
-    if data is None or bounds is None or len(bounds) != 1:
-        return None
-    start, end = bounds[0]
-    return data[start:end]
+    data, ranges = input_integers(known, node, 0), slice_ranges(known, node, 1)
+    return None if data is None or ranges is None or len(ranges) != 1 else data[ranges[0]]
 
 
 def _int_split(value: Value, known: Known, node: Node) -> Shape | None:

@@ -25,8 +25,8 @@ class Known(Protocol):
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known."""
 
-    def declared_shape(self, value: Value) -> Shape | None:
-        """Return the shape that the model declares for the value, or None."""
+    def element_type(self, value: Value) -> int | None:
+        """Return the value's `TensorProto.DataType`, or None."""
 
     def integers(self, value: Value) -> Shape | None:
         """Return the elements of an integer scalar or vector, or None."""
@@ -131,32 +131,29 @@ def _unsqueeze(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
+    pooled = node.output(0)
+    if pooled is not None and value != pooled:
+        return known.shape(pooled)
     source = input_shape(known, node, 0)
     pool = known.pool(node)
     if source is None or pool is None or len(source) != len(pool.kernel) + 2:
         return None
-    pooled = node.output(0) or value
     sizes = enumerate(pooled_sizes(pool, source[2:]), start=2)
-    computed = source[:2] + tuple(opaque(pooled, axis) if dim is None else dim for axis, dim in sizes)
-    # The Indices have the shape of the pooled output, which is often the only declared one.
-    declared = known.declared_shape(pooled)
-    if declared is None or len(declared) != len(source):
-        return computed
-    return tuple(other if is_opaque(dim) else dim for dim, other in zip(declared, computed, strict=True))
+    return source[:2] + tuple(opaque(value, axis) if dim is None else dim for axis, dim in sizes)
 
 
 def _slice(known: Known, node: Node, value: Value) -> Shape | None:
     source = input_shape(known, node, 0)
-    bounds = slice_bounds(known, node, len(source)) if source is not None else None
-    if source is None or bounds is None:
+    ranges = slice_ranges(known, node, len(source)) if source is not None else None
+    if source is None or ranges is None:
         return None
     dims = list(source)
-    for axis, (start, end) in bounds.items():
+    for axis, taken in ranges.items():
         extent = source[axis].static
-        if start == 0 and end == 1:
+        if taken == slice(0, 1, 1):
             dims[axis] = Dim(1)
         elif extent is not None:
-            dims[axis] = Dim(len(range(extent)[start:end]))
+            dims[axis] = Dim(len(range(extent)[taken]))
         else:
             dims[axis] = opaque(value, axis)
     return tuple(dims)
@@ -252,6 +249,9 @@ def _concat(known: Known, node: Node, value: Value) -> Shape | None:
 ELEMENTWISE = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
 """Elementwise operators. They form long chains, so a static declared shape is used without deriving it."""
 
+NEW_SIZES = ("AveragePool", "Concat", "Conv", "ConvTranspose", "LpPool", "MaxPool")
+"""Operators that compute sizes by a formula of the sizes of their inputs."""
+
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     **dict.fromkeys(("Cast", "CastLike", "Identity", "Neg", "Relu", "ScatterElements", "ScatterND"), _same),
     **dict.fromkeys(("Add", "Mod", "Mul", "Sub", "Where"), _broadcast),
@@ -273,24 +273,31 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
 }
 
 
-def slice_bounds(known: Known, node: Node, rank: int) -> dict[int, tuple[int, int]] | None:
-    """Return a Slice's constant bounds, `axis → (start, end)`; None if they are not known or a step is not 1.
-
-    The bounds have the meaning of Python's slices (negative ones count from the end).
-    """
+def slice_ranges(known: Known, node: Node, rank: int) -> dict[int, slice] | None:
+    """Return what a Slice takes of each axis that it cuts, as Python's slice; None if its bounds are not constant."""
     if node.scope.opset < 10:
         starts, ends = integers(node, "starts"), integers(node, "ends")
-        axes = integers(node, "axes")
+        axes, steps = integers(node, "axes"), None
     else:
         starts, ends = static_integers(known, node, 1), static_integers(known, node, 2)
-        axes = static_integers(known, node, 3) if node.input(3) is not None else None
-        if node.input(4) is not None and any(step != 1 for step in static_integers(known, node, 4) or [0]):
+        axes, steps = static_integers(known, node, 3), static_integers(known, node, 4)
+        if (axes is None and node.input(3) is not None) or (steps is None and node.input(4) is not None):
             return None
-        if axes is None and node.input(3) is not None:
-            return None
-    if starts is None or ends is None or len(starts) != len(ends):
+    if starts is None or ends is None:
         return None
     axes = list(range(len(starts))) if axes is None else axes
-    if len(axes) != len(starts) or any(not -rank <= axis < rank for axis in axes):
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(axes) == len(starts) == len(ends) == len(steps) or 0 in steps:
         return None
-    return {axis % rank: bounds for axis, bounds in zip(axes, zip(starts, ends, strict=True), strict=True)}
+    if any(not -rank <= axis < rank for axis in axes):
+        return None
+    bounds = zip(axes, starts, ends, steps, strict=True)
+    return {axis % rank: slice(start, end, step) for axis, start, end, step in bounds}
+
+
+def slice_bounds(known: Known, node: Node, rank: int) -> dict[int, tuple[int, int]] | None:
+    """Return the constant bounds of a Slice, `axis → (start, end)` as in Python; None if unknown or a step is not 1."""
+    ranges = slice_ranges(known, node, rank)
+    if ranges is None or any(taken.step != 1 for taken in ranges.values()):
+        return None
+    return {axis: (taken.start, taken.stop) for axis, taken in ranges.items()}

@@ -72,8 +72,7 @@ ADVICE: dict[Code, str] = {
     Code.TARGET: "Choose a target that has the operator: ascend950, atlas-a3 or atlas-a2.",
     Code.UNBATCHED: "Give the pooled input a batch axis of size 1 (Unsqueeze).",
     Code.UNKNOWN_DTYPE: "Declare the pooled input's element type in value_info (onnx.shape_inference does).",
-    Code.UNKNOWN_SHAPE: "Declare the shapes around the gradient in value_info (onnx.shape_inference does), with one "
-    "symbol for each size that varies.",
+    Code.UNKNOWN_SHAPE: "Declare the shapes of the graph's inputs, with one symbol for each size that varies.",
     Code.WINDOW_IN_PADDING: "Make the end padding smaller, or round down (ceil_mode=0), so that every window starts in "
     "the input.",
     Code.WINDOW_TABLES: "Export the pool as a MaxPool or an ATen node instead of Gather nodes, or with smaller sizes.",

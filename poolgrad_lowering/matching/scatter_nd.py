@@ -73,7 +73,7 @@ def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bo
     if integer(node, "axis") not in (-1, depth):
         return False
     tables = [facts.table(operand) if operand is not None else None for operand in node.inputs[:-1]]
-    known = [table for table in tables if table is not None and table.ndim and table.shape[:-1] == sizes]
+    known = [table for table in tables if table is not None and table.shape[:-1] == sizes]
     if not known or len(known) != len(tables):
         return False
     joined = np.concatenate(known, axis=-1)

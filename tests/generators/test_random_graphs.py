@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.generators.checks import check_mutant, check_plan, check_same_verdicts
+from tests.generators.checks import check_false_shapes, check_mutant, check_plan, check_same_verdicts
 from tests.generators.decoys import DECOYS
 from tests.generators.plans import Plan, plans
 from tests.generators.protos import Choices
@@ -46,6 +46,12 @@ def test_decoys(name: str, number: int) -> None:
 @given(plans(decoys=False), st.sampled_from(TRANSFORMS), st.lists(st.integers(0, 5), min_size=1, max_size=6))
 def test_other_ways_to_write_a_graph(plan: Plan, transform: Transform, choices: Choices) -> None:
     check_same_verdicts(plan, transform, choices)
+
+
+@SOME
+@given(plans(decoys=False), st.lists(st.integers(0, 5), min_size=1, max_size=6))
+def test_false_shapes(plan: Plan, choices: Choices) -> None:
+    check_false_shapes(plan, choices)
 
 
 @SOME

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, ValueInfoProto, helper, numpy_helper
 
 from tests.generators.places import in_a_branch, in_a_function, in_a_loop, inlined, outlined
 from tests.generators.protos import Choices, copied, renamed, with_nodes
@@ -156,6 +156,33 @@ def _unary(op_type: str, value: ValueInfoProto, result: str) -> GraphProto:
 def declared_shapes(model: ModelProto, _: Choices) -> ModelProto:
     """Declare the types that ONNX infers."""
     return onnx.shape_inference.infer_shapes(model)
+
+
+def false_shapes(model: ModelProto, choices: Choices) -> ModelProto:
+    """Declare other shapes for values that ONNX's operators compute. Most runtimes warn and go by the real ones."""
+    copy = declared_shapes(model, choices)
+    chosen = itertools.cycle(choices)
+    computed = {name for node in copy.graph.node if is_defined(node) for name in node.output}
+    for value in (*copy.graph.value_info, *copy.graph.output):
+        if value.name in computed:
+            _falsify(value.type.tensor_type.shape, next(chosen))
+    return copy
+
+
+def is_defined(node: NodeProto) -> bool:
+    """Whether ONNX defines the node's operator: its outputs have the shapes that ONNX says, whatever is declared."""
+    return bool(onnx.defs.has(node.op_type, node.domain))
+
+
+def _falsify(shape: TensorShapeProto, choice: int) -> None:
+    """Reverse the sizes, or make one of them another number, or keep them."""
+    if choice % 3 == 1:
+        sizes = [dim.SerializeToString() for dim in shape.dim]
+        for dim, size in zip(shape.dim, reversed(sizes), strict=True):
+            dim.ParseFromString(size)
+    elif choice % 3 == 2 and shape.dim:
+        dim = shape.dim[choice % len(shape.dim)]
+        dim.dim_value = dim.dim_value + 1 + choice
 
 
 def newer_ir(model: ModelProto, choices: Choices) -> ModelProto:

@@ -167,8 +167,8 @@ NEAR_MISSES: NearMisses = {
         by_rows(f"int64[6,30,1] table = {{{repeated(unlike([int(r) for r in range(6) for _ in range(30)], 31, 0))}}}"),
     ),
     "one_row_without_axes": (
-        Code.ROWS_NOT_PLANES,
-        "'v' is not proven to keep each entry of ScatterND 's' in its row",
+        Code.UNKNOWN_SHAPE,
+        "the shapes of ScatterND 's' are not known",
         by_rows("int64 table = {0}", {"declared": "int64[6,30,2] v"}),
     ),
     "rows_are_an_input": (

@@ -156,17 +156,6 @@ def test_a_function_that_is_called_twice() -> None:
     check_same_results(model, result.model, feeds_of(model), runners=[run_inlined])
 
 
-def test_a_function_that_declares_its_types() -> None:
-    """Types in the function's value_info, and none at its only call, which is in a function that nobody calls."""
-    model = in_a_function("torch_scatter_add")
-    del model.graph.node[:]
-    model.graph.node.append(onnx.helper.make_node("Neg", ["x"], ["dx"]))
-    [function] = model.functions
-    for name, shape in (("x", [2, 3, 8, 8]), ("dy", [2, 3, 4, 4])):
-        function.value_info.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape))
-    assert [anchor.status for anchor in lower(model).report.anchors] == ["lowered"]
-
-
 @pytest.mark.refusal(Code.UNKNOWN_DTYPE.value)
 def test_a_function_that_nobody_calls() -> None:
     model = in_a_function("ort_max_pool_grad")

@@ -65,16 +65,6 @@ NEAR_MISSES: NearMisses = {
         "on spatial axis 1 a window contains no element",
         pooled("kernel_shape=[2,2], dilations=[1,2], pads=[0,1,0,1]", "9,1", "8,1"),
     ),
-    "last_window_in_the_padding": (
-        Code.WINDOW_IN_PADDING,
-        "on spatial axis 0 the last of 6 windows starts in the padding after the input",
-        pooled("kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], ceil_mode=1", "9,12", "6,7"),
-    ),
-    "pooled_size_of_other_windows": (
-        Code.OUTPUT_SIZE,
-        "no rounding mode gives the output sizes [3, 6] for the input sizes [9, 12] on all axes",
-        pooled("kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]", "9,12", "3,6"),
-    ),
     "canvas_of_symbolic_size": (
         Code.SYMBOLIC_CANVAS,
         "pads (2, 2) need a canvas, but a size is symbolic",

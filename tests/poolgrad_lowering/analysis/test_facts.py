@@ -178,7 +178,7 @@ def test_constants_that_are_shared_by_copies() -> None:
 
 
 def declared(*dims: int | str | None) -> ModelProto:
-    model = parse("g (float[1] X) => (float[1] Y) { Y = Softplus(X) }")
+    model = parse("g (float[1] X) => (float[1] Y) { Y = other.Softplus(X) }", imports='"other": 1')
     del model.graph.output[0].type.tensor_type.shape.dim[:]
     for size in dims:
         dim = model.graph.output[0].type.tensor_type.shape.dim.add()
@@ -202,23 +202,6 @@ def test_declared_unknown_sizes_equal_nothing(size: int | str | None) -> None:
     assert shape is not None
     assert all(map(is_opaque, shape))
     assert shape[0] != shape[1]
-
-
-def test_derived_sizes_and_declared_ones_complete_each_other() -> None:
-    facts, value = main_value(
-        parse(
-            """g (float[4,N] X) => (float[a,3] Y) {
-                s = Constant<value_ints = [4, -1]>()
-                Y = Reshape(X, s)
-            }"""
-        ),
-        "Y",
-    )
-    assert facts.shape(value) == (Dim(4), Dim.parse("N"))
-    facts, value = main_value(
-        parse("g (float[4,N] X) => (float[a,3] Y) { s = Constant<value_ints = [5, -1]>()  Y = Reshape(X, s) }"), "Y"
-    )
-    assert facts.shape(value) == (Dim(5), Dim(3))
 
 
 def test_partly_declared_pooled_shape() -> None:

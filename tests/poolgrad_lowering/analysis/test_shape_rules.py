@@ -100,6 +100,16 @@ CASES = [
         [(4, 2)],
         16,
     ),
+    *(
+        (
+            "Slice",
+            f"s = Constant<value_ints = [{start}]>() e = Constant<value_ints = [{end}]>() "
+            f"a = Constant<value_ints = [1]>() t = Constant<value_ints = [{step}]>() Y = Slice(X, s, e, a, t)",
+            [(2, 5)],
+            16,
+        )
+        for start, end, step in ((0, 5, 2), (1, 4, 3), (4, -9, -1), (9, 0, -2), (-1, -4, -1), (-2, 9, -1), (0, 1, -1))
+    ),
     ("Squeeze", "Y = Squeeze(X)", [(1, 3, 1)], 16),
     ("Squeeze", "a = Constant<value_ints = [-1]>() Y = Squeeze(X, a)", [(1, 3, 1)], 16),
     ("Squeeze", "Y = Squeeze<axes = [0]>(X)", [(1, 3, 1)], 11),
@@ -122,8 +132,6 @@ NOTHING = [
     "a = Constant<value_ints = [7]>() Y = Unsqueeze(X, a)",
     "a = Constant<value_ints = [2]>() Y = Expand(X, a)",
     "Y = Expand(X, nobody)",
-    "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() t = Constant<value_ints = [2]>() "
-    "Y = Slice(X, s, e, s, t)",
     "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1, 2]>() Y = Slice(X, s, e)",
     "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() a = Constant<value_ints = [9]>() "
     "Y = Slice(X, s, e, a)",
@@ -139,8 +147,9 @@ NOTHING = [
     "Y = Mul(X, nobody)",
     "Y = MaxPool<kernel_shape = [2, 2]>(X)",
     "Y = MaxPool<strides = [2]>(X)",
+    "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() Y = Slice(X, s, e, s, s)",
+    "s = Constant<value_ints = [0]>() e = Constant<value_ints = [1]>() t = Shape(nobody) Y = Slice(X, s, e, s, t)",
     "Y = other.Relu(X)",
-    "Y = Softplus(X)",
 ]
 
 

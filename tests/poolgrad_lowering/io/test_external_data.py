@@ -349,13 +349,13 @@ def test_unreadable_data_is_reported_for_dependent_values(tmp_path: Path) -> Non
         assert facts.read_error.startswith(f"'s': external data '{DATA}' cannot be read")
 
 
-def test_a_shape_that_is_known_otherwise(tmp_path: Path) -> None:
-    """Unreadable data is not reported if the shape is known from elsewhere."""
+@pytest.mark.refusal("external-data")
+def test_a_declared_shape_does_not_replace_the_stored_one(tmp_path: Path) -> None:
+    """The target of a Reshape says what its shape is, and it cannot be read; another refusal takes precedence."""
     model = whole()
     [shape] = [tensor for tensor in model.graph.initializer if tensor.name == "whole"]
     shape.CopyFrom(external("whole", [4], kind=TensorProto.INT64))
-    assert anchor(model, tmp_path).status == "lowered"
-    assert anchor(model, tmp_path, target="atlas-training").code == "target"
+    assert anchor(model, tmp_path).code == "external-data"
 
 
 @pytest.mark.refusal("external-data")
@@ -377,14 +377,14 @@ def test_other_refusals_keep_their_code(tmp_path: Path) -> None:
     assert anchor(model, tmp_path).code == "reduction"
 
 
-def test_a_declared_shape_serves_where_a_stored_one_cannot_be_read(tmp_path: Path) -> None:
+def test_a_declared_shape_proves_nothing_where_a_stored_one_cannot_be_read(tmp_path: Path) -> None:
     model = parse("g (float[2,3,4,4] X) => (float[6,16] Y) { Y = Reshape(X, s) }")
     model.graph.initializer.append(external("s", [2], kind=TensorProto.INT64))
     index = ModelIndex(model)
     value = index.scopes[0].resolve("Y")
     assert value is not None
-    facts = Facts(index, reader(tmp_path))
-    assert [size.static for size in facts.shape(value) or ()] == [6, 16]
+    shape = Facts(index, reader(tmp_path)).shape(value)
+    assert shape is None or [size.static for size in shape] == [None, None]
 
 
 # -- warnings
