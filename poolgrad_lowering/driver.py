@@ -59,15 +59,15 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
     """
     refusals: list[Refusal] = []
     for pattern in patterns:
-        facts.read_error = ""
+        facts.read_error, facts.defaults = "", frozenset()
         gradient = _match(facts, anchor, pattern)
         if isinstance(gradient, Refusal):
-            refusals.append(_external_data_refusal(facts, gradient) or gradient)
+            refusals.append(_missing_constant(facts, gradient) or gradient)
         elif gradient is not None:
             op = _check_names(gradient) or _check_known_shapes(gradient) or select_op(gradient, target)
             if isinstance(op, Refusal):
-                return Refused(anchor, pattern.name, _external_data_refusal(facts, op) or op)
-            return Lowered(anchor, pattern.name, gradient, op)
+                return Refused(anchor, pattern.name, _missing_constant(facts, op) or op)
+            return Lowered(anchor, pattern.name, gradient, op, trusted_defaults=tuple(sorted(facts.defaults)))
     return Refused(anchor, None, min(refusals, key=lambda refusal: refusal.rank)) if refusals else None
 
 
@@ -82,11 +82,18 @@ def _match(facts: Facts, anchor: Node, pattern: Pattern) -> PoolGradient | Refus
     return gradient
 
 
-def _external_data_refusal(facts: Facts, refusal: Refusal) -> Refusal | None:
-    """Return a refusal that names unreadable external data if that may be the cause of `refusal`, else None."""
-    if not facts.read_error or refusal.code not in _NEED_CONSTANTS:
+def _missing_constant(facts: Facts, refusal: Refusal) -> Refusal | None:
+    """Return a refusal that names a constant that is not known if that may be the cause of `refusal`, else None."""
+    if refusal.code not in _NEED_CONSTANTS:
         return None
-    return refuse(Code.EXTERNAL_DATA, "{}", facts.read_error)
+    if facts.read_error:
+        return refuse(Code.EXTERNAL_DATA, "{}", facts.read_error)
+    if facts.defaults and not facts.trusts_defaults:
+        name = min(facts.defaults)
+        return refuse(
+            Code.INPUT_DEFAULT, "'{}' is an input of the graph with a default, which a caller can override", name
+        )
+    return None
 
 
 def _check_names(gradient: PoolGradient) -> Refusal | None:

@@ -92,6 +92,7 @@ def lower(
     target: str | None = None,
     forward: bool = True,
     plan: LoweringPlan | None = None,
+    trust_defaults: bool = False,
     base_dir: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> LoweringResult:
@@ -99,8 +100,10 @@ def lower(
 
     `target` is a product or SoC name (`poolgrad targets` lists them); the default is the plan's target, else atlas-a2.
     A `plan` chooses the operator of each site; it must name the sites of this model, but its SHA-256 is not checked.
-    `base_dir` is the folder of the model's external data, from which proofs read constants. The argument is not
-    modified; if no gradient is found, the result's model serialises to the same bytes.
+    With `trust_defaults`, or with a plan that was made so, initializers that are also graph inputs are constants: the
+    lowered model is right if no caller overrides them. `base_dir` is the folder of the model's external data, from
+    which proofs read constants. The argument is not modified; if no gradient is found, the result's model serialises to
+    the same bytes.
     Raises `UnknownTargetError`, `InvalidModelError` and `PlanError`.
     """
     resolved = resolve_target(target, plan)
@@ -108,7 +111,7 @@ def lower(
     lowered.CopyFrom(model)
     gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
     bytes_before = len(gate.serialised(model))
-    outcome = lower_in_place(lowered, resolved, forward=forward, plan=plan, gate=gate)
+    outcome = lower_in_place(lowered, resolved, forward=forward, plan=plan, gate=gate, trust_defaults=trust_defaults)
     bytes_after = len(gate.serialised(lowered)) if outcome.changed else bytes_before
     return LoweringResult(lowered, outcome.report(bytes_before, bytes_after))
 
@@ -118,11 +121,15 @@ def inspect(
     *,
     target: str | None = None,
     forward: bool = True,
+    trust_defaults: bool = False,
     base_dir: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
     """Return the report that `lower` would give for a model. Raises the errors of `lower`."""
-    return lower(model, target=target, forward=forward, base_dir=base_dir, limits=limits).report
+    result = lower(
+        model, target=target, forward=forward, trust_defaults=trust_defaults, base_dir=base_dir, limits=limits
+    )
+    return result.report
 
 
 @collector_paused()
@@ -133,13 +140,15 @@ def lower_in_place(
     forward: bool,
     gate: Gate,
     plan: LoweringPlan | None = None,
+    trust_defaults: bool = False,
     observer: Observer | None = None,
 ) -> Outcome:
     """As `lower`, but modifies the model and calls `observer` first. Raises `InvalidModelError` and `PlanError`."""
     started = time.perf_counter()
     index = gate.index(model)
     warnings = data_warnings(gate.external, gate.folder)
-    facts = Facts(index, ExternalData(gate.folder, gate.limits))
+    trusts = trust_defaults or (plan is not None and plan.trust_defaults)
+    facts = Facts(index, ExternalData(gate.folder, gate.limits), trust_defaults=trusts)
     identifiers, verdicts, bodies = _verdicts(index, facts, target, plan)
     sites = [verdict for verdict in verdicts if isinstance(verdict, Lowered)]
     pools: list[LoweredPool] = []
@@ -222,4 +231,5 @@ def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport
         forward_op=forward.name if isinstance(forward, LoweredOp) else None,
         forward_code=stays.code.value if stays is not None else None,
         forward_reason=stays.reason if stays is not None else None,
+        trusted_defaults=list(verdict.trusted_defaults) or None,
     )

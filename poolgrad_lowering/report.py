@@ -25,7 +25,9 @@ class AnchorReport:
     `status` is "lowered" or "refused". Lowered anchors have `op` and `attributes` (those of the dialect node) and
     `alternatives`, the other operators that a plan may choose; refused ones have `code` and `reason`. `forward_op` is
     the dialect operator of the forward pool; `forward_code` and `forward_reason` say why the pool was not lowered. All
-    three are None if forward pools were not to be lowered. `pattern` is the form that matched, None if none did.
+    three are None if forward pools were not to be lowered. `trusted_defaults` names the graph inputs whose defaults the
+    proof takes for constants (`trust_defaults`), None if there are none. `pattern` is the form that matched, None if
+    none did.
     """
 
     name: str
@@ -43,6 +45,7 @@ class AnchorReport:
     forward_op: str | None = None
     forward_code: str | None = None
     forward_reason: str | None = None
+    trusted_defaults: list[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ class Lowered:
     """An anchor that is lowered to `op`.
 
     `forward` is the operator of its forward pool, the reason why the pool stays, or None if pools are not lowered.
+    `trusted_defaults` are the graph inputs whose defaults the proof takes for constants.
     """
 
     anchor: Node
@@ -24,6 +25,7 @@ class Lowered:
     gradient: PoolGradient
     op: LoweredOp
     forward: LoweredOp | Refusal | None = None
+    trusted_defaults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

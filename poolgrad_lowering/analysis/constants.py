@@ -28,6 +28,13 @@ def stored_tensor(value: Value) -> TensorProto | None:
     return tensor if isinstance(tensor, TensorProto) else None
 
 
+def default_tensor(value: Value) -> TensorProto | None:
+    """Return the default of an input of the main graph, an initializer of its name, or None."""
+    scope = value.scope
+    is_input = value.name in scope.inputs and value.name in scope.interface and scope.parent is None
+    return scope.initializer(value.name) if is_input else None
+
+
 def small_array(tensor: TensorProto, external: ExternalData, limit: int = _MAX_CONSTANT) -> np.ndarray[Any, Any] | None:
     """Return a tensor's value; None if it has more elements than `limit` or is malformed. Raises `UnreadableError`."""
     if math.prod(tensor.dims) > limit:

@@ -19,7 +19,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.constants import all_bits_clear, bits_clear, small_array, stored_tensor
+from poolgrad_lowering.analysis.constants import (
+    all_bits_clear,
+    bits_clear,
+    default_tensor,
+    small_array,
+    stored_tensor,
+)
 from poolgrad_lowering.analysis.declared_shapes import read_shape
 from poolgrad_lowering.analysis.inference import inferred_types, is_unnamed
 from poolgrad_lowering.analysis.integer_rules import integer_rule
@@ -55,13 +61,23 @@ class Facts:
 
     Constants in external data are read through `external`; the default reads none. `read_error` is a sentence on the
     first external tensor that could not be read for a fact since the caller last set `read_error` to the empty text.
+
+    With `trust_defaults` the default of an input of the main graph is a constant, as if no caller overrode it.
+    `defaults` are the names of the inputs whose defaults facts asked for, trusted or not, since the caller last set
+    `defaults` to the empty set.
     """
 
-    def __init__(self, index: ModelIndex, external: ExternalData | None = None) -> None:
+    def __init__(
+        self, index: ModelIndex, external: ExternalData | None = None, *, trust_defaults: bool = False
+    ) -> None:
         self.read_error = ""
+        self.defaults: frozenset[str] = frozenset()
+        self.trusts_defaults = trust_defaults
         self._index = index
         self._external = external or ExternalData()
         self._read_errors: dict[tuple[str, Value], str] = {}
+        self._used_defaults: dict[tuple[str, Value], frozenset[str]] = {}
+        self._updated = _updated_by_training(index)
         self._memo: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
         self._functions = frozenset((function.domain, function.name) for function in index.model.functions)
         self._pools: dict[Node, PoolAttributes | None] = {}
@@ -83,7 +99,7 @@ class Facts:
         return self._once("element_type", value, self._element_type)
 
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
-        """Return a constant of up to 2^16 elements (an initializer that is not an input, or a Constant), or None."""
+        """Return a constant of up to 2^16 elements (an initializer or a Constant, no untrusted default), or None."""
         return self._once("constant", value, self._constant)
 
     def table(self, value: Value) -> np.ndarray[Any, Any] | None:
@@ -114,19 +130,24 @@ class Facts:
         found = known.get(value, _UNASKED)
         if found is not _UNASKED:
             self.read_error = self.read_error or self._read_errors.get((fact, value), "")
+            self.defaults |= self._used_defaults.get((fact, value), frozenset())
             return found  # type: ignore[no-any-return]
         if self._depth >= _MAX_DEPTH:
             return None
         known[value] = None
         self._depth += 1
         error_before, self.read_error = self.read_error, ""
+        defaults_before, self.defaults = self.defaults, frozenset()
         try:
             result = compute(value)
         finally:
             self._depth -= 1
             if self.read_error:
                 self._read_errors[fact, value] = self.read_error
+            if self.defaults:
+                self._used_defaults[fact, value] = self.defaults
             self.read_error = error_before or self.read_error
+            self.defaults |= defaults_before
         known[value] = result
         return result
 
@@ -178,6 +199,11 @@ class Facts:
 
     def _shape(self, value: Value) -> Shape | None:
         tensor = stored_tensor(value)
+        if tensor is None and default_tensor(value) is not None:
+            declared = self.declared_shape(value)
+            if declared is not None and is_static(declared):
+                return declared  # also the shape of whatever overrides it
+            tensor = self._stored(value)
         if tensor is not None:
             return tuple(Dim(size) for size in tensor.dims) if min(tensor.dims, default=0) >= 0 else None
         node = value.producer
@@ -278,7 +304,7 @@ class Facts:
 
     def _constant(self, value: Value) -> np.ndarray[Any, Any] | None:
         origin = value.origin  # exporters share equal constants by Identity
-        tensor, node = stored_tensor(origin), origin.producer
+        tensor, node = self._stored(origin), origin.producer
         if tensor is not None:
             return self._read(origin, lambda: small_array(tensor, self._external))
         if node is None or not node.is_a("Constant"):
@@ -291,10 +317,18 @@ class Facts:
 
     def _table(self, value: Value) -> np.ndarray[Any, Any] | None:
         origin = value.origin
-        tensor = stored_tensor(origin)
+        tensor = self._stored(origin)
         if tensor is None:
             return self.constant(value)
         return self._read(origin, lambda: small_array(tensor, self._external, _MAX_TABLE))
+
+    def _stored(self, value: Value) -> TensorProto | None:
+        """Return the tensor of a constant, or None; a default is one if defaults are trusted."""
+        default = None if value.name in self._updated else default_tensor(value)
+        if default is None:
+            return stored_tensor(value)
+        self.defaults |= {value.name}
+        return default if self.trusts_defaults else None
 
     def _read(self, value: Value, read: Callable[[], T]) -> T | None:
         """Return the result of `read`; None, with `read_error` set, if it needs external data that cannot be read."""
@@ -317,7 +351,7 @@ class Facts:
     # -- zeros
 
     def _is_zero(self, value: Value) -> bool:
-        tensor = stored_tensor(value)
+        tensor = self._stored(value)
         if tensor is not None:
             return bool(self._read(value, lambda: all_bits_clear(tensor, self._external)))
         node = value.producer
@@ -334,6 +368,13 @@ class Facts:
         source = node.input(0)
         moves_data = node.is_a("Cast", "CastLike", "Expand", "Transpose", "Tile", "Slice", *VIEW_OPS)
         return moves_data and source is not None and self.is_zero(source)
+
+
+def _updated_by_training(index: ModelIndex) -> frozenset[str]:
+    """The names of the initializers that a training step sets."""
+    steps = index.model.training_info
+    bindings = [binding for step in steps for binding in (*step.initialization_binding, *step.update_binding)]
+    return frozenset(binding.key for binding in bindings)
 
 
 def _is_complete(shape: Shape | None) -> bool:

@@ -34,6 +34,15 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", metavar="T", help="product or SoC name (default: atlas-a2; see `poolgrad targets`)")
 
 
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add --trust-defaults."""
+    parser.add_argument(
+        "--trust-defaults",
+        action="store_true",
+        help="take initializers that are also graph inputs for constants; right if no caller overrides them",
+    )
+
+
 def add_checks(parser: argparse.ArgumentParser) -> None:
     """Add --strict and --verify, the conditions under which a model is written."""
     parser.add_argument("--strict", action="store_true", help="exit 1 and write no model if a candidate was refused")

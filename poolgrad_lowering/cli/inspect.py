@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import add_limits, add_target, limits
+from poolgrad_lowering.cli.arguments import add_limits, add_target, add_trust, limits
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
 
@@ -31,6 +31,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--html", type=Path, metavar="REPORT.html", help="write the report as a page for a browser")
     add_target(parser)
     parser.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
+    add_trust(parser)
     add_limits(parser)
     return parser
 
@@ -44,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
         options.model,
         target=options.target,
         forward=not options.no_forward,
+        trust_defaults=options.trust_defaults,
         plan_path=options.plan,
         html_path=options.html,
         limits=limits(options),

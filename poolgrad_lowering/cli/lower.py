@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, limits, positive
+from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, add_trust, limits, positive
 from poolgrad_lowering.cli.console import print_error, print_json, print_line, print_result
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.diagnostics.errors import UsageError
@@ -50,6 +50,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="copy the external data that the lowered model needs into the output's folder",
     )
     add_target(parser)
+    add_trust(parser)
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
     choice.add_argument("--plan", type=Path, metavar="PLAN.json", help="lower each site as this plan says")
@@ -66,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
     lowering = {
         "target": options.target,
         "forward": not options.no_forward,
+        "trust_defaults": options.trust_defaults,
         "strict": options.strict,
         "verify": options.verify,
         "copy_external": options.copy_external,

@@ -62,7 +62,7 @@ def _row(anchor: AnchorReport) -> tuple[str, str, str]:
     if anchor.status == "lowered":
         attributes = anchor.attributes or {}
         shown = " ".join(f"{name}={_compact(value)}" for name, value in attributes.items())
-        return place, anchor.status, f"{anchor.op} {shown}".rstrip() + _pool(anchor)
+        return place, anchor.status, f"{anchor.op} {shown}".rstrip() + _pool(anchor) + _trusted(anchor)
     return place, anchor.status, f"{anchor.code}: {anchor.reason}"
 
 
@@ -71,6 +71,12 @@ def _pool(anchor: AnchorReport) -> str:
     if anchor.forward_op:
         return f"; pool: {anchor.forward_op}"
     return f"; pool stays: {anchor.forward_reason}" if anchor.forward_reason else ""
+
+
+def _trusted(anchor: AnchorReport) -> str:
+    """Return the text on the defaults that the proof relies on; empty if there are none."""
+    names = ", ".join(f"'{name}'" for name in anchor.trusted_defaults or ())
+    return f"; trusts the default of {names}" if names else ""
 
 
 def _compact(value: object) -> str:

@@ -41,6 +41,8 @@ ADVICE: dict[Code, str] = {
     "index, or scatter over the whole tensor.",
     Code.INDICES_SOURCE: "Nothing to do if this is not a pool gradient (for example the scatter of an embedding or a "
     "loss). Otherwise take the indices from a MaxPool in the same graph.",
+    Code.INPUT_DEFAULT: "If no caller overrides it, lower with --trust-defaults (trust_defaults=True). Or export the "
+    "model without keep_initializers_as_inputs.",
     Code.LAST_MAXIMUM: "Set select_last_index to 0.",
     Code.MALFORMED_GRADIENT: "Report it to the package that provides the form. The docstring of `PoolGradient` defines "
     "the fields.",

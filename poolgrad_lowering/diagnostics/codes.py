@@ -32,6 +32,7 @@ class Code(Enum):
     INDICES_ALTERED = "indices-altered"
     INDICES_NUMBERING = "indices-numbering"
     INDICES_SOURCE = "indices-source"
+    INPUT_DEFAULT = "input-default"
     LAST_MAXIMUM = "last-maximum"
     MALFORMED_GRADIENT = "malformed-gradient"
     NOT_SELECTED = "not-selected"
@@ -99,6 +100,8 @@ DESCRIPTIONS: dict[Code, str] = {
     "one plane, or the reverse).",
     Code.INDICES_SOURCE: "The indices do not come from a MaxPool, but from a graph input, a constant, labels or "
     "another operator.",
+    Code.INPUT_DEFAULT: "The proof needs the value of an initializer that is also an input of the graph: a caller can "
+    "override it, so it proves nothing.",
     Code.LAST_MAXIMUM: "An ArgMax selects the last of equal maxima, while a pool's gradient goes to the first.",
     Code.MALFORMED_GRADIENT: "The `PoolGradient` that a form returned is incomplete, or contradicts itself or the "
     "graph (most likely a form of another package).",

@@ -32,6 +32,7 @@ def lower_file(
     target: str | None = None,
     forward: bool = True,
     plan: LoweringPlan | None = None,
+    trust_defaults: bool = False,
     strict: bool = False,
     verify: bool = False,
     report_path: PathLike | None = None,
@@ -43,7 +44,8 @@ def lower_file(
 
     A model without sites is written with the bytes of the source. `target` is a product or SoC name; the default is the
     target of the plan, else atlas-a2. `forward` also lowers the forward pools. A `plan` must be for this file and
-    decides what each site becomes. With `strict`, no model is written if an anchor was refused. With `verify`, no model
+    decides what each site becomes. With `trust_defaults` initializers that are also graph inputs are constants, as in
+    `lower`. With `strict`, no model is written if an anchor was refused. With `verify`, no model
     is written unless the lowered model is proven to compute what the source does; otherwise `VerificationError` is
     raised. The report is written to `report_path` as JSON and to `html_path` as HTML, after the model.
 
@@ -63,7 +65,15 @@ def lower_file(
     model = open_model(data, source)
     gate = Gate(limits, ModelFolder.of_file(source))
     with errors_name(source):
-        outcome = lower_in_place(model, found, forward=forward, plan=plan, gate=gate, observer=descriptions.recorder)
+        outcome = lower_in_place(
+            model,
+            found,
+            forward=forward,
+            plan=plan,
+            gate=gate,
+            trust_defaults=trust_defaults,
+            observer=descriptions.recorder,
+        )
         lowered = gate.serialised(model) if outcome.changed else data
     report = outcome.report(len(data), len(lowered))
     require_not_external(gate.external, source, [destination, *descriptions.paths])
@@ -88,6 +98,7 @@ def inspect_file(
     *,
     target: str | None = None,
     forward: bool = True,
+    trust_defaults: bool = False,
     plan_path: PathLike | None = None,
     html_path: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -103,7 +114,9 @@ def inspect_file(
     data = read_bytes(source, limits)
     model, gate = open_model(data, source), Gate(limits, ModelFolder.of_file(source))
     with errors_name(source):
-        outcome = lower_in_place(model, found, forward=forward, gate=gate, observer=descriptions.recorder)
+        outcome = lower_in_place(
+            model, found, forward=forward, gate=gate, trust_defaults=trust_defaults, observer=descriptions.recorder
+        )
         lowered = gate.serialised(model) if outcome.changed else data
         report = replace(
             outcome.report(len(data), len(lowered)),

@@ -46,6 +46,7 @@ def lower_folder(
     jobs: int | None = None,
     target: str | None = None,
     forward: bool = True,
+    trust_defaults: bool = False,
     strict: bool = False,
     verify: bool = False,
     report_folder: PathLike | None = None,
@@ -72,6 +73,7 @@ def lower_folder(
     options = {
         "target": target,
         "forward": forward,
+        "trust_defaults": trust_defaults,
         "strict": strict,
         "verify": verify,
         "copy_external": copy_external,

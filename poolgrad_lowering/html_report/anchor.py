@@ -97,6 +97,7 @@ def _lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
         raise AssertionError(f"the lowered anchor '{anchor.name}' has no record of its lowering")
     yield element("h3", "What it becomes")
     yield from _becomes(anchor, record.lowering)
+    yield from _trusted(anchor)
     if record.before is not None and record.after is not None:
         before, after = _figure("Before", record.before), _figure("After", record.after)
         yield element("div", before, after, class_="pair")
@@ -117,6 +118,12 @@ def _becomes(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
         yield element(
             "p", "Its forward pool is not lowered, ", code(stays.value), f": {why}. To lower it: {ADVICE[stays]}"
         )
+
+
+def _trusted(anchor: AnchorReport) -> Iterator[Markup]:
+    if anchor.trusted_defaults:
+        names = shown(", ".join(anchor.trusted_defaults), _MAX_REASON)
+        yield element("p", "It is right if no caller overrides the defaults of these graph inputs: ", code(names), ".")
 
 
 def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:

@@ -43,13 +43,15 @@ class SiteChoice:
 class LoweringPlan:
     """A choice for every site of a model on a target.
 
-    `target` is the product's name, `model_sha256` the SHA-256 of the model's file in hexadecimal. `where` maps the
+    `target` is the product's name, `model_sha256` the SHA-256 of the model's file in hexadecimal. `trust_defaults` says
+    that defaults of graph inputs are constants (`lower`). `where` maps the
     names of these fields to their places in a file, for messages.
     """
 
     target: str
     model_sha256: str
     sites: tuple[SiteChoice, ...]
+    trust_defaults: bool = False
     where: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -59,7 +61,8 @@ class LoweringPlan:
             SiteChoice(anchor.site, anchor.op, anchor.forward_op, anchor.pattern, tuple(anchor.alternatives or ()))
             for anchor in report.lowered
         )
-        return cls(report.target, model_sha256, tuple(choices))
+        trusting = any(anchor.trusted_defaults for anchor in report.lowered)
+        return cls(report.target, model_sha256, tuple(choices), trusting)
 
     def to_json(self) -> str:
         """The plan as JSON text, for a file."""
@@ -67,6 +70,7 @@ class LoweringPlan:
             "schema_version": PLAN_VERSION,
             "model_sha256": self.model_sha256,
             "target": self.target,
+            **({"trust_defaults": True} if self.trust_defaults else {}),
             "sites": [
                 {
                     "site": choice.site,

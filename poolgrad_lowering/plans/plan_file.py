@@ -19,8 +19,16 @@ from poolgrad_lowering.legality.alternatives import GRADIENT_OPERATORS
 from poolgrad_lowering.legality.targets import find_target
 from poolgrad_lowering.plans.lowering_plan import PLAN_VERSION, LoweringPlan, SiteChoice
 
-_TYPES: dict[type, str] = {dict: "an object", list: "a list", str: "a text", int: "a whole number", type(None): "null"}
+_TYPES: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a whole number",
+    bool: "true or false",
+    type(None): "null",
+}
 _PLAN_FIELDS = ("schema_version", "model_sha256", "target", "sites")
+_PLAN_NOTES = ("trust_defaults",)
 _SITE_FIELDS = ("site", "operator", "forward")
 _NOTES = ("pattern", "alternatives")
 """Optional fields of a site, which inform the user and have no effect."""
@@ -39,7 +47,7 @@ def read_plan(path: str | os.PathLike[str]) -> LoweringPlan:
         raise PlanError(f"{path}:{error.lineno}", f"not JSON: {error.msg} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise PlanError(str(path), f"not JSON: {error}") from error
-    return _plan(_Object(document, str(path), "the plan", _PLAN_FIELDS))
+    return _plan(_Object(document, str(path), "the plan", _PLAN_FIELDS, _PLAN_NOTES))
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -104,7 +112,10 @@ def _plan(document: _Object) -> LoweringPlan:
             raise PlanError(choice.where, f"site '{choice.site}' is listed twice, first at {first}")
         choices[choice.site] = choice
     places = {name: document.place(name) for name in _PLAN_FIELDS}
-    return LoweringPlan(_target(document), document.field("model_sha256", str), tuple(choices.values()), places)
+    trusting = bool(document.note("trust_defaults", bool))
+    return LoweringPlan(
+        _target(document), document.field("model_sha256", str), tuple(choices.values()), trusting, places
+    )
 
 
 def _target(document: _Object) -> str:

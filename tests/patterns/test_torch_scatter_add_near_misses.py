@@ -146,8 +146,8 @@ NEAR_MISSES: NearMisses = {
         gradient(canvas="z = Reshape (x, canvas_shape)"),
     ),
     "onto_zeros_that_a_caller_can_override": (
-        Code.BASE_NOT_ZERO,
-        "'z' is not proven to be all zero",
+        Code.INPUT_DEFAULT,
+        "'z' is an input of the graph with a default, which a caller can override",
         overridable_base(),
     ),
     "onto_zeros_in_another_file": (
