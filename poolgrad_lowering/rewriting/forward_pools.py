@@ -2,8 +2,9 @@
 
 """Chooses the forward pools that are lowered together with their gradients.
 
-A pool is lowered if the target supports exactly its windows and only lowered gradients use its Indices. Its operator
-computes the argmax that the gradients use, and the nodes that converted the Indices become dead.
+A pool is lowered if the target supports exactly its windows and only lowered gradients use its Indices, or others only
+their shape. Its operator computes the argmax that the gradients use, and the nodes that converted the Indices become
+dead.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from poolgrad_lowering.verdicts import Lowered
 
 @dataclass(frozen=True)
 class LoweredPool:
-    """A forward pool that is lowered: the node, its operator, its operand x, its results y and argmax (a new value).
+    """A forward pool that is lowered: the node, its operator, its operand x, its results y and argmax.
 
-    `element_type` is the `TensorProto.DataType` of x.
+    `element_type` is the `TensorProto.DataType` of x. `argmax` is a new value, or the Indices if nodes use their shape,
+    which is that of the argmax.
     """
 
     pool: Node
@@ -59,13 +61,13 @@ def choose_forward_pools(
     """
     pools = _pools(sites)
     verdicts = {place: _verdict(pool, target, bodies) for place, pool in pools.items()}
-    _refuse_used_indices(sites, pools, verdicts)
-    if _refuse_by_plan(sites, verdicts):
-        _refuse_used_indices(
-            sites, pools, verdicts
-        )  # the nodes around a pool that stays may use another pool's Indices
+    measured = _refuse_used_indices(sites, pools, verdicts)
+    if _refuse_by_plan(sites, verdicts):  # the nodes around a pool that stays may use another pool's Indices
+        measured = _refuse_used_indices(sites, pools, verdicts)
     lowered = {
-        place: _lowered_pool(pools[place], op, taken) for place, op in verdicts.items() if isinstance(op, LoweredOp)
+        place: _lowered_pool(pools[place], op, taken, keeps_name=place in measured)
+        for place, op in verdicts.items()
+        if isinstance(op, LoweredOp)
     }
     return [_with_forward(site, verdicts, lowered) for site in sites], list(lowered.values())
 
@@ -96,14 +98,19 @@ def _verdict(pool: _Pool, target: Target, bodies: FunctionBodies) -> LoweredOp |
 
 def _refuse_used_indices(
     sites: Sequence[Lowered], pools: Mapping[Use, _Pool], verdicts: dict[Use, LoweredOp | Refusal]
-) -> None:
-    """Refuse the pools whose Indices have a use outside the lowered gradients."""
+) -> set[Use]:
+    """Refuse the pools whose Indices have a use outside the lowered gradients, other than of their shape.
+
+    Returns the places of the remaining pools whose Indices have uses of their shape.
+    """
     lowerable = {place: pool for place, pool in pools.items() if isinstance(verdicts[place], LoweredOp)}
-    for place in _with_used_indices(sites, lowerable):
+    used, measured = _with_used_indices(sites, lowerable)
+    for place in used:
         label = pools[place].node.label
         verdicts[place] = refuse(
             Code.FORWARD_READERS, "the Indices of '{}' are used outside the lowered gradients", label
         )
+    return measured
 
 
 def _refuse_by_plan(sites: Sequence[Lowered], verdicts: dict[Use, LoweredOp | Refusal]) -> bool:
@@ -118,8 +125,9 @@ def _refuse_by_plan(sites: Sequence[Lowered], verdicts: dict[Use, LoweredOp | Re
     return bool(refused)
 
 
-def _with_used_indices(sites: Sequence[Lowered], lowerable: Mapping[Use, _Pool]) -> set[Use]:
-    """Return the places of the pools whose Indices still have a use after all sites are removed.
+def _with_used_indices(sites: Sequence[Lowered], lowerable: Mapping[Use, _Pool]) -> tuple[set[Use], set[Use]]:
+    """Return the places of the pools whose Indices still have a use after all sites are removed: first those with a use
+    of their elements, then those with uses of their shape alone.
 
     A pool that stays keeps the operands of its gradients alive, which may use another pool's Indices; so the search is
     repeated until no pool is added.
@@ -132,10 +140,18 @@ def _with_used_indices(sites: Sequence[Lowered], lowerable: Mapping[Use, _Pool])
             producer = site.gradient.dx.producer
             if producer is not None:
                 dead_region(producer, use_counts)
-        found = {place for place, pool in lowered.items() if use_counts.left(pool.recorded)}
+        used = {place: pool for place, pool in lowered.items() if use_counts.left(pool.recorded)}
+        found = {place for place, pool in used.items() if not _is_measured(pool.recorded, use_counts)}
         if not found:
-            return staying
+            return staying, set(used)
         staying |= found
+
+
+def _is_measured(recorded: Value, use_counts: UseCounts) -> bool:
+    """Whether all remaining uses of some Indices are of their shape."""
+    readers = [use.scope.node(use.position) for use in recorded.uses if use.position >= 0]
+    measures = sum(node.is_a("Shape", "Size") and not use_counts.is_removed(node) for node in readers)
+    return measures == use_counts.left(recorded)
 
 
 def _used_after(sites: Sequence[Lowered], lowered: Mapping[Use, _Pool]) -> Iterable[Value]:
@@ -148,8 +164,9 @@ def _used_after(sites: Sequence[Lowered], lowered: Mapping[Use, _Pool]) -> Itera
     yield from pooled_by(missing_outputs([site for site in sites if _place(site.gradient) not in lowered]))
 
 
-def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str]) -> LoweredPool:
-    argmax = Value(pool.node.scope, new_name(f"{pool.y.name}/argmax", taken))
+def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bool) -> LoweredPool:
+    new = None if keeps_name else new_name(f"{pool.y.name}/argmax", taken)
+    argmax = pool.recorded if new is None else Value(pool.node.scope, new)
     return LoweredPool(pool.node, op, pool.gradient.x, pool.y, argmax, pool.gradient.element_type)
 
 

@@ -59,6 +59,10 @@ class UseCounts:
         self._removed.add(node)
         return not known
 
+    def is_removed(self, node: Node) -> bool:
+        """Whether the node is marked as removed."""
+        return node in self._removed
+
     def decrement(self, value: Value) -> int:
         """Remove one use of the value and return the number of remaining uses."""
         self._left[value] -= 1

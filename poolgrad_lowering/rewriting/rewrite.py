@@ -133,7 +133,7 @@ def _apply(edits: dict[Scope, _Edit]) -> None:
         edits.items(), key=lambda one: -one[0].depth
     ):  # inner scopes first: positions in outer ones are still valid
         proto = scope.proto
-        kept = {name for node in edit.written for name in node.output}
+        kept = {node.output[0] for node in edit.written}  # an argmax with the name of Indices has another type
         _edit_nodes(proto.node, edit)
         _drop(proto.value_info, scope.value_infos, (edit.undefined - kept) | edit.initializers)
         if not isinstance(proto, onnx.FunctionProto):
