@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Models run in onnxruntime as users run them, at its default optimisation level, where no test says why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+HERE = Path(__file__).parent
+OTHER_LEVELS = {
+    "cann_ep/mixed_sessions.py",  # sums have the bits of the stand-in
+    "releases/prepare.py",  # asks only whether operators are known
+    "releases/runner.py",  # every level of every release
+    "runtime/test_ep_claims.py",  # three levels
+    "runtime/test_ep_forward_products.py",  # nothing runs, and folding would allocate gigabytes
+    "runtime/test_ep_products.py",  # the same
+}
+
+
+def test_other_levels_have_a_reason() -> None:
+    setting = ".graph_optimization_level = "
+    found = {path.relative_to(HERE).as_posix() for path in HERE.rglob("*.py") if setting in path.read_text("utf-8")}
+    assert found - {Path(__file__).name} == OTHER_LEVELS
