@@ -37,8 +37,8 @@ def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) ->
             found.ranks.setdefault(tensor.name, len(tensor.dims))
     with registered_schemas():
         inferred = inferred_types(index, external)
-    for entry, inferred_type in inferred.items():
-        _learn(found, entry.name, inferred_type)
+    for name, inferred_type in inferred.items():
+        _learn(found, name, inferred_type)
     return found
 
 
