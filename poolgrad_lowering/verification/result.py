@@ -65,8 +65,9 @@ class SiteResult:
 class LevelResult:
     """Both models run from end to end at one optimisation level of onnxruntime, "ORT_DISABLE_ALL" or "default".
 
-    `status` is "same", "differs" (the outputs differ, or the lowered model does not run) or "skipped" (the original
-    does not run); `reason` says why.
+    Models of half precision may have a further level, "ORT_DISABLE_ALL with every rounding". `status` is "same",
+    "differs" (the outputs differ, or the lowered model does not run) or "skipped" (the original does not run, or the
+    outputs differ by roundings that onnxruntime leaves out); `reason` says why.
     """
 
     level: str

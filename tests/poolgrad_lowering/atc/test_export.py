@@ -268,10 +268,7 @@ def test_of_the_models_at_opset_16_to_18_all_but_two_convert_on_atlas_a2() -> No
 
 
 VERIFIED = [
-    path
-    for folder in ("torch", "torch_legacy", "spellings")
-    for path in sorted((BUILT / folder).glob("*.onnx"))
-    if path.stem != "resnet_stem_float16"
+    path for folder in ("torch", "torch_legacy", "spellings") for path in sorted((BUILT / folder).glob("*.onnx"))
 ]
 
 
@@ -282,6 +279,29 @@ def test_verify_proves_the_export_against_the_original(path: Path, target: str) 
     found = verify(original, export_atc(original, target=target).model)
     assert found.proven, found
     assert found.whole_model.status in ("same", "skipped")
+
+
+def test_roundings_that_onnxruntime_leaves_out_are_no_difference() -> None:
+    original = onnx.load(BUILT / "torch" / "resnet_stem_float16.onnx")
+    levels = verify(original, export_atc(original).model).whole_model.levels
+    assert [(level.level, level.status) for level in levels] == [
+        ("ORT_DISABLE_ALL", "skipped"),
+        ("default", "skipped"),
+        ("ORT_DISABLE_ALL with every rounding", "same"),
+    ]
+    assert "leaves out roundings of half precision" in str(levels[0].reason)
+
+
+def test_a_difference_in_half_precision_is_one_with_every_rounding_too() -> None:
+    original = onnx.load(BUILT / "torch" / "resnet_stem_float16.onnx")
+    exported = export_atc(original).model
+    weights = next(tensor for tensor in exported.graph.initializer if tensor.name == "body_0_weight")
+    raw = bytearray(weights.raw_data)
+    raw[0] ^= 1
+    weights.raw_data = bytes(raw)
+    found = verify(original, exported)
+    assert (found.proven, found.whole_model.status) == (False, "differs")
+    assert len(found.whole_model.levels) == 2
 
 
 def test_verify_proves_an_export_whose_weights_are_inputs() -> None:
