@@ -8,7 +8,7 @@ import dataclasses
 import enum
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -16,36 +16,101 @@ import poolgrad_lowering
 from poolgrad_lowering import gradient, runtime
 from poolgrad_lowering.runtime import training
 
-PUBLIC: dict[str, tuple[ModuleType, list[str]]] = {
-    "poolgrad_lowering": (poolgrad_lowering, poolgrad_lowering.__all__),
-    "poolgrad_lowering.runtime": (runtime, runtime.__all__),
-    "poolgrad_lowering.runtime.training": (training, training.__all__),
-    "poolgrad_lowering.gradient": (gradient, ["Pattern", "PoolGradient"]),
+TASKS: Mapping[str, Sequence[str]] = {
+    "Lower a model in memory": ("lower", "LoweringResult", "inspect"),
+    "Lower files and folders": ("lower_file", "lower_folder", "FileResult", "lower_artifacts"),
+    "Read the report": ("Report", "AnchorReport", "DataWarning"),
+    "Choose operators by a plan": ("read_plan", "LoweringPlan", "SiteChoice"),
+    "Verify a lowered model": ("verify", "verify_files", "Verification"),
+    "Convert with ATC": (
+        "export_atc",
+        "export_atc_file",
+        "write_atc_plugin",
+        "AtcExport",
+        "AtcReport",
+        "AtcPlugin",
+        "NodeObstacle",
+    ),
+    "Limit what is accepted": ("Limits",),
+    "Handle errors": (
+        "PoolgradError",
+        "FileError",
+        "InvalidModelError",
+        "Fault",
+        "UnknownTargetError",
+        "PlanError",
+        "VerificationError",
+    ),
 }
-"""The public modules, each with its public names."""
+"""The public names of the package, by what they are for; names that are in no task stand at the end."""
+
+PUBLIC: dict[str, tuple[ModuleType, Mapping[str, Sequence[str]]]] = {
+    "poolgrad_lowering": (poolgrad_lowering, TASKS),
+    "poolgrad_lowering.runtime": (runtime, {}),
+    "poolgrad_lowering.runtime.training": (training, {}),
+    "poolgrad_lowering.gradient": (gradient, {"Write a form": ("Pattern", "PoolGradient")}),
+}
+"""The public modules, each with its names by task."""
+
+_WIDTH = 100
+"""The characters of a signature on one line; a longer one has a line for each parameter."""
 
 
 def reference() -> str:
     """The reference as Markdown, with a section per public module."""
-    return "\n\n".join(_module(name, module, names) for name, (module, names) in PUBLIC.items())
+    return "\n\n".join(_module(name, module, tasks) for name, (module, tasks) in PUBLIC.items())
 
 
-def _module(name: str, module: ModuleType, names: list[str]) -> str:
-    entries = (_entry(entry, getattr(module, entry)) for entry in names if not entry.startswith("__"))
-    return "\n\n".join([f"## {name}", inspect.cleandoc(module.__doc__ or ""), *entries])
+def _module(name: str, module: ModuleType, tasks: Mapping[str, Sequence[str]]) -> str:
+    in_tasks = {entry for entries in tasks.values() for entry in entries}
+    others = [entry for entry in getattr(module, "__all__", ()) if entry not in in_tasks and not entry.startswith("__")]
+    parts = [f"## {name}", inspect.cleandoc(module.__doc__ or "")]
+    for task, entries in tasks.items():
+        parts += [f"### {task}", *(_entry("####", entry, getattr(module, entry)) for entry in entries)]
+    return "\n\n".join([*parts, *(_entry("###", entry, getattr(module, entry)) for entry in others)])
 
 
-def _entry(name: str, thing: Any) -> str:
-    parts = [f"### {name}", f"```text\n{_signature(name, thing)}\n```", _docstring(thing), *_members(thing)]
+def _entry(level: str, name: str, thing: Any) -> str:
+    signature = f"```text\n{_signature(name, thing)}\n```"
+    parts = [f"{level} {name}", signature, _docstring(thing), *_fields(thing), *_members(thing)]
     return "\n\n".join(part for part in parts if part)
 
 
 def _signature(name: str, thing: Any) -> str:
     if inspect.isclass(thing) and issubclass(thing, (enum.Enum, Exception)):
         return f"class {name}({', '.join(base.__name__ for base in thing.__bases__)})"
-    keyword = "class" if inspect.isclass(thing) else "def"
-    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(thing)))  # removes the quotes of annotations
-    return f"{keyword} {name}{re.sub(r'= Limits[(].*?[)]', '= Limits()', text)}"
+    head = f"{'class' if inspect.isclass(thing) else 'def'} {name}"
+    signature = inspect.signature(thing)
+    line = head + _plain(str(signature))
+    return line if len(line) <= _WIDTH else f"{head}(\n{''.join(_parameters(signature))}){_returned(signature)}"
+
+
+def _parameters(signature: inspect.Signature) -> Iterator[str]:
+    """A line for each parameter, and for the star before parameters that are keywords only."""
+    starred = False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            yield "    *,\n"
+        starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        yield f"    {_plain(str(parameter))},\n"
+
+
+def _returned(signature: inspect.Signature) -> str:
+    return _plain(str(signature.replace(parameters=()))).removeprefix("()")
+
+
+def _plain(text: str) -> str:
+    """A signature without the quotes of annotations, and with short defaults."""
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
+    return re.sub(r"= Limits[(].*?[)]", "= Limits()", text)
+
+
+def _fields(thing: Any) -> Iterator[str]:
+    """A list of the fields of a dataclass that are described where they are defined."""
+    fields = dataclasses.fields(thing) if dataclasses.is_dataclass(thing) else ()
+    rows = [f"* `{field.name}`: {field.metadata['help']}" for field in fields if "help" in field.metadata]
+    if rows:
+        yield "\n".join(rows)
 
 
 def _members(thing: Any) -> Iterator[str]:
@@ -63,7 +128,9 @@ def _members(thing: Any) -> Iterator[str]:
 
 
 def _docstring(thing: Any) -> str:
-    """The docstring, with its sections (Args, Raises) as lists."""
-    text = inspect.cleandoc(thing.__doc__ or "")
+    """The docstring, with its sections (Args, Raises) as lists and its example as a block."""
+    text, _, example = inspect.cleandoc(thing.__doc__ or "").partition("\nExample:\n")
     text = re.sub(r"^(Args|Raises|Returns):\n", r"\1:\n\n", text, flags=re.MULTILINE)
-    return re.sub(r"^    (\S[^:\n]*: )", r"* \1", text, flags=re.MULTILINE)
+    text = re.sub(r"^    (\w[^:\n]*): ", r"* `\1`: ", text, flags=re.MULTILINE)
+    text = re.sub(r"^ {8}(?=\S)", "  ", text, flags=re.MULTILINE)
+    return f"{text.rstrip()}\n\nExample:\n\n```text\n{inspect.cleandoc(example)}\n```" if example else text

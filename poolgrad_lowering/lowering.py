@@ -22,6 +22,7 @@ from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import DataWarning, data_warnings
+from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.model import Model
@@ -56,6 +57,12 @@ class LoweringResult:
 
     model: ModelProto
     report: Report
+
+    def __repr__(self) -> str:
+        return f"<LoweringResult: {self.report!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
 
 
 @dataclass(frozen=True)
@@ -102,14 +109,38 @@ def lower(
     base_dir: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> LoweringResult:
-    """Lower every max-pool gradient of a model that the target can run and, if `forward`, its forward pool.
+    """Lower every max-pool gradient of a model that the target can run.
 
-    `target` is a product or SoC name (`poolgrad targets` lists them); the default is the plan's target, else atlas-a2.
-    A `plan` chooses the operator of each site; it must name the sites of this model, but its SHA-256 is not checked.
-    `base_dir` is the folder of the model's external data, from which proofs read constants. The argument is not
-    modified; if no gradient is found, the result's model serialises to the same bytes.
-    Raises `UnknownTargetError`, `InvalidModelError` and `PlanError`.
+    The model that is given is not modified. What is not lowered stays as it is: the report names each refused candidate
+    with a code and a reason. If nothing is lowered, the result's model serialises to the same bytes.
+
+    Args:
+        model: A training graph, forward and backward in one model.
+        target: A product or SoC name (`poolgrad targets` lists them); by default the plan's target, else atlas-a2.
+        forward: Whether forward pools are lowered with their gradients.
+        plan: Chooses the operator of each site. It must name the sites of this model; its SHA-256 is not checked.
+        base_dir: The folder of the model's external data, from which proofs read constants; without it, gradients that
+            need external data are refused.
+        limits: The largest model that is accepted, and how much external data is read, for models of unknown origin.
+            The defaults are 2 GiB, 2^22 nodes, 32 levels of subgraphs, and 64 GiB of external data.
+
+    Raises:
+        TypeError: The model is not an `onnx.ModelProto`, but a path for example.
+        UnknownTargetError: No product and no SoC has the name `target`.
+        InvalidModelError: The model is not valid ONNX, or exceeds one of `limits`.
+        PlanError: The plan does not fit the model or the target.
+
+    Example:
+        >>> import onnx
+        >>> from poolgrad_lowering import lower
+        >>> result = lower(onnx.load("training.onnx"), target="Ascend910B3")
+        >>> result.report
+        <Report for atlas-a2: 3 candidates, 2 lowered, 1 refused; nodes 78 → 69>
+        >>> [(anchor.name, anchor.code) for anchor in result.report.refused]
+        [('node_scatter', 'indices-source')]
+        >>> onnx.save(result.model, "lowered.onnx")
     """
+    require_model(model)
     resolved = resolve_target(target, plan)
     lowered = ModelProto()
     lowered.CopyFrom(model)
@@ -128,7 +159,16 @@ def inspect(
     base_dir: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
-    """Return the report that `lower` would give for a model. Raises the errors of `lower`."""
+    """Return the report that `lower` would give for a model.
+
+    The parameters and the errors are those of `lower`.
+
+    Example:
+        >>> import onnx
+        >>> from poolgrad_lowering import inspect
+        >>> inspect(onnx.load("training.onnx")).refused_by_code
+        {'indices-source': 1}
+    """
     return lower(model, target=target, forward=forward, base_dir=base_dir, limits=limits).report
 
 

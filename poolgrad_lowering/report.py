@@ -12,6 +12,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.html_table import html_table
 from poolgrad_lowering.io.external_files import DataWarning
 from poolgrad_lowering.plugins import BrokenPlugin
 
@@ -117,6 +119,19 @@ class Report:
     def refused(self) -> tuple[AnchorReport, ...]:
         """The anchors that were refused."""
         return tuple(anchor for anchor in self.anchors if anchor.status == "refused")
+
+    def __repr__(self) -> str:
+        return f"<Report for {self.target}: {self._totals()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(a.name, a.status, a.op or f"{a.code}: {a.reason}") for a in self.anchors]
+        return html_table(f"{self.target}: {self._totals()}", ("candidate", "status", "what"), rows)
+
+    def _totals(self) -> str:
+        return (
+            f"{counted(len(self.anchors), 'candidate')}, {len(self.lowered)} lowered, {len(self.refused)} refused; "
+            f"nodes {self.nodes_before} → {self.nodes_after}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data with the keys of the JSON report."""

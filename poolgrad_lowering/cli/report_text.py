@@ -23,7 +23,7 @@ def print_warnings(report: Report, options: argparse.Namespace, model: str = "")
 
 
 def print_report(report: Report) -> None:
-    """Print what kind of model it is, a row for each anchor, the operators that the lowering changes, and the totals."""
+    """Print what kind of model it is, a row for each anchor, the operators that change, and the totals."""
     for note in report.notes:
         if not note.warning:
             print_line(f"note: {note.text}")

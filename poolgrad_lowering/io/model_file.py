@@ -33,6 +33,15 @@ def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
     return data
 
 
+def require_model(model: object) -> None:
+    """Raise `TypeError` unless the argument is a model; a path is the most likely mistake."""
+    if not isinstance(model, ModelProto):
+        raise TypeError(
+            f"the model is of type {type(model).__name__}, not onnx.ModelProto: load a file with onnx.load(path), or "
+            "call lower_file(source, destination), which takes paths"
+        )
+
+
 def parse_model(data: bytes, path: Path) -> ModelProto:
     """The model parsed from the bytes of the file at `path`. Raises `InvalidModelError`."""
     return _parsed(ModelProto.FromString, data, path)

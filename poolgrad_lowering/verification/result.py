@@ -8,6 +8,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.html_table import html_table
+
 SCHEMA_VERSION = 1
 
 
@@ -121,6 +124,23 @@ class Verification:
                 if site.status == status:
                     return site
         return None
+
+    def __repr__(self) -> str:
+        return f"<Verification: {self._totals()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (site.name, site.status, site.reason or (site.mismatch.what if site.mismatch else ""))
+            for site in self.sites
+        ]
+        rows += [(difference.where, "differs", difference.what) for difference in self.differences]
+        return html_table(self._totals(), ("site", "status", "what"), rows)
+
+    def _totals(self) -> str:
+        return (
+            f"{'proven' if self.proven else 'not proven'}, {counted(len(self.sites), 'site')}, "
+            f"{counted(len(self.differences), 'difference')} outside of sites, whole model: {self.whole_model.status}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data, described in `docs/verify.md`."""

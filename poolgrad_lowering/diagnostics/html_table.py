@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A result as a small HTML table, as notebooks show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import islice
+
+from poolgrad_lowering.diagnostics.printable import printable
+
+MAX_ROWS = 50
+"""The number of rows that are shown; a last row says how many there are beside them."""
+
+
+def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table with a caption; all texts are made printable and escaped."""
+    shown = [_row("td", row) for row in islice(rows, MAX_ROWS)]
+    if len(rows) > MAX_ROWS:
+        shown.append(_row("td", [f"and {len(rows) - MAX_ROWS} more"]))
+    head = [_row("th", header)] if rows else []
+    return f"<table><caption>{_text(caption)}</caption>{''.join([*head, *shown])}</table>"
+
+
+def _row(tag: str, cells: Sequence[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{_text(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The package in an interpreter and in a notebook: help with examples that run, short texts, useful errors."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import pytest
+from onnx import ModelProto
+
+import poolgrad_lowering
+from docs.api_reference import TASKS, reference
+from poolgrad_lowering import Limits, inspect, lower, lower_file, verify
+from poolgrad_lowering.diagnostics.html_table import MAX_ROWS, html_table
+from tests.pool_graphs import parse, torch_gradient
+
+LENET = Path(__file__).parents[2] / "models" / "built" / "torch" / "lenet.onnx"
+GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+REFUSED = parse("g (float[2,3,4] dY, int64[2,3,4] I) => (dX) { [name] dX = MaxPoolGrad(dY, I) }")
+
+
+@pytest.mark.parametrize("function", [lower, inspect, lower_file])
+def test_examples_in_the_help_run(function: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(LENET, tmp_path / "training.onnx")
+    monkeypatch.chdir(tmp_path)
+    [example] = doctest.DocTestFinder(recurse=False).find(function, function.__name__, globs={})
+    assert len(example.examples) > 1
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.parametrize("function", [lower, lower_file])
+def test_the_help_names_every_parameter_and_error(function: Any) -> None:
+    names = re.findall(r"^ {8}(\w+): ", function.__doc__, re.MULTILINE)
+    parameters = [name for name in function.__annotations__ if name != "return"]
+    assert names[: len(parameters)] == parameters
+    errors = names[len(parameters) :]
+    assert set(errors) >= {"UnknownTargetError", "InvalidModelError", "PlanError"}
+
+
+def test_the_help_has_the_default_limits() -> None:
+    limits = Limits()
+    assert (limits.max_bytes, limits.max_nodes) == (2 * 2**30 - 1, 2**22)
+    assert (limits.max_nesting, limits.max_external_bytes) == (32, 64 * 2**30)
+    assert "2 GiB, 2^22 nodes, 32 levels of subgraphs, and 64 GiB of external data" in str(lower.__doc__)
+
+
+@pytest.mark.parametrize("function", [lower, inspect])
+@pytest.mark.parametrize("model", ["model.onnx", Path("model.onnx"), b"model", None])
+def test_what_is_no_model(function: Any, model: object) -> None:
+    message = (
+        rf"of type {type(model).__name__}, not onnx.ModelProto: load a file with onnx.load\(path\), or call lower_file"
+    )
+    with pytest.raises(TypeError, match=message):
+        function(model)
+
+
+def test_short_texts() -> None:
+    result = lower(GRADIENT)
+    nodes = f"nodes {len(GRADIENT.graph.node)} → {len(result.model.graph.node)}"
+    assert repr(result.report) == f"<Report for atlas-a2: 1 candidate, 1 lowered, 0 refused; {nodes}>"
+    assert repr(result) == f"<LoweringResult: {result.report!r}>"
+    whole = "whole model: skipped"
+    proven = verify(GRADIENT, result.model, whole_model=False)
+    assert repr(proven) == f"<Verification: proven, 1 site, 0 differences outside of sites, {whole}>"
+    nothing = verify(GRADIENT, REFUSED, whole_model=False)
+    assert repr(nothing).startswith("<Verification: not proven, 0 sites, ")
+
+
+def test_tables_in_notebooks() -> None:
+    evil = ModelProto.FromString(REFUSED.SerializeToString())
+    evil.graph.node[0].name = "<script>\x1b[2J"
+    result = lower(evil)
+    table = result._repr_html_()
+    assert table == result.report._repr_html_()
+    assert "&lt;script&gt;\\x1b[2J</td><td>refused</td><td>indices-source: " in table
+    proven = verify(GRADIENT, lower(GRADIENT).model, whole_model=False)._repr_html_()
+    assert "<td>dX</td><td>proven</td>" in proven
+    differs = verify(GRADIENT, REFUSED, whole_model=False)._repr_html_()
+    assert "<td>differs</td>" in differs
+    for text in (table, proven, differs):
+        html5lib.HTMLParser(strict=True).parseFragment(text)
+
+
+def test_a_long_table_is_cut() -> None:
+    rows = [[str(number)] for number in range(MAX_ROWS + 7)]
+    assert html_table("c", ["n"], rows).count("<tr>") == MAX_ROWS + 2
+    assert "<td>and 7 more</td>" in html_table("c", ["n"], rows)
+    assert html_table("c", ["n"], []) == "<table><caption>c</caption></table>"
+
+
+def test_the_reference_is_ordered_by_task() -> None:
+    page = reference()
+    assert {name for names in TASKS.values() for name in names} == set(poolgrad_lowering.__all__) - {"__version__"}
+    assert [task for task in re.findall(r"^### (.* .*)$", page, re.MULTILINE) if task in TASKS] == list(TASKS)
+    signatures = re.findall(r"^```text\n((?:class|def).*?)\n```$", page, re.MULTILINE | re.DOTALL)
+    assert len(signatures) > 30
+    assert max(len(line) for signature in signatures for line in signature.splitlines()) <= 110
