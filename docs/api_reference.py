@@ -28,6 +28,7 @@ TASKS: Mapping[str, Sequence[str]] = {
         "write_atc_plugin",
         "AtcExport",
         "AtcReport",
+        "AtcPlugin",
         "NodeObstacle",
     ),
     "Limit what is accepted": ("Limits",),
@@ -132,4 +133,4 @@ def _docstring(thing: Any) -> str:
     text = re.sub(r"^(Args|Raises|Returns):\n", r"\1:\n\n", text, flags=re.MULTILINE)
     text = re.sub(r"^    (\w[^:\n]*): ", r"* `\1`: ", text, flags=re.MULTILINE)
     text = re.sub(r"^ {8}(?=\S)", "  ", text, flags=re.MULTILINE)
-    return f"{text.rstrip()}\n\nExample:\n\n```pycon\n{inspect.cleandoc(example)}\n```" if example else text
+    return f"{text.rstrip()}\n\nExample:\n\n```text\n{inspect.cleandoc(example)}\n```" if example else text

@@ -50,3 +50,15 @@ def test_logs_come_home(caplog: pytest.LogCaptureFixture, level: int, count: int
 def test_an_error_of_the_work_is_its_error() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         list(in_processes(int, ["1", "x", "3"], 2, int))
+
+
+def ignores_interrupts(_: str) -> bool:
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_only_the_parent_is_interrupted() -> None:
+    """A terminal sends Ctrl-C to all processes; those that work would each write a traceback."""
+    before = signal.getsignal(signal.SIGINT)
+    assert list(in_processes(ignores_interrupts, ["a", "b", "c"], 2, lambda _: False)) == [True, True, True]
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not ignores_interrupts("")
