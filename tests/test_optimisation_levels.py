@@ -8,6 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 OTHER_LEVELS = {
+    "atc/ge/execution.py",  # runs a graph in pieces, which are optimised otherwise than the whole
     "cann_ep/mixed_sessions.py",  # sums have the bits of the stand-in
     "releases/prepare.py",  # asks only whether operators are known
     "releases/runner.py",  # every level of every release

@@ -28,11 +28,14 @@ from poolgrad_lowering.atc.tidy import (
     name_nodes,
 )
 from poolgrad_lowering.atc.types import ValueTypes, value_types
+from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.html_table import html_table
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.legality.targets import DEFAULT_TARGET, Target, find_target
 from poolgrad_lowering.lowering import lower_in_place
@@ -74,6 +77,16 @@ class AtcReport:
         """Whether nothing is known that ATC cannot convert."""
         return not self.obstacles
 
+    def __repr__(self) -> str:
+        return f"<AtcReport for {self.lowering.target}: {self._totals()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(found.node, found.operator, f"{found.code}: {found.reason}") for found in self.obstacles]
+        return html_table(f"{self.lowering.target}: {self._totals()}", ("node", "operator", "obstacle"), rows)
+
+    def _totals(self) -> str:
+        return f"{counted(len(self.obstacles), 'obstacle')}, {counted(self.edits.raised, 'node')} brought to rank 5"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data with the keys of the JSON report."""
         return {
@@ -98,6 +111,12 @@ class AtcExport:
     model: ModelProto
     report: AtcReport
 
+    def __repr__(self) -> str:
+        return f"<AtcExport: {self.report!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
 
 def export_atc(
     model: ModelProto,
@@ -114,8 +133,10 @@ def export_atc(
     `base_dir` is the folder of the model's external data. The argument is not modified. The result has a model even if
     ATC cannot convert it; `report.obstacles` then says why, node by node.
 
-    Raises `UnknownTargetError`, `InvalidModelError`, and `UsageError` for a pattern that matches no initializer.
+    Raises `TypeError` for a path, `UnknownTargetError`, `InvalidModelError`, and `UsageError` for a pattern that
+    matches no initializer.
     """
+    require_model(model)
     exported = ModelProto()
     exported.CopyFrom(model)
     gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))

@@ -38,7 +38,7 @@ def require_model(model: object) -> None:
     if not isinstance(model, ModelProto):
         raise TypeError(
             f"the model is of type {type(model).__name__}, not onnx.ModelProto: load a file with onnx.load(path), or "
-            "call lower_file(source, destination), which takes paths"
+            "call the function for files (lower_file, verify_files, export_atc_file)"
         )
 
 

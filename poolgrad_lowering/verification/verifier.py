@@ -11,6 +11,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.verification.cut import cut_out
 from poolgrad_lowering.verification.doubts import doubt, foreign_bodies
 from poolgrad_lowering.verification.evaluator import require_provider
@@ -45,10 +46,12 @@ def verify(
     both models are also run from end to end if onnxruntime can run them. The smallest failing case of the first site
     that differs is written into a subfolder of `reproducer`. Tensors in external files are read from `folder`.
 
-    Raises `ValueError` for less than one run or an unknown backend, `InvalidModelError` for names that are not UTF-8,
-    `FileError` if the reproducer cannot be written, and the errors of `runtime.register` if there is no execution
-    provider.
+    Raises `TypeError` for a path, `ValueError` for less than one run or an unknown backend, `InvalidModelError` for
+    names that are not UTF-8, `FileError` if the reproducer cannot be written, and the errors of `runtime.register` if
+    there is no execution provider.
     """
+    for model in (original, lowered):
+        require_model(model)
     settings = _settings(runs, seed, backend)
     started = time.perf_counter()
     differences, cases = compare_structure((original, lowered))

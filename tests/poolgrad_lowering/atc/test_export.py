@@ -313,3 +313,16 @@ def test_verify_proves_an_export_whose_weights_are_inputs() -> None:
         "same",
         ["body_0_weight", "body_0_bias"],
     )
+
+
+def test_results_are_short_in_an_interpreter_and_a_table_in_a_notebook() -> None:
+    exported = export_atc(onnx.load(BUILT / "torch" / "dilated.onnx"))
+    assert repr(exported) == "<AtcExport: <AtcReport for atlas-a2: 4 obstacles, 1 node brought to rank 5>>"
+    assert "kept-indices" in exported._repr_html_()
+
+
+def test_a_path_is_no_model() -> None:
+    with pytest.raises(TypeError, match=r"^the model is of type str, not onnx\.ModelProto"):
+        export_atc("model.onnx")
+    with pytest.raises(TypeError, match="verify_files"):
+        verify("original.onnx", "export.onnx")
