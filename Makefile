@@ -14,7 +14,7 @@ rm -rf $(1) && mkdir -p $(1) && cp -r $(2)poolgrad_lowering $(1) && cp -r $(2)pa
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-matrix test-oldest test-releases test-cann-ep cann-home \
+.PHONY: help demo train-demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-torch-step test-matrix test-oldest test-releases test-cann-ep cann-home \
   test-asan test-ubsan test-tsan test-aarch64 test-atc test-plugs test-determinism wheels fuzz fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
@@ -49,6 +49,12 @@ test-browser: ## the report as a page in Chromium, which is installed if it is m
 
 test-training: ## the custom operators in onnxruntime-training, Python 3.12 or older (a large download)
 	$(IN) training pytest -m "not long" tests/training tests/runtime/test_custom_ops.py
+
+test-torch-step: ## training steps out of PyTorch, Python 3.10 to 3.13 (a large download)
+	$(IN) torch-step pytest -n 2 --dist worksteal tests/torch_step
+
+train-demo: ## train a CNN on digits by PyTorch, by its ONNX step and by the lowered step, and compare (a large download)
+	$(IN) torch-step python -m models.train_digits --plot docs/images/train_digits.svg
 
 test-plugs: ## the pass for Olive, in runs of Olive (a large download)
 	$(IN) plugs pytest -m olive tests/plugs

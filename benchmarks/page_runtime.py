@@ -35,6 +35,13 @@ nodes that replaced them, in onnxruntime's profile. Memory is the largest reside
 the session and runs one step.
 """
 
+EAGER_STEP = """## Training steps beside eager PyTorch
+
+A step with its optimizer, SGD with momentum, exported by `poolgrad_lowering.torch`, on the CPU with two threads, beside
+the same step of eager PyTorch. Weights and state stay in the session (`TrainingLoop`). The gradient of a convolution's
+weight is written as matrix products, which is the default, or as a Conv whose kernel is as large as the image.
+"""
+
 
 def overhead(result: dict[str, Any], plots: Path) -> str:
     """The section on the cost of a node, as Markdown; writes its plot."""
@@ -68,6 +75,24 @@ def training_step(result: dict[str, Any], plots: Path) -> str:
         parts.append(f"### {step['name']}: {step['remarks']}; input {shape}\n")
         parts.append(table(header, (_step_cells(row) for row in step["rows"])))
     return "\n".join(parts)
+
+
+def eager_step(result: dict[str, Any], plots: Path) -> str:
+    """The section on training steps beside eager PyTorch, as Markdown; writes its plot."""
+    entries = [
+        Bar(f"{step['name']}: {row['name']}", row["ratio"], row["ratio"], row["ratio"], f"{row['ratio']:.2f}", own)
+        for step in result["steps"]
+        for row in step["rows"]
+        for own in [row["name"].startswith("lowered")]
+    ]
+    (plots / "eager_steps.svg").write_text(bars("Time of a step, × eager PyTorch", entries), encoding="utf-8")
+    rows = (
+        (step["name"], " x ".join(map(str, step["shape"])), row["name"], seconds(row, MILLI, 1), f"{row['ratio']:.2f}")
+        for step in result["steps"]
+        for row in step["rows"]
+    )
+    parts = [EAGER_STEP, "![Steps](benchmarks/eager_steps.svg)\n"]
+    return "\n".join([*parts, table(("network", "input", "", "ms", "× eager"), rows)])
 
 
 def _overhead_bars(row: dict[str, Any]) -> list[Bar]:

@@ -36,7 +36,7 @@ ORDER = (
     ("driver", "rewriting", "notes"),
     ("plans", "process"),
     ("lowering",),
-    ("html_report", "atc"),
+    ("html_report", "atc", "torch"),
     ("ways",),
     ("entry",),
     ("plugs", "cli"),

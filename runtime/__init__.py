@@ -13,12 +13,14 @@ from poolgrad_lowering.runtime.errors import LibraryMissingError, OnnxRuntimeMis
 from poolgrad_lowering.runtime.library import get_ep_name, get_ep_names, get_host_library_path, get_library_path
 from poolgrad_lowering.runtime.registration import register
 from poolgrad_lowering.runtime.session import create_session, get_backend
+from poolgrad_lowering.runtime.training_loop import TrainingLoop
 
 __all__ = [
     "AssignedNode",
     "LibraryMissingError",
     "OnnxRuntimeMissingError",
     "SessionError",
+    "TrainingLoop",
     "assignment",
     "create_session",
     "crossings",

@@ -27,6 +27,7 @@ NOT_RUN = {
     "makes environments of its own",
     "needs an NPU",
     "needs Olive",  # make test-plugs
+    "needs PyTorch",  # make test-torch-step
     "needs onnxruntime-cann",  # make test-cann-ep
     "needs onnxruntime-training",
 }

@@ -73,6 +73,7 @@ ENVIRONMENTS = {
     "torch": Environment(".venv", (("torch==2.13.0", "onnxscript"),), base="test"),
     "mutate": Environment(".venv", (groups("mutate"),), base="test"),
     "oldest": Environment(".venv-oldest", editable(".[ort]", *groups("test"), *OLDEST), NATIVE),
+    "torch-step": Environment(".venv-torch-step", editable(".[ort,torch]", *groups("test", "torch-step")), NATIVE),
     "training": Environment(".venv-training", editable(".", *groups("test", "training")), NATIVE),
     "plugs": Environment(".venv-plugs", editable(".[olive,ort]", *groups("test", "olive")), NATIVE),
     "cann": Environment(".venv-cann", with_wheel(*groups("test", "cann")), (*PROJECT, WHEEL)),

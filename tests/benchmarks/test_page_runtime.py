@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import Timing
-from benchmarks.page_runtime import overhead, training_step
+from benchmarks.page_runtime import eager_step, overhead, training_step
 
 
 def timing(micros: float) -> dict[str, Any]:
@@ -38,3 +38,11 @@ def test_training_step(tmp_path: Path) -> None:
     assert {plot.name for plot in tmp_path.iterdir()} == {"training_steps.svg", "training_pools.svg"}
     for plot in tmp_path.iterdir():
         assert len(list(ET.parse(plot).iter("{http://www.w3.org/2000/svg}rect"))) == 2
+
+
+def test_eager_step(tmp_path: Path) -> None:
+    eager = {"name": "eager PyTorch", **timing(2000), "ratio": 1.0}
+    rows = [eager, {"name": "lowered, provider", **timing(2600), "ratio": 1.3}]
+    text = eager_step({"steps": [{"name": "Net", "shape": [4, 3, 8, 8], "rows": rows}]}, tmp_path)
+    assert "| Net | 4 x 3 x 8 x 8 | lowered, provider | 2.6 (2.3–2.9) | 1.30 |" in text
+    assert len(list(ET.parse(tmp_path / "eager_steps.svg").iter("{http://www.w3.org/2000/svg}rect"))) == 2

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""`poolgrad export-torch`: exports the training step of a PyTorch model that a function of a Python file returns."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+from poolgrad_lowering.cli.console import print_error, print_line
+from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.diagnostics.errors import UsageError
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command's parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "export-torch",
+        help="export a training step of a PyTorch model as ONNX",
+        description="Run a Python file, call one of its functions, which returns a model, a loss and example inputs "
+        "(the arguments of the model's forward, and the target as the last one), and export the training step. "
+        "Needs PyTorch: pip install 'poolgrad-lowering[torch]'.",
+        examples=(
+            ("poolgrad export-torch train.py:digits -o training.onnx", "loss and gradients"),
+            (
+                "poolgrad export-torch train.py:digits -o training.onnx --optimizer adamw --check",
+                "new weights, checked",
+            ),
+        ),
+    )
+    parser.add_argument("source", metavar="FILE:CALLABLE", help="the Python file, and the name of the function")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it")
+    parser.add_argument("--optimizer", choices=("sgd", "adamw"), help="with the optimizer in the graph")
+    parser.add_argument("--dynamic-batch", action="store_true", help="a symbolic first size of the example inputs")
+    parser.add_argument(
+        "--opset", type=int, default=18, metavar="N", help="version of the default domain (default: 18)"
+    )
+    parser.add_argument(
+        "--weights",
+        choices=("inputs", "initializers"),
+        default="inputs",
+        help="weights and buffers as (default: inputs)",
+    )
+    parser.add_argument("--check", action="store_true", help="exit 1 and write nothing if eager PyTorch differs")
+    parser.add_argument("--json", action="store_true", help="print the names of inputs and outputs as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from poolgrad_lowering.io.atomic_write import write_bytes  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.torch import StepMismatchError, export_training_step  # noqa: PLC0415 - as above
+
+    model, loss, examples = _call(options.source)
+    step = export_training_step(
+        model,
+        loss,
+        examples,
+        optimizer=options.optimizer,
+        dynamic_batch=options.dynamic_batch,
+        opset=options.opset,
+        weights=options.weights,
+    )
+    if options.check:
+        try:
+            step.check()
+        except StepMismatchError as error:
+            print_error(f"check: {error}; no model written")
+            return ExitCode.FAILED
+    write_bytes(options.output, step.model.SerializeToString())
+    if options.json:
+        print(json.dumps({"inputs": step.inputs, "outputs": step.outputs}, indent=1))
+    elif not options.quiet:
+        print_line(f"wrote {options.output}: {len(step.inputs)} inputs, {len(step.outputs)} outputs")
+    return ExitCode.DONE
+
+
+def _call(source: str) -> tuple[Any, Any, Any]:
+    """Return model, loss and example inputs of FILE:CALLABLE. Raises `UsageError` if there is no such function."""
+    file, colon, name = source.rpartition(":")
+    if not colon or not Path(file).is_file():
+        raise UsageError(f"'{source}' is not FILE:CALLABLE with a Python file")
+    sys.path.insert(0, str(Path(file).parent))  # as if Python ran the file
+    function = runpy.run_path(file).get(name)
+    if not callable(function):
+        raise UsageError(f"'{file}' has no function '{name}'")
+    found = function()
+    if not isinstance(found, tuple) or len(found) != 3:
+        raise UsageError(f"{name} of '{file}' does not return a model, a loss and example inputs")
+    return found

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Training steps out of PyTorch: forward and backward pass of a model, and its optimizer, as one ONNX model.
+
+Importing this package imports torch, which is an extra: `pip install 'poolgrad-lowering[torch]'`.
+"""
+
+from __future__ import annotations
+
+from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError, TorchMissingError, torch_needed
+
+with torch_needed():
+    import onnxscript  # noqa: F401 - torch's exporter imports it late, and fails late
+    import torch  # noqa: F401
+
+    from poolgrad_lowering.torch.optimizers import SGD, AdamW
+    from poolgrad_lowering.torch.step import TrainingStep, export_training_step
+    from poolgrad_lowering.torch.update import Update, export_update
+
+__all__ = [
+    "SGD",
+    "AdamW",
+    "StepMismatchError",
+    "TorchExportError",
+    "TorchMissingError",
+    "TrainingStep",
+    "Update",
+    "export_training_step",
+    "export_update",
+]

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tensors of torch as arrays of numpy, and back."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def to_array(tensor: Tensor) -> np.ndarray:
+    """Return a copy of the tensor's values; bfloat16, which numpy lacks, as the type of ml_dtypes."""
+    tensor = tensor.detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        bits: np.ndarray = tensor.view(torch.int16).numpy().copy()
+        return bits.view(ml_dtypes.bfloat16)
+    return np.array(tensor.numpy())
+
+
+def to_tensor(array: np.ndarray) -> Tensor:
+    """Return a tensor with the array's values."""
+    if array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+    return torch.from_numpy(np.array(array))

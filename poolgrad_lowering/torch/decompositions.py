@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Operators that torch's ONNX exporter cannot translate, in operators that it can."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
+from poolgrad_lowering.torch.normalization import batch_norm
+
+Decompositions = dict[Any, Callable[..., Any]]
+"""Functions that compute operators, by the overload of the operator."""
+
+aten = torch.ops.aten
+
+
+def decompositions(weight_gradient: WeightGradient) -> Decompositions:
+    """Return torch's decompositions for an export, and those of this module over them."""
+    return {
+        **torch.export.default_decompositions(),
+        aten.convolution_backward.default: convolution_backward(weight_gradient),
+        aten._native_batch_norm_legit.default: batch_norm,  # noqa: SLF001 - the name of an operator
+        aten.native_batch_norm.default: batch_norm,
+        **_OF_POOLS,
+        **_OF_RANDOM_NUMBERS,
+        aten.empty_permuted.default: _zeros_permuted,
+    }
+
+
+def pool_backward(dy: Tensor, x: Tensor, *attributes_and_indices: Any) -> Tensor:
+    """Return the gradient of a max pool: dy scattered with addition onto zeros, a row for each plane of (N, C).
+
+    The indices of a plane, the operator's last argument, count from the plane's first element. Elements of 16 bits are
+    added in float32, as torch decomposes the gradient of a 2-D pool, since onnxruntime adds no others.
+    """
+    indices = attributes_and_indices[-1]
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    planes, size = x.shape[0] * x.shape[1], math.prod(x.shape[2:])
+    zeros = torch.zeros_like(x.reshape(planes, size), dtype=wide)
+    rows = dy.reshape(planes, -1).to(wide)
+    return zeros.scatter_add(1, indices.reshape(planes, -1), rows).reshape(x.shape).to(dy.dtype)
+
+
+def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    if not train or p == 0:
+        return x, torch.ones_like(x, dtype=torch.bool)
+    kept = _kept(x, 1 - p)
+    return x * kept * (1 / (1 - p) if p < 1 else 0), kept
+
+
+def _bernoulli(x: Tensor, p: float = 0.5, **_: Any) -> Tensor:
+    return _kept(x, p).to(x.dtype)
+
+
+def _bernoulli_in_place(x: Tensor, p: float = 0.5, **_: Any) -> Tensor:
+    return x.copy_(_kept(x, p))
+
+
+def _kept(x: Tensor, p: float) -> Tensor:
+    """Return a mask that is true with probability p. `check` relies on this one way to draw it."""
+    return torch.rand_like(x, dtype=torch.float32) < p
+
+
+def _zeros_permuted(sizes: list[int], *_: Any, **options: Any) -> Tensor:
+    """Return zeros: the values of an empty tensor are never read, and ONNX knows no order of axes in memory."""
+    return torch.zeros(sizes, dtype=options.get("dtype"))
+
+
+_OF_POOLS: Decompositions = {
+    aten.max_pool2d_with_indices_backward.default: pool_backward,
+    aten.max_pool3d_with_indices_backward.default: pool_backward,
+    aten.adaptive_max_pool2d_backward.default: pool_backward,
+    aten.adaptive_max_pool3d_backward.default: pool_backward,
+}
+
+_OF_RANDOM_NUMBERS: Decompositions = {
+    aten.native_dropout.default: _native_dropout,
+    aten.bernoulli.p: _bernoulli,
+    aten.bernoulli_.float: _bernoulli_in_place,
+}

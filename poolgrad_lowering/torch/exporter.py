@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""From a graph of torch to an ONNX model with named inputs and outputs."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import onnx
+import onnx_ir as ir
+import torch
+from onnxscript import optimizer
+from torch import Tensor, nn
+
+from poolgrad_lowering.torch.errors import TorchExportError
+
+_OPERATOR = re.compile(r"OpOverload\(op='([^']+)', overload='([^']+)'\)")
+
+
+class _Module(nn.Module):
+    """A function of tensors as a module. The tensors that it returns are the outputs of the export."""
+
+    def __init__(self, function: Callable[..., Sequence[Tensor]]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Return the results of the function."""
+        return tuple(self.function(*inputs))
+
+
+def to_onnx(
+    function: Callable[..., Sequence[Tensor]],
+    inputs: Mapping[str, Tensor],
+    outputs: Sequence[str],
+    *,
+    opset: int,
+    batched: Collection[str] = (),
+) -> onnx.ModelProto:
+    """Return the ONNX model of a function of the inputs. The first size of the `batched` inputs is named "batch".
+
+    Raises `TorchExportError`, which names the operator that torch cannot translate.
+    """
+    batch = {0: torch.export.Dim("batch")} if batched else None
+    shapes = tuple(batch if name in batched else None for name in inputs)
+    try:
+        with warnings.catch_warnings(), torch.autocast("cpu", enabled=False), torch.no_grad():
+            warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
+            program = torch.onnx.export(
+                _Module(function).eval(),
+                tuple(inputs.values()),
+                dynamo=True,
+                opset_version=opset,
+                input_names=list(inputs),
+                output_names=list(outputs),
+                dynamic_shapes={"inputs": shapes},
+                optimize=False,
+                verbose=False,
+            )
+    except Exception as error:
+        raise TorchExportError(_explain(error)) from error
+    if program is None:
+        raise AssertionError("torch.onnx.export returns a program if it is given no file")
+    _simplify(program.model)
+    return _without_traces(program.model_proto)
+
+
+def _simplify(model: ir.Model) -> None:
+    """Fold what is constant, shapes above all. The exporter's own optimizer matches hundreds of rules on top.
+
+    These find nothing in a training step, and take minutes for a large one.
+    """
+    optimizer.inline(model)
+    optimizer.fold_constants(model)
+    optimizer.remove_unused_nodes(model)
+    optimizer.remove_unused_functions(model)
+
+
+def _explain(error: BaseException) -> str:
+    """Return what an error of the exporter is about."""
+    for cause in _causes(error):
+        if found := _OPERATOR.search(str(cause)):
+            return f"torch has no translation to ONNX of the operator {found[1]}.{found[2]}"
+    return f"torch cannot export the training step: {error}"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _without_traces(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without the metadata in which the exporter records its code and paths of the machine."""
+    del model.graph.metadata_props[:]
+    for node in model.graph.node:
+        del node.metadata_props[:]
+    for value in (*model.graph.value_info, *model.graph.input, *model.graph.output):
+        del value.metadata_props[:]
+    return model

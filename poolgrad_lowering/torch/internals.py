@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""All functions of torch that are not public and that this package uses. A test says when torch moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._dispatch.python import enable_python_dispatcher
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+from torch.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+
+
+def trace(
+    function: Callable[..., Sequence[Tensor]],
+    inputs: Sequence[Tensor],
+    symbolic: Iterable[int],
+    decompositions: Mapping[Any, Callable[..., Any]],
+) -> fx.GraphModule:
+    """Return the graph of a function of tensors, with the gradients that the function computes by autograd.
+
+    The inputs at the positions `symbolic` have a symbolic first size, one symbol for equal sizes.
+    """
+    first_is_symbolic = frozenset(symbolic)
+    mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+    fakes = [_fake(mode, tensor, position, position in first_is_symbolic) for position, tensor in enumerate(inputs)]
+    with enable_python_dispatcher():  # which symbolic sizes need
+        graph: fx.GraphModule = make_fx(function, decomposition_table=decompositions, _allow_non_fake_inputs=True)(
+            *fakes
+        )
+    return graph
+
+
+def _fake(mode: FakeTensorMode, tensor: Tensor, position: int, symbolic: bool) -> Tensor:
+    """Return a tensor without data that has the sizes of this one as integers, or the first one as a symbol."""
+    sizes = [DimDynamic.STATIC] * tensor.ndim
+    if symbolic:
+        sizes[0] = DimDynamic.DYNAMIC
+    fake: Tensor = mode.from_tensor(
+        tensor.detach(),
+        source=ConstantSource(f"input_{position}"),
+        symbolic_context=StatelessSymbolicContext(dynamic_sizes=sizes),
+    )
+    return fake
+
+
+class RecordedMasks(TorchDispatchMode):
+    """While it is active, keeps the masks that dropout layers draw, as 0 and 1, in `masks`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.masks: list[Tensor] = []
+
+    def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator, and keep its result if it is a mask."""
+        result = operator(*args, **(kwargs or {}))
+        if operator in (aten.bernoulli_.float, aten.bernoulli.p):
+            self.masks.append(result.detach().clone())
+        return result

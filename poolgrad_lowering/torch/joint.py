@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The joint graph of a model: loss, gradients and new buffers as a function of weights, buffers and example inputs.
+
+The function has the tensors as arguments in a known order, so that every input and output has its name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from poolgrad_lowering.torch import names
+from poolgrad_lowering.torch.decompositions import Decompositions
+from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.internals import trace
+
+Loss = Callable[[Any, Tensor], Tensor]
+
+
+class WithLoss(nn.Module):
+    """A model and its loss as one module. A loss that is a module may have weights."""
+
+    def __init__(self, model: nn.Module, loss: Loss) -> None:
+        super().__init__()
+        self.model = model
+        self.loss = loss
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Return the loss of the model's output for all inputs but the last, against the last."""
+        return self.loss(self.model(*inputs[:-1]), inputs[-1])
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint graph. `inputs` are its inputs by name, with their values: weights, buffers, example inputs.
+
+    `trained` are the parameters that have a gradient. The graph returns one tensor for each of `outputs`.
+    """
+
+    graph: fx.GraphModule
+    inputs: dict[str, Tensor]
+    examples: tuple[str, ...]
+    trained: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def trace_joint(
+    module: WithLoss, examples: Sequence[Tensor], decompositions: Decompositions, *, dynamic_batch: bool
+) -> Joint:
+    """Return the joint graph of a module in train mode.
+
+    Raises `TorchExportError` if torch cannot trace it.
+    """
+    parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+    step = _Step(module, parameters, buffers)
+    example_names = _example_names(module.model, len(examples))
+    inputs = {
+        **{names.weight(_in_model(name)): value.detach() for name, value in parameters.items()},
+        **{names.buffer(_in_model(name)): value for name, value in buffers.items()},
+        **dict(zip(example_names, examples, strict=True)),
+    }
+    batched = [position for position, name in enumerate(inputs) if name in example_names and dynamic_batch]
+    try:
+        graph = trace(step, list(inputs.values()), batched, decompositions)
+    except Exception as error:
+        raise TorchExportError(f"torch cannot trace the training step: {error}") from error
+    trained = tuple(map(_in_model, step.trained))
+    outputs = (
+        names.LOSS,
+        *map(names.gradient, trained),
+        *(names.new(names.buffer(_in_model(name))) for name in step.buffers),
+    )
+    return Joint(graph, inputs, example_names, trained, outputs)
+
+
+class _Step:
+    """The function that is traced. Its results are loss, gradients of `trained`, and new `buffers`."""
+
+    def __init__(self, module: WithLoss, parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> None:
+        self._module = module
+        self._needs_gradient = {name: value.requires_grad for name, value in parameters.items()}
+        self.buffers = list(buffers)
+        self.trained: list[str] = []
+
+    def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
+        count = len(self._needs_gradient)
+        weights = {
+            name: value.detach().requires_grad_(needs)
+            for (name, needs), value in zip(self._needs_gradient.items(), values[:count], strict=True)
+        }
+        examples = values[count + len(self.buffers) :]
+        before = {name: value.clone() for name, value in zip(self.buffers, values[count:], strict=False)}
+        with torch.enable_grad():
+            loss, after = torch.func.functional_call(
+                _Observed(self._module),
+                {f"module.{name}": value for name, value in {**weights, **before}.items()},
+                examples,
+            )
+            gradients = self._gradients(loss, weights)
+        self.trained = list(gradients)
+        return (loss.detach(), *gradients.values(), *(after[name].detach() for name in self.buffers))
+
+    @staticmethod
+    def _gradients(loss: Tensor, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the gradient of every weight that needs one and that the loss depends on."""
+        wanted = {name: weight for name, weight in weights.items() if weight.requires_grad}
+        found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
+        return {name: value for name, value in zip(wanted, found, strict=True) if value is not None}
+
+
+class _Observed(nn.Module):
+    """A module that also returns its buffers, as they are after the forward pass."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the module's result and its buffers by name."""
+        return self.module(*inputs), dict(self.module.named_buffers())
+
+
+def _in_model(name: str) -> str:
+    """Return the name that the model has for a tensor of `WithLoss`; a tensor of the loss keeps the prefix `loss.`."""
+    return name.removeprefix("model.")
+
+
+def _example_names(model: nn.Module, count: int) -> tuple[str, ...]:
+    """Return the names of the parameters of the model's forward, and that of the target."""
+    parameters = inspect.signature(model.forward).parameters.values()
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    own = [positional[position] if position < len(positional) else f"input_{position}" for position in range(count - 1)]
+    return (*own, names.TARGET)

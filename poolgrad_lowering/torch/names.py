@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The names of the inputs and outputs of training steps."""
+
+from __future__ import annotations
+
+LOSS = "loss"
+LEARNING_RATE = "learning_rate"
+TARGET = "target"
+
+_NEW = "new_"
+
+
+def weight(parameter: str) -> str:
+    """Return the input of a parameter, by the parameter's name in the model."""
+    return f"weight.{parameter}"
+
+
+def gradient(parameter: str) -> str:
+    """Return the output, and the input of an update, that is the gradient of a parameter."""
+    return f"grad.{parameter}"
+
+
+def buffer(name: str) -> str:
+    """Return the input of a buffer, e.g. of a running mean, by its name in the model."""
+    return f"buffer.{name}"
+
+
+def state(slot: str, parameter: str) -> str:
+    """Return the input of a tensor that an optimizer keeps for a parameter."""
+    return f"state.{slot}.{parameter}"
+
+
+def new(name: str) -> str:
+    """Return the output that is the next value of an input."""
+    return _NEW + name
+
+
+def carried(outputs: tuple[str, ...]) -> dict[str, str]:
+    """Return the input that each output is the next value of, by output."""
+    return {name: name.removeprefix(_NEW) for name in outputs if name.startswith(_NEW)}

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Exports a training step of a PyTorch model: the public functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import onnx
+import torch
+from onnx import numpy_helper
+from torch import Tensor, nn
+
+from poolgrad_lowering.torch import names
+from poolgrad_lowering.torch.arrays import to_array
+from poolgrad_lowering.torch.check import StepCheck, check_step
+from poolgrad_lowering.torch.convolution import WeightGradient
+from poolgrad_lowering.torch.decompositions import decompositions
+from poolgrad_lowering.torch.exporter import to_onnx
+from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, trace_joint
+from poolgrad_lowering.torch.optimizers import Optimizer, OptimizerName, find_optimizer
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """A training step as an ONNX model.
+
+    Inputs of `model`: `weight.<parameter>` and `buffer.<name>`, by their names in the PyTorch model; with an optimizer
+    `state.<slot>.<parameter>` and `learning_rate` (float32, a scalar); the parameters of the model's forward, and
+    `target`. Outputs: `loss`; `grad.<parameter>`, or with an optimizer `new_weight.…` and `new_state.…`; and
+    `new_buffer.<name>` for each buffer that the step changes, e.g. the running statistics of BatchNorm.
+
+    `values` are the values of weights, buffers and state when the step was exported; `examples` those of the other
+    inputs. `carried` has the input that each output is the next value of: {"new_weight.w": "weight.w"}.
+    """
+
+    model: onnx.ModelProto = field(repr=False)
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    values: Mapping[str, np.ndarray] = field(repr=False)
+    examples: Mapping[str, np.ndarray] = field(repr=False)
+    optimizer: Optimizer | None
+    module: WithLoss = field(repr=False)
+
+    @property
+    def carried(self) -> Mapping[str, str]:
+        """The input that each output is the next value of, by output."""
+        return names.carried(self.outputs)
+
+    def check(self, *, steps: int = 1, tolerance: float | None = None) -> StepCheck:
+        """Compare steps on the example inputs with eager PyTorch, in onnxruntime on the CPU.
+
+        Both begin with `values`, and dropout layers use the same masks in both. An output may differ from PyTorch's
+        by `tolerance` times its largest element, by default 1e-3, and 5e-2 if a float16 or bfloat16 is in the model:
+        sums of n products in another order differ by up to √n roundings, and deep networks amplify this, while a
+        gradient that is wrong is off by about its own size.
+
+        Raises:
+            StepMismatchError: an output differs by more.
+            OnnxRuntimeMissingError, SessionError: onnxruntime is missing, or cannot run the model.
+        """
+        return check_step(self, steps=steps, tolerance=tolerance)
+
+
+def export_training_step(
+    model: nn.Module,
+    loss: Loss,
+    example_inputs: Sequence[Tensor],
+    *,
+    optimizer: Optimizer | OptimizerName | None = None,
+    dynamic_batch: bool = False,
+    opset: int = 18,
+    weights: Literal["inputs", "initializers"] = "inputs",
+    weight_gradient: WeightGradient = "matmul",
+) -> TrainingStep:
+    """Return a training step of a model, forward and backward pass and optimizer, as an ONNX model.
+
+    What the model does in train mode is exported: BatchNorm computes new running statistics, Dropout draws a mask in
+    every run. Mixed precision is that of an active `torch.autocast`. The model itself does not change.
+
+    Args:
+        model: a model in train mode. Parameters without `requires_grad` get no gradient.
+        loss: the loss of the model's output against a target: `loss(output, target)`, a scalar.
+        example_inputs: the arguments of the model's forward, and the target as the last one.
+        optimizer: "sgd" (momentum 0.9), "adamw" (torch's defaults), or one with other settings, `SGD(…)` or
+            `AdamW(…)`. None: the outputs are the gradients, for an optimizer elsewhere (`export_update`).
+        dynamic_batch: the first size of every example input is symbolic. It must be 2 or more in the examples.
+        opset: version of the default domain, 18 or newer.
+        weights: weights and buffers as graph inputs or as initializers. An optimizer needs inputs.
+        weight_gradient: how the gradient of a convolution's weight is written: as matrix products ("matmul"), the
+            fastest on onnxruntime's CPU provider, or as one convolution with exchanged axes ("convolution").
+
+    Raises:
+        TorchExportError: torch cannot trace the step, or not translate an operator, which the message names.
+        ValueError: an argument is not one of its values, or arguments do not fit each other.
+    """
+    chosen = None if optimizer is None else find_optimizer(optimizer)
+    _check_arguments(model, example_inputs, chosen, dynamic_batch=dynamic_batch, weights=weights)
+    module = WithLoss(model, loss)
+    joint = trace_joint(module, example_inputs, decompositions(weight_gradient), dynamic_batch=dynamic_batch)
+    function, inputs, outputs = _with_optimizer(joint, chosen) if chosen else (joint.graph, joint.inputs, joint.outputs)
+    batched = joint.examples if dynamic_batch else ()
+    exported = to_onnx(function, inputs, outputs, opset=opset, batched=batched)
+    _drop_unchanged_buffers(exported)
+    values = {name: to_array(value) for name, value in inputs.items()}
+    examples = {name: values.pop(name) for name in joint.examples}
+    values.pop(names.LEARNING_RATE, None)
+    if weights == "initializers":
+        _make_initializers(exported, values)
+    return TrainingStep(
+        exported,
+        tuple(value.name for value in exported.graph.input),
+        tuple(value.name for value in exported.graph.output),
+        values,
+        examples,
+        chosen,
+        module,
+    )
+
+
+def _check_arguments(
+    model: nn.Module, examples: Sequence[Tensor], optimizer: Optimizer | None, *, dynamic_batch: bool, weights: str
+) -> None:
+    if not model.training:
+        raise ValueError("the model is in eval mode, in which it is not trained: call model.train()")
+    if len(examples) < 2 or not all(isinstance(example, Tensor) for example in examples):
+        raise ValueError("example_inputs are the tensors of the model's forward, and the target as the last one")
+    if weights not in ("inputs", "initializers"):
+        raise ValueError(f"weights is {weights!r}; it takes 'inputs' and 'initializers'")
+    if optimizer is not None and weights != "inputs":
+        raise ValueError("with an optimizer weights must be inputs, since they change with every step")
+    if dynamic_batch and len({example.shape[:1] for example in examples} | {(1,), ()}) != 3:
+        raise ValueError("with dynamic_batch, all example inputs need the same first size, 2 or more")
+
+
+def _with_optimizer(
+    joint: Joint, optimizer: Optimizer
+) -> tuple[Callable[..., Sequence[Tensor]], dict[str, Tensor], list[str]]:
+    """Return a function of joint graph and optimizer, its inputs, and the names of its outputs."""
+    weights = {name: joint.inputs[names.weight(name)] for name in joint.trained}
+    state = optimizer.initial_state(weights)
+    rate = torch.tensor(0.0)
+    own = [name for name in joint.inputs if name not in joint.examples]
+    inputs = {
+        **{name: joint.inputs[name] for name in own},
+        **state,
+        names.LEARNING_RATE: rate,
+        **{name: joint.inputs[name] for name in joint.examples},
+    }
+    updated = optimizer.update(weights, weights, state, rate)
+    gradients = [names.gradient(name) for name in joint.trained]
+    kept = [name for name in joint.outputs if name not in gradients]
+
+    def step(*values: Tensor) -> list[Tensor]:
+        named = dict(zip(inputs, values, strict=True))
+        results = dict(zip(joint.outputs, joint.graph(*(named[name] for name in joint.inputs)), strict=True))
+        before = {name: named[names.weight(name)] for name in joint.trained}
+        found = {name: results[names.gradient(name)] for name in joint.trained}
+        after = optimizer.update(before, found, named, named[names.LEARNING_RATE])
+        return [*(results[name] for name in kept), *(after[name] for name in updated)]
+
+    return step, inputs, [*kept, *map(names.new, updated)]
+
+
+def _drop_unchanged_buffers(model: onnx.ModelProto) -> None:
+    """Remove the outputs that are inputs as they are, e.g. buffers with constants."""
+    copies = {node.output[0]: node for node in model.graph.node if node.op_type == "Identity"}
+    inputs = {value.name for value in model.graph.input}
+    for output in list(model.graph.output):
+        chain, name = [], output.name
+        while name in copies:
+            chain.append(copies[name])
+            name = copies[name].input[0]
+        if name in inputs and output.name == names.new(name):
+            model.graph.output.remove(output)
+            model.graph.node.remove(chain[0])
+
+
+def _make_initializers(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> None:
+    """Replace graph inputs by initializers with these values."""
+    kept = [value for value in model.graph.input if value.name not in values]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in values.items())

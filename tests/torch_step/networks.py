@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Networks whose training steps are exported: public architectures, written out with few channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Residual(nn.Module):
+    """The basic block of ResNet-18."""
+
+    def __init__(self, before: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(before, channels, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.downsample = nn.Identity()
+        if stride != 1 or before != channels:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(before, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        deep = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
+        return functional.relu(deep + self.downsample(x))
+
+
+def resnet_18(width: int = 8, classes: int = 5) -> nn.Module:
+    blocks: list[nn.Module] = []
+    before = width
+    for number, channels in enumerate((width, 2 * width, 4 * width, 8 * width)):
+        blocks += [Residual(before, channels, 1 if number == 0 else 2), Residual(channels, channels, 1)]
+        before = channels
+    return nn.Sequential(
+        nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
+        *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, classes),
+    )  # fmt: skip
+
+
+def vgg_11(width: int = 8, classes: int = 5) -> nn.Module:
+    layers: list[nn.Module] = []
+    before = 3
+    for channels, pooled in ((1, 1), (2, 1), (4, 0), (4, 1), (8, 0), (8, 1), (8, 0), (8, 1)):
+        layers += [nn.Conv2d(before, channels * width, 3, padding=1), nn.ReLU(), *[nn.MaxPool2d(2)] * pooled]
+        before = channels * width
+    return nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 16), nn.ReLU(), nn.Dropout(0.5),
+        nn.Linear(16, classes),
+    )  # fmt: skip
+
+
+class Inverted(nn.Module):
+    """The inverted residual block of MobileNetV2, with a depthwise convolution."""
+
+    def __init__(self, before: int, channels: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        hidden = before * expansion
+        self.joins = stride == 1 and before == channels
+        self.layers = nn.Sequential(
+            nn.Conv2d(before, hidden, 1, bias=False), nn.BatchNorm2d(hidden), nn.ReLU6(),
+            nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False), nn.BatchNorm2d(hidden), nn.ReLU6(),
+            nn.Conv2d(hidden, channels, 1, bias=False), nn.BatchNorm2d(channels),
+        )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.layers(x)
+        return x + found if self.joins else found
+
+
+def mobilenet_v2(classes: int = 5) -> nn.Module:
+    """With a max pool behind its stem, which the original does not have."""
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU6(), nn.MaxPool2d(3, 2, 1),
+        Inverted(8, 8, 1, 1), Inverted(8, 12, 2, 6), Inverted(12, 12, 1, 6), Inverted(12, 16, 2, 6),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(16, classes),
+    )  # fmt: skip
+
+
+class UNet(nn.Module):
+    """A U-Net of two or three axes: levels of two convolutions, max pools down, transposed convolutions up."""
+
+    def __init__(self, axes: int, levels: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        conv = {2: nn.Conv2d, 3: nn.Conv3d}[axes]
+        norm = {2: nn.BatchNorm2d, 3: nn.BatchNorm3d}[axes]
+        raised = {2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}[axes]
+
+        def double(before: int, after: int) -> nn.Module:
+            return nn.Sequential(
+                conv(before, after, 3, padding=1), norm(after), nn.ReLU(), conv(after, after, 3, padding=1), nn.ReLU()
+            )
+
+        self.pool = {2: nn.MaxPool2d, 3: nn.MaxPool3d}[axes](2)
+        pairs = list(zip((1, *levels), levels, strict=False))
+        self.down = nn.ModuleList(double(before, after) for before, after in pairs)
+        self.up = nn.ModuleList(raised(below, here, 2, 2) for here, below in pairs[1:])
+        self.join = nn.ModuleList(double(2 * here, here) for here, _ in pairs[1:])
+        self.head = conv(levels[0], classes, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        skipped = []
+        for number, level in enumerate(self.down):
+            x = level(self.pool(x) if number else x)
+            skipped.append(x)
+        for up, join, skip in zip(reversed(self.up), reversed(self.join), reversed(skipped[:-1]), strict=True):
+            x = join(torch.cat([skip, up(x)], 1))
+        found: Tensor = self.head(x)
+        return found
+
+
+class TextCNN(nn.Module):
+    """Kim's CNN for sentences: convolutions of three lengths over embeddings, each pooled over the sentence."""
+
+    def __init__(self, words: int = 30, size: int = 8, channels: int = 6, classes: int = 5) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, size)
+        self.branches = nn.ModuleList(nn.Conv1d(size, channels, length) for length in (3, 4, 5))
+        self.classify = nn.Linear(3 * channels, classes)
+
+    def forward(self, words: Tensor) -> Tensor:
+        x = self.embedding(words).transpose(1, 2)
+        found = [functional.relu(branch(x)) for branch in self.branches]
+        pooled = [functional.max_pool1d(one, one.shape[2]).squeeze(2) for one in found]
+        result: Tensor = self.classify(functional.dropout(torch.cat(pooled, 1), 0.5, self.training))
+        return result
+
+
+def image(*sizes: int) -> Callable[[], Tensor]:
+    return lambda: torch.randn(sizes)
+
+
+def labels(count: int, *sizes: int) -> Callable[[], Tensor]:
+    return lambda: torch.randint(5, (count, *sizes))
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network, its input and target, and the number of its max pools."""
+
+    build: Callable[[], nn.Module]
+    x: Callable[[], Tensor]
+    target: Callable[[], Tensor]
+    pools: int
+    loss: Callable[[Tensor, Tensor], Tensor] = field(default_factory=nn.CrossEntropyLoss)
+
+    def make(self) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor], tuple[Tensor, Tensor]]:
+        """Return model, loss and example inputs, the same in every call."""
+        torch.manual_seed(7)
+        return self.build(), self.loss, (self.x(), self.target())
+
+
+NETWORKS = {
+    "resnet_18": Network(resnet_18, image(4, 3, 64, 64), labels(4), 1),
+    "vgg_11": Network(vgg_11, image(4, 3, 32, 32), labels(4), 5),
+    "mobilenet_v2": Network(mobilenet_v2, image(4, 3, 48, 48), labels(4), 1),
+    "unet": Network(lambda: UNet(2, (8, 16, 32), 5), image(2, 1, 24, 24), labels(2, 24, 24), 2),
+    "unet_3d": Network(lambda: UNet(3, (4, 8, 16), 5), image(2, 1, 8, 8, 12), labels(2, 8, 8, 12), 2),
+    "text_cnn": Network(TextCNN, lambda: torch.randint(30, (4, 12)), labels(4), 3),
+}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""`poolgrad export-torch` with PyTorch: it writes the step of the function that it is given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+
+from poolgrad_lowering.cli import main
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+
+SOURCE = """
+import torch
+from torch import nn
+
+def pools():
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(18, 2))
+    return model, nn.functional.cross_entropy, (torch.randn(2, 1, 8, 8), torch.tensor([0, 1]))
+
+def nothing():
+    return None
+
+number = 3
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text(SOURCE)
+    return tmp_path / "train.py"
+
+
+def test_a_step(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = source.with_name("out.onnx")
+    assert main(["export-torch", f"{source}:pools", "-o", str(out), "--optimizer", "adamw", "--check"]) == 0
+    assert "15 inputs, 14 outputs" in capsys.readouterr().out
+    assert onnx.load(out).graph.output[0].name == "loss"
+
+
+def test_names_as_json(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = source.with_name("out.onnx")
+    assert main(["export-torch", f"{source}:pools", "-o", str(out), "--weights", "initializers", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["inputs"] == ["input", "target"]
+    assert found["outputs"][:2] == ["loss", "grad.0.weight"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "is not FILE:CALLABLE"),
+        (":missing", "has no function 'missing'"),
+        (":number", "has no function 'number'"),
+        (":nothing", "does not return a model, a loss and example inputs"),
+    ],
+)
+def test_no_step(source: Path, capsys: pytest.CaptureFixture[str], name: str, said: str) -> None:
+    out = source.with_name("out.onnx")
+    assert main(["export-torch", f"{source}{name}", "-o", str(out)]) == 2
+    assert said in capsys.readouterr().err
+    assert not out.exists()

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The gradients of convolutions, in every spelling, against torch's own."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from poolgrad_lowering.torch.convolution import convolution_backward  # noqa: E402
+
+aten = torch.ops.aten
+
+WRITTEN = ("matmul", "convolution")
+
+
+@dataclass(frozen=True)
+class Convolution:
+    sizes: tuple[int, ...]
+    stride: int
+    padding: int
+    dilation: int
+    groups: int
+    transposed: bool
+    channels: tuple[int, int]
+
+
+CASES = [
+    Convolution(*settings)
+    for settings in itertools.product(
+        ((5,), (6, 5), (5, 4, 6)), (1, 3), (0, 1), (1, 2), (1, 4), (False, True), ((4, 8), (16, 20))
+    )
+]
+
+
+def operands(case: Convolution) -> tuple[Any, Any, Any, tuple[Any, ...]]:
+    """dy, x and weight in float64, in which both sides agree to the last digits."""
+    axes = len(case.sizes)
+    kernel = (3, 2, 1)[:axes] if axes > 1 else (3,)
+    before, after = case.channels
+    x = torch.randn(3, before, *[size + 4 for size in case.sizes], dtype=torch.float64)
+    shape = (before, after // case.groups) if case.transposed else (after, before // case.groups)
+    weight = torch.randn(*shape, *kernel, dtype=torch.float64)
+    settings = (
+        [case.stride] * axes,
+        [case.padding] * axes,
+        [case.dilation] * axes,
+        case.transposed,
+        [case.stride - 1 if case.transposed else 0] * axes,
+        case.groups,
+    )
+    y = aten.convolution(x, weight, None, *settings)
+    return torch.randn_like(y), x, weight, settings
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("written", WRITTEN)
+def test_as_torch_computes_them(written: str, case: Convolution) -> None:
+    torch.manual_seed(0)
+    dy, x, weight, settings = operands(case)
+    arguments = (dy, x, weight, [case.channels[1]], *settings, [True, True, True])
+    found = convolution_backward(written)(*arguments)
+    for one, expected in zip(found, aten.convolution_backward(*arguments), strict=True):
+        # Sums of at most 3·10³ products of order 1, in another order: 1e-16 · 3e3 · √3e3 at the very most.
+        torch.testing.assert_close(one, expected, rtol=0, atol=2e-11)
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_only_what_is_asked_for(written: str) -> None:
+    dy, x, weight, settings = operands(Convolution((6, 5), 1, 1, 1, 1, False, (4, 8)))
+    backward = convolution_backward(written)
+    for mask in itertools.product((False, True), repeat=3):
+        assert [value is not None for value in backward(dy, x, weight, [8], *settings, list(mask))] == list(mask)
