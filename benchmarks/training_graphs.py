@@ -28,7 +28,8 @@ class Recipe:
 
     `nodes` counts all nodes. Half of the `sites` and of the `decoys` are `MaxPoolGrad` nodes, half scatters onto zeros.
     `subgraphs` are branches of If nodes with ten nodes each, `functions` are bodies of ten nodes that the model calls
-    once each. `declared` is the share of the main graph's values that have a value_info.
+    once each. `declared` is the share of the main graph's values that have a value_info; a gradient whose shapes depend
+    on an undeclared result of a `MaxPoolGrad`, which ONNX does not define, is refused.
     """
 
     nodes: int

@@ -12,7 +12,7 @@ from poolgrad_lowering import lower
 
 RECIPES = [
     Recipe.of_size(500),
-    Recipe(300, sites=3, decoys=2, subgraphs=4, functions=3, declared=0.5),
+    Recipe(300, sites=3, decoys=2, subgraphs=4, functions=3),
     Recipe(50, declared=0.0),
 ]
 
