@@ -111,7 +111,7 @@ test-aarch64: wheel-aarch64 ## the native libraries on 64-bit Arm against those 
 	$(call debian,qemu-aarch64,qemu-user)
 	$(IN) test pytest -m aarch64 tests/runtime/test_native.py tests/atc/test_plugin_library.py
 
-test-atc: wheel-aarch64 ## the parser plugin for ATC and exported models in a stand-in for GE's parser, on Arm too
+test-atc: wheel-$(MACHINE) wheel-aarch64 ## the parser plugin for ATC and exported models in a stand-in for GE's parser, on Arm too
 	$(call debian,qemu-aarch64,qemu-user)
 	$(IN) test $(PYTEST) -m "atc or not atc" tests/atc
 

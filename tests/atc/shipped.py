@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where the parser plugin that ships is found: beside the package, or in the wheel for 64-bit Arm."""
+"""Where the parser plugin that ships is found: beside the package, or in a wheel."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def shipped_library() -> Path:
     return _candidates()[0]
 
 
-def library_for_arm(folder: Path) -> Path:
-    """Return the library of the wheel for 64-bit Arm, unpacked into a folder; skip where there is no plugin at all."""
+def library_of_wheel(machine: str, folder: Path) -> Path:
+    """Return the library of the wheel for a machine, unpacked into a folder; skip where there is no plugin at all."""
     shipped_library()
-    [wheel] = (ROOT / "build" / "wheels" / "aarch64").glob("*_aarch64.whl")
+    [wheel] = (ROOT / "build" / "wheels" / machine).glob(f"*_{machine}.whl")
     with zipfile.ZipFile(wheel) as archive:
         return Path(archive.extract(f"poolgrad_lowering/atc/{LIBRARY}", folder))

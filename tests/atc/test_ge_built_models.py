@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import platform
 from pathlib import Path
 
 import onnx
@@ -16,13 +17,13 @@ from models.catalogue import Entry
 from poolgrad_lowering import export_atc
 from poolgrad_lowering.atc.export import AtcExport
 from tests.atc.ge.checking import parse_and_run
-from tests.atc.ge.compiling import ARM
+from tests.atc.ge.compiling import ARM, NATIVE, Machine
 from tests.atc.ge.driver import AnyPlugin, Plugin
 from tests.atc.ge.faults import GeError
 from tests.atc.ge.parser import GeOperator, parse
 from tests.atc.ge.prototypes import RELEASES, Soc
 from tests.atc.ge.python_plugin import PythonPlugin
-from tests.atc.shipped import library_for_arm
+from tests.atc.shipped import library_of_wheel
 
 TARGETS: dict[str, Soc] = {"atlas-a2": "ascend910b", "atlas-a3": "ascend910_93", "ascend950": "ascend950"}
 ENTRIES = [
@@ -77,9 +78,10 @@ def test_the_library_leaves_in_ge_what_the_plugin_in_python_does(library: Plugin
 
 
 @pytest.mark.atc
-def test_the_library_for_arm_leaves_the_same(tmp_path: Path) -> None:
-    with Plugin(library_for_arm(tmp_path), ARM) as emulated:
-        compare_with_python(emulated)
+@pytest.mark.parametrize(("machine", "built_for"), [(platform.machine(), NATIVE), ("aarch64", ARM)])
+def test_the_library_of_a_wheel_leaves_the_same(machine: str, built_for: Machine, tmp_path: Path) -> None:
+    with Plugin(library_of_wheel(machine, tmp_path), built_for) as opened:
+        compare_with_python(opened)
 
 
 def compare_with_python(plugin: AnyPlugin) -> None:

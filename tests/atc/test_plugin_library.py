@@ -16,7 +16,7 @@ from poolgrad_lowering.dialect.op import DOMAIN, VERSION
 from poolgrad_lowering.dialect.ops import OPS
 from tests.atc.ge.compiling import ARM, NATIVE, OLD_STRINGS
 from tests.atc.ge.driver import ONNX, SUCCESS, Attribute, Parsed, Plugin, Registration, Tensor
-from tests.atc.shipped import library_for_arm, shipped_library
+from tests.atc.shipped import library_of_wheel, shipped_library
 from tests.atc.test_ge_driver import SYMBOLS
 from tests.atc.test_plugin_attributes import GE_NAMES, GRADIENT, NO_PROTOTYPE, RESNET_STEM
 
@@ -45,7 +45,7 @@ def old_strings(shipped_path: Path) -> Iterator[Plugin]:
 @pytest.fixture(scope="module")
 def on_arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plugin]:
     """The library of the wheel for Arm, in an emulator."""
-    with Plugin(library_for_arm(tmp_path_factory.mktemp("arm")), ARM) as plugin:
+    with Plugin(library_of_wheel("aarch64", tmp_path_factory.mktemp("arm")), ARM) as plugin:
         yield plugin
 
 
