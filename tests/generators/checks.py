@@ -13,7 +13,7 @@ import numpy.typing as npt
 import onnx
 from onnx import ModelProto, inliner
 
-from poolgrad_lowering import LoweringResult, lower
+from poolgrad_lowering import LoweringResult, export_atc, lower
 from poolgrad_lowering.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.report import AnchorReport
 from tests.generators.forms import BFLOAT, FORMS
@@ -91,6 +91,32 @@ def check_false_shapes(plan: Plan, choices: Choices) -> None:
         del result.model.graph.value_info[:], result.model.graph.output[:]
     assert lowered[0].model == lowered[1].model
     assert lowered[0].report.anchors == lowered[1].report.anchors
+
+
+def check_export(plan: Plan) -> None:
+    """The export for ATC gives the bits of the definition and of the original; it is the same from a lowered model."""
+    model = build(plan)
+    exported = export_atc(model, target=plan.target).model
+    for source in (lower(model, target=plan.target).model, exported):
+        assert export_atc(source, target=plan.target).model == exported
+    before, after = check_results(plan, model), check_results(plan, exported)
+    for name, value in before.items():
+        assert_same_bits(after[name], value)
+    onnx.checker.check_model(_without_undefined(exported))
+    names = [node.name for node in all_nodes(exported.graph)]
+    assert len(names) == len(set(names))
+
+
+def _without_undefined(model: ModelProto) -> ModelProto:
+    """The model, with operators that neither ONNX nor the model defines in a domain of their own."""
+    own = {(function.domain, function.name) for function in model.functions}
+    copied = ModelProto()
+    copied.CopyFrom(model)
+    for node in all_nodes(copied.graph):
+        if not is_defined(node) and (node.domain, node.op_type) not in own:
+            node.domain = "undefined"
+    copied.opset_import.add(domain="undefined", version=1)
+    return copied
 
 
 def check_mutant(plan: Plan, which: int, how: int) -> str:

@@ -22,7 +22,7 @@ import onnx
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.generators.checks import check_false_shapes, check_mutant, check_plan, check_same_verdicts
+from tests.generators.checks import check_export, check_false_shapes, check_mutant, check_plan, check_same_verdicts
 from tests.generators.models import build
 from tests.generators.plans import Plan, plans
 from tests.generators.protos import Choices
@@ -52,7 +52,7 @@ class Search:
         """Search until the time is up; returns the error if one is found."""
         try:
             while time.monotonic() < self.deadline:
-                for search in (self._graphs, self._spellings, self._false_shapes, self._mutants):
+                for search in (self._graphs, self._spellings, self._false_shapes, self._exports, self._mutants):
                     search()
         except Exception as error:  # whatever goes wrong is what is searched for
             self.counts["failures"] += 1
@@ -79,6 +79,13 @@ class Search:
             self.counts["false shapes"] += 1
 
         _fresh(given(plans(decoys=False), CHOICES)(example))
+
+    def _exports(self) -> None:
+        def example(plan: Plan) -> None:
+            self._attempt(plan, "export for ATC", lambda: check_export(plan))
+            self.counts["exports for ATC"] += 1
+
+        _fresh(given(plans())(example))
 
     def _mutants(self) -> None:
         def example(plan: Plan, which: int, how: int) -> None:

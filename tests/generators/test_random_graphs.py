@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.generators.checks import check_false_shapes, check_mutant, check_plan, check_same_verdicts
+from tests.generators.checks import check_export, check_false_shapes, check_mutant, check_plan, check_same_verdicts
 from tests.generators.decoys import DECOYS
 from tests.generators.plans import Plan, plans
 from tests.generators.protos import Choices
@@ -52,6 +52,12 @@ def test_other_ways_to_write_a_graph(plan: Plan, transform: Transform, choices: 
 @given(plans(decoys=False), st.lists(st.integers(0, 5), min_size=1, max_size=6))
 def test_false_shapes(plan: Plan, choices: Choices) -> None:
     check_false_shapes(plan, choices)
+
+
+@SOME
+@given(plans())
+def test_exports_for_atc(plan: Plan) -> None:
+    check_export(plan)
 
 
 @SOME
