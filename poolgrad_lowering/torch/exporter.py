@@ -68,9 +68,9 @@ def to_onnx(
 
 
 def _simplify(model: ir.Model) -> None:
-    """Fold what is constant, shapes above all. The exporter's own optimizer matches hundreds of rules on top.
+    """Inline functions, fold what is constant, shapes above all, and remove what is unused.
 
-    These find nothing in a training step, and take minutes for a large one.
+    The exporter's own optimizer also matches rules of rewriting, which takes most of the time of a large export.
     """
     optimizer.inline(model)
     optimizer.fold_constants(model)

@@ -39,7 +39,7 @@ def source(tmp_path: Path) -> Path:
 def test_a_step(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = source.with_name("out.onnx")
     assert main(["export-torch", f"{source}:pools", "-o", str(out), "--optimizer", "adamw", "--check"]) == 0
-    assert "15 inputs, 14 outputs" in capsys.readouterr().out
+    assert "16 inputs, 14 outputs" in capsys.readouterr().out
     assert onnx.load(out).graph.output[0].name == "loss"
 
 
