@@ -16,6 +16,7 @@ from onnx import ModelProto, TensorShapeProto, ValueInfoProto
 
 from poolgrad_lowering.verification.compare import compare
 from poolgrad_lowering.verification.evaluator import first_line
+from poolgrad_lowering.verification.flat import function_unit, main_unit
 from poolgrad_lowering.verification.inputs import with_inputs_of
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
 from poolgrad_lowering.verification.rounding import has_half_precision, with_every_rounding
@@ -28,6 +29,9 @@ LEVELS = ("ORT_DISABLE_ALL", DEFAULT)
 
 ROUNDED = "ORT_DISABLE_ALL with every rounding"
 """The level of models whose half-precision values are all rounded (`rounding`)."""
+
+_RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+"""Operators that draw random numbers, besides a Dropout with the input `training_mode`."""
 
 SYMBOLS = (2, 8, 32, 128)
 """The values of all symbolic sizes, tried from the first on until the original runs."""
@@ -48,6 +52,8 @@ def compare_whole(original: ModelProto, lowered: ModelProto, seed: int) -> Whole
         return WholeModel("skipped", "onnxruntime is not installed")
     if original.ByteSize() > _LARGEST:
         return WholeModel("skipped", "the model is large")
+    if random := _random_operator(original):
+        return WholeModel("skipped", f"{random} draws other random numbers in every run")
     try:
         drawn = [_feeds(original, size, np.random.default_rng(seed)) for size in _symbols(original)]
         original, weights = with_inputs_of(lowered, original)
@@ -78,6 +84,16 @@ def _without_lost_roundings(
         for level in levels
     ]
     return [*explained, replace(rounded, level=ROUNDED)]
+
+
+def _random_operator(model: ModelProto) -> str | None:
+    """Return an operator of the model that draws random numbers without a seed, or None."""
+    scopes = [main_unit(model), *map(function_unit, model.functions)]
+    for node in (node for scope in scopes for node in scope.nodes):
+        is_random = node.op[1] in _RANDOM or (node.op[1] == "Dropout" and any(node.inputs[2:]))
+        if node.op[0] == "" and is_random and not any(a.name == "seed" for a in node.proto.attribute):
+            return node.op[1]
+    return None
 
 
 class _RunError(Exception):

@@ -181,3 +181,31 @@ def test_the_page_names_every_level_and_field() -> None:
     [level, *_] = (data := verify(POOL, lower(POOL).model).to_dict()["whole_model"])["levels"]
     for name in (*data, *level, *LEVELS):
         assert f"`{name}`" in page, name
+
+
+@pytest.mark.parametrize(
+    ("nodes", "operator"),
+    [
+        ("r = RandomUniformLike (X) Y = Add (X, r)", "RandomUniformLike"),
+        ("r, t = Constants () Y = Dropout (X, r, t)", "Dropout"),
+        ("Y = local.noisy (X)", "RandomNormalLike"),
+    ],
+)
+def test_random_numbers_are_other_ones_in_every_run(nodes: str, operator: str) -> None:
+    constants = "r = Constant <value_float = 0.5> () t = Constant <value = bool {1}> ()"
+    model = parse(
+        f"g (float[8] X) => (float[8] Y) {{ {nodes.replace('r, t = Constants ()', constants)} }}",
+        imports='"local": 1',
+        functions='<domain: "local", opset_import: ["": 16]> noisy (x) => (y) {'
+        " r = RandomNormalLike (x) y = Add (x, r) }",
+    )
+    found = verify(model, model)
+    assert (found.whole_model.status, found.proven) == ("skipped", True)
+    assert found.whole_model.reason == f"{operator} draws other random numbers in every run"
+
+
+def test_seeded_random_numbers_and_a_dropout_of_inference_are_the_same_in_every_run() -> None:
+    model = parse(
+        "g (float[8] X) => (float[8] Y) { r = RandomUniformLike <seed = 1.0> (X) d = Add (X, r) Y = Dropout (d) }"
+    )
+    assert verify(model, model).whole_model.status == "same"
