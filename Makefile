@@ -15,7 +15,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo train-demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-torch-step test-matrix test-oldest test-releases test-cann-ep cann-home \
-  test-asan test-ubsan test-tsan test-aarch64 test-atc test-plugs test-determinism wheels fuzz fuzz-bytes mutate replay check format docs bench clean
+  test-asan test-ubsan test-tsan test-aarch64 test-atc test-plugs test-determinism wheel wheels fuzz fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -97,6 +97,7 @@ test-asan test-ubsan test-tsan: test-%:
 	$(IN) $* env $(SANITIZER_OPTIONS) \
 	  LD_PRELOAD="$$(g++ -print-file-name=lib$*.so) $$(g++ -print-file-name=libstdc++.so)" pytest $(SANITIZED_TESTS)
 
+wheel: wheel-$(MACHINE) ## the wheel for this machine alone, in build/wheels
 wheels: wheel-x86_64 wheel-aarch64 wheel-any ## wheels for x86-64, Arm and any system, and an sdist, in dist/, with their tests
 	rm -rf dist && mkdir dist
 	cp $(^:wheel-%=build/wheels/%/*.whl) dist
