@@ -272,7 +272,12 @@ def test_an_interrupt_says_how_many_are_done(models: Path) -> None:
     """A terminal interrupts the command and its processes together."""
     for number in range(200):
         saved(models / f"c{number}.onnx", GRADIENT)
-    command = [sys.executable, "-m", "poolgrad_lowering.cli", "inspect", str(models), "--jobs", "2"]
+    script = (
+        "import signal, sys; from poolgrad_lowering.cli import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell ignores in the background\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", script, "inspect", str(models), "--jobs", "2"]
     with subprocess.Popen(
         command,
         env=environment() | {"PYTHONUNBUFFERED": "1"},
