@@ -54,8 +54,8 @@ def test_the_help_has_the_default_limits() -> None:
 @pytest.mark.parametrize("model", ["model.onnx", Path("model.onnx"), b"model", None])
 def test_what_is_no_model(function: Any, model: object) -> None:
     message = (
-        rf"of type {type(model).__name__}, not onnx.ModelProto: load a file with onnx.load\(path\), or call the function "
-        r"for files \(lower_file, "
+        rf"of type {type(model).__name__}, not onnx.ModelProto: load a file with onnx.load\(path\), or call the "
+        r"function for files \(lower_file, "
     )
     with pytest.raises(TypeError, match=message):
         function(model)
