@@ -25,6 +25,8 @@ _NEEDS: dict[str, tuple[str, str]] = {
     "test_any_axis_of_any_rank[third_of_six]": ("1.23.0", _EVALUATOR),
     "test_any_axis_of_any_rank[last_of_six]": ("1.23.0", _EVALUATOR),
     "test_one_symbolic_size_behind_others": ("1.23.0", _EVALUATOR),
+    "test_random_graphs": ("1.23.0", _EVALUATOR),
+    "test_exports_for_atc": ("1.23.0", _EVALUATOR),
 }
 """The first release of onnx with which a test passes, and what older ones lack, by the test's name."""
 
