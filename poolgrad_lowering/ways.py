@@ -13,17 +13,18 @@ from pathlib import Path
 import onnx.defs
 from onnx import ModelProto, NodeProto
 
-from poolgrad_lowering.atc.export import export_in_place
+from poolgrad_lowering.atc.export import export_lowered
 from poolgrad_lowering.atc.graphs import graphs, inner_graphs
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.report import Way
 
 _SHOWN = 3
 """Operators or obstacles that a reason names."""
 
 
-def ways(lowered: ModelProto, target: str | None, gate: Gate) -> tuple[Way, ...]:
+def ways(lowered: ModelProto, target: Target, gate: Gate) -> tuple[Way, ...]:
     """Return for which of the three ways a lowered model is good; the model is modified.
 
     onnxruntime is examined by a table of the operators that its packages have, from 1.18 to the newest; the package
@@ -46,9 +47,9 @@ def ways(lowered: ModelProto, target: str | None, gate: Gate) -> tuple[Way, ...]
     )
 
 
-def _atc(model: ModelProto, target: str | None, gate: Gate) -> str:
-    report = export_in_place(model, target, (), gate=gate, bytes_before=0)
-    return _shown(f"{found.code} ({found.operator or 'the model'})" for found in report.obstacles)
+def _atc(model: ModelProto, target: Target, gate: Gate) -> str:
+    _, obstacles = export_lowered(model, target, (), gate)
+    return _shown(f"{found.code} ({found.operator or 'the model'})" for found in obstacles)
 
 
 def _unknown_to_onnxruntime(model: ModelProto) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.atc.graphs import graphs
+from poolgrad_lowering.atc.graphs import graphs, inputs_to_feed
 from poolgrad_lowering.atc.rank import needs_rank_5, rank_of
 from poolgrad_lowering.atc.registered import OPSETS, PROTOTYPES, is_registered
 from poolgrad_lowering.atc.tidy import is_max_pool
@@ -37,8 +37,7 @@ def _of_model(model: ModelProto) -> Iterator[NodeObstacle]:
     if opset not in OPSETS:
         reason = f"the model imports ONNX's operators in version {opset}"
         yield NodeObstacle("", "", Obstacle.OPSET.value, reason)
-    stored = {tensor.name for tensor in model.graph.initializer}
-    if all(value.name in stored for value in model.graph.input):
+    if not inputs_to_feed(model):
         yield NodeObstacle("", "", Obstacle.NO_INPUT.value, "every value of the graph is constant")
 
 

@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from onnx import ModelProto, ValueInfoProto
 
+from poolgrad_lowering.atc.graphs import inputs_to_feed
 from poolgrad_lowering.atc.registered import PROTOTYPES, least_release
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.legality.targets import Target
@@ -48,7 +49,7 @@ class Conversion:
 def conversion(model: ModelProto, target: Target, soc: str | None, file: str) -> Conversion:
     """Return how to convert an exported model. `soc` is the exact SoC name if it is known, `file` the model's path."""
     operators = {node.op_type for node in model.graph.node if node.domain == DOMAIN and node.op_type in PROTOTYPES}
-    inputs = _inputs(model)
+    inputs = inputs_to_feed(model)
     options = {
         "framework": str(ONNX_FRAMEWORK),
         "model": shlex.quote(file),
@@ -75,12 +76,6 @@ def _environment(soc: str, *, needs_plugin: bool, is_exact: bool) -> Iterator[st
         yield f'eval "$(poolgrad atc-plugin {PLUGIN_FOLDER})"'
     if not is_exact:
         yield f"SOC_VERSION={soc}  # replace it by the name that npu-smi info prints"
-
-
-def _inputs(model: ModelProto) -> list[ValueInfoProto]:
-    """Return the graph inputs that ATC takes as inputs: those without a default."""
-    stored = {tensor.name for tensor in model.graph.initializer}
-    return [value for value in model.graph.input if value.name not in stored]
 
 
 def _input_format(inputs: list[ValueInfoProto]) -> str:

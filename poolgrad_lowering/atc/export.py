@@ -158,16 +158,27 @@ def export_in_place(
     found = find_target(DEFAULT_TARGET if target is None else target)
     outcome = lower_in_place(model, found, forward=True, gate=gate)
     lowering = outcome.report(bytes_before, len(gate.serialised(model)) if outcome.changed else bytes_before)
-    expanded = expand_operators(model)
-    types = value_types(model, gate.index(model), ExternalData(gate.folder, gate.limits))
-    edits = _edit(model, expanded, types, weights_as_inputs)
+    edits, obstacles = export_lowered(model, found, weights_as_inputs, gate)
     return AtcReport(
         lowering=lowering,
         edits=edits,
-        obstacles=tuple(find_obstacles(model, found, types)),
+        obstacles=obstacles,
         constant_inputs=tuple(defaults(model)),
         conversion=conversion(model, found, _exact_name(found, target), file),
     )
+
+
+def export_lowered(
+    model: ModelProto, target: Target, weights_as_inputs: Sequence[str], gate: Gate
+) -> tuple[Edits, tuple[NodeObstacle, ...]]:
+    """Edit a lowered model for ATC; return the edits and the obstacles that are left.
+
+    Raises `InvalidModelError` and `UsageError`.
+    """
+    expanded = expand_operators(model)
+    types = value_types(model, gate.index(model), ExternalData(gate.folder, gate.limits))
+    edits = _edit(model, expanded, types, weights_as_inputs)
+    return edits, tuple(find_obstacles(model, target, types))
 
 
 def _edit(model: ModelProto, expanded: Sequence[str], types: ValueTypes, weights: Sequence[str]) -> Edits:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from poolgrad_lowering.ir.index import subgraphs
 
@@ -49,6 +49,12 @@ def names_of(graph: GraphProto) -> set[str]:
         for node in scope.node:
             found.update((node.name, *node.input, *node.output))
     return found
+
+
+def inputs_to_feed(model: ModelProto) -> list[ValueInfoProto]:
+    """Return the graph inputs without a default: ATC makes constants of the others."""
+    stored = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in stored]
 
 
 def fresh(name: str, taken: set[str]) -> str:

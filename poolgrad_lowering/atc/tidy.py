@@ -10,7 +10,7 @@ from itertools import chain
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.atc.graphs import fresh, graphs, names_read
+from poolgrad_lowering.atc.graphs import fresh, graphs, inputs_to_feed, names_read
 from poolgrad_lowering.diagnostics.errors import UsageError
 from poolgrad_lowering.dialect import DOMAIN
 
@@ -105,5 +105,5 @@ def _declare_inputs(graph: GraphProto, chosen: set[str]) -> None:
 
 def defaults(model: ModelProto) -> list[str]:
     """Return the graph inputs that have an initializer as default. ATC makes constants of them."""
-    stored = {tensor.name for tensor in model.graph.initializer}
-    return [value.name for value in model.graph.input if value.name in stored]
+    fed = {value.name for value in inputs_to_feed(model)}
+    return [value.name for value in model.graph.input if value.name not in fed]

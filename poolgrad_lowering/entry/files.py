@@ -138,7 +138,7 @@ def inspect_file(
         lowered = gate.serialised(model) if outcome.changed else data
         report = replace(
             outcome.report(len(data), len(lowered)),
-            ways=ways(parse_model(lowered, source), target, Gate(limits, ModelFolder.of_file(source))),
+            ways=ways(parse_model(lowered, source), found, Gate(limits, ModelFolder.of_file(source))),
         )
     require_not_external(gate.external, source, descriptions.paths)
     write_files({}, descriptions.contents(report, source, data))
