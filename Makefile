@@ -15,7 +15,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo train-demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-torch-step test-matrix test-oldest test-releases test-cann-ep cann-home \
-  test-asan test-ubsan test-tsan test-aarch64 test-atc test-plugs test-determinism wheel wheels fuzz fuzz-bytes mutate replay check format docs bench clean
+  test-asan test-ubsan test-tsan test-aarch64 test-atc test-tools test-plugs test-determinism wheel wheels fuzz fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -55,6 +55,9 @@ test-torch-step: ## training steps out of PyTorch, Python 3.10 to 3.13 (a large 
 
 train-demo: ## train a CNN on digits by PyTorch, by its ONNX step and by the lowered step, and compare (a large download)
 	$(IN) torch-step python -m models.train_digits --plot docs/images/train_digits.svg
+
+test-tools: ## other packages' tools on models before and after lowering
+	$(IN) tools $(PYTEST) -m tools tests/other_tools
 
 test-plugs: ## the pass for Olive, in runs of Olive (a large download)
 	$(IN) plugs pytest -m olive tests/plugs

@@ -77,6 +77,7 @@ ENVIRONMENTS = {
     "training": Environment(".venv-training", editable(".", *groups("test", "training")), NATIVE),
     "plugs": Environment(".venv-plugs", editable(".[olive,ort]", *groups("test", "olive")), NATIVE),
     "cann": Environment(".venv-cann", with_wheel(*groups("test", "cann")), (*PROJECT, WHEEL)),
+    "tools": Environment(".venv-tools", editable(".[ort]", *groups("test", "tools")), NATIVE),
     "wheels": Environment(".venv-wheels", (groups("wheels"),)),
     "docs": Environment(".venv-docs", (groups("docs"),)),
     "fuzz": Environment(".venv-fuzz", (groups("fuzz"),)),
