@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Generates the pages of this folder that show tables of the code: each from its template in `templates/`.
+"""Generates the pages of this folder that show tables of the code, each from its template in `templates/`.
 
-`make docs` runs this module; a test compares the committed pages with its output.
+It also draws the pictures of the code. `make docs` runs this module; tests compare the committed files with its output.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from string import Template
 import onnx
 from onnx import AttributeProto, TensorProto
 
-from docs import rooms
+from docs import before_after, rooms
 from docs.api_reference import reference
 from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
@@ -185,6 +185,8 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "troubleshooting": lambda: {"codes": codes(), "faults": faults(), "acl_codes": acl_codes()},
 }
 
+PICTURES: dict[str, Callable[[], str]] = {"before_after": before_after.picture, "rooms": rooms.picture}
+
 
 def page(name: str) -> str:
     """The text of one generated page."""
@@ -193,8 +195,9 @@ def page(name: str) -> str:
 
 
 def main() -> None:
-    """Write all pages and the picture of the rooms."""
-    (DOCS / "images" / "rooms.svg").write_text(rooms.picture(), encoding="utf-8")
+    """Write all pages and pictures."""
+    for name, draw in PICTURES.items():
+        (DOCS / "images" / f"{name}.svg").write_text(draw(), encoding="utf-8")
     for name in PAGES:
         (DOCS / f"{name}.md").write_text(page(name), encoding="utf-8")
 

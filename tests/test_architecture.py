@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import networkx as nx
 import pytest
 
 from docs import rooms
 
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}
-DOCS = Path(rooms.__file__).parent
 
 
 def test_every_room_has_a_floor() -> None:
@@ -46,7 +43,3 @@ def test_only_ir_knows_how_nodes_are_stored() -> None:
         for module, imported in rooms.imports(typing=True).edges
         if imported in ENCODING and rooms.room(module) != "ir"
     ]
-
-
-def test_the_picture_is_up_to_date() -> None:
-    assert (DOCS / "images" / "rooms.svg").read_text(encoding="utf-8") == rooms.picture()

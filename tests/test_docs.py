@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import onnx
 import pytest
@@ -29,6 +30,13 @@ def test_every_template_has_its_page() -> None:
 def test_generated_page_is_up_to_date(name: str) -> None:
     committed = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     assert committed == generate.page(name), f"docs/{name}.md is not what the code's tables make: run `make docs`"
+
+
+@pytest.mark.parametrize("name", generate.PICTURES)
+def test_picture_is_up_to_date(name: str) -> None:
+    committed = (DOCS / "images" / f"{name}.svg").read_text(encoding="utf-8")
+    assert committed == generate.PICTURES[name](), f"docs/images/{name}.svg is not what the code draws: run `make docs`"
+    assert ET.fromstring(committed).tag == "{http://www.w3.org/2000/svg}svg"
 
 
 def test_pages_name_only_pages_that_exist() -> None:

@@ -17,13 +17,15 @@ from poolgrad_lowering.html_report.tables import code, name, scrolled, table
 from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.report import AnchorReport
 
-_KEY = (
+KEY = (
     ("anchor", "the candidate"),
     ("removed", "removed"),
     ("kept", "unchanged or added"),
     ("npu", "runs on the NPU"),
     ("outside", "a value from or for the rest of the model"),
 )
+"""What the kinds of boxes in a drawing mean: the class of the box, and its meaning."""
+
 _MAX_REASON = 600
 _MAX_VALUES = 16
 """The number of inputs and of outputs that are listed."""
@@ -101,7 +103,7 @@ def _lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
     if record.before is not None and record.after is not None:
         before, after = _figure("Before", record.before), _figure("After", record.after)
         yield element("div", before, after, class_="pair")
-        yield element("p", *(element("span", text, class_=kind) for kind, text in _KEY), class_="key")
+        yield element("p", *(element("span", text, class_=kind) for kind, text in KEY), class_="key")
     yield from _arithmetic(anchor, record.lowering)
 
 
