@@ -156,6 +156,12 @@ def example() -> str:
     return numbers.sub(lambda found: f"[{', '.join(found[1].replace(',', ' ').split())}]", json.dumps(report, indent=2))
 
 
+def program() -> str:
+    """The C++ program that runs a lowered model, without its licence."""
+    text = (DOCS / "examples" / "run_lowered.cpp").read_text(encoding="utf-8")
+    return text.partition("\n\n")[2].rstrip()
+
+
 def page_limits() -> dict[str, object]:
     """The limits of what the HTML report shows, by the name of their placeholder."""
     return {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_around": MAX_AROUND, "max_drawn": MAX_DRAWN}
@@ -176,6 +182,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "forms": lambda: {"examples": examples()},
     "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
     "legality": lambda: {"codes": codes()},
+    "from-python-cpp-csharp": lambda: {"program": program()},
     "offline-with-atc": lambda: {"obstacles": obstacles()},
     "patterns": lambda: {"forms": forms()},
     "plan": lambda: {"example": plan_example()},

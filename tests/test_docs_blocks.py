@@ -17,15 +17,17 @@ import pytest
 
 from poolgrad_lowering import lower_file
 from tests.doc_blocks import PAGES, ROOT, Block, blocks
+from tests.onnxruntime_release import lay_out
 from tests.processes import environment
 
 RUN = ("sh", "python")
-SHOWN = ("", "text", "json", "toml")  # not run: graphs, output, data
+SHOWN = ("", "text", "json", "toml", "cpp", "csharp")  # not run here: graphs, output, data, sources
 NOT_RUN = {
     "an overview",  # of which the tests of the command parse every line
     "installs the published package",
     "makes environments of its own",
     "needs an NPU",
+    "needs .NET",
     "needs Olive",  # make test-plugs
     "needs PyTorch",  # make test-torch-step
     "needs onnxruntime-cann",  # make test-cann-ep
@@ -48,6 +50,8 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copyfile(ROOT / "models/built/torch/lenet.onnx", made / "training.onnx")
     lower_file(made / "training.onnx", made / "lowered.onnx")
     (made / "models").symlink_to(ROOT / "models")
+    shutil.copy(ROOT / "docs" / "examples" / "run_lowered.cpp", made)
+    lay_out(made / "onnxruntime")
     return made
 
 
