@@ -8,7 +8,7 @@ import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from benchmarks.page import write_page
+from benchmarks.page import headline, write_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "benchmarks" / "results.json"
@@ -20,6 +20,12 @@ def test_the_page_is_of_the_numbers(tmp_path: Path) -> None:
     for made in [tmp_path / "benchmarks.md", *(tmp_path / "benchmarks").iterdir()]:
         committed = DOCS / made.relative_to(tmp_path)
         assert committed.read_text(encoding="utf-8") == made.read_text(encoding="utf-8"), f"run `make bench`: {made}"
+
+
+def test_the_readme_has_the_numbers() -> None:
+    sentence = headline(json.loads(RESULTS.read_text(encoding="utf-8")))
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert sentence in " ".join(readme.split()), f"write in README.md: {sentence}"
 
 
 def test_plots_are_wellformed() -> None:
