@@ -27,7 +27,8 @@ _FOLDERS = {
 ORDER = (
     ("version", "diagnostics"),
     ("ir", "dialect"),
-    ("gate", "runtime"),
+    ("gate", "damage"),
+    ("runtime",),
     ("io",),
     ("analysis", "verification"),
     ("gradient",),

@@ -7,10 +7,10 @@ They come from operators and names alone, and never decide what is lowered.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from enum import Enum
 
+from poolgrad_lowering.damage import Damage, damages
 from poolgrad_lowering.diagnostics.counted import counted, either
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ir.index import ModelIndex
@@ -20,31 +20,22 @@ from poolgrad_lowering.report import Note
 
 TRAINING_GRAPHS = "docs/convert.md, “Where a training graph comes from”"
 
-_BODY_VALUE = re.compile(r"(?:^|[_/])argmax_planes[_\d]*$")
-"""A value of each gradient's function body, with what the tools that inline functions put before and after it:
-`argmax_planes__2`, `argmax_planes_2`, `_inlfunc_MaxPool3DGradWithArgmax_argmax_planes`."""
-
 
 class NoteCode(str, Enum):
     """What a note says. The values are part of the report."""
 
     ALREADY_LOWERED = "already-lowered"
     FORWARD_GRAPH = "forward-graph"
-    INLINED_BODIES = "inlined-bodies"
-    NO_BODIES = "no-bodies"
+    INLINED_BODIES = Damage.INLINED_BODIES.value
+    MISSING_ATTRIBUTES = Damage.MISSING_ATTRIBUTES.value
+    MISTYPED_BODIES = Damage.MISTYPED_BODIES.value
+    NO_BODIES = Damage.NO_BODIES.value
     NO_POOL = "no-pool"
-    RENAMED_OPERATORS = "renamed-operators"
+    RENAMED_OPERATORS = Damage.RENAMED_OPERATORS.value
     TARGET_WITHOUT_OPERATORS = "target-without-operators"
 
 
-WARNINGS = frozenset(
-    {
-        NoteCode.INLINED_BODIES,
-        NoteCode.NO_BODIES,
-        NoteCode.RENAMED_OPERATORS,
-        NoteCode.TARGET_WITHOUT_OPERATORS,
-    }
-)
+WARNINGS = frozenset({NoteCode.TARGET_WITHOUT_OPERATORS, *(NoteCode(damage.value) for damage in Damage)})
 """The notes on what a user has to change."""
 
 
@@ -76,30 +67,11 @@ def _with_operators() -> list[str]:
 
 
 def _on_dialect(index: ModelIndex, operators: Operators) -> Iterator[tuple[NoteCode, str]]:
-    """Yield notes on nodes of the dialect, or on what inlining left of them."""
+    """Yield notes on nodes of the dialect, and on what other tools left of them."""
     count = {op_type: number for (domain, op_type), number in operators.items() if domain == DOMAIN}
     if known := {op_type: count[op_type] for op_type in count if op_type in OPS}:
         yield NoteCode.ALREADY_LOWERED, _lowered_for(known)
-    bodies = {function.name for function in index.model.functions if function.domain == DOMAIN}
-    if bare := sorted(known.keys() - bodies):
-        nodes = counted(sum(known[name] for name in bare), f"{DOMAIN} node")
-        yield (
-            NoteCode.NO_BODIES,
-            f"{nodes} without a function body ({', '.join(bare)}): a tool has removed the model's functions, and only "
-            "the execution provider can run it. Use that tool before the lowering",
-        )
-    if renamed := sorted(name for name in count.keys() - OPS.keys() if name.endswith(tuple(OPS))):
-        yield (
-            NoteCode.RENAMED_OPERATORS,
-            f"domain {DOMAIN} has no operator {either(renamed)}, and the execution provider does not run it: a tool "
-            "has renamed an operator (onnx.compose.add_prefix does). Use that tool before the lowering",
-        )
-    if not (known or renamed) and (inlined := _inlined(index)):
-        yield (
-            NoteCode.INLINED_BODIES,
-            f"the function bodies of {counted(inlined, f'{DOMAIN} gradient')} were inlined: no node of domain {DOMAIN} "
-            "is left. Lower the model again, as the last step",
-        )
+    yield from ((NoteCode(damage.value), text) for damage, text in damages(index))
 
 
 def _lowered_for(count: dict[str, int]) -> str:
@@ -107,13 +79,6 @@ def _lowered_for(count: dict[str, int]) -> str:
     operators = ", ".join(sorted(count))
     made_for = f"for {either(able)}" if able else "for no target that has all of these operators"
     return f"already lowered: {counted(sum(count.values()), f'{DOMAIN} node')} ({operators}), {made_for}"
-
-
-def _inlined(index: ModelIndex) -> int:
-    """Return the number of gradients whose function body was put in place of a node of the dialect."""
-    return sum(
-        1 for scope in index.scopes for name in scope.producers if "argmax_planes" in name and _BODY_VALUE.search(name)
-    )
 
 
 def _without_gradients(operators: Operators) -> tuple[NoteCode, str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from poolgrad_lowering.runtime.registration import import_onnxruntime, provider_
 if TYPE_CHECKING:
     import onnx
     import onnxruntime
+
+    from poolgrad_lowering.ir.index import ModelIndex
 
 # The session entry that selects the backend of the provider and of the custom operators.
 BACKEND_ENTRY = f"ep.{get_ep_name().lower()}.backend"
@@ -73,7 +75,8 @@ def create_session(
         # Without enable_fallback=0, onnxruntime's Python layer creates a CPU session after any failure.
         session = ort.InferenceSession(_loadable(model), options, enable_fallback=0)
     except Exception as error:
-        raise SessionError(f"onnxruntime cannot make a session on {get_ep_name()}: {error}") from error
+        message = f"onnxruntime cannot make a session on {get_ep_name()}: {error}"
+        raise SessionError("; ".join([message, *_damages(_index(model))])) from error
     if get_ep_name() not in session.get_providers():
         raise SessionError(f"onnxruntime made a session without {get_ep_name()}: it has {session.get_providers()}")
     if not any(node.provider == get_ep_name() for node in assignment(session)):
@@ -133,35 +136,39 @@ def _is_on(option: object) -> bool:
 
 def _report_no_node(model: str | os.PathLike[str] | bytes | onnx.ModelProto, *, require_nodes: bool) -> None:
     """Warn that no node runs on the provider, or raise `SessionError`, with the likely cause."""
-    if _has_dialect_nodes(model):
-        cause = "it claimed none of the model's nodes of domain npu; session_options.log_severity_level = 1 logs why"
+    index = _index(model)
+    if index is not None and not any(domain == "npu" for scope in index.scopes for domain, _ in scope.by_op):
+        cause = "the model has no nodes of domain npu; was it lowered?"
     else:
-        cause = (
-            "the model has no nodes of domain npu; was it lowered, and did no other tool replace them by their bodies?"
-        )
+        cause = "it claimed none of the model's nodes of domain npu; session_options.log_severity_level = 1 logs why"
+    cause = "; ".join(_damages(index)) or cause
     message = f"no node of the session runs on {get_ep_name()}: {cause}"
     if require_nodes:
         raise SessionError(message)
     warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
-def _has_dialect_nodes(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> bool:
-    import onnx  # noqa: PLC0415 - only this message needs the model's nodes
+def _index(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ModelIndex | None:
+    """Return the index of a model, or None if it cannot be read as one, for example in onnxruntime's own format."""
+    import onnx  # noqa: PLC0415 - only failures need the model's nodes
 
-    if isinstance(model, bytes):
-        model = onnx.load_from_string(model)
-    elif isinstance(model, (str, os.PathLike)):
-        model = onnx.load(os.fspath(model), load_external_data=False)
-    bodies = (function.node for function in model.functions)
-    return any(map(_are_of_dialect, (model.graph.node, *bodies)))
+    from poolgrad_lowering.ir.index import ModelIndex  # noqa: PLC0415 - as above
+
+    try:
+        if isinstance(model, bytes):
+            model = onnx.load_from_string(model)
+        elif isinstance(model, (str, os.PathLike)):
+            model = onnx.load(os.fspath(model), load_external_data=False)
+        return ModelIndex(model)
+    except Exception:  # nothing has checked the model
+        return None
 
 
-def _are_of_dialect(nodes: Iterable[onnx.NodeProto]) -> bool:
-    """Whether one of the nodes, or of those in their subgraphs, is of domain npu."""
-    return any(
-        node.domain == "npu" or any(_are_of_dialect(held.g.node) for held in node.attribute if held.HasField("g"))
-        for node in nodes
-    )
+def _damages(index: ModelIndex | None) -> list[str]:
+    """Return texts on what other tools did to a lowered model."""
+    from poolgrad_lowering.damage import damages  # noqa: PLC0415 - as above
+
+    return [] if index is None else [text for _, text in damages(index)]
 
 
 def _add_provider(ort: ModuleType, options: onnxruntime.SessionOptions, provider_options: dict[str, str]) -> None:

@@ -8,10 +8,10 @@ import onnx.compose
 import onnx.inliner
 import onnx.version_converter
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import inspect, lower
-from tests.pool_graphs import parse, torch_gradient
+from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 LOWERED = lower(GRADIENT).model
@@ -100,6 +100,56 @@ def test_bodies_that_onnx_inlined(opset: int) -> None:
     )
     inlined = onnx.inliner.inline_local_functions(lower(model).model)
     assert "the function bodies of 1 npu gradient were inlined" in noted(inlined)["inlined-bodies"]
+
+
+def test_bodies_of_some_operators_that_were_inlined() -> None:
+    """The forward pool is left, and no value of its body, or of the gradient's body itself, is taken for an inlined one."""
+    inlined = onnx.inliner.inline_selected_functions(LOWERED, [("npu", "MaxPool3DGradWithArgmax")])
+    assert warned(inlined) == ["inlined-bodies"]
+    assert "no node of domain npu is left" not in noted(inlined)["inlined-bodies"]
+    assert warned(LOWERED) == []
+
+
+@pytest.mark.parametrize("element_type", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
+def test_types_that_a_tool_changed(element_type: int) -> None:
+    converted = copied(LOWERED)
+    for value in (*converted.graph.input, *converted.graph.output, *converted.graph.value_info):
+        value.type.tensor_type.elem_type = element_type
+    assert warned(converted) == ["mistyped-bodies"]
+    assert "MaxPool3DGradWithArgmax" in noted(converted)["mistyped-bodies"]
+
+
+@pytest.mark.parametrize("dtype", ["float", "float16", "bfloat16"])
+def test_types_that_bodies_take(dtype: str) -> None:
+    model = ort_gradient([2, 3, 4, 4], opset=18, dtype=dtype, kernel_shape=[2, 2], strides=[2, 2])
+    assert warned(lower(model).model) == []
+
+
+def test_attributes_that_a_tool_removed() -> None:
+    """One node lacks two attributes."""
+    damaged = copied(LOWERED)
+    node = damaged.graph.node[0]
+    kept = [attribute for attribute in node.attribute if attribute.name not in ("dilation", "ceil_mode")]
+    del node.attribute[:]
+    node.attribute.extend(kept)
+    assert warned(damaged) == ["missing-attributes"]
+    assert noted(damaged)["missing-attributes"].startswith("1 npu node without ceil_mode or dilation: ")
+
+
+def test_a_body_that_onnx_does_not_know() -> None:
+    """Its types are not known to be wrong."""
+    damaged = copied(LOWERED)
+    for body in damaged.functions:
+        del body.node[:]
+        del body.input[:]
+        body.node.add(op_type="Unknown", output=body.output)
+    assert "mistyped-bodies" not in noted(damaged)
+
+
+def copied(model: ModelProto) -> ModelProto:
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    return copy
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Damage by other tools to a lowered model: what is left of its nodes, and what to do about it.
+
+Comes from operators, attributes, declared types and names alone. Knows neither reports nor runtimes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum
+
+from onnx import FunctionProto, TensorProto, TypeProto
+from onnx.shape_inference import InferenceError, infer_function_output_types
+
+from poolgrad_lowering.diagnostics.counted import counted, either
+from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES
+from poolgrad_lowering.dialect.op import VALUE
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Node
+
+_ADVICE = "Run that tool on the original, then lower: the lowering is the last step"
+
+_BODY_VALUE = re.compile(r"(?:^|[_/])argmax_planes[_\d]*$")
+"""A value of each gradient's function body, with what the tools that inline functions put before and after it:
+`argmax_planes__2`, `argmax_planes_2`, `_inlfunc_MaxPool3DGradWithArgmax_argmax_planes`."""
+
+
+class Damage(str, Enum):
+    """What is wrong with a lowered model. The values are codes of notes in the report."""
+
+    INLINED_BODIES = "inlined-bodies"
+    MISSING_ATTRIBUTES = "missing-attributes"
+    MISTYPED_BODIES = "mistyped-bodies"
+    NO_BODIES = "no-bodies"
+    RENAMED_OPERATORS = "renamed-operators"
+
+
+def damages(index: ModelIndex) -> Iterator[tuple[Damage, str]]:
+    """Yield each damage to an indexed model, with a text on what was found, what follows, and what to do."""
+    bodies = {function.name: function for function in index.model.functions if function.domain == DOMAIN}
+    nodes = list(_dialect_nodes(index))
+    known = [node for node in nodes if node.proto.op_type in OPS]
+    if bare := [node for node in known if node.proto.op_type not in bodies]:
+        yield (
+            Damage.NO_BODIES,
+            f"{_counted(bare)} without a function body ({_operators(bare)}): a tool has removed the model's functions "
+            "(onnx.version_converter does), and without them onnxruntime loads the model neither with the execution "
+            f"provider nor without it. {_ADVICE}",
+        )
+    if mistyped := _mistyped(known, bodies):
+        yield (
+            Damage.MISTYPED_BODIES,
+            f"{_counted(mistyped)} of an element type that the function body does not take ({_operators(mistyped)}): "
+            "a tool has changed the model's types (converters to float16 do), and onnxruntime does not load it. "
+            f"{_ADVICE}",
+        )
+    if incomplete := {node: missing for node in known if (missing := _missing_attributes(node))}:
+        yield (
+            Damage.MISSING_ATTRIBUTES,
+            f"{_counted(incomplete)} without {either(sorted(set().union(*incomplete.values())))}: a tool has removed "
+            f"attributes, and the execution provider runs no node without them. {_ADVICE}",
+        )
+    others = {node.proto.op_type for node in nodes} - OPS.keys()
+    if renamed := sorted(name for name in others if name.endswith(tuple(OPS))):
+        yield (
+            Damage.RENAMED_OPERATORS,
+            f"domain {DOMAIN} has no operator {either(renamed)}, and the execution provider does not run it: a tool "
+            f"has renamed an operator (onnx.compose.add_prefix does). {_ADVICE}",
+        )
+    if inlined := _inlined(index):
+        rest = "" if known or renamed else f"no node of domain {DOMAIN} is left, and "
+        yield (
+            Damage.INLINED_BODIES,
+            f"the function bodies of {counted(inlined, f'{DOMAIN} gradient')} were inlined: {rest}the execution "
+            f"provider does not run what replaced them. Only a model for ATC is meant to be so. {_ADVICE}",
+        )
+
+
+def _dialect_nodes(index: ModelIndex) -> Iterator[Node]:
+    """Yield the nodes of domain npu, without those of its function bodies."""
+    for scope in index.scopes:
+        if not _is_body(scope.root.proto):
+            for (domain, _), positions in scope.by_op.items():
+                if domain == DOMAIN:
+                    yield from map(scope.node, positions)
+
+
+def _is_body(proto: object) -> bool:
+    return isinstance(proto, FunctionProto) and proto.domain == DOMAIN
+
+
+def _counted(nodes: Collection[Node]) -> str:
+    return counted(len(nodes), f"{DOMAIN} node")
+
+
+def _operators(nodes: Iterable[Node]) -> str:
+    return ", ".join(sorted({node.proto.op_type for node in nodes}))
+
+
+def _missing_attributes(node: Node) -> set[str]:
+    """Return the attributes that the rewrite writes and the node lacks. It writes those with a default, too."""
+    op = OPS[node.proto.op_type]
+    return {attribute.name for attribute in op.attributes} - {attribute.name for attribute in node.proto.attribute}
+
+
+def _mistyped(nodes: Iterable[Node], bodies: Mapping[str, FunctionProto]) -> list[Node]:
+    """Return the nodes of an element type, as far as declared, that the body of their operator does not take."""
+    found: dict[tuple[str, int | None], bool] = {}
+    mistyped = []
+    for node in nodes:
+        key = node.proto.op_type, _element_type(node)
+        if key not in found:
+            found[key] = key[0] in bodies and key[1] is not None and not _takes(bodies[key[0]], key[1], node)
+        if found[key]:
+            mistyped.append(node)
+    return mistyped
+
+
+def _takes(body: FunctionProto, element_type: int, node: Node) -> bool:
+    """Whether a body has types with values of an element type: its inputs x, or x and grad, and then indices."""
+    values = [element_type] * min(len(body.input), 2)
+    indices = [TensorProto.INT64] * (len(body.input) - len(values))
+    types = [TypeProto(tensor_type=TypeProto.Tensor(elem_type=each)) for each in (*values, *indices)]
+    try:
+        infer_function_output_types(body, types, list(node.proto.attribute))
+    except InferenceError:
+        return False
+    except (RuntimeError, TypeError, ValueError):  # of bodies that are no functions at all
+        return True
+    return True
+
+
+def _element_type(node: Node) -> int | None:
+    """Return the element type of a node's x, grad or y that the model declares, or None."""
+    op = OPS[node.proto.op_type]
+    operands = zip((*op.inputs, *op.outputs), (*node.inputs, *node.outputs), strict=False)
+    for operand, value in operands:
+        if value is not None and operand.type_variable == VALUE:
+            declared = value.scope.declared(value.name)
+            if declared is not None and declared.type.tensor_type.elem_type in TYPES[VALUE]:
+                return declared.type.tensor_type.elem_type
+    return None
+
+
+def _inlined(index: ModelIndex) -> int:
+    """Return the number of gradients whose function body was put in place of a node of the dialect."""
+    return sum(
+        1
+        for scope in index.scopes
+        if not _is_body(scope.root.proto)
+        for name in scope.producers
+        if "argmax_planes" in name and _BODY_VALUE.search(name)
+    )
