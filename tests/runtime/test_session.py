@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+import onnx.compose
 import onnx.inliner
+import onnx.version_converter
 import onnxruntime
 import pytest
 
@@ -180,13 +182,28 @@ def test_a_session_without_a_node_on_the_provider(model: onnx.ModelProto, tmp_pa
     for form in (inlined, inlined.SerializeToString(), tmp_path / "inlined.onnx"):
         with pytest.warns(RuntimeWarning, match="1 npu gradient were inlined: no node of domain npu is left"):
             create_session(form, backend="host")
-    with pytest.raises(SessionError, match="no node of the session runs on AclnnExecutionProvider: the function bodies"):
+    with pytest.raises(SessionError, match="no node of the session runs on AclnnExecutionProvider: the fun"):
         create_session(inlined, backend="host", require_nodes=True)
     [node] = model.graph.node
     [pads] = [attribute for attribute in node.attribute if attribute.name == "pads"]
     pads.ints[0] = 5  # which aclnn does not take
     with pytest.warns(RuntimeWarning, match="it claimed none of the model's nodes of domain npu"):
         create_session(model, backend="host")
+
+
+def test_a_model_that_a_tool_damaged(model: onnx.ModelProto) -> None:
+    """onnxruntime's error is followed by the cause, and also a provider that claims no node has one."""
+    converted = onnx.version_converter.convert_version(model, 21)
+    with pytest.raises(SessionError, match=r"not a registered function.*; 1 npu node without a function body"):
+        create_session(converted, backend="host")
+    renamed = onnx.compose.add_prefix(model, "p_")
+    with pytest.warns(RuntimeWarning, match=f"domain npu has no operator p_{CASE.op}"):
+        create_session(renamed, backend="host")
+
+
+def test_what_is_no_model() -> None:
+    with pytest.raises(SessionError, match=r"cannot make a session on \w+: [^;]*$"):
+        create_session(b"no model", backend="host")
 
 
 def test_no_warning_where_a_node_runs_on_the_provider(model: onnx.ModelProto) -> None:

@@ -69,7 +69,8 @@ def test_the_index_type_of_a_pool_is_written_out() -> None:
     [
         in_body("MaxPool3DGradWithArgmax", "Reshape", without_attribute("allowzero")),
         lambda model: setattr(model.functions[0].node[0], "name", "another"),
-        lambda model: model.functions[0].attribute_proto.pop(),
+        lambda model: setattr(model.functions[0].attribute_proto[-1], "s", b"NDHWC"),
+        lambda model: model.functions[0].attribute_proto.add(name="further", i=0, type=onnx.AttributeProto.INT),
         lambda model: setattr(model.functions[0], "doc_string", "mine"),
         lambda model: model.functions[0].CopyFrom(function_body("MaxPool3DGradWithArgmax", 16, [TensorProto.FLOAT])),
     ],
@@ -80,6 +81,19 @@ def test_a_body_that_is_not_this_versions(change: Callable[[ModelProto], None]) 
     assert (site.status, site.runs) == ("unproven", 9)
     differs = "the function body of MaxPool3DGradWithArgmax differs from this version's"
     assert site.reason == f"{differs}; in these runs it gave the same results"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: model.functions[0].attribute_proto.pop(),
+        lambda model: model.functions[0].node[0].ClearField("domain"),
+        lambda model: setattr(model.functions[0].node[0], "doc_string", ""),
+    ],
+)
+def test_a_body_as_other_tools_write_it(change: Callable[[ModelProto], None]) -> None:
+    """Without empty strings, with further ones, or without a default, which the node has in any case."""
+    assert edited(change).proven
 
 
 @pytest.mark.parametrize("element", ["float16", "bfloat16"])
