@@ -57,6 +57,7 @@ train-demo: ## train a CNN on digits by PyTorch, by its ONNX step and by the low
 	$(IN) torch-step python -m models.train_digits --plot docs/images/train_digits.svg
 
 test-tools: ## other packages' tools on models before and after lowering
+	$(call debian,node,nodejs)
 	$(IN) tools $(PYTEST) -m tools tests/other_tools
 
 test-plugs: ## the pass for Olive, in runs of Olive (a large download)

@@ -41,6 +41,7 @@ from poolgrad_lowering.html_report.text import MAX_NAME
 from poolgrad_lowering.legality.aclnn_functions import aclnn_functions
 from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS, Support, Target
 from poolgrad_lowering.patterns import own_patterns
+from tests.other_tools.after_lowering import OUTCOMES, TOOLS, VERSIONS, Outcome, Tool
 
 DOCS = Path(__file__).parent
 
@@ -175,6 +176,17 @@ def acl_codes() -> str:
     return str(table).rstrip()
 
 
+def outcomes() -> str:
+    """The table of what other tools leave of a lowered model."""
+    header = ("outcome", "what is left", "plain onnxruntime", "the execution provider", "warning of `inspect`")
+    return _table(header, OUTCOMES.values())
+
+
+def tools() -> str:
+    """The table of other tools, of what each leaves of a lowered model, and of what `verify` says."""
+    return _table(("package", "tool", "outcome", "`verify`", "remarks"), map(_tool, TOOLS))
+
+
 PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "api": lambda: {"reference": reference()},
     "architecture": lambda: {"rooms": room_table()},
@@ -184,6 +196,11 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "legality": lambda: {"codes": codes()},
     "from-python-cpp-csharp": lambda: {"program": program()},
     "offline-with-atc": lambda: {"obstacles": obstacles()},
+    "other-tools": lambda: {
+        "outcomes": outcomes(),
+        "tools": tools(),
+        "versions": ", ".join(" ".join(release) for release in VERSIONS.items()),
+    },
     "patterns": lambda: {"forms": forms()},
     "plan": lambda: {"example": plan_example()},
     "report": lambda: {"example": example(), **page_limits()},
@@ -212,6 +229,15 @@ def main() -> None:
 def _operator(target: Target, op: str, support: Support) -> tuple[str, ...]:
     functions = ", ".join(map(_code, aclnn_functions(op)))
     return f"`{target.name}`", _code(op), functions, _types(support.element_types), str(support.max_plane)
+
+
+def _tool(tool: Tool) -> tuple[str, ...]:
+    def name(outcome: Outcome) -> str:
+        return OUTCOMES[outcome][0]
+
+    others = (f"; {name(outcome)} for {model}" for model, outcome in tool.but.items())
+    outcome = "".join((f"**{name(tool.outcome)}**", *others))
+    return tool.package, tool.call, outcome, tool.verified.value, tool.remark
 
 
 def _command(name: str, parser: Parser) -> str:

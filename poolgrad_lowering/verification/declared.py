@@ -89,7 +89,7 @@ def _clear_empty_strings(message: Message) -> None:
 
 @lru_cache
 def own_bodies(op: str, opset: int) -> dict[bytes, FunctionProto]:
-    """Return the function bodies of an operator at an opset, for all element types and index types, by their essential bytes."""
+    """Return the function bodies of an operator at an opset, for all element and index types, by `_essence`."""
     found = {}
     for elements, index in itertools.product(_subsets(TYPES[VALUE]), TYPES[INDEX]):
         try:
