@@ -237,7 +237,8 @@ def _tool(tool: Tool) -> tuple[str, ...]:
 
     others = (f"; {name(outcome)} for {model}" for model, outcome in tool.but.items())
     outcome = "".join((f"**{name(tool.outcome)}**", *others))
-    return tool.package, tool.call, outcome, tool.verified.value, tool.remark
+    refused = f"Does not take {', '.join(tool.refuses)}, lowered or not." if tool.refuses else ""
+    return tool.package, tool.call, outcome, tool.verified.value, " ".join(filter(None, (tool.remark, refused)))
 
 
 def _command(name: str, parser: Parser) -> str:

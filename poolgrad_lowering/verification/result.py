@@ -44,7 +44,8 @@ class SiteResult:
     """The result for one site, a region in which the models differ and that contains a node of the dialect.
 
     `status` is "proven" (every run gave the same bits), "differs" (with `mismatch`) or "unproven" (with `reason`).
-    `gradients` are the outputs of its gradient nodes; `removed` and `added` are numbers of nodes; `reproducer` is the
+    `gradients` are the outputs of its gradient nodes; `expanded` are those of them that the nodes of a function body
+    compute, which the execution provider does not run. `removed` and `added` are numbers of nodes; `reproducer` is the
     folder with the smallest failing case.
     """
 
@@ -59,6 +60,7 @@ class SiteResult:
     mismatch: Mismatch | None = None
     reason: str | None = None
     reproducer: str | None = None
+    expanded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -170,8 +170,9 @@ class Site:
 def describe(region: Region) -> SiteResult:
     """Return the result of a site before it is verified."""
     gradients = tuple(value for node in region.added if roles.is_dialect_gradient(node) for value in node.outputs[:1])
-    gradients += tuple(gradient.result for gradient in region.expanded)
-    return SiteResult(region.name, region.unit, "unproven", gradients, len(region.removed), len(region.added))
+    expanded = tuple(gradient.result for gradient in region.expanded)
+    counts = len(region.removed), len(region.added)
+    return SiteResult(region.name, region.unit, "unproven", gradients + expanded, *counts, expanded=expanded)
 
 
 def _with_gradient_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:

@@ -17,7 +17,8 @@ def site_row(site: SiteResult) -> tuple[str, str, str]:
     if site.reason is not None:
         return place, site.status, site.reason
     left_out = f"; not drawn: {', '.join(site.not_drawn)}" if site.not_drawn else ""
-    return place, site.status, f"{counted(site.runs, 'run')}{left_out}"
+    for_atc = "; expanded as for ATC: the execution provider has no gradient to run here" if site.expanded else ""
+    return place, site.status, f"{counted(site.runs, 'run')}{left_out}{for_atc}"
 
 
 def whole_lines(found: WholeModel) -> list[str]:

@@ -105,7 +105,8 @@ Apply = Callable[[ModelProto, Path], ModelProto]
 class Tool:
     """A tool by the call of it, its package, and what it does; `but` has the models for which it does otherwise.
 
-    `changes_values`: it is meant to, so its result is compared with the lowering of what it makes of the original.
+    `refuses` are the models that it does not take, lowered or not. `changes_values`: it is meant to, so its result is
+    compared with the lowering of what it makes of the original.
     """
 
     call: str
@@ -115,6 +116,7 @@ class Tool:
     verified: Verified = Verified.UNPROVEN
     remark: str = ""
     but: Mapping[str, Outcome] = field(default_factory=dict)
+    refuses: tuple[str, ...] = ()
     changes_values: bool = False
 
 
@@ -312,7 +314,7 @@ def _optimise(model: ModelProto, _: Path) -> ModelProto:
     return onnxoptimizer.optimize(model)
 
 
-_LAYOUTS = "from a network at level `ALL` also operators of domains `com.microsoft` and `com.microsoft.nchwc`"
+_FUSED = "Writes operators of domain `com.microsoft`, too."
 
 TOOLS = (
     Tool("`onnx.load`, `onnx.save` as protobuf text", "onnx", _in_format("textproto"), Outcome.KEPT, Verified.PROVEN),
@@ -324,12 +326,10 @@ TOOLS = (
         lambda model, _: onnx.parser.parse_model(onnx.printer.to_text(model)),
         Outcome.KEPT,
         Verified.SITES,
-        "Loses defaults of attributes, which no node needs. Older releases cannot read back constants of float16, with "
-        "or without lowering.",
+        "Loses defaults of attributes, which no node needs. onnx 1.19 cannot read back constants of float16, lowered "
+        "or not.",
     ),
-    Tool(
-        "`onnx.external_data_helper.convert_model_to_external_data`", "onnx", _external, Outcome.KEPT, Verified.SITES
-    ),
+    Tool("`onnx.external_data_helper.convert_model_to_external_data`", "onnx", _external, Outcome.KEPT, Verified.SITES),
     Tool(
         "`onnx.shape_inference.infer_shapes`",
         "onnx",
@@ -376,7 +376,7 @@ TOOLS = (
             "onnxruntime",
             _optimised_offline(level),
             Outcome.INLINED,
-            remark=_LAYOUTS if level == "ORT_ENABLE_ALL" else "",
+            remark=_FUSED if level in ("ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL") else "",
         )
         for level in ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL")
     ),
@@ -386,14 +386,14 @@ TOOLS = (
         _infer_symbolically,
         Outcome.KEPT,
         Verified.SITES,
-        "Does not take PyTorch's LeNet, with or without lowering.",
+        refuses=("LeNet",),
     ),
     Tool(
         "`quant_pre_process`",
         "onnxruntime",
         _by_files(_prepare_quantisation),
         Outcome.INLINED,
-        remark="Does not take PyTorch's LeNet, with or without lowering.",
+        refuses=("LeNet",),
     ),
     Tool(
         "`quantize_dynamic`",
@@ -412,7 +412,7 @@ TOOLS = (
         but={"float16": Outcome.KEPT},
         remark="Leaves a model in float16 as it is.",
     ),
-    Tool("`onnxconverter_common.float16`", "onnxconverter-common", _halve, Outcome.MISTYPED),
+    Tool("`onnxconverter_common.float16`", "onnxconverter-common", _halve, Outcome.MISTYPED, refuses=("float16",)),
     Tool("`onnxslim.slim`", "onnxslim", _slim, Outcome.KEPT, remark="Optimises the bodies of adaptive pools, too."),
     Tool("`onnxsim.simplify`", "onnxsim", _simplify, Outcome.KEPT, Verified.SITES),
     Tool("`onnxoptimizer.optimize`", "onnxoptimizer", _optimise, Outcome.KEPT, Verified.SITES),

@@ -15,7 +15,7 @@ from onnx import ModelProto, TensorProto, helper
 from models import catalogue
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.verification.result import Verification
-from poolgrad_lowering.verification.text import inputs_line
+from poolgrad_lowering.verification.text import inputs_line, site_row
 from tests.export_steps import (
     STEPS,
     Step,
@@ -110,7 +110,14 @@ def test_expanded_gradients(opset: int, element: str) -> None:
     export = exported(model, adaptive_gradients_expanded, forward=False)
     assert not [node for node in export.graph.node if node.domain == "npu"]
     [site] = proven(model, export).sites
-    assert (site.name, site.gradients) == ("dx", ("dx",))
+    assert (site.name, site.gradients, site.expanded) == ("dx", ("dx",), ("dx",))
+    assert site_row(site)[2].endswith("expanded as for ATC: the execution provider has no gradient to run here")
+
+
+def test_a_node_of_the_dialect_is_not_expanded() -> None:
+    [site] = proven(POOL, lower(POOL).model).sites
+    assert (site.gradients, site.expanded) == (("dX",), ())
+    assert "expanded" not in site_row(site)[2]
 
 
 def test_constants_of_an_expanded_gradient_as_initializers() -> None:
