@@ -10,6 +10,7 @@ from onnx import FunctionProto, TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, NoFunctionBodyError, function_body
+from poolgrad_lowering.dialect.body_bytes import body_bytes
 from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.model import Model
@@ -47,7 +48,7 @@ class FunctionBodies:
         except NoFunctionBodyError as error:
             return refuse(Code.OPSET, "{}", error)
         if op in self._present:
-            if self._present[op] not in (alone, self._body_of_all_types(op)):
+            if not self._is_present(op, alone) and not self._is_present(op, self._body_of_all_types(op)):
                 return refuse(Code.DIALECT_CONFLICT, "the model defines its own function {}.{}", DOMAIN, op)
             return None
         try:
@@ -76,6 +77,11 @@ class FunctionBodies:
         if key not in self._created:
             self._created[key] = function_body(op, self._index.opset, element_types)
         return self._created[key]
+
+    def _is_present(self, op: str, body: FunctionProto | None) -> bool:
+        """Whether the model has this body of an operator, also as other tools write it."""
+        present = self._present[op]
+        return present == body or (body is not None and body_bytes(present) == body_bytes(body))
 
     def _body_of_all_types(self, op: str) -> FunctionProto | None:
         try:

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
-from google.protobuf.message import Message
 from onnx import AttributeProto, FunctionProto
 
 from poolgrad_lowering.dialect import OPS, TYPES, NoFunctionBodyError, function_body
-from poolgrad_lowering.dialect.attributes import default_proto, value_of
+from poolgrad_lowering.dialect.attributes import value_of
+from poolgrad_lowering.dialect.body_bytes import body_bytes
 from poolgrad_lowering.dialect.op import INDEX, VALUE, Attribute
 from poolgrad_lowering.verification.flat import FlatNode
 
@@ -58,45 +58,20 @@ def _value_flaw(attribute: Attribute, stored: AttributeProto | None) -> str | No
 
 
 def is_own_body(function: FunctionProto, opset: int) -> bool:
-    """Whether a function is a body that this version makes for a model of this opset, but for what has no meaning.
-
-    Other tools that read and write a model leave out empty strings, and the defaults of attributes, which every node
-    of the dialect has anyway.
-    """
-    return _essence(function) in own_bodies(function.name, opset)
-
-
-def _essence(function: FunctionProto) -> bytes:
-    """Return the bytes of a function without empty strings and without the defaults that the dialect declares."""
-    kept = FunctionProto()
-    kept.CopyFrom(function)
-    defaults = [default_proto(attribute) for attribute in OPS[function.name].attributes if not attribute.required]
-    others = [attribute for attribute in kept.attribute_proto if attribute not in defaults]
-    del kept.attribute_proto[:]
-    kept.attribute_proto.extend(others)
-    _clear_empty_strings(kept)
-    return kept.SerializeToString(deterministic=True)
-
-
-def _clear_empty_strings(message: Message) -> None:
-    for field, value in message.ListFields():
-        if value == "":
-            message.ClearField(field.name)
-        elif field.type == field.TYPE_MESSAGE:
-            for inner in (value,) if isinstance(value, Message) else value:
-                _clear_empty_strings(inner)
+    """Whether a function is a body that this version makes for a model of this opset, but for what has no meaning."""
+    return body_bytes(function) in own_bodies(function.name, opset)
 
 
 @lru_cache
 def own_bodies(op: str, opset: int) -> dict[bytes, FunctionProto]:
-    """Return the function bodies of an operator at an opset, for all element and index types, by `_essence`."""
+    """Return the function bodies of an operator at an opset, for all element and index types, by `body_bytes`."""
     found = {}
     for elements, index in itertools.product(_subsets(TYPES[VALUE]), TYPES[INDEX]):
         try:
             body = function_body(op, opset, elements, index)
         except NoFunctionBodyError:
             continue
-        found[_essence(body)] = body
+        found[body_bytes(body)] = body
     return found
 
 

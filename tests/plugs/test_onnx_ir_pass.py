@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.compose
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from poolgrad_lowering import UnknownTargetError, lower
 from tests.external_models import external, onto_zeros, saved
+from tests.pool_graphs import torch_gradient
 
 ir = pytest.importorskip("onnx_ir")
 
@@ -61,6 +63,17 @@ def test_a_second_pass_changes_nothing() -> None:
     assert not PoolGradLoweringPass()(model).modified
     assert model.graph is graph
     assert model.functions == functions
+
+
+def test_a_gradient_beside_one_that_is_lowered_already() -> None:
+    """onnx_ir writes the function bodies with other bytes; they are the same bodies."""
+    gradient = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+    lowered = through_onnx_ir(lower(gradient).model)
+    assert lowered.functions != lower(gradient).model.functions
+    both = onnx.compose.merge_models(lowered, onnx.compose.add_prefix(gradient, "second_"), [])
+    result = lower(both)
+    assert [(anchor.status, anchor.code) for anchor in result.report.anchors] == [("lowered", None)]
+    assert len(result.model.functions) == len(lowered.functions)
 
 
 def test_a_model_without_gradient_is_left_alone() -> None:
