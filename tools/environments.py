@@ -6,8 +6,9 @@
 
 An environment is updated when its inputs have changed: the arguments of pip, `pyproject.toml`, and the native sources
 if it builds them. Changed Python sources need no update, because editable installations use them directly. The root of
-the repository is the last entry of `sys.path` in an environment, so that `tests`, `models` and `benchmarks` can be
-imported, and an installed package takes precedence over its sources. Needs only Python's standard library and pip.
+the repository comes after the installed packages on `sys.path` in an environment, so that `tests`, `models` and
+`benchmarks` can be imported, and an installed package takes precedence over its sources. An editable installation also
+adds the folder above the clone. Needs only Python's standard library and pip.
 """
 
 from __future__ import annotations

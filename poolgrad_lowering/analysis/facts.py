@@ -10,7 +10,6 @@ the operators that move data and by ONNX's own shape inference.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -29,6 +28,7 @@ from poolgrad_lowering.analysis.constants import (
 from poolgrad_lowering.analysis.declared_shapes import read_shape
 from poolgrad_lowering.analysis.inference import inferred_types, is_unnamed
 from poolgrad_lowering.analysis.integer_rules import integer_rule
+from poolgrad_lowering.analysis.memo import Memo
 from poolgrad_lowering.analysis.node_inference import defines, infer_shape, infer_type
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, NEW_SIZES, SHAPE_RULES, is_opaque
@@ -50,42 +50,30 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
     ("value_float", np.float32),
     ("value_floats", np.float32),
 )
-_UNASKED = object()
 _MAX_TABLE = 1 << 23
-_MAX_DEPTH = 64
-"""The largest recursion depth: each level takes up to seven frames of Python's stack, which has 1000."""
 
 
-class Facts:
+class Facts(Memo):
     """The facts of one model's values.
 
-    Constants in external data are read through `external`; the default reads none. `read_error` is a sentence on the
-    first external tensor that could not be read for a fact since the caller last set `read_error` to the empty text.
-
-    With `trust_defaults` the default of an input of the main graph is a constant, as if no caller overrode it.
-    `defaults` are the names of the inputs whose defaults facts asked for, trusted or not, since the caller last set
-    `defaults` to the empty set.
+    Constants in external data are read through `external`; the default reads none. With `trust_defaults` the default of
+    an input of the main graph is a constant, as if no caller overrode it.
     """
 
     def __init__(
         self, index: ModelIndex, external: ExternalData | None = None, *, trust_defaults: bool = False
     ) -> None:
-        self.read_error = ""
-        self.defaults: frozenset[str] = frozenset()
+        super().__init__()
         self.trusts_defaults = trust_defaults
         self._index = index
         self._external = external or ExternalData()
-        self._read_errors: dict[tuple[str, Value], str] = {}
-        self._used_defaults: dict[tuple[str, Value], frozenset[str]] = {}
         self._updated = _updated_by_training(index)
-        self._memo: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
         self._functions = frozenset((function.domain, function.name) for function in index.model.functions)
         self._pools: dict[Node, PoolAttributes | None] = {}
-        self._depth = 0
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
-        if self._depth == 0 and value not in self._memo["shape"]:
+        if self._is_first_question and not self._is_known("shape", value):
             self._derive_in_order(value)
         return self._once("shape", value, self._shape)
 
@@ -123,33 +111,6 @@ class Facts:
     def is_function(self, node: Node) -> bool:
         """Whether the model defines the node's operator as a function, so that its name does not determine it."""
         return node.op in self._functions
-
-    def _once(self, fact: str, value: Value, compute: Callable[[Value], T]) -> T | None:
-        """Return a fact, computed on first use; None if its computation depends on itself (a cycle) or is too deep."""
-        known = self._memo[fact]
-        found = known.get(value, _UNASKED)
-        if found is not _UNASKED:
-            self.read_error = self.read_error or self._read_errors.get((fact, value), "")
-            self.defaults |= self._used_defaults.get((fact, value), frozenset())
-            return found  # type: ignore[no-any-return]
-        if self._depth >= _MAX_DEPTH:
-            return None
-        known[value] = None
-        self._depth += 1
-        error_before, self.read_error = self.read_error, ""
-        defaults_before, self.defaults = self.defaults, frozenset()
-        try:
-            result = compute(value)
-        finally:
-            self._depth -= 1
-            if self.read_error:
-                self._read_errors[fact, value] = self.read_error
-            if self.defaults:
-                self._used_defaults[fact, value] = self.defaults
-            self.read_error = error_before or self.read_error
-            self.defaults |= defaults_before
-        known[value] = result
-        return result
 
     # -- element types
 
@@ -191,7 +152,7 @@ class Facts:
             output = next(filter(None, node.outputs), None)
             if output is None or not self._is_computed(node) or _is_complete(self._inferred_shape(output)):
                 return ()
-            return [operand for operand in node.inputs if operand not in self._memo["shape"]]
+            return [operand for operand in node.inputs if operand is not None and not self._is_known("shape", operand)]
 
         chain = list(value.ancestors(unknown))[1:]
         for behind in sorted(chain, key=lambda value: (value.scope.depth, value.scope.producers.get(value.name, -1))):

@@ -13,6 +13,7 @@ import onnx
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.model import serialised, with_nodes
 from poolgrad_lowering.ir.scopes import LOCAL, canonical_domain
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def inferred_types(index: ModelIndex, external: ExternalData | None = None) -> d
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, MemoryError) as error:
         logger.info("shape inference failed, undeclared shapes stay unknown: %s", error)
         return {}
-    return {value.name: value.type for value in (*inferred.graph.value_info, *inferred.graph.output)}
+    return {value.name: value.type for value in (*inferred.graph.value_info[:], *inferred.graph.output)}
 
 
 def is_unnamed(dim: Dim) -> bool:
@@ -48,10 +49,8 @@ def is_unnamed(dim: Dim) -> bool:
     return any(symbol.startswith(_MADE_UP) for symbol in dim.symbols)
 
 
-def _without_weights(index: ModelIndex, external: ExternalData) -> onnx.ModelProto:
+def _without_weights(index: ModelIndex, external: ExternalData) -> bytes:
     model, graph = index.model, onnx.GraphProto()
-    graph.node.extend(model.graph.node)
-    _hide_claims(graph.node)
     graph.input.extend(model.graph.input)
     graph.output.extend(model.graph.output)
     believed = _results_of_unknown_operators(index)
@@ -71,7 +70,20 @@ def _without_weights(index: ModelIndex, external: ExternalData) -> onnx.ModelPro
     for function in copied.functions:
         _hide_claims(function.node)
         del function.value_info[:]
-    return copied
+    return with_nodes(copied, _nodes_without_claims(index))
+
+
+def _nodes_without_claims(index: ModelIndex) -> list[bytes]:
+    """The main graph's nodes, serialised; only those that make claims are parsed, if the model's are bytes."""
+    main = index.scopes[0]
+    nodes = serialised(main.proto.node)
+    slices = [position for (_, op_type), found in main.by_op.items() if op_type == "Slice" for position in found]
+    holders = [scope.holder for scope in index.scopes if scope.parent is main]
+    for position in {*slices, *holders}:
+        node = onnx.NodeProto.FromString(nodes[position])
+        _hide_claims([node])
+        nodes[position] = node.SerializeToString()
+    return nodes
 
 
 def _results_of_unknown_operators(index: ModelIndex) -> set[str]:

@@ -44,6 +44,20 @@ def replace_run(entries: Entries, run: range, messages: Sequence[Any]) -> None:
         entries.insert(run.start, message)
 
 
+def serialised(entries: Entries) -> list[bytes]:
+    """The bytes of each entry."""
+    if isinstance(entries, Packed):
+        return list(entries.blobs)
+    return [message.SerializeToString() for message in entries]
+
+
+def with_nodes(model: onnx.ModelProto, nodes: Sequence[bytes]) -> bytes:
+    """The serialised model with these serialised nodes after those of its main graph."""
+    packed = PackedModel(model.SerializeToString())
+    packed.graph.node.blobs.extend(nodes)
+    return packed.SerializeToString()
+
+
 def edit_external(model: Model, change: Callable[[onnx.TensorProto], bool]) -> None:
     """Apply `change` to every external tensor of the model, at any depth; `change` returns whether it changed it."""
     if isinstance(model, PackedModel):

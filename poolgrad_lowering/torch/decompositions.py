@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
 from poolgrad_lowering.torch.normalization import batch_norm
+from poolgrad_lowering.torch.pools import POOLS
 
 Decompositions = dict[Any, Callable[..., Any]]
 """Functions that compute operators, by the overload of the operator."""
@@ -27,24 +27,10 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.convolution_backward.default: convolution_backward(weight_gradient),
         aten._native_batch_norm_legit.default: batch_norm,  # noqa: SLF001 - the name of an operator
         aten.native_batch_norm.default: batch_norm,
-        **_OF_POOLS,
+        **POOLS,
         **_OF_RANDOM_NUMBERS,
         aten.empty_permuted.default: _zeros_permuted,
     }
-
-
-def pool_backward(dy: Tensor, x: Tensor, *attributes_and_indices: Any) -> Tensor:
-    """Return the gradient of a max pool: dy scattered with addition onto zeros, a row for each plane of (N, C).
-
-    The indices of a plane, the operator's last argument, count from the plane's first element. Elements of 16 bits are
-    added in float32, as torch decomposes the gradient of a 2-D pool, since onnxruntime adds no others.
-    """
-    indices = attributes_and_indices[-1]
-    wide = torch.promote_types(dy.dtype, torch.float32)
-    planes, size = x.shape[0] * x.shape[1], math.prod(x.shape[2:])
-    zeros = torch.zeros_like(x.reshape(planes, size), dtype=wide)
-    rows = dy.reshape(planes, -1).to(wide)
-    return zeros.scatter_add(1, indices.reshape(planes, -1), rows).reshape(x.shape).to(dy.dtype)
 
 
 def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
@@ -71,13 +57,6 @@ def _zeros_permuted(sizes: list[int], *_: Any, **options: Any) -> Tensor:
     """Return zeros: the values of an empty tensor are never read, and ONNX knows no order of axes in memory."""
     return torch.zeros(sizes, dtype=options.get("dtype"))
 
-
-_OF_POOLS: Decompositions = {
-    aten.max_pool2d_with_indices_backward.default: pool_backward,
-    aten.max_pool3d_with_indices_backward.default: pool_backward,
-    aten.adaptive_max_pool2d_backward.default: pool_backward,
-    aten.adaptive_max_pool3d_backward.default: pool_backward,
-}
 
 _OF_RANDOM_NUMBERS: Decompositions = {
     aten.native_dropout.default: _native_dropout,

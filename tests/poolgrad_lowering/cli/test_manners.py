@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How the command speaks: help, suggestions, colours, logs, completion. As a process where the process matters."""
+"""How the command speaks: help, suggestions, colours and logs. As a process where the process matters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import os
 import pty
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,6 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering.cli import build_parser, main
-from poolgrad_lowering.cli.completion import SHELLS
 from poolgrad_lowering.cli.exit_codes import MEANINGS, ExitCode
 from tests.pool_graphs import torch_gradient
 from tests.processes import environment
@@ -230,74 +228,6 @@ def test_the_library_prints_nothing(model: str) -> None:
         [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
-
-
-# -- completion
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_completion_knows_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    script = capsys.readouterr().out
-    assert all(name in script for name in COMMANDS)
-    assert "copy-external" in script
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["poolgrad", "lower-"], {"lower-artifacts"}),
-        (["poolgrad", "lower", "--str"], {"--strict"}),
-        (["poolgrad", "verify", "--backend", ""], {"host", "cann"}),
-        (["poolgrad", "inspect", "m.o"], {"m.onnx"}),
-        (["poolgrad", "lower", "m.onnx", "-o", "m.o"], {"m.onnx"}),
-        (["poolgrad", "lower", "--jobs", ""], set()),
-        (["poolgrad", "-q", "lower", "--no"], {"--no-forward"}),
-        (["poolgrad", "completion", ""], set(SHELLS)),
-        (["poolgrad", "--ver"], {"--version", "--verbose"}),
-    ],
-)
-def test_completion_in_bash(
-    model: str, words: list[str], expected: set[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    main(["completion", "bash"])
-    script = capsys.readouterr().out
-    program = f"""{script}
-        function=$(complete -p poolgrad | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
-        COMP_WORDS=({" ".join(word or '""' for word in words)}); COMP_CWORD={len(words) - 1}
-        $function poolgrad "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD - 1]}}"
-        printf '%s\\n' "${{COMPREPLY[@]}}"
-    """
-    done = subprocess.run(["bash", "-c", program], cwd=Path(model).parent, capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == expected
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_completion_scripts_are_read_by_their_shells(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-    main(["completion", shell])
-    checked = subprocess.run([shell, "-n"], input=capsys.readouterr().out, capture_output=True, text=True, check=False)
-    assert (checked.returncode, checked.stderr) == (0, "")
-
-
-def test_completion_in_fish_and_zsh_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each option of each command, with its help; what takes a file completes files."""
-    main(["completion", "fish"])
-    lines = capsys.readouterr().out.splitlines()
-    main(["completion", "zsh"])
-    cases = dict(re.findall(r"^ {8}([\w-]+)\) _arguments (.*) ;;$", capsys.readouterr().out, re.MULTILINE))
-    assert set(cases) == set(COMMANDS)
-    for name, parser in COMMANDS.items():
-        for flag in (flag for argument in parser.arguments for flag in argument.option_strings):
-            spelled = f"-l {flag[2:]} " if flag.startswith("--") else f"-s {flag[1:]} "
-            assert any(f"from {name}'" in line and spelled in line for line in lines)
-            assert f"{flag}[" in cases[name]
-    assert "complete -c poolgrad -n '__fish_seen_subcommand_from lower' -F" in lines
-    assert (
-        "--report[write the report as JSON; for a folder of models, a folder of reports]:REPORT.json:_files"
-        in cases["lower"]
-    )
 
 
 # -- the end

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Gradients of pools, and adaptive pools whose sizes do not divide, in operators that torch's ONNX exporter knows.
+
+Elements of 16 bits are computed in float32, since onnxruntime adds no others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import product
+from operator import mul
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+aten = torch.ops.aten
+
+
+def max_pool_backward(axes: int, dy: Tensor, x: Tensor, *attributes_and_indices: Any) -> Tensor:
+    """Return the gradient of a max pool over the last `axes` axes: dy scattered with addition onto zeros, by planes.
+
+    The indices of a plane, the operator's last argument, count from the plane's first element.
+    """
+    indices = attributes_and_indices[-1]
+    planes, size = math.prod(x.shape[:-axes]), math.prod(x.shape[-axes:])
+    zeros = torch.zeros_like(x.reshape(planes, size), dtype=_wide(dy))
+    rows = dy.reshape(planes, -1).to(_wide(dy))
+    return zeros.scatter_add(1, indices.reshape(planes, -1), rows).reshape(x.shape).to(dy.dtype)
+
+
+def adaptive_max_pool(x: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Return the maxima of adaptive windows and their indices, by tables of the windows of a plane.
+
+    Returns `NotImplemented` if the sizes divide: torch has decompositions of these. A window with NaN has a maximum
+    that onnxruntime chooses.
+    """
+    sizes = x.shape[-len(counts) :]
+    if all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
+        return NotImplemented
+    windows = _positions(sizes, counts)
+    longest = max(map(len, windows))
+    table = torch.tensor([window + window[-1:] * (longest - len(window)) for window in windows])
+    mask = torch.tensor([[element < len(window) for element in range(longest)] for window in windows])
+    outer = x.shape[: -len(counts)]
+    gathered = x.reshape(*outer, -1).index_select(-1, table.reshape(-1)).reshape(*outer, *table.shape)
+    masked = torch.where(mask, gathered, -math.inf)
+    largest = masked.argmax(-1, keepdim=True)
+    positions = table + torch.zeros_like(gathered, dtype=table.dtype)  # a constant cannot expand to a symbolic size
+    indices = positions.gather(-1, largest).reshape(*outer, *counts)
+    return masked.amax(-1).reshape(*outer, *counts), indices
+
+
+def average_pool(  # noqa: PLR0917 - the operator's signature
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,  # noqa: ARG001 - the divisor is the same for all windows
+    divisor: int | None = None,
+) -> Tensor:
+    """Return an average pool with a divisor of its own, which torch's exporter leaves out.
+
+    Returns `NotImplemented` if it has none.
+    """
+    if divisor is None:
+        return NotImplemented
+    axes = len(kernel)
+    operator = {2: aten.avg_pool2d.default, 3: aten.avg_pool3d.default}[axes]
+    wide = x.to(_wide(x))
+    averages: Tensor = operator(wide, kernel, stride, padding, ceil_mode)
+    counts = _window_sizes(x.shape[-axes:], averages.shape[-axes:], kernel, stride, padding, padded=True)
+    return (averages * counts / divisor).to(x.dtype)
+
+
+def average_pool_backward(  # noqa: PLR0917 - the operator's signature
+    axes: int,
+    dy: Tensor,
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,  # noqa: ARG001 - dy has the sizes that follow
+    count_include_pad: bool,
+    divisor: int | None,
+) -> Tensor:
+    """Return the gradient of an average pool: every element of dy, divided, is added to all elements of its window."""
+    sizes, counts = x.shape[-axes:], dy.shape[-axes:]
+    elements = divisor or _window_sizes(sizes, counts, kernel, stride, padding, padded=count_include_pad)
+    divided = dy.to(_wide(dy)) / elements
+    none, one = [0] * axes, [1] * axes
+    ones = torch.ones(1, 1, *kernel, dtype=_wide(dy))
+    planes = divided.reshape(-1, 1, *counts)
+    spread = aten.convolution(planes, ones, None, stride or kernel, none, one, True, none, 1)
+    ends = [size + pad - found for size, pad, found in zip(sizes, padding, spread.shape[2:], strict=True)]
+    cut = [amount for begin, end in zip(reversed(padding), reversed(ends), strict=True) for amount in (-begin, end)]
+    return functional.pad(spread, cut).reshape(x.shape).to(dy.dtype)
+
+
+def adaptive_average_pool(x: Tensor, counts: Sequence[int]) -> Tensor:
+    """Return the averages of adaptive windows, as a product with a matrix along each axis.
+
+    An infinity or NaN spreads to its whole plane, since it is multiplied by the zeros of the matrices.
+    """
+    averages = [_averages(*axis) for axis in zip(x.shape[-len(counts) :], counts, strict=True)]
+    return _along_axes(x, averages)
+
+
+def adaptive_average_pool_backward(axes: int, dy: Tensor, x: Tensor) -> Tensor:
+    """Return the gradient of an adaptive average pool, in the same way."""
+    averages = [_averages(*axis) for axis in zip(x.shape[-axes:], dy.shape[-axes:], strict=True)]
+    return _along_axes(dy, [matrix.T for matrix in averages])
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+def _adaptive(size: int, count: int) -> list[range]:
+    """Return the positions of each adaptive window along an axis."""
+    return [range(number * size // count, -(-(number + 1) * size // count)) for number in range(count)]
+
+
+def _positions(sizes: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
+    """Return the positions in a plane of the elements of each adaptive window, in row-major order."""
+    strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    along = [_adaptive(*axis) for axis in zip(sizes, counts, strict=True)]
+    return [[sum(map(mul, element, strides)) for element in product(*window)] for window in product(*along)]
+
+
+def _window_sizes(
+    sizes: Sequence[int],
+    counts: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    *,
+    padded: bool,
+) -> Tensor:
+    """Return how many elements each window of an average pool has, with those of the padding or without."""
+    lengths = []
+    for size, count, extent, step, pad in zip(sizes, counts, kernel, stride or kernel, padding, strict=True):
+        first, last = (-pad, size + pad) if padded else (0, size)
+        starts = [number * step - pad for number in range(count)]
+        lengths.append([min(start + extent, last) - max(start, first) for start in starts])
+    return torch.tensor([math.prod(each) for each in product(*lengths)]).reshape(list(counts))
+
+
+def _averages(size: int, count: int) -> Tensor:
+    """Return the matrix, size by count, that averages the windows of an axis."""
+    windows = _adaptive(size, count)
+    return torch.tensor([[(row in window) / len(window) for window in windows] for row in range(size)])
+
+
+def _along_axes(x: Tensor, matrices: Sequence[Tensor]) -> Tensor:
+    """Return x multiplied by one matrix along each of its last axes."""
+    found = x.to(_wide(x))
+    for axis, matrix in zip(range(-len(matrices), 0), matrices, strict=True):
+        last = found.transpose(axis, -1)
+        rows = last.reshape(-1, len(matrix)) @ matrix.to(found.dtype)
+        found = rows.reshape(*last.shape[:-1], -1).transpose(axis, -1)
+    return found.to(x.dtype)
+
+
+POOLS: Mapping[Any, Callable[..., Any]] = {
+    aten.max_pool2d_with_indices_backward.default: partial(max_pool_backward, 2),
+    aten.max_pool3d_with_indices_backward.default: partial(max_pool_backward, 3),
+    aten.adaptive_max_pool2d.default: adaptive_max_pool,
+    aten.adaptive_max_pool3d.default: adaptive_max_pool,
+    aten.adaptive_max_pool2d_backward.default: partial(max_pool_backward, 2),
+    aten.adaptive_max_pool3d_backward.default: partial(max_pool_backward, 3),
+    aten.avg_pool2d.default: average_pool,
+    aten.avg_pool3d.default: average_pool,
+    aten.avg_pool2d_backward.default: partial(average_pool_backward, 2),
+    aten.avg_pool3d_backward.default: partial(average_pool_backward, 3),
+    aten._adaptive_avg_pool3d.default: adaptive_average_pool,  # noqa: SLF001 - the names of operators
+    aten._adaptive_avg_pool2d_backward.default: partial(adaptive_average_pool_backward, 2),  # noqa: SLF001
+    aten._adaptive_avg_pool3d_backward.default: partial(adaptive_average_pool_backward, 3),  # noqa: SLF001
+}
+"""The functions by the overload of the operator that they compute."""

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Pools whose operators torch's exporter does not know, or translates wrongly, against eager PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
+
+from torch import Tensor, nn  # noqa: E402
+
+from poolgrad_lowering import export_atc, lower  # noqa: E402
+from poolgrad_lowering.torch import export_training_step  # noqa: E402
+from poolgrad_lowering.torch.pools import (  # noqa: E402
+    adaptive_average_pool,
+    adaptive_average_pool_backward,
+    adaptive_max_pool,
+    average_pool,
+    average_pool_backward,
+    max_pool_backward,
+)
+
+aten = torch.ops.aten
+PLANES = {2: (9, 8), 3: (5, 6, 7)}
+CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+INPUTS = {1: (9,), **PLANES}
+
+AVERAGES: dict[str, tuple[Any, ...]] = {
+    "tiling": (2, 2, 0, False, True, None),
+    "overlapping": (3, 2, 1, False, True, None),
+    "without the padding": (3, 2, 1, False, False, None),
+    "rounded up": (3, 2, 1, True, True, None),
+    "rounded up without the padding": (3, 2, 1, True, False, None),
+    "gaps": (2, 3, 0, False, True, None),
+    "its own divisor": (3, 2, 1, True, True, 5),
+}
+EXACT = ("tiling", "gaps")
+"""Windows that do not overlap: nothing is summed."""
+
+
+def drawn(*shape: int, dtype: Any = torch.float32) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+
+
+def average_arguments(name: str, axes: int) -> tuple[Any, ...]:
+    kernel, stride, padding, *others = AVERAGES[name]
+    return ([kernel] * axes, [stride] * axes, [padding] * axes, *others)
+
+
+def assert_close(found: Tensor, expected: Tensor, *, exactly: bool = False) -> None:
+    """Sums of at most 27 products in another order; `exactly`: the same bits."""
+    tolerance = 0.0 if exactly else 1e-6
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("batch", [(2, 3), (3,)])
+@pytest.mark.parametrize("axes", PLANES)
+@pytest.mark.parametrize("name", AVERAGES)
+def test_average_pools(name: str, axes: int, batch: tuple[int, ...]) -> None:
+    arguments = average_arguments(name, axes)
+    forward, backward = {
+        2: (aten.avg_pool2d, aten.avg_pool2d_backward),
+        3: (aten.avg_pool3d, aten.avg_pool3d_backward),
+    }[axes]
+    x = drawn(*batch, *PLANES[axes])
+    y = forward(x, *arguments)
+    dy = drawn(*y.shape)
+    assert_close(average_pool_backward(axes, dy, x, *arguments), backward(dy, x, *arguments), exactly=name in EXACT)
+    if arguments[-1] is not None:
+        assert_close(average_pool(x, *arguments), y)
+
+
+@pytest.mark.parametrize("counts", [(4, 3), (7, 5), (9, 3), (3, 4, 3), (5, 2, 7)])
+def test_adaptive_average_pools(counts: tuple[int, ...]) -> None:
+    axes = len(counts)
+    forward, backward = {
+        2: (aten._adaptive_avg_pool2d, aten._adaptive_avg_pool2d_backward),
+        3: (aten._adaptive_avg_pool3d, aten._adaptive_avg_pool3d_backward),
+    }[axes]
+    x, dy = drawn(2, 3, *PLANES[axes]), drawn(2, 3, *counts)
+    assert_close(adaptive_average_pool(x, counts), forward(x, counts))
+    assert_close(adaptive_average_pool_backward(axes, dy, x), backward(dy, x))
+
+
+@pytest.mark.parametrize("batch", [(2, 3), (3,)])
+@pytest.mark.parametrize("counts", [(4, 3), (7, 5), (9, 3), (3, 4, 3), (5, 5, 7)])
+def test_adaptive_max_pools(counts: tuple[int, ...], batch: tuple[int, ...]) -> None:
+    """With ties, of which the first is taken."""
+    axes = len(counts)
+    forward, backward = {
+        2: (aten.adaptive_max_pool2d, aten.adaptive_max_pool2d_backward),
+        3: (aten.adaptive_max_pool3d, aten.adaptive_max_pool3d_backward),
+    }[axes]
+    x, dy = drawn(*batch, *PLANES[axes]).round(), drawn(*batch, *counts)
+    y, indices = forward(x, counts)
+    found, taken = adaptive_max_pool(x, counts)
+    assert_close(found, y, exactly=True)
+    assert torch.equal(taken, indices)
+    assert_close(max_pool_backward(axes, dy, x, indices), backward(dy, x, indices))
+
+
+STEPS: dict[str, tuple[int, Callable[[], nn.Module], int]] = {
+    "average 1-D": (1, lambda: nn.AvgPool1d(3, 2, 1), 0),
+    "average": (2, lambda: nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), 0),
+    "its own divisor": (2, lambda: nn.AvgPool2d(3, 2, divisor_override=5), 0),
+    "average 3-D": (3, lambda: nn.AvgPool3d(3, 2, 1), 0),
+    "power average": (2, lambda: nn.LPPool2d(2, 2), 0),
+    "adaptive average": (2, lambda: nn.AdaptiveAvgPool2d((4, 3)), 0),
+    "adaptive average 3-D": (3, lambda: nn.AdaptiveAvgPool3d((3, 4, 3)), 0),
+    "adaptive 1-D": (1, lambda: nn.AdaptiveMaxPool1d(4), 1),
+    "adaptive": (2, lambda: nn.AdaptiveMaxPool2d((4, 3)), 1),
+    "adaptive 3-D": (3, lambda: nn.AdaptiveMaxPool3d((3, 4, 3)), 1),
+}
+
+
+def exported(name: str, **options: Any) -> Any:
+    axes, pool, _ = STEPS[name]
+    torch.manual_seed(1)
+    model, x = nn.Sequential(CONVOLUTIONS[axes](2, 3, 1), pool()), drawn(2, 2, *INPUTS[axes])
+    target = drawn(*model(x).shape)
+    return export_training_step(model, nn.functional.mse_loss, (x, target), **options)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps(name: str) -> None:
+    """A max pool's gradient lowers; those of the others are no candidates, and ATC has operators for them."""
+    step = exported(name)
+    step.check(tolerance=1e-5)
+    report = lower(step.model).report
+    assert (len(report.lowered), len(report.anchors)) == (STEPS[name][2],) * 2
+    assert not export_atc(step.model).report.obstacles
+
+
+@pytest.mark.parametrize("name", ["average", "adaptive average", "adaptive"])
+def test_a_dynamic_batch(name: str) -> None:
+    exported(name, dynamic_batch=True).check(tolerance=1e-5)
+
+
+@pytest.mark.parametrize("name", ["average", "adaptive average", "adaptive"])
+def test_half_precision(name: str) -> None:
+    with torch.autocast("cpu", torch.float16):
+        exported(name).check()
