@@ -127,7 +127,7 @@ fuzz: ## search for mistakes by random graphs, for MINUTES; an example that fail
 # Bytes to the compiler, the verifier, the provider's checks and the host library, each for MINUTES; what breaks a
 # promise is left in build/fuzz. The corpora stay, and the next search begins with them.
 FUZZ_OPTIONS = -max_total_time=$$((60 * $(MINUTES))) -timeout=300 -rss_limit_mb=8192 -print_final_stats=1
-fuzz-bytes: fuzz-models fuzz-pairs fuzz-provider_checks fuzz-host_calls ## search for bytes that break a promise, MINUTES for each of four checks (clang for two)
+fuzz-bytes: fuzz-models fuzz-pairs fuzz-provider_checks fuzz-host_calls ## search for bytes that break a promise, MINUTES for each of four checks
 fuzz-models fuzz-pairs: fuzz-%:
 	$(call assemble_package,build/fuzz/$*-package)
 	$(IN) test python -m tests.fuzz.seeds build/fuzz/corpus
@@ -142,6 +142,7 @@ build/fuzz/bin/provider_checks: \
 # Without the tables of vectors that need flags of their own.
 build/fuzz/bin/host_calls: $(filter-out %/avx2.cpp %/avx512.cpp,$(shell find runtime/src/host -name '*.cpp'))
 build/fuzz/bin/%: tests/fuzz/cpp/%.cpp tests/fuzz/cpp/bytes.h
+	$(call debian,clang++,clang)
 	mkdir -p $(@D)
 	clang++ -std=c++17 -g -O1 -Wall -Wextra -Werror -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	  -Iruntime/src -Itests/fuzz/cpp $(filter %.cpp,$^) -pthread -ldl -o $@
