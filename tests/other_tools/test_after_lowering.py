@@ -53,7 +53,7 @@ def test_the_table(tool: Tool, tmp_path: Path) -> None:
         check_nodes(left, lowered, outcome)
         check_bits(left, reference(tool, original, lowered, folder / "reference"), outcome)
         check_session(left, outcome)
-        if outcome is Outcome.INLINED and tool.package != "onnxruntime":
+        if outcome is Outcome.INLINED and (tool.package, name) != ("onnxruntime", "float16"):  # two nodes of one name
             check_lowered_again(left, lowered, adaptive=name == "adaptive")
         warned = [note.code for note in inspect(left).notes if note.warning]
         assert warned == ([] if outcome is Outcome.KEPT else [outcome.value]), name
