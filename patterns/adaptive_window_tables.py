@@ -21,6 +21,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.evaluation import static_shape
 from poolgrad_lowering.analysis.facts import Facts
@@ -31,6 +33,7 @@ from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum, argmax_node
 from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.reduction import with_gathered_reduction
 from poolgrad_lowering.matching.scatter import (
     Scatter,
     check_adds_to_zeros,
@@ -39,7 +42,7 @@ from poolgrad_lowering.matching.scatter import (
     scattered_gradient,
 )
 from poolgrad_lowering.matching.views import view_sources
-from poolgrad_lowering.matching.window_tables import adaptive_counts, factorisations
+from poolgrad_lowering.matching.window_tables import adaptive_counts, adaptive_table, factorisations
 from poolgrad_lowering.matching.written_windows import written_windows
 
 
@@ -49,12 +52,13 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     reducer = _looked_up(facts, scatter.recorded)
     if reducer is None:
         return None
-    pooled = _pooled(facts, FirstMaximum.read(facts, reducer), scatter.recorded)
+    pooled, is_filled_behind = _pooled(facts, FirstMaximum.read(facts, reducer), scatter.recorded)
     check_adds_to_zeros(facts, scatter)
     check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
     found = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
-    return replace(found, x_is_flat=facts.shape(pooled.x) != pooled.x_shape)
+    found = replace(found, x_is_flat=facts.shape(pooled.x) != pooled.x_shape)
+    return with_gathered_reduction(facts, found, reducer, is_adaptive=is_filled_behind)
 
 
 def _looked_up(facts: Facts, recorded: Value) -> Node | None:
@@ -65,8 +69,8 @@ def _looked_up(facts: Facts, recorded: Value) -> Node | None:
     return argmax_node(facts, answer) if answer is not None else None
 
 
-def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> Pooled:
-    """What is pooled to what, proven from the tables."""
+def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> tuple[Pooled, bool]:
+    """What is pooled to what, proven from the tables, and whether the fill stands where `adaptive_table` has it."""
     rows = _gathered_rows(facts, maximum)
     shape = static_shape(facts, rows) if rows is not None else None
     if rows is None or shape is None or len(shape) < 2 or 0 in shape or maximum.axis != len(maximum.shape) - 1:
@@ -76,7 +80,8 @@ def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> Pooled:
     for x, x_shape in _planes(facts, rows, shape):
         counts = adaptive_counts(table, x_shape[2:])
         if counts is not None:
-            return Pooled(x, element_type, static_dims(x_shape), static_dims(x_shape[:2] + counts))
+            pooled = Pooled(x, element_type, static_dims(x_shape), static_dims(x_shape[:2] + counts))
+            return pooled, np.array_equal(table, adaptive_table(x_shape[2:], counts))
     raise Refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of adaptive pooling", rows.name)
 
 

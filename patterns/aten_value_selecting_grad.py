@@ -31,6 +31,8 @@ from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, flag
 from poolgrad_lowering.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.matching.backward_ops import check_not_constant, stated_element_type, unchanged_source
+from poolgrad_lowering.matching.first_maximum import argmax_node
+from poolgrad_lowering.matching.reduction import with_whole_reduction
 
 _OPERATOR = "value_selecting_reduction_backward"
 _FORWARD = ("max.dim", "max")  # the TorchScript exporter drops the overload where it writes the name as op type
@@ -77,7 +79,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
         grad_is_flat=not keepdims,
         argmax_is_flat=not keepdims,
     )
-    return as_max_pool(gradient, axis)
+    return with_whole_reduction(facts, as_max_pool(gradient, axis), argmax_node(facts, recorded))
 
 
 def _forward(facts: Facts, recorded: Value) -> _Reduction:

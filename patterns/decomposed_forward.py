@@ -20,6 +20,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES, constant_input
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.evaluation import Array, static_shape
@@ -33,6 +35,7 @@ from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum
 from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.reduction import with_gathered_reduction
 from poolgrad_lowering.matching.scatter import (
     Scatter,
     check_adds_to_zeros,
@@ -41,7 +44,7 @@ from poolgrad_lowering.matching.scatter import (
     scattered_gradient,
 )
 from poolgrad_lowering.matching.views import view_sources
-from poolgrad_lowering.matching.window_tables import pool_table, same_windows
+from poolgrad_lowering.matching.window_tables import adaptive_table, pool_table, same_windows
 from poolgrad_lowering.matching.written_windows import written_windows
 
 _ARITHMETIC = tuple(op_type for op_type in ARITHMETIC_RULES if op_type not in ("Expand", "GatherElements"))
@@ -72,11 +75,12 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     if gathered is None or maximum.axis != len(maximum.shape) - 1:
         raise Refuse(Code.WINDOW_TABLES, "GatherND '{}' is not proven to take windows", gather.label)
     windows = _windows(gathered)
-    pooled = _pooled(facts, maximum, scatter.recorded, gathered, windows)
+    pooled, is_adaptive = _pooled(facts, maximum, scatter.recorded, gathered, windows)
     check_adds_to_zeros(facts, scatter)
     check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    return scattered_gradient(facts, scatter, pooled, _attributes(windows), argmax)
+    gradient = scattered_gradient(facts, scatter, pooled, _attributes(windows), argmax)
+    return with_gathered_reduction(facts, gradient, reducer, is_adaptive=is_adaptive)
 
 
 def _computed_from(facts: Facts, recorded: Value) -> Node | None:
@@ -146,8 +150,8 @@ def _window(gathered: _Gathered, axis: int) -> AxisWindow:
 
 def _pooled(
     facts: Facts, maximum: FirstMaximum, recorded: Value, gathered: _Gathered, windows: list[AxisWindow]
-) -> Pooled:
-    """What is pooled to what, once the table of its windows is proven to be a MaxPool's."""
+) -> tuple[Pooled, bool]:
+    """What is pooled to what, its windows proven to be a MaxPool's, and whether they are those of adaptive pooling."""
     sizes, counts = gathered.sizes, gathered.coordinates.shape[0:-1:2]
     table = written_windows(facts, maximum, recorded, gathered.x, math.prod(sizes[:2]))
     if any(min(w.stride, w.dilation) < 1 or min(w.begin, w.end) < 0 for w in windows) or not same_windows(
@@ -155,7 +159,8 @@ def _pooled(
     ):
         raise Refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of a max pool", gathered.x.name)
     element_type = known_element_type(facts, gathered.x)
-    return Pooled(gathered.x, element_type, static_dims(sizes), static_dims(sizes[:2] + counts))
+    pooled = Pooled(gathered.x, element_type, static_dims(sizes), static_dims(sizes[:2] + counts))
+    return pooled, np.array_equal(table, adaptive_table(sizes[2:], counts))
 
 
 def _attributes(windows: list[AxisWindow]) -> PoolAttributes:

@@ -27,6 +27,7 @@ from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.reduction import with_whole_reduction
 from poolgrad_lowering.matching.scatter import Argmax, Scatter, check_adds_to_zeros, scattered_gradient
 
 
@@ -47,7 +48,8 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     check_adds_to_zeros(facts, scatter, ("add", "none"))
     _check_along_axis(facts, scatter, axis, pooled)
     argmax = Argmax(scatter.recorded, Numbering.AXIS)
-    return as_max_pool(scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax), axis)
+    gradient = as_max_pool(scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax), axis)
+    return with_whole_reduction(facts, gradient, reducer)
 
 
 def _check_along_axis(facts: Facts, scatter: Scatter, axis: int, pooled: Pooled) -> None:

@@ -22,6 +22,7 @@ from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.matching.forward import Pooled
+from poolgrad_lowering.matching.reduction import with_whole_reduction
 from poolgrad_lowering.matching.scatter import check_adds_to_zeros, plane_argmax_of, scattered_gradient
 from poolgrad_lowering.matching.scatter_nd import check_positions, read_scatter
 
@@ -39,7 +40,8 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     check_adds_to_zeros(facts, scatter, ("add", "none"))
     check_positions(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    return scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
+    gradient = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
+    return with_whole_reduction(facts, gradient, reducer)
 
 
 def _one_window(facts: Facts, x: Value) -> Pooled:

@@ -19,7 +19,7 @@ from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, find_indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient, Reduction
 from poolgrad_lowering.ir.dims import Dim, Shape, Shown, channels_to_last, differ, size
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Scope, Value
 
@@ -35,6 +35,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "pooled_shape": tuple,
     "dx_shape": (tuple, type(None)),
     "pool": (Node, type(None)),
+    "reduction": (Reduction, type(None)),
     "axis": int,
     "grad_is_flat": bool,
     "argmax_is_flat": bool,
@@ -49,6 +50,7 @@ def verify_gradient(facts: Facts, gradient: PoolGradient) -> None:
     _check_dtypes(facts, gradient)
     _check_shapes(facts, gradient)
     _check_argmax(facts, gradient)
+    _check_reduction(gradient)
     _check_order(gradient)
 
 
@@ -146,6 +148,17 @@ def _check_argmax(facts: Facts, gradient: PoolGradient) -> None:
         _check_recorded(facts, gradient, found)
     elif pool is not None and (pool.is_a("MaxPool") or not _comes_from(argmax, pool.output(1))):
         raise _malformed(gradient, "the indices '{}' are not those of '{}'", argmax.name, pool.label)
+
+
+def _check_reduction(gradient: PoolGradient) -> None:
+    """It is a ReduceMax and an ArgMax of one scope, and the indices are computed from those of the ArgMax."""
+    reduction = gradient.reduction
+    if reduction is None:
+        return
+    node, recorder = reduction.node, reduction.recorder
+    are_maxima = node.is_a("ReduceMax") and recorder.is_a("ArgMax") and node.scope is recorder.scope
+    if not are_maxima or not _comes_from(gradient.argmax, recorder.output(0)):
+        raise _malformed(gradient, "its reduction is not the ReduceMax and the ArgMax that recorded the indices")
 
 
 def _check_recorded(facts: Facts, gradient: PoolGradient, found: Indices) -> None:

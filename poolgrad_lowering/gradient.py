@@ -14,6 +14,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Refusal
+from poolgrad_lowering.dialect.maximum import Maximum
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value
 
@@ -21,6 +22,25 @@ from poolgrad_lowering.ir.scopes import Node, Value
 @dataclass(frozen=True)
 class AdaptiveWindows:
     """The windows of adaptive pooling: on an axis, window `o` spans ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1 (PyTorch)."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A forward pool that two nodes of one scope compute: ReduceMax the pooled tensor, ArgMax the indices.
+
+    `order` is the function body that compares the elements of a window in the order of the ReduceMax; None if there is
+    none. `y_shape` is the shape of the pooled tensor, None if it is not known.
+    """
+
+    node: Node
+    recorder: Node
+    order: Maximum | None
+    y_shape: Shape | None
+
+    @property
+    def first(self) -> Node:
+        """The one of the two nodes that comes first in the model."""
+        return min(self.node, self.recorder, key=lambda node: node.position)
 
 
 @dataclass(frozen=True)
@@ -39,6 +59,7 @@ class PoolGradient:
     * `channels_last`: `grad` and `dx` are (N, spatial…, C); all other shapes stay (N, C, spatial…)
     * `pool`: the node that computes both the pooled tensor (its first output) and the recorded indices (its second);
       None if no single node does
+    * `reduction`: the ReduceMax and the ArgMax that do, if two nodes do; None otherwise
     * `windows`: the MaxPool's attributes, or `AdaptiveWindows`
     * `x_shape`, `pooled_shape`: the shapes of x and of the pooled output, (N, C, spatial…), with symbols
     """
@@ -59,6 +80,7 @@ class PoolGradient:
     channels_last: bool = False
     axis: int = 0
     x_is_flat: bool = False
+    reduction: Reduction | None = None
 
     @property
     def operands(self) -> tuple[Value, Value, Value]:

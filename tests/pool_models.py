@@ -14,6 +14,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body
+from poolgrad_lowering.dialect.maximum import Maximum
 from poolgrad_lowering.dialect.onnx_window import onnx_window
 from tests.oracles import adaptive_windows, ascend_pool, pool_windows
 
@@ -104,6 +105,7 @@ def pool_model(
     *,
     element_type: int = TensorProto.FLOAT,
     index_type: int = TensorProto.INT32,
+    maximum: Maximum = Maximum.SELECTED,
 ) -> onnx.ModelProto:
     """A model of one node with its body, whose outputs have shapes that are not known.
 
@@ -130,7 +132,7 @@ def pool_model(
     return helper.make_model(
         graph,
         opset_imports=[default, helper.make_opsetid(DOMAIN, VERSION)],
-        functions=[function_body(op, opset, [element_type], index_type)],
+        functions=[function_body(op, opset, [element_type], index_type, maximum=maximum)],
         ir_version=max(8, helper.find_min_ir_version_for([default])),
     )
 

@@ -24,6 +24,8 @@ ADVICE: dict[Code, str] = {
     Code.EMPTY_WINDOW: "Choose pads smaller than the effective kernel, so that every window touches the input.",
     Code.EXTERNAL_DATA: "Put the complete file next to the model. For a model in memory, pass its folder to `lower` as "
     "base_dir.",
+    Code.FORWARD_BODY: "Compute the pooled tensor and its indices with one MaxPool with two outputs, or lower pools of "
+    "different kinds in models of their own.",
     Code.FORWARD_READERS: "Use the Indices in the gradient only: not as a graph output, not in another node.",
     Code.FORWARD_SOURCE: "Compute the pooled tensor and its indices with one MaxPool with two outputs, from the x "
     "whose gradient is computed.",

@@ -22,6 +22,7 @@ class Code(Enum):
     DX_SHAPE = "dx-shape"
     EMPTY_WINDOW = "empty-window"
     EXTERNAL_DATA = "external-data"
+    FORWARD_BODY = "forward-body"
     FORWARD_READERS = "forward-readers"
     FORWARD_SOURCE = "forward-source"
     FORWARD_WINDOWS = "forward-windows"
@@ -83,10 +84,12 @@ DESCRIPTIONS: dict[Code, str] = {
     "input is empty.",
     Code.EXTERNAL_DATA: "The proof needs the value of a tensor in external data that cannot be read: the file is "
     "missing or too short, or the model's folder is not known.",
+    Code.FORWARD_BODY: "The gradient is lowered, but its forward pool stays: its maximum is a ReduceMax, and no "
+    "function body gives the same bits, or another pool of the model needs another body.",
     Code.FORWARD_READERS: "The gradient is lowered, but its forward pool stays: another node or a graph output uses "
     "the pool's Indices.",
-    Code.FORWARD_SOURCE: "The gradient is lowered, but its forward pool stays: no single node computes both the pooled "
-    "tensor and the indices from the gradient's x.",
+    Code.FORWARD_SOURCE: "The gradient is lowered, but its forward pool stays: neither a single node nor a "
+    "ReduceMax and an ArgMax over the same windows compute the pooled tensor and the indices from the gradient's x.",
     Code.FORWARD_WINDOWS: "The gradient is lowered, but its forward pool stays: the target's operator cannot express "
     "exactly these windows.",
     Code.FUNCTION_DTYPE: "Below opset 15 a function body supports one element type, and an earlier gradient of the "

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The function body of an adaptive max pool in ONNX text: gathers the elements of each window into a row, then ArgMax.
+"""Function bodies of an adaptive max pool in ONNX text: the elements of each window are gathered into a row.
 
 On an axis of size I pooled to size O, window o spans the positions from ⌊o·I/O⌋ up to, not including, ⌈(o+1)·I/O⌉. If O
-does not divide I, windows differ in length: shorter rows repeat their last element, which does not change the first
-maximum. NaN behaves as on Ascend and in PyTorch: it is the maximum, and the last NaN of a window is selected.
+does not divide I, windows differ in length.
+
+One body selects the element at the first ArgMax. In it shorter rows repeat their last element, which does not change
+the first maximum, and NaN behaves as on Ascend and in PyTorch: it is the maximum, and the last NaN of a window is
+selected. The others are for maxima that were a ReduceMax before: ReduceMax and ArgMax, of the same rows or of rows with
+−inf instead of the repeated elements.
 """
 
 from __future__ import annotations
@@ -86,6 +90,31 @@ _CHOICE = """
     {row_values} = GatherElements<axis = 1>(rows, choice)
 {narrow}"""
 
+_ELEMENTS = """
+    planes = Flatten<axis = 2>(x)
+    elements = Gather<axis = 1>(planes, position)
+"""
+
+#: Computes `padded`: the elements, −inf in place of those that are beyond the end of a window.
+_FILL = """
+    fits = Equal(unbounded, place)
+    fits_depth = Gather(fits, zero)
+    fits_height = Gather(fits, one)
+    fits_width = Gather(fits, two)
+    fits_row = And(fits_height, fits_width)
+    inside = And(fits_depth, fits_row)
+    minus_infinity = Constant<value = float {{-inf}}>()
+    lowest = {narrow}
+    padded = Where(inside, elements, lowest)
+"""
+
+#: As `_CHOICE`, by ReduceMax and ArgMax over `taken`.
+_REDUCED = """
+    rows = Flatten<axis = 2>({taken})
+    row_values = ReduceMax<{attribute}keepdims = 1>(rows{operand})
+    choice = ArgMax<axis = 1, keepdims = 1>(rows)
+"""
+
 _RESULT = """
     rank = Shape(spatial)
     first_pooled = Neg(rank)
@@ -112,8 +141,6 @@ def adaptive_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
     `narrow` is the node that converts float32 to x's type, with `{}` for its operand; None if x is float32. The nodes
     are default-domain operators of `opset`.
     """
-    attribute, operand = ("", ", second") if opset >= _REDUCED_AXES_OPSET else ("axes = [1], ", "")
-    positions = _POSITIONS.format(longest=f"ReduceMax<{attribute}keepdims = 0>(length{operand})")
     if narrow is None:
         choice = _CHOICE.format(rows="rows", widen="", row_values="row_values", narrow="")
     else:
@@ -123,4 +150,33 @@ def adaptive_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
             row_values="wide_values",
             narrow=f"    row_values = {narrow.format('wide_values')}\n",
         )
-    return positions + choice + _RESULT.format(index_type=index_type)
+    return _positions(opset) + choice + _RESULT.format(index_type=index_type)
+
+
+def gathered_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
+    """As `adaptive_pool_text`, with ReduceMax for y and ArgMax for argmax, NaN included, in x's own type."""
+    del narrow  # no element is computed with
+    return _reduced_text(opset, index_type, "", "elements")
+
+
+def filled_pool_text(opset: int, index_type: int, narrow: str | None) -> str:
+    """As `gathered_pool_text`, with −inf in place of repeated elements."""
+    fill = _FILL.format(narrow=(narrow or "Identity({})").format("minus_infinity"))
+    return _reduced_text(opset, index_type, fill, "padded")
+
+
+def _reduced_text(opset: int, index_type: int, fill: str, taken: str) -> str:
+    reduced = _REDUCED.format(taken=taken, **reduced_axis(opset))
+    return _positions(opset) + _ELEMENTS + fill + reduced + _RESULT.format(index_type=index_type)
+
+
+def _positions(opset: int) -> str:
+    axis = reduced_axis(opset)
+    return _POSITIONS.format(longest=f"ReduceMax<{axis['attribute']}keepdims = 0>(length{axis['operand']})")
+
+
+def reduced_axis(opset: int) -> dict[str, str]:
+    """How a ReduceMax says that it reduces axis 1, the value of `second`: its `attribute`, or its `operand`."""
+    if opset >= _REDUCED_AXES_OPSET:
+        return {"attribute": "", "operand": ", second"}
+    return {"attribute": "axes = [1], ", "operand": ""}

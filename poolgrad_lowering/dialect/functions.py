@@ -13,12 +13,19 @@ from collections.abc import Collection, Iterable
 from onnx import FunctionProto, NodeProto, TensorProto, parser
 
 from poolgrad_lowering.diagnostics.errors import PoolgradError
-from poolgrad_lowering.dialect.adaptive_pool import OLDEST_ADAPTIVE_OPSET, adaptive_pool_text
+from poolgrad_lowering.dialect.adaptive_pool import (
+    OLDEST_ADAPTIVE_OPSET,
+    adaptive_pool_text,
+    filled_pool_text,
+    gathered_pool_text,
+)
 from poolgrad_lowering.dialect.attributes import default_proto
 from poolgrad_lowering.dialect.gradient import OLDEST_GRADIENT_OPSET, gradient_text
+from poolgrad_lowering.dialect.maximum import Maximum
 from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VALUE, Kind, Op
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.dialect.pool import OLDEST_POOL_OPSET, pool_text
+from poolgrad_lowering.dialect.reduced_pool import reduced_pool_text
 
 
 class NoFunctionBodyError(PoolgradError):
@@ -32,6 +39,7 @@ _OLDEST_OPSETS = {
 }
 #: The first opset in which the operators of the bodies support bfloat16.
 _OLDEST_BFLOAT16_OPSET = 13
+_OLDEST_BFLOAT16_WHERE_OPSET = 16
 _CAST_LIKE_OPSET = 15
 
 #: The element types in which the operators of a body compute; other types are converted to float32.
@@ -41,9 +49,21 @@ _COMPUTED = {
     Kind.ADAPTIVE_POOL: {TensorProto.FLOAT},
 }
 
+_ADAPTIVE_TEXTS = {
+    Maximum.SELECTED: adaptive_pool_text,
+    Maximum.WHOLE: reduced_pool_text,
+    Maximum.GATHERED: gathered_pool_text,
+    Maximum.FILLED: filled_pool_text,
+}
+
 
 def function_body(
-    op: str, opset: int, element_types: Collection[int], index_type: int = TensorProto.INT32
+    op: str,
+    opset: int,
+    element_types: Collection[int],
+    index_type: int = TensorProto.INT32,
+    *,
+    maximum: Maximum = Maximum.SELECTED,
 ) -> FunctionProto:
     """Return the body of `op` for a model that imports the default domain at `opset`.
 
@@ -51,18 +71,19 @@ def function_body(
     float32 and back only if one of them needs it.
     `index_type` is the type of argmax in the nodes of a pool, the same for all nodes of one op in a model: a body in
     standard ONNX cannot read Ascend's type numbers from an attribute. It has no effect for gradients.
+    `maximum` says how the body of an adaptive pool computes y. It has no effect for other ops.
 
     Raises `NoFunctionBodyError` for gradients below opset 9, for pools below opset 10, for adaptive pools below opset
-    12, for bfloat16 below opset 13, for types that x cannot have, and below opset 15 for several types of which one
-    needs a conversion; `KeyError` for an op that is not in `OPS`.
+    12, for bfloat16 below opset 13 (`Maximum.FILLED`: 16), for types that x cannot have, and below opset 15 for several
+    types of which one needs a conversion; `KeyError` for an op that is not in `OPS`.
     """
     described = OPS[op]
     types = frozenset(element_types)
-    _require_body(described, opset, types)
+    _require_body(described, opset, types, maximum)
     head = f'<domain: "{DOMAIN}", opset_import: ["": {opset}]> {op}'
     inputs = ", ".join(operand.name for operand in described.inputs)
     outputs = ", ".join(operand.name for operand in described.outputs)
-    text = _text(described, opset, types, index_type)
+    text = _text(described, opset, types, index_type, maximum)
     body = parser.parse_function(f"{head} ({inputs}) => ({outputs}) {{{text}}}")
     _name_nodes(body.node)
     for attribute in described.attributes:
@@ -73,7 +94,7 @@ def function_body(
     return body
 
 
-def _text(op: Op, opset: int, element_types: frozenset[int], index_type: int) -> str:
+def _text(op: Op, opset: int, element_types: frozenset[int], index_type: int, maximum: Maximum) -> str:
     narrow = None
     if _converts(op, element_types):
         one, *more = sorted(element_types)
@@ -82,7 +103,7 @@ def _text(op: Op, opset: int, element_types: frozenset[int], index_type: int) ->
         return gradient_text(opset, narrow)
     if op.kind is Kind.POOL:
         return pool_text(opset, index_type, narrow)
-    return adaptive_pool_text(opset, index_type, narrow)
+    return _ADAPTIVE_TEXTS[maximum](opset, index_type, narrow)
 
 
 def _converts(op: Op, element_types: frozenset[int]) -> bool:
@@ -101,7 +122,7 @@ def _name_nodes(nodes: Iterable[NodeProto]) -> None:
             _name_nodes(attribute.g.node)
 
 
-def _require_body(op: Op, opset: int, element_types: frozenset[int]) -> None:
+def _require_body(op: Op, opset: int, element_types: frozenset[int], maximum: Maximum) -> None:
     if strange := sorted(element_types.difference(TYPES[VALUE])):
         expected = ", ".join(map(TensorProto.DataType.Name, TYPES[VALUE]))
         raise NoFunctionBodyError(
@@ -109,7 +130,8 @@ def _require_body(op: Op, opset: int, element_types: frozenset[int]) -> None:
         )
     oldest = _OLDEST_OPSETS[op.kind]
     if TensorProto.BFLOAT16 in element_types:
-        oldest = max(oldest, _OLDEST_BFLOAT16_OPSET)
+        is_filled = op.kind is Kind.ADAPTIVE_POOL and maximum is Maximum.FILLED
+        oldest = max(oldest, _OLDEST_BFLOAT16_WHERE_OPSET if is_filled else _OLDEST_BFLOAT16_OPSET)
     if _converts(op, element_types) and len(element_types) > 1:
         oldest = max(oldest, _CAST_LIKE_OPSET)
     if opset < oldest:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect.onnx_window import onnx_window
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient, Reduction
 from poolgrad_lowering.ir.dims import Dim, Shown
 from poolgrad_lowering.legality.gradients import (
     INT32_CODE,
@@ -27,6 +27,8 @@ from poolgrad_lowering.legality.windows import AclnnWindow
 
 def select_forward_op(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
     """Return the operator for the pool that recorded a gradient's indices, or the reason why the pool stays."""
+    if gradient.reduction is not None:
+        return check_support(_select_reduced(gradient, gradient.reduction), gradient, target)
     if isinstance(gradient.windows, AdaptiveWindows):
         return check_support(_select_adaptive(gradient, target), gradient, target)
     return check_support(_select_windowed(gradient, gradient.windows, target), gradient, target)
@@ -38,6 +40,24 @@ def _select_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp | Refu
         ones, zeros = [1] * len(windows), [0] * len(windows)
         sizes = [window.kernel for window in windows]
         return _windowed_op(windows, ones, onnx_window(sizes, sizes, (zeros, zeros), ones, ceil=False), target)
+    return _adaptive_op(gradient)
+
+
+def _select_reduced(gradient: PoolGradient, reduction: Reduction) -> LoweredOp | Refusal:
+    """The operator whose function body can be a ReduceMax too."""
+    if not isinstance(gradient.windows, AdaptiveWindows) and reduction.order is None:
+        return refuse(
+            Code.FORWARD_WINDOWS, "ReduceMax '{}' is not over windows of adaptive pooling", reduction.node.label
+        )
+    op = _adaptive_op(gradient)
+    if isinstance(op, LoweredOp) and reduction.order is None:
+        return refuse(
+            Code.FORWARD_BODY, "no function body compares elements in the order of ReduceMax '{}'", reduction.node.label
+        )
+    return op
+
+
+def _adaptive_op(gradient: PoolGradient) -> LoweredOp | Refusal:
     pooled = gradient.pooled_shape[2:]
     counts = [dim.static for dim in pooled if dim.static]
     if len(counts) != len(pooled):

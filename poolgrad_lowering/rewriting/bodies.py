@@ -11,6 +11,7 @@ from onnx import FunctionProto, TensorProto
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.body_bytes import body_bytes
+from poolgrad_lowering.dialect.maximum import Maximum
 from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.model import Model
@@ -28,12 +29,14 @@ class FunctionBodies:
             domain == DOMAIN for scope in index.scopes for domain, _ in scope.by_op
         )
         self._element_types: dict[str, frozenset[int]] = {}
-        self._created: dict[tuple[str, frozenset[int]], FunctionProto] = {}
+        self._maxima: dict[str, Maximum] = {}
+        self._created: dict[tuple[str, frozenset[int], Maximum], FunctionProto] = {}
 
-    def require(self, op: str, element_type: int, scope: Scope) -> Refusal | None:
+    def require(self, op: str, element_type: int, scope: Scope, maximum: Maximum = Maximum.SELECTED) -> Refusal | None:
         """Require a body for a node of operator `op` in a scope; return the reason if there is none, else None.
 
-        `element_type` is the `TensorProto.DataType` of the node's x. Earlier requirements stay fulfilled.
+        `element_type` is the `TensorProto.DataType` of the node's x, `maximum` says how the body of an adaptive pool
+        computes y. Earlier requirements stay fulfilled.
         """
         for place in (scope, self._index.scopes[0]):
             version = place.opsets.get(DOMAIN, VERSION)
@@ -41,18 +44,22 @@ class FunctionBodies:
                 return refuse(
                     Code.DIALECT_CONFLICT, "the model imports domain {} in version {}, not {}", DOMAIN, version, VERSION
                 )
+        if self._maxima.get(op, maximum) is not maximum:
+            return self._needs_another(op)
         before = self._element_types.get(op, frozenset())
         both = before | {element_type}
         try:
-            alone = self._body(op, frozenset({element_type}))
+            self._body(op, frozenset({element_type}), maximum)
         except NoFunctionBodyError as error:
             return refuse(Code.OPSET, "{}", error)
         if op in self._present:
-            if not self._is_present(op, alone) and not self._is_present(op, self._body_of_all_types(op)):
-                return refuse(Code.DIALECT_CONFLICT, "the model defines its own function {}.{}", DOMAIN, op)
-            return None
+            if self._is_present(op, element_type, maximum):
+                return None
+            if any(self._is_present(op, element_type, other) for other in Maximum):
+                return self._needs_another(op)
+            return refuse(Code.DIALECT_CONFLICT, "the model defines its own function {}.{}", DOMAIN, op)
         try:
-            self._body(op, both)
+            self._body(op, both, maximum)
         except NoFunctionBodyError:
             return refuse(
                 Code.FUNCTION_DTYPE,
@@ -61,7 +68,7 @@ class FunctionBodies:
                 self._index.opset,
                 " and ".join(TensorProto.DataType.Name(other).lower() for other in sorted(before)),
             )
-        self._element_types[op] = both
+        self._element_types[op], self._maxima[op] = both, maximum
         return None
 
     def missing(self, element_types: Mapping[str, Collection[int]]) -> list[FunctionProto]:
@@ -69,25 +76,35 @@ class FunctionBodies:
 
         Each operator must have been required with each of its types.
         """
-        return [self._body(op, frozenset(types)) for op, types in element_types.items() if op not in self._present]
+        return [
+            self._body(op, frozenset(types), self._maxima.get(op, Maximum.SELECTED))
+            for op, types in element_types.items()
+            if op not in self._present
+        ]
 
-    def _body(self, op: str, element_types: frozenset[int]) -> FunctionProto:
+    def _body(self, op: str, element_types: frozenset[int], maximum: Maximum) -> FunctionProto:
         """Return the body for the model's opset, created once. Raises `NoFunctionBodyError`."""
-        key = op, element_types
+        key = op, element_types, maximum
         if key not in self._created:
-            self._created[key] = function_body(op, self._index.opset, element_types)
+            self._created[key] = function_body(op, self._index.opset, element_types, maximum=maximum)
         return self._created[key]
 
-    def _is_present(self, op: str, body: FunctionProto | None) -> bool:
-        """Whether the model has this body of an operator, also as other tools write it."""
+    def _is_present(self, op: str, element_type: int, maximum: Maximum) -> bool:
+        """Whether the model has the body for this type or for all types, also as other tools write it."""
         present = self._present[op]
-        return present == body or (body is not None and body_bytes(present) == body_bytes(body))
+        both = frozenset({element_type}), frozenset(TYPES[VALUE])
+        bodies = [body for types in both if (body := self._find_body(op, types, maximum)) is not None]
+        return present in bodies or body_bytes(present) in map(body_bytes, bodies)
 
-    def _body_of_all_types(self, op: str) -> FunctionProto | None:
+    def _find_body(self, op: str, element_types: frozenset[int], maximum: Maximum) -> FunctionProto | None:
         try:
-            return self._body(op, frozenset(TYPES[VALUE]))
+            return self._body(op, element_types, maximum)
         except NoFunctionBodyError:
             return None
+
+    @staticmethod
+    def _needs_another(op: str) -> Refusal:
+        return refuse(Code.FORWARD_BODY, "another pool of the model needs another body of {}.{}", DOMAIN, op)
 
 
 def import_dialect(scope: Model | FunctionProto) -> None:

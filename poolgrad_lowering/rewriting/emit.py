@@ -57,21 +57,19 @@ def emit(facts: Facts, site: Lowered, taken: set[str]) -> list[NodeProto]:
     return writer.nodes
 
 
-def emit_forward(forward: LoweredPool, taken: set[str]) -> NodeProto:
-    """The dialect's node that takes a forward pool's place; provenance as with `emit`."""
-    writer = NodeWriter(forward.y.name, taken, forward.pool.scope.opset)
-    writer.write(
-        forward.op.name,
-        [forward.x.name],
-        forward.op.name,
-        domain=DOMAIN,
-        output=forward.y.name,
-        **forward.op.attributes,
-    )
-    [node] = writer.nodes
+def emit_forward(forward: LoweredPool, taken: set[str]) -> list[NodeProto]:
+    """The nodes that take a forward pool's place, one of them the dialect's; provenance as with `emit`."""
+    op, y = forward.op, forward.y.name
+    writer = NodeWriter(y, taken, forward.pool.scope.opset)
+    x = forward.x.name if forward.x_view is None else writer.reshape(forward.x.name, forward.x_view, "x")
+    output = y if forward.y_view is None else None
+    pooled = writer.write(op.name, [x], op.name, domain=DOMAIN, output=output, **op.attributes)
+    node = writer.nodes[-1]
     node.output.append(forward.argmax.name)
     node.metadata_props.add(key=PATTERN_KEY, value="forward")
-    return node
+    if forward.y_view is not None:
+        writer.reshape(pooled, forward.y_view, "y", output=y)
+    return writer.nodes
 
 
 def record_replaced(nodes: Sequence[NodeProto], replaced: Sequence[str]) -> None:

@@ -2,9 +2,9 @@
 
 """Chooses the forward pools that are lowered together with their gradients.
 
-A pool is lowered if the target supports exactly its windows and only lowered gradients use its Indices, or others only
-their shape. Its operator computes the argmax that the gradients use, and the nodes that converted the Indices become
-dead.
+A pool is a node with Indices, or a ReduceMax and an ArgMax over the same windows. It is lowered if the target supports
+exactly its windows and only lowered gradients use its Indices, or others only their shape. Its operator computes the
+argmax that the gradients use, and the nodes that converted the Indices become dead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.dialect.maximum import Maximum
 from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.ir.dims import Shape, fits_reshape
 from poolgrad_lowering.ir.scopes import Node, Use, Value
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.pools import select_forward_op
@@ -31,7 +33,8 @@ class LoweredPool:
     """A forward pool that is lowered: the node, its operator, its operand x, its results y and argmax.
 
     `element_type` is the `TensorProto.DataType` of x. `argmax` is a new value, or the Indices if nodes use their shape,
-    which is that of the argmax.
+    which is that of the argmax. `x_view` and `y_view` are the shapes that x is given before the operator and y after
+    it, None where they have them. `place` is the node at whose place the operator stands.
     """
 
     pool: Node
@@ -40,16 +43,26 @@ class LoweredPool:
     y: Value
     argmax: Value
     element_type: int
+    x_view: Shape | None
+    y_view: Shape | None
+    place: Node
 
 
 @dataclass(frozen=True)
 class _Pool:
-    """A node that computes the pooled tensor and the indices, and the first gradient that uses them."""
+    """A node that computes the pooled tensor, the indices that it or an ArgMax records, and the first gradient."""
 
     node: Node
     y: Value
     recorded: Value
     gradient: PoolGradient
+
+    @property
+    def y_view(self) -> Shape | None:
+        """The shape of a ReduceMax's result where it is not the pooled one."""
+        reduction = self.gradient.reduction
+        shape = None if reduction is None else reduction.y_shape
+        return None if shape == self.gradient.pooled_shape else shape
 
 
 def choose_forward_pools(
@@ -75,25 +88,41 @@ def choose_forward_pools(
 def _pools(sites: Iterable[Lowered]) -> dict[Use, _Pool]:
     """Return the pools that could be lowered, by the position of their node."""
     pools: dict[Use, _Pool] = {}
+    owners: dict[Node, Use] = {}  # one ReduceMax can give the maxima of several ArgMax nodes
     for site in sites:
-        gradient, node, place = site.gradient, site.gradient.pool, _place(site.gradient)
-        if node is None or place is None:
-            continue
-        y, recorded = node.output(0), node.output(1) or gradient.argmax  # the rewrite adds the missing output
-        if y is not None and node.input(0) == gradient.x:
-            pools.setdefault(place, _Pool(node, y, recorded, gradient))
+        place, pool = _place(site.gradient), _pool(site.gradient)
+        if place is not None and pool is not None and owners.setdefault(pool.node, place) == place:
+            pools.setdefault(place, pool)
     return pools
 
 
+def _pool(gradient: PoolGradient) -> _Pool | None:
+    """The pool of a gradient, where it reads the gradient's x."""
+    node, reduction = gradient.pool, gradient.reduction
+    if reduction is not None:
+        y, recorded = reduction.node.output(0), reduction.recorder.output(0)
+        return None if y is None or recorded is None else _Pool(reduction.node, y, recorded, gradient)
+    if node is None or node.input(0) != gradient.x:
+        return None
+    y, recorded = node.output(0), node.output(1) or gradient.argmax  # the rewrite adds the missing output
+    return None if y is None else _Pool(node, y, recorded, gradient)
+
+
 def _place(gradient: PoolGradient) -> Use | None:
-    return None if gradient.pool is None else Use(gradient.pool.scope, gradient.pool.position)
+    """The position of the node that records a gradient's indices."""
+    node = gradient.pool if gradient.reduction is None else gradient.reduction.recorder
+    return None if node is None else Use(node.scope, node.position)
 
 
 def _verdict(pool: _Pool, target: Target, bodies: FunctionBodies) -> LoweredOp | Refusal:
-    op = select_forward_op(pool.gradient, target)
+    gradient, reduction = pool.gradient, pool.gradient.reduction
+    op = select_forward_op(gradient, target)
     if isinstance(op, Refusal):
         return op
-    return bodies.require(op.name, pool.gradient.element_type, pool.node.scope) or op
+    if reduction is not None and (reduction.y_shape is None or not fits_reshape(pool.y_view or ())):
+        return refuse(Code.UNKNOWN_SHAPE, "several sizes of '{}' are not known", pool.y.name)
+    maximum = Maximum.SELECTED if reduction is None or reduction.order is None else reduction.order
+    return bodies.require(op.name, gradient.element_type, pool.node.scope, maximum) or op
 
 
 def _refuse_used_indices(
@@ -141,14 +170,20 @@ def _with_used_indices(sites: Sequence[Lowered], lowerable: Mapping[Use, _Pool])
             if producer is not None:
                 dead_region(producer, use_counts)
         used = {place: pool for place, pool in lowered.items() if use_counts.left(pool.recorded)}
-        found = {place for place, pool in used.items() if not _is_measured(pool.recorded, use_counts)}
+        found = {place for place, pool in used.items() if not _is_measured(pool, use_counts)}
         if not found:
             return staying, set(used)
         staying |= found
 
 
-def _is_measured(recorded: Value, use_counts: UseCounts) -> bool:
-    """Whether all remaining uses of some Indices are of their shape."""
+def _is_measured(pool: _Pool, use_counts: UseCounts) -> bool:
+    """Whether all remaining uses of a pool's Indices are of their shape, which is that of the argmax.
+
+    The shape of what an ArgMax records is another one, or may be.
+    """
+    recorded = pool.recorded
+    if pool.gradient.reduction is not None:
+        return False
     readers = [use.scope.node(use.position) for use in recorded.uses if use.position >= 0]
     measures = sum(node.is_a("Shape", "Size") and not use_counts.is_removed(node) for node in readers)
     return measures == use_counts.left(recorded)
@@ -167,7 +202,10 @@ def _used_after(sites: Sequence[Lowered], lowered: Mapping[Use, _Pool]) -> Itera
 def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bool) -> LoweredPool:
     new = None if keeps_name else new_name(f"{pool.y.name}/argmax", taken)
     argmax = pool.recorded if new is None else Value(pool.node.scope, new)
-    return LoweredPool(pool.node, op, pool.gradient.x, pool.y, argmax, pool.gradient.element_type)
+    gradient, reduction = pool.gradient, pool.gradient.reduction
+    x_view = gradient.x_shape if gradient.x_is_flat else None
+    place = pool.node if reduction is None else reduction.first
+    return LoweredPool(pool.node, op, gradient.x, pool.y, argmax, gradient.element_type, x_view, pool.y_view, place)
 
 
 def _with_forward(

@@ -37,13 +37,15 @@ if TYPE_CHECKING:
 class Replacement:
     """The replacement of one node: its new nodes in order, and the region that becomes dead.
 
-    One of the new nodes is of the dialect; `element_type` is the `TensorProto.DataType` of its x.
+    The new nodes stand at the place of `place`, a dead node: `root`, or one before it. One of the new nodes is of the
+    dialect; `element_type` is the `TensorProto.DataType` of its x.
     """
 
     root: Node
     nodes: list[NodeProto]
     region: Region
     element_type: int
+    place: Node
 
 
 def replacements(
@@ -53,18 +55,24 @@ def replacements(
 
     `missing` are the pools that get an Indices output. `taken` are all names of the model; the new names are added.
     """
-    written = [(_producer(site.gradient.dx), emit(facts, site, taken), site.gradient.element_type) for site in sites]
-    written += [(pool.pool, [emit_forward(pool, taken)], pool.element_type) for pool in pools]
+    roots = [_producer(site.gradient.dx) for site in sites]
+    written = [
+        (root, emit(facts, site, taken), site.gradient.element_type, root)
+        for root, site in zip(roots, sites, strict=True)
+    ]
+    written += [(pool.pool, emit_forward(pool, taken), pool.element_type, pool.place) for pool in pools]
     used = [value for site in sites for value in site.gradient.operands] + pooled_by(missing)
     # A use of y keeps a lowered pool out of the regions of gradients: it is the root of its own region.
     use_counts = UseCounts([*used, *[value for pool in pools for value in (pool.x, pool.y)]])
-    return [_replacement(root, nodes, element_type, use_counts) for root, nodes, element_type in written]
+    return [_replacement(*one, use_counts) for one in written]
 
 
-def _replacement(root: Node, nodes: list[NodeProto], element_type: int, use_counts: UseCounts) -> Replacement:
+def _replacement(
+    root: Node, nodes: list[NodeProto], element_type: int, place: Node, use_counts: UseCounts
+) -> Replacement:
     region = dead_region(root, use_counts)
     record_replaced(nodes, [node.label for node in region.nodes])
-    return Replacement(root, nodes, region, element_type)
+    return Replacement(root, nodes, region, element_type, place)
 
 
 def rewrite(
@@ -76,7 +84,7 @@ def rewrite(
     """
     edits: defaultdict[Scope, _Edit] = defaultdict(_Edit)
     for replacement in replaced:
-        edits[replacement.root.scope].inserted[replacement.root.position] = replacement.nodes
+        edits[replacement.place.scope].inserted[replacement.place.position] = replacement.nodes
         _collect(replacement.region, edits)
     add_outputs(missing)
     _apply(edits)

@@ -15,7 +15,8 @@ from poolgrad_lowering import driver, lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, indices
-from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
+from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient, Reduction
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
@@ -123,6 +124,7 @@ WRONG: dict[str, tuple[Callable[[PoolGradient], Any], str]] = {
     "grad_is_flat": (lambda _: "yes", "malformed-gradient"),
     "dx_shape": (lambda _: shape(2, 3, 8, 9), "dx-shape"),
     "pool": (lambda g: value(g, "z").producer, "malformed-gradient"),
+    "reduction": (lambda g: Reduction(g.pool, g.pool, Maximum.WHOLE, None), "malformed-gradient"),
     "argmax_is_flat": (lambda _: None, "malformed-gradient"),
     "channels_last": (lambda _: True, "dx-shape"),
     "axis": (lambda _: None, "malformed-gradient"),
@@ -145,7 +147,7 @@ def test_a_wrong_field(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("nonsense", [None, "text", 3.5, b"", (), [1]], ids=repr)
 def test_nonsense_in_a_field(name: str, nonsense: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    if nonsense is None and name in ("dx_shape", "pool"):
+    if nonsense is None and name in ("dx_shape", "pool", "reduction"):
         pytest.skip("these may be absent")
     status, code = verdict(model(), lambda gradient: replace(gradient, **{name: nonsense}), monkeypatch)
     assert status == "refused"

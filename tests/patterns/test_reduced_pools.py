@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Forward pools that are a ReduceMax and an ArgMax: they move with their gradients and keep the bits, or stay."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper
+from onnx.parser import parse_graph, parse_model
+
+from poolgrad_lowering import lower, verify
+from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.dialect import function_body
+from poolgrad_lowering.dialect.maximum import Maximum
+from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.patterns.lowering_checks import TARGETS, Array, Runner, backward, check_well_formed, node_text
+from tests.patterns.reductions import axis_max, global_max
+from tests.patterns.written_out import adaptive, pool
+
+OP = "AdaptiveMaxPool3d"
+RUNNERS: Sequence[Runner] = (run_reference, run_ort)
+ADDED = 'dx = ScatterElements <axis={}, reduction="add"> (z, r, u)'
+SHAPES: tuple[tuple[int, ...], ...] = ((9,), (3, 17), (2, 3, 8), (2, 3, 4, 5), (2, 3, 9, 7), (2, 1, 3, 4, 5))
+LINES = [(shape, axis) for shape in SHAPES for axis in range(len(shape))]
+
+
+def maximum_over(
+    axis: int, shape: tuple[int, ...], *, keeps: bool = False, opset: int = 18, element: str = "float"
+) -> ModelProto:
+    """Return the gradient of torch.max(x, axis, keepdim=keeps)."""
+    pooled = [*shape[:axis], *([1] if keeps else []), *shape[axis + 1 :]]
+    named = "(x, axes)" if opset >= 18 else "(x)"
+    attribute = "" if opset >= 18 else f", axes=[{axis}]"
+    y_type = f"{element}{pooled or ''}"
+    text = axis_max(
+        inputs=f"{element}{list(shape)} x, {y_type} dy",
+        outputs=f"{y_type} y, {element}{list(shape)} dx",
+        forward=f"y = ReduceMax <keepdims={int(keeps)}{attribute}> {named}",
+        maximum=f"a = ArgMax <axis={axis}, keepdims={int(keeps)}> (x)",
+        indices="r = Identity (a)" if keeps else "r = Unsqueeze (a, axes)",
+        updates="u = Identity (dy)" if keeps else "u = Unsqueeze (dy, axes)",
+        scatter=ADDED.format(axis) if element == "float" else f"dx = ScatterElements <axis={axis}> (z, r, u)",
+        constants={
+            "axes": f"int64[1] axes = {{{axis}}}",
+            "zero": f"{element} zero = {{0}}",
+            "x_shape": f"int64[{len(shape)}] x_shape = {{{','.join(map(str, shape))}}}",
+        },
+    )
+    return parse_model(text.replace('"" : 18', f'"" : {opset}'))
+
+
+def drawn(model: ModelProto, seed: int) -> dict[str, Array]:
+    """Few values: zeros of both signs, then −1 as well, then NaN as well. What arrives has no −0.0."""
+    random = np.random.default_rng(seed)
+    x, dy = ([dim.dim_value for dim in held.type.tensor_type.shape.dim] for held in model.graph.input)
+    dtype = helper.tensor_dtype_to_np_dtype(model.graph.input[0].type.tensor_type.elem_type)
+    values = [0.0, -0.0, -1.0, np.nan][: 2 + seed % 3]
+    return {"x": random.choice(values, x).astype(dtype), "dy": random.integers(1, 4, dy).astype(dtype)}
+
+
+def check_same_bits(model: ModelProto, lowered: ModelProto, runners: Sequence[Runner] = RUNNERS) -> None:
+    for run, seed in itertools.product(runners, range(6)):
+        feeds = drawn(model, seed)
+        found = run(lowered, feeds)
+        for name, value in run(model, feeds).items():
+            assert_same_bits(found[name], value)
+
+
+def check_moves(model: ModelProto, *, target: str = "atlas-a2", runners: Sequence[Runner] = RUNNERS) -> ModelProto:
+    """Assert that the forward pools of all gradients move, with the same bits; neither maximum stays."""
+    result = lower(model, target=target)
+    assert [anchor.forward_op for anchor in result.report.anchors] == [OP] * len(result.report.anchors)
+    assert result.report.anchors
+    assert not {"ReduceMax", "ArgMax"} & {node.op_type for node in result.model.graph.node}
+    check_same_bits(model, result.model, runners)
+    check_well_formed(model, result.model, target)
+    return result.model
+
+
+def check_stays(model: ModelProto, code: Code, reason: str) -> None:
+    """Assert that the one gradient is lowered and its pool stays for this reason, as if no pool were to move."""
+    result = lower(model)
+    [anchor] = result.report.lowered
+    assert (anchor.forward_op, anchor.forward_code, anchor.forward_reason) == (None, code.value, reason)
+    assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()
+    check_same_bits(model, result.model)
+
+
+# -- what moves
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), LINES, ids=str)
+def test_the_maximum_over_any_axis(shape: tuple[int, ...], axis: int, keeps: bool) -> None:
+    check_moves(maximum_over(axis, shape, keeps=keeps))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("keeps", [0, 1])
+def test_a_global_maximum(keeps: int, target: str) -> None:
+    pooled = "float[2,3,1,1] y" if keeps else "float[2,3] y"
+    text = global_max(forward=f"y = ReduceMax <keepdims={keeps}> (x, axes)", outputs=f"{pooled}, float[2,3,4,5] dx")
+    check_moves(parse_model(text), target=target)
+
+
+def test_the_nodes() -> None:
+    """The axis is put back by a view of the maxima; the argmax is used as it is."""
+    window = "ksize=[1,1,5], strides=[1,1,5], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
+    expected = f"""y_AdaptiveMaxPool3d, y_argmax = npu.AdaptiveMaxPool3d <indices_dtype=3, output_size=[1,4,1]> (x)
+        y_y_shape = Constant <value = int64[3] {{2, 3, 4}}> ()
+        y = Reshape (y_AdaptiveMaxPool3d, y_y_shape)
+        u = Unsqueeze (dy, axes)
+        {backward("x, u, y_argmax", window=window)}"""
+    lowered = lower(maximum_over(3, (2, 3, 4, 5))).model
+    assert node_text(lowered.graph) == node_text(parse_graph(f"g () => () {{ {expected} }}"))
+
+
+@pytest.mark.parametrize("opset", [13, 16, 17, 20])
+def test_every_spelling_of_the_axes(opset: int) -> None:
+    model = maximum_over(2, (2, 3, 9, 7), opset=opset)
+    if opset < 16:  # scatters had no reduction
+        del model.graph.node[-1].attribute[1:]
+    check_moves(model)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "counts"), [((25,), (7,)), ((7, 9), (3, 4)), ((4, 5, 6), (3, 2, 4)), ((6, 8), (3, 2)), ((7, 7), (7, 7))]
+)
+def test_windows_gathered_by_a_table(sizes: tuple[int, ...], counts: tuple[int, ...]) -> None:
+    check_moves(adaptive(sizes, counts))
+
+
+def test_a_table_without_a_mask() -> None:
+    """Where makes +0.0 of −0.0 in onnxruntime, so the body must not have one either."""
+    check_moves(adaptive((6, 8), (3, 2), mask="m = Identity (w)"))
+
+
+@pytest.mark.parametrize("kernel", [(2, 2), (4, 3), (8, 6), (1, 6)])
+def test_windows_gathered_by_coordinates(kernel: tuple[int, int]) -> None:
+    check_moves(pool((8, 6), kernel, kernel))
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_half_precision(axis: int) -> None:
+    check_moves(maximum_over(axis, (2, 3, 9, 17), element="float16"))
+
+
+@pytest.mark.parametrize(("sizes", "counts"), [((8, 6), (4, 3)), ((25,), (7,))])
+def test_half_precision_gathered(sizes: tuple[int, ...], counts: tuple[int, ...]) -> None:
+    check_moves(adaptive(sizes, counts, element_type="float16"), runners=[run_reference])  # onnxruntime adds no halves
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_windows(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    counts = tuple(int(count) for count in random.integers(1, 5, 2))
+    kernel = tuple(int(size) for size in random.integers(1, 9, 2))
+    sizes = tuple(count * size for count, size in zip(counts, kernel, strict=True))
+    check_moves(adaptive(sizes, counts))
+    check_moves(pool((sizes[0], sizes[1]), (kernel[0], kernel[1]), (kernel[0], kernel[1])))
+    check_moves(adaptive((int(random.integers(5, 40)),), counts[:1]))
+
+
+def test_proven_on_the_cpu_and_the_host_library() -> None:
+    for model in (maximum_over(1, (2, 3, 4, 5)), parse_model(global_max()), adaptive((25,), (7,))):
+        for backend in (None, "host"):
+            assert verify(model, lower(model).model, backend=backend).proven
+
+
+def test_the_maxima_are_used_in_the_gradient_too() -> None:
+    check_moves(parse_model(axis_max(updates="v = Mul (dy, y)\nu = Unsqueeze (v, axes)", scatter=ADDED.format(3))))
+
+
+@pytest.mark.parametrize("first", ["ReduceMax", "ArgMax"])
+def test_either_maximum_may_come_first(first: str) -> None:
+    model = maximum_over(3, (2, 3, 4, 5))
+    later = next(
+        node for node in model.graph.node if node.op_type == ("ArgMax" if first == "ReduceMax" else "ReduceMax")
+    )
+    if first == "ArgMax":  # behind the gradient, which does not use it
+        moved = onnx.NodeProto()
+        moved.CopyFrom(later)
+        model.graph.node.remove(later)
+        model.graph.node.append(moved)
+    check_moves(model)
+
+
+# -- what stays
+
+
+@pytest.mark.refusal("forward-source")
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "h = Neg (x)\nm = Neg (h)\ny = ReduceMax <keepdims=0> (m, axes)",  # another tensor
+        "c = Constant <value = int64[1] {2}> ()\nt = Transpose <perm=[0,1,3,2]> (x)\ny = ReduceMax <keepdims=0> (t, c)",
+        "n = Neg (x)\nm = ReduceMin <keepdims=0> (n, axes)\ny = Neg (m)",  # no ReduceMax
+    ],
+)
+def test_a_maximum_over_other_windows(forward: str) -> None:
+    reason = "no single node computes the pooled tensor and the indices of 'dx'"
+    check_stays(parse_model(axis_max(forward=forward, scatter=ADDED.format(3))), Code.FORWARD_SOURCE, reason)
+
+
+@pytest.mark.refusal("forward-source")
+def test_a_maximum_over_another_axis() -> None:
+    """Of a cube: the shapes are the same."""
+    model = maximum_over(3, (2, 3, 4, 4))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([2]), "other"))
+    model.graph.node[0].input[1] = "other"
+    reason = "no single node computes the pooled tensor and the indices of 'dx'"
+    check_stays(model, Code.FORWARD_SOURCE, reason)
+
+
+@pytest.mark.refusal("forward-source")
+def test_axes_that_are_computed() -> None:
+    text = axis_max(
+        forward="y = ReduceMax <keepdims=0> (x, chosen)",
+        inputs="float[2,3,4,5] x, float[2,3,4] dy, int64[1] chosen",
+        scatter=ADDED.format(3),
+    )
+    [anchor] = lower(parse_model(text)).report.lowered
+    assert (anchor.forward_op, anchor.forward_code) == (None, "forward-source")
+
+
+@pytest.mark.refusal("forward-body")
+def test_an_axis_of_one_element_behind_the_reduced_one() -> None:
+    """A runtime may reduce [2, 3, 4, 1] over axis 2 as columns, and the body would reduce rows."""
+    reason = "no function body compares elements in the order of ReduceMax 'y'"
+    check_stays(maximum_over(2, (2, 3, 9, 1)), Code.FORWARD_BODY, reason)
+
+
+@pytest.mark.refusal("forward-body")
+def test_fill_between_the_elements_of_a_window() -> None:
+    """Windows of 2 by 1 and 2 by 2 elements: the fill of the table stands behind all elements of a window."""
+    reason = "no function body compares elements in the order of ReduceMax 'y'"
+    check_stays(adaptive((3, 4), (5, 6)), Code.FORWARD_BODY, reason)
+
+
+@pytest.mark.refusal("forward-body")
+def test_two_kinds_of_maxima() -> None:
+    one, other = maximum_over(3, (2, 3, 4, 5)), adaptive((25,), (7,))
+    both = onnx.compose.merge_models(
+        onnx.compose.add_prefix(one, "a_"), onnx.compose.add_prefix(other, "b_"), io_map=[]
+    )
+    result = lower(both)
+    assert [anchor.forward_code for anchor in result.report.lowered] == [None, "forward-body"]
+    reason = "another pool of the model needs another body of npu.AdaptiveMaxPool3d"
+    assert result.report.lowered[1].forward_reason == reason
+    assert verify(both, result.model).proven
+
+
+@pytest.mark.refusal("forward-body")
+def test_a_model_that_has_another_body() -> None:
+    model = maximum_over(3, (2, 3, 4, 5))
+    body = function_body(OP, 18, [TensorProto.FLOAT], maximum=Maximum.FILLED)
+    model.functions.append(body)
+    model.opset_import.add(domain="npu", version=1)
+    [anchor] = lower(model).report.lowered
+    assert anchor.forward_reason == "another pool of the model needs another body of npu.AdaptiveMaxPool3d"
+    assert anchor.forward_code == "forward-body"
+    body.CopyFrom(function_body(OP, 18, [TensorProto.FLOAT], maximum=Maximum.WHOLE))
+    model.functions[0].CopyFrom(body)
+    assert [anchor.forward_op for anchor in lower(model).report.lowered] == [OP]
+
+
+@pytest.mark.refusal("forward-windows")
+def test_windows_that_overlap_or_are_padded() -> None:
+    reason = "ReduceMax 'y' is not over windows of adaptive pooling"
+    check_stays(pool((7, 9), (3, 2), (1, 1)), Code.FORWARD_WINDOWS, reason)
+
+
+def leaves_the_graph(model: ModelProto) -> None:
+    model.graph.output.append(helper.make_tensor_value_info("a", TensorProto.INT64, [2, 3, 4]))
+
+
+def is_converted(model: ModelProto) -> None:
+    model.graph.node.append(helper.make_node("Cast", ["r"], ["k"], to=TensorProto.FLOAT))
+    model.graph.output.append(helper.make_tensor_value_info("k", TensorProto.FLOAT, [2, 3, 4, 1]))
+
+
+def is_measured(model: ModelProto) -> None:
+    """Its shape is not that of the argmax: the axis is gone."""
+    model.graph.node.append(helper.make_node("Shape", ["a"], ["k"]))
+    model.graph.output.append(helper.make_tensor_value_info("k", TensorProto.INT64, [3]))
+
+
+@pytest.mark.refusal("forward-readers")
+@pytest.mark.parametrize("read", [leaves_the_graph, is_converted, is_measured])
+def test_indices_with_another_reader(read: Any) -> None:
+    model = maximum_over(3, (2, 3, 4, 5))
+    read(model)
+    check_stays(model, Code.FORWARD_READERS, "the Indices of 'y' are used outside the lowered gradients")
+
+
+def test_one_maximum_of_two_searches() -> None:
+    """The first ArgMax goes with the ReduceMax, the second one stays with its gradient."""
+    model = maximum_over(3, (2, 3, 4, 5))
+    for node in list(model.graph.node)[1:]:
+        copy = model.graph.node.add()
+        copy.CopyFrom(node)
+        rename = {name: f"{name}2" for name in ("a", "r", "u", "z", "dx")}
+        copy.input[:] = [rename.get(name, name) for name in copy.input]
+        copy.output[:] = [rename.get(name, name) for name in copy.output]
+    model.graph.output.append(helper.make_tensor_value_info("dx2", TensorProto.FLOAT, [2, 3, 4, 5]))
+    result = lower(model)
+    assert [anchor.forward_code for anchor in result.report.lowered] == [None, "forward-source"]
+    check_same_bits(model, result.model)
+    check_well_formed(model, result.model, "atlas-a2")
+
+
+@pytest.mark.refusal("unknown-shape")
+def test_a_view_of_the_maxima_that_cannot_be_written() -> None:
+    text = axis_max(
+        inputs="float[N,C,W] x, float[N,C] dy",
+        outputs="float[N,C] y, float[N,C,W] dx",
+        forward="y = ReduceMax <keepdims=0> (x, axes)",
+        maximum="a = ArgMax <axis=2, keepdims=0> (x)",
+        canvas="shape = Shape (x)\nz = Expand (zero, shape)",
+        scatter=ADDED.format(2),
+        constants={"axes": "int64[1] axes = {2}", "x_shape": "float unused = {0}"},
+    )
+    [anchor] = lower(parse_model(text)).report.lowered
+    assert (anchor.forward_code, anchor.forward_reason) == ("unknown-shape", "several sizes of 'y' are not known")
+
+
+@pytest.mark.refusal("opset")
+def test_before_the_body_exists() -> None:
+    model = maximum_over(3, (2, 3, 4, 5), opset=11)
+    del model.graph.node[-1].attribute[1:]
+    [anchor] = lower(model).report.lowered
+    assert anchor.forward_code == "opset"
