@@ -21,6 +21,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.model import replace_run
+from poolgrad_lowering.ir.node_columns import declared_names
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.bodies import FunctionBodies, import_dialect
 from poolgrad_lowering.rewriting.emit import emit, emit_forward, record_replaced
@@ -143,9 +144,9 @@ def _apply(edits: dict[Scope, _Edit]) -> None:
         proto = scope.proto
         kept = {node.output[0] for node in edit.written}  # an argmax with the name of Indices has another type
         _edit_nodes(proto.node, edit)
-        _drop(proto.value_info, scope.value_infos, (edit.undefined - kept) | edit.initializers)
+        _drop(proto.value_info, _value_infos(scope, (edit.undefined - kept) | edit.initializers))
         if not isinstance(proto, onnx.FunctionProto):
-            _drop(proto.initializer, scope.initializers, edit.initializers)
+            _drop(proto.initializer, [scope.initializers[name] for name in edit.initializers])
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
             import_dialect(scope.root.proto)
         if scope.parent is not None:
@@ -158,9 +159,17 @@ def _edit_nodes(nodes: Entries, edit: _Edit) -> None:
         replace_run(nodes, run, [node for position in run for node in edit.inserted.get(position, ())])
 
 
-def _drop(entries: Entries, positions: Mapping[str, int], names: Collection[str]) -> None:
-    """Remove the entries with these names; `positions` maps every name to its entry."""
-    for run in _runs(positions[name] for name in names if name in positions):
+def _value_infos(scope: Scope, names: Collection[str]) -> list[int]:
+    """The positions of the value_infos with these names; a model may have several for one value."""
+    declarations = scope.proto.value_info
+    if len(declarations) == len(scope.value_infos):
+        return [scope.value_infos[name] for name in names if name in scope.value_infos]
+    return [position for position, name in enumerate(declared_names(declarations)) if name in names]
+
+
+def _drop(entries: Entries, positions: Iterable[int]) -> None:
+    """Remove the entries at these positions."""
+    for run in _runs(positions):
         replace_run(entries, run, ())
 
 
