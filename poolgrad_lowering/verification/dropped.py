@@ -59,9 +59,7 @@ def without_claims(model: ModelProto) -> ModelProto:
     """Return a copy without the value_infos of what ONNX's operators compute, since inference may have written them."""
     copied = ModelProto()
     copied.CopyFrom(model)
-    computed = {
-        name for node in copied.graph.node if onnx.defs.has(node.op_type, node.domain) for name in node.output
-    }
+    computed = {name for node in copied.graph.node if onnx.defs.has(node.op_type, node.domain) for name in node.output}
     kept = [value for value in model.graph.value_info if value.name not in computed]
     del copied.graph.value_info[:]
     copied.graph.value_info.extend(kept)

@@ -58,7 +58,9 @@ def _mixed_precision(model: ModelProto) -> ModelProto:
     from onnxconverter_common import auto_mixed_precision
 
     zeros = {value.name: _zeros(value) for value in model.graph.input}
-    return _made(auto_mixed_precision.auto_convert_mixed_precision(model, zeros, rtol=0.1, atol=0.1, keep_io_types=True))
+    return _made(
+        auto_mixed_precision.auto_convert_mixed_precision(model, zeros, rtol=0.1, atol=0.1, keep_io_types=True)
+    )
 
 
 def _zeros(value: onnx.ValueInfoProto) -> np.ndarray[Any, Any]:

@@ -34,7 +34,6 @@ from tests.other_tools.apart import Apart, ToolError
 from tests.other_tools.before_lowering import Array, Case, Tally, check
 from tests.other_tools.producers import TOOLS
 
-
 ROUND = settings(QUIET, max_examples=20)
 
 

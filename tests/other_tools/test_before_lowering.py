@@ -21,7 +21,7 @@ from tests.generators.transforms import Transform  # noqa: E402
 from tests.other_tools import search  # noqa: E402
 from tests.other_tools.apart import Apart, ToolError  # noqa: E402
 from tests.other_tools.before_lowering import Case, Tally, check, check_changed  # noqa: E402
-from tests.other_tools.producers import TOOLS, Tool  # noqa: E402
+from tests.other_tools.producers import TOOLS  # noqa: E402
 
 SOME = settings(QUIET, max_examples=3, derandomize=True)
 BUILT = {name: case for name, case in search.built_cases() if name in ("ort/nested", "torch/lenet", "torch/nested")}
@@ -95,7 +95,7 @@ def test_a_tool_that_crashes(two_gradients: Case) -> None:
 def test_search_writes_what_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def mistaken(case: Case, tool: str, apart: Apart, tally: Tally) -> None:
+    def mistaken(case: Case, _tool: str, _apart: Apart, tally: Tally) -> None:
         tally.counts["graphs"] += 1
         assert case.target != "ascend950", "the target"
 
