@@ -9,7 +9,7 @@ order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -19,9 +19,8 @@ from onnx import NodeProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.index import ModelIndex, value_infos_of
 from poolgrad_lowering.ir.model import replace_run
-from poolgrad_lowering.ir.node_columns import declared_names
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.bodies import FunctionBodies, import_dialect
 from poolgrad_lowering.rewriting.emit import emit, emit_forward, record_replaced
@@ -144,7 +143,7 @@ def _apply(edits: dict[Scope, _Edit]) -> None:
         proto = scope.proto
         kept = {node.output[0] for node in edit.written}  # an argmax with the name of Indices has another type
         _edit_nodes(proto.node, edit)
-        _drop(proto.value_info, _value_infos(scope, (edit.undefined - kept) | edit.initializers))
+        _drop(proto.value_info, value_infos_of(scope, (edit.undefined - kept) | edit.initializers))
         if not isinstance(proto, onnx.FunctionProto):
             _drop(proto.initializer, [scope.initializers[name] for name in edit.initializers])
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
@@ -157,14 +156,6 @@ def _edit_nodes(nodes: Entries, edit: _Edit) -> None:
     """Replace each run of consecutive removed nodes by its new nodes, back to front, so that positions stay valid."""
     for run in _runs(edit.removed):
         replace_run(nodes, run, [node for position in run for node in edit.inserted.get(position, ())])
-
-
-def _value_infos(scope: Scope, names: Collection[str]) -> list[int]:
-    """The positions of the value_infos with these names; a model may have several for one value."""
-    declarations = scope.proto.value_info
-    if len(declarations) == len(scope.value_infos):
-        return [scope.value_infos[name] for name in names if name in scope.value_infos]
-    return [position for position, name in enumerate(declared_names(declarations)) if name in names]
 
 
 def _drop(entries: Entries, positions: Iterable[int]) -> None:
