@@ -15,7 +15,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo train-demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-torch-step test-matrix test-oldest test-releases test-cann-ep cann-home \
-  test-asan test-ubsan test-tsan test-aarch64 test-atc test-tools test-plugs test-determinism wheel wheels fuzz fuzz-bytes mutate replay check format docs bench clean
+  test-asan test-ubsan test-tsan test-aarch64 test-atc test-tools test-plugs test-determinism wheel wheels fuzz fuzz-tools fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -123,6 +123,9 @@ test-atc: wheel-$(MACHINE) wheel-aarch64 ## the parser plugin for ATC and export
 MINUTES ?= 5
 fuzz: ## search for mistakes by random graphs, for MINUTES; an example that fails goes to build/fuzz
 	$(IN) test python -m tests.generators.fuzz --minutes $(MINUTES)
+
+fuzz-tools: ## the same search through other packages' tools, before lowering
+	$(IN) tools python -m tests.other_tools.search --minutes $(MINUTES)
 
 # Bytes to the compiler, the verifier, the provider's checks and the host library, each for MINUTES; what breaks a
 # promise is left in build/fuzz. The corpora stay, and the next search begins with them.

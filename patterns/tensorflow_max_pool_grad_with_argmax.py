@@ -15,6 +15,8 @@ takes the Indices themselves.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from poolgrad_lowering.analysis.facts import Facts
@@ -69,13 +71,22 @@ def _pool_behind(argmax: Value) -> Node | None:
 
 
 def _is_argmax(facts: Facts, argmax: Value, pool: Node, *, counts_batch: bool) -> bool:
-    """Whether `argmax` is `(h·W + w)·C + c` of the pool's maxima, plus `n·H·W·C` where the batch is counted."""
+    """Whether `argmax` is `(h·W + w)·C + c` of the pool's maxima, plus `n·H·W·C` where the batch is counted.
+
+    Optimisers remove the number of the only channel or image, which is zero.
+    """
     x = pool.input(0)
     shape = facts.shape(x) if x is not None else None
     if shape is None or len(shape) != _RANK:
         return False
     expected = {_POSITION: shape[1], _CHANNEL: Dim(1)} | ({_BATCH: size(shape[1:])} if counts_batch else {})
-    return _coefficients(facts, argmax, pool, shape, _MAX_DEPTH) == expected
+    found = _coefficients(facts, argmax, pool, shape, _MAX_DEPTH)
+    only = {name for name, count in ((_CHANNEL, shape[1]), (_BATCH, shape[0])) if count.static == 1}
+    return found is not None and _without(found, only) == _without(expected, only)
+
+
+def _without(coefficients: Coefficients, names: set[str]) -> Coefficients:
+    return {name: coefficient for name, coefficient in coefficients.items() if name not in names}
 
 
 def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth: int) -> Coefficients | None:
@@ -83,8 +94,7 @@ def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth:
     node = value.origin.producer
     left, right = (node.input(0), node.input(1)) if node is not None else (None, None)
     if node is None or left is None or right is None or not node.is_a("Add", "Mul"):
-        counted = _counted(facts, value, pool, x_shape)
-        return None if counted is None else {counted: Dim(1)}
+        return _counted(facts, value, pool, x_shape)
     if depth == 0:
         return None
     if node.is_a("Mul"):
@@ -99,21 +109,32 @@ def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth:
     return None if first is None or second is None or first.keys() & second.keys() else first | second
 
 
-def _counted(facts: Facts, value: Value, pool: Node, x_shape: Shape) -> str | None:
+def _counted(facts: Facts, value: Value, pool: Node, x_shape: Shape) -> Coefficients | None:
     """What a tensor that broadcasts over (N, H, W, C) counts."""
-    node, channels = value.origin.producer, x_shape[1].static
+    node = value.origin.producer
     constant = facts.constant(value)
-    if constant is not None and channels is not None:
-        return _CHANNEL if np.array_equal(constant, np.arange(channels)) else None
+    if constant is not None:
+        return _tabulated(constant, x_shape)
     source, second = (node.input(0), node.input(1)) if node is not None else (None, None)
     if node is None or source is None or second is None:
         return None
     if node.is_a("Mod"):
         behind = arranged(source, _RANK)
         in_order = behind == Arranged(Value(pool.scope, pool.proto.output[1]), tuple(channels_to_last(_RANK)))
-        return _POSITION if in_order and facts.integers(second) == (size(x_shape[2:]),) else None
+        return {_POSITION: Dim(1)} if in_order and facts.integers(second) == (size(x_shape[2:]),) else None
     along_batch = node.is_a("Unsqueeze") and facts.integers(second) == (Dim(1), Dim(2), Dim(3))
-    return _BATCH if along_batch and _is_range(facts, source, x_shape[0]) else None
+    return {_BATCH: Dim(1)} if along_batch and _is_range(facts, source, x_shape[0]) else None
+
+
+def _tabulated(table: np.ndarray[Any, Any], x_shape: Shape) -> Coefficients | None:
+    """What a constant counts: the channels, or the images in equal steps, where an optimiser has computed these."""
+    images, channels = x_shape[0].static, x_shape[1].static
+    if channels is not None and np.array_equal(table, np.arange(channels)):
+        return {_CHANNEL: Dim(1)}
+    if images is None or images < 2 or table.shape != (images, 1, 1, 1):
+        return None
+    step = int(table[1, 0, 0, 0])
+    return {_BATCH: Dim(step)} if np.array_equal(table.ravel(), np.arange(images) * step) else None
 
 
 def _is_range(facts: Facts, value: Value, count: Dim) -> bool:

@@ -118,15 +118,15 @@ class Facts(Memo):
         tensor = value.scope.initializer(value.name)
         if tensor is not None:
             return tensor.data_type
+        node = value.producer
+        stated = stated_type(node, value) if node is not None else None
+        if stated is not None:
+            return stated
         declared = value.scope.declared(value.name) if self._has_checked_type(value) else None
         if declared is not None and declared.type.tensor_type.elem_type:
             return declared.type.tensor_type.elem_type
-        node = value.producer
         if node is None:
             return self._passed(value, self.element_type)
-        stated = stated_type(node, value)
-        if stated is not None:
-            return stated
         source = node.input(0)
         keeps_type = node.is_a(*KEEPS_TYPE, *VIEW_OPS)
         found = self.element_type(source) if keeps_type and source is not None else None

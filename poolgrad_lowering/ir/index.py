@@ -206,6 +206,14 @@ def _enter_operators(scope: Scope, columns: NodeColumns) -> None:
     scope.node_names = columns.names
 
 
+def value_infos_of(scope: Scope, names: Collection[str]) -> list[int]:
+    """The positions of a scope's value_infos with these names; a model may have several for one value."""
+    entries = scope.proto.value_info
+    if len(entries) == len(scope.value_infos):
+        return [scope.value_infos[name] for name in names if name in scope.value_infos]
+    return [position for position, name in enumerate(declared_names(entries)) if name in names]
+
+
 def _numbered(names: Sequence[str]) -> dict[str, int]:
     """Names with their positions, the last where one is there twice."""
     return dict(zip(names, range(len(names)), strict=True))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
@@ -72,6 +72,16 @@ def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, .
         )
     if not facts.is_zero(scatter.base):
         raise Refuse(Code.BASE_NOT_ZERO, "'{}' is not proven to be all zero", scatter.base.name)
+    base, updates = facts.element_type(scatter.base), facts.element_type(scatter.updates)
+    if None not in (base, updates) and base != updates:
+        raise Refuse(
+            Code.DTYPE_MIX,
+            "'{}' is {}, and '{}', which is added to it, {}",
+            scatter.base.name,
+            type_name(base),
+            scatter.updates.name,
+            type_name(updates),
+        )
 
 
 def check_rows_are_planes(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:

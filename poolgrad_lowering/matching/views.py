@@ -78,11 +78,13 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View:
     read as they are by something that is no view, the rows themselves are the result.
     """
     shapes = _shapes_of_x(facts, pooled)
-    value = scattered
+    value, rows = scattered, None
     for _ in range(MAX_CHAIN):
-        shape, element_type = facts.shape(value), facts.element_type(value)
-        if element_type == pooled.element_type and shape in shapes:
-            return View(value, shape)
+        shape = facts.shape(value)
+        if facts.element_type(value) == pooled.element_type:
+            if shape in shapes:
+                return View(value, shape)
+            rows = rows or value
         reader = _only_reader(value)
         if reader is None or not _passes(facts, reader, value, pooled):
             break
@@ -90,12 +92,15 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View:
         if following is None:
             break
         value = following
-    return _rows(facts, scattered, value, pooled)
+    return _rows(facts, rows, value, pooled)
 
 
-def _rows(facts: Facts, scattered: Value, last: Value, pooled: Pooled) -> View:
-    """Return the scatter's rows as the result if a node uses them directly or several views share them."""
-    if facts.element_type(scattered) != pooled.element_type:
+def _rows(facts: Facts, rows: Value | None, last: Value, pooled: Pooled) -> View:
+    """Return the scatter's rows as the result if a node uses them directly or several views share them.
+
+    `rows` is the first value in x's element type: the scattered one, or what it is cast to.
+    """
+    if rows is None:
         raise Refuse(
             Code.OTHER_CONSUMER if len(last.uses) > 1 or last.is_output else Code.DTYPE_MIX,
             "'{}' is not brought back to {} {} by one chain of views and a Cast",
@@ -103,10 +108,10 @@ def _rows(facts: Facts, scattered: Value, last: Value, pooled: Pooled) -> View:
             type_name(pooled.element_type),
             Shown(pooled.x_shape),
         )
-    shape, shapes = facts.shape(scattered), _shapes_of_x(facts, pooled)
-    readers = [use.scope.node(use.position) for use in scattered.uses if use.position >= 0]
+    shape, shapes = facts.shape(rows), _shapes_of_x(facts, pooled)
+    readers = [use.scope.node(use.position) for use in rows.uses if use.position >= 0]
     served = any(not facts.is_view(reader) or _output_shape(facts, reader) in shapes for reader in readers)
-    if shape is None or not fits_reshape(shape) or scattered.is_output or not served:
+    if shape is None or not fits_reshape(shape) or rows.is_output or not served:
         raise Refuse(
             Code.DX_SHAPE,
             "'{}' has shape {}, the pooled input {}",
@@ -114,7 +119,7 @@ def _rows(facts: Facts, scattered: Value, last: Value, pooled: Pooled) -> View:
             Shown(facts.shape(last)),
             Shown(pooled.x_shape),
         )
-    return View(scattered, shape)
+    return View(rows, shape)
 
 
 def _output_shape(facts: Facts, node: Node) -> Shape | None:

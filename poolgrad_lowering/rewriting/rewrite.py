@@ -9,7 +9,7 @@ order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from onnx import NodeProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.index import ModelIndex, value_infos_of
 from poolgrad_lowering.ir.model import replace_run
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.bodies import FunctionBodies, import_dialect
@@ -143,9 +143,9 @@ def _apply(edits: dict[Scope, _Edit]) -> None:
         proto = scope.proto
         kept = {node.output[0] for node in edit.written}  # an argmax with the name of Indices has another type
         _edit_nodes(proto.node, edit)
-        _drop(proto.value_info, scope.value_infos, (edit.undefined - kept) | edit.initializers)
+        _drop(proto.value_info, value_infos_of(scope, (edit.undefined - kept) | edit.initializers))
         if not isinstance(proto, onnx.FunctionProto):
-            _drop(proto.initializer, scope.initializers, edit.initializers)
+            _drop(proto.initializer, [scope.initializers[name] for name in edit.initializers])
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
             import_dialect(scope.root.proto)
         if scope.parent is not None:
@@ -158,9 +158,9 @@ def _edit_nodes(nodes: Entries, edit: _Edit) -> None:
         replace_run(nodes, run, [node for position in run for node in edit.inserted.get(position, ())])
 
 
-def _drop(entries: Entries, positions: Mapping[str, int], names: Collection[str]) -> None:
-    """Remove the entries with these names; `positions` maps every name to its entry."""
-    for run in _runs(positions[name] for name in names if name in positions):
+def _drop(entries: Entries, positions: Iterable[int]) -> None:
+    """Remove the entries at these positions."""
+    for run in _runs(positions):
         replace_run(entries, run, ())
 
 

@@ -26,7 +26,7 @@ def _like_one_of(lowered: Unit, node: FlatNode) -> FlatNode:
     required = _REQUIRED_OUTPUTS.get(node.op[1], len(node.outputs)) if node.op[0] == "" else len(node.outputs)
     if node.key in lowered.order or not any(node.outputs[required:]):
         return node
-    key = node_key(_without_unread(node, lowered.read, required))
+    key = node_key(_without_unread(node, lowered.read, required), node.scope)
     return replace(node, key=key) if key in lowered.order else node
 
 

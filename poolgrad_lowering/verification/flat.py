@@ -26,8 +26,9 @@ class FlatNode:
 
     `inside` is the number of nodes in its subgraphs, which are directly before it in a unit.
 
-    `key` are the node's bytes without its name, which has no meaning, and without the nodes, initializers and
-    value_infos of its subgraphs, which are compared separately. Two nodes with the same key are the same node.
+    `key` are the path of the node's scope and the node's bytes without its name, which has no meaning, and without the
+    nodes, initializers and value_infos of its subgraphs, which are compared separately. Two nodes with the same key are
+    the same node.
     """
 
     proto: NodeProto
@@ -172,7 +173,7 @@ def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, known: Mappin
         read = {value for inner in unit.nodes[first:] for value in inner.inputs}
         read.update(inside.get(value.name, "") for value in graph.output)
         captured.extend(sorted(read & visible))
-    key = node_key(node)
+    key = node_key(node, path)
     if not any(node.output):  # nodes with the same bytes would be the same node
         unit.without_outputs += 1
         key += b"%d" % unit.without_outputs
@@ -199,12 +200,12 @@ def _texts(names: Iterable[str | bytes]) -> list[str]:
     return found
 
 
-def node_key(node: NodeProto) -> bytes:
-    """Return the bytes by which nodes are compared, see `FlatNode`."""
+def node_key(node: NodeProto, path: str) -> bytes:
+    """Return the bytes by which nodes are compared, see `FlatNode`; `path` is that of the node's scope."""
     bare = NodeProto()
     bare.CopyFrom(node)
     bare.ClearField("name")
     for _, graph in subgraphs(bare):
         for entries in (graph.node, graph.initializer, graph.value_info):
             del entries[:]
-    return bytes(bare.SerializeToString(deterministic=True))
+    return path.encode() + bytes(bare.SerializeToString(deterministic=True))

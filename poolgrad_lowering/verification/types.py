@@ -14,6 +14,7 @@ import onnx
 from google.protobuf.message import EncodeError
 from onnx import GraphProto, ModelProto, ValueInfoProto
 
+from poolgrad_lowering.verification.dropped import rounds_up, without_claims, without_dropped_windows
 from poolgrad_lowering.verification.flat import MAIN, main_unit
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     Declared types take precedence; inference adds sizes that are not declared.
     """
     known: dict[str, TensorType] = {}
-    for source in (model, _inferred(model)):
+    for source in _sources(model):
         unit = main_unit(source)
         for path, scope in unit.scopes.items():
             prefix = "" if path == MAIN else f"{path}: "
@@ -45,6 +46,22 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
         for name, tensor in unit.constants.items():
             known.setdefault(name, TensorType(tensor.data_type, tuple(tensor.dims)))
     return known
+
+
+def _sources(model: ModelProto) -> tuple[ModelProto, ModelProto]:
+    """Return the model and what onnx infers of it, both without the windows that runtimes drop."""
+    inferred = _inferred(model)
+    rounding = [position for position, node in enumerate(model.graph.node) if rounds_up(node)]
+    for position in rounding:
+        node = model.graph.node[position]
+        values = (*inferred.graph.input, *inferred.graph.value_info)
+        x = next((value.type.tensor_type.shape.dim for value in values if value.name == node.input[0]), ())
+        other = without_dropped_windows(node, [_dim(dim) for dim in x][2:])
+        if other is not None:
+            model = without_claims(model)
+            model.graph.node[position].CopyFrom(other)
+            inferred = _inferred(model)
+    return model, inferred
 
 
 def value_info(name: str, found: TensorType | None) -> ValueInfoProto:

@@ -15,12 +15,13 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import onnx
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from onnx import ModelProto
 
 from tests.generators.checks import check_export, check_false_shapes, check_mutant, check_plan, check_same_verdicts
 from tests.generators.models import build
@@ -30,7 +31,7 @@ from tests.generators.transforms import TRANSFORMS, Transform
 
 EXAMPLES_OF_A_ROUND = 200
 CHOICES = st.lists(st.integers(0, 5), min_size=1, max_size=6)
-_QUIET = settings(
+QUIET = settings(
     max_examples=EXAMPLES_OF_A_ROUND,
     deadline=None,
     database=None,
@@ -108,17 +109,17 @@ class Search:
 
 def _fresh(test: Callable[[], None]) -> None:
     """Run a test of hypothesis with a fresh seed."""
-    seed(secrets.randbits(64))(_QUIET(test))()
+    seed(secrets.randbits(64))(QUIET(test))()
 
 
-def write_failure(folder: Path, error: BaseException, plan: Plan, told: str) -> None:
-    """Write the plan with the error, and the model as an ONNX file and as text."""
+def write_failure(folder: Path, error: BaseException, told: str, models: Mapping[str, ModelProto]) -> None:
+    """Write what is told of an example with the error, and its models by name as ONNX files and as text."""
     folder.mkdir(parents=True, exist_ok=True)
     text = "".join(traceback.format_exception(error))
-    (folder / "failure.txt").write_text(f"{told}\n{plan!r}\n\n{text}", encoding="utf-8")
-    model = build(plan)
-    onnx.save(model, folder / "model.onnx")
-    (folder / "model.onnxtxt").write_text(onnx.printer.to_text(model), encoding="utf-8")
+    (folder / "failure.txt").write_text(f"{told}\n\n{text}", encoding="utf-8")
+    for name, model in models.items():
+        onnx.save(model, folder / f"{name}.onnx")
+        (folder / f"{name}.onnxtxt").write_text(onnx.printer.to_text(model), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,7 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if error is None:
         return 0
     if search.failed is not None:
-        write_failure(options.folder, error, *search.failed)
+        plan, told = search.failed
+        write_failure(options.folder, error, f"{told}\n{plan!r}", {"model": build(plan)})
     sys.stdout.write(f"failed: {error}\nthe smallest failing example is in {options.folder}\n")
     return 1
 

@@ -66,11 +66,33 @@ VARIANTS = {
         sizes="s = Shape (x)\ncount, area, depth = Split <axis=0> (s, parts)\nplane = ReduceProd (area)",
         channels="int64[3] channels = {0, 1, 2}, int64[3] parts = {1, 2, 1}",
     ),
+    "images_counted_by_a_constant": gradient(
+        channels="int64[3] channels = {0, 1, 2}, int64[2,1,1,1] o = {0, 72}",
+        batch="argmax = Add (a, o)",
+        gradient=_WITH_BATCH["gradient"],
+    ),
 }
 
 
 @pytest.mark.parametrize("source", VARIANTS.values(), ids=VARIANTS)
 def test_variants(source: str) -> None:
+    check_lowered(source, LOWERED.format(before=BEFORE))
+
+
+def of_one_channel(text: str) -> str:
+    """The text with one channel in place of three."""
+    return text.replace("6,3]", "6,1]").replace("3,3]", "3,1]")
+
+
+def test_only_channel() -> None:
+    """Optimisers remove the product with the number of channels and the sum with the channel's number."""
+    source = of_one_channel(gradient(position="l = Transpose <perm=[0,2,3,1]> (i)", channel="a = Mod (l, plane)"))
+    check_lowered(source, LOWERED.format(before=BEFORE))
+
+
+def test_only_image() -> None:
+    """Optimisers remove the sum with the image's number."""
+    source = gradient(gradient=_STEPS["gradient"].replace("index=0", "index=1")).replace("float[2,", "float[1,")
     check_lowered(source, LOWERED.format(before=BEFORE))
 
 
@@ -135,6 +157,24 @@ NEAR_MISSES: NearMisses = {
         Code.INDICES_NUMBERING,
         UNPROVEN.replace("'a'", "'argmax'"),
         gradient(**_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(start, n, step)", "(step, n, step)")}),
+    ),
+    "images_counted_by_another_constant": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN.replace("'a'", "'argmax'"),
+        gradient(
+            channels="int64[3] channels = {0, 1, 2}, int64[2,1,1,1] o = {0, 71}",
+            batch="argmax = Add (a, o)",
+            gradient=_WITH_BATCH["gradient"],
+        ),
+    ),
+    "images_counted_along_the_rows": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN.replace("'a'", "'argmax'"),
+        gradient(
+            channels="int64[3] channels = {0, 1, 2}, int64[1,2,1,1] o = {0, 72}",
+            batch="argmax = Add (a, o)",
+            gradient=_WITH_BATCH["gradient"],
+        ),
     ),
     "examples_along_another_axis": (
         Code.INDICES_NUMBERING,

@@ -141,6 +141,24 @@ def test_rows_that_are_read_as_they_are() -> None:
     )
 
 
+def test_rows_that_are_cast_and_read_as_they_are() -> None:
+    """A converter to float16 that leaves scatters alone writes this where another scatter takes the rows."""
+    check_lowered(
+        gradient(
+            inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy",
+            outputs="float16[2,3,5,6] y, float[6,108] dx",
+            updates="v = Reshape (dy, row_shape)\nu = Cast <to=1> (v)",
+            result="h = Cast <to=10> (s)\ndx = Cast <to=1> (h)",
+        ),
+        f"""{PLANE_LOCAL}
+            h_argmax = Cast <to=6> (p)
+            {backward("x, dy, h_argmax", "h_MaxPool3DGradWithArgmax")}
+            h_view_shape = Constant <value = int64[2] {{6, 108}}> ()
+            h = Reshape (h_MaxPool3DGradWithArgmax, h_view_shape)
+            dx = Cast <to=1> (h)""",
+    )
+
+
 def test_result_in_the_shape_of_what_x_is_a_view_of() -> None:
     """A layer over rows in front of the pool: the gradient goes back to rows in one Reshape."""
     check_lowered(

@@ -280,6 +280,15 @@ NEAR_MISSES: NearMisses = {
         ),
     ),
     # the operands
+    "zeros_of_another_type": (  # the model does not load; a converter to float16 leaves such zeros
+        Code.DTYPE_MIX,
+        "'z' is float, and 'u', which is added to it, float16",
+        gradient(
+            inputs="float16[2,3,9,12] x, float16[2,3,5,6] dy",
+            outputs="float16[2,3,5,6] y, float16[2,3,9,12] dx",
+            canvas="z = ConstantOfShape (canvas_shape)",
+        ),
+    ),
     "summed_in_double": (
         Code.DTYPE_MIX,
         "'u' is double, the pooled input 'x' float",

@@ -16,7 +16,7 @@ import pytest
 from google.protobuf.message import Message
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering import lower
+from poolgrad_lowering import lower, verify
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body, registered_schemas
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
@@ -113,6 +113,15 @@ def test_everything_else_keeps_its_bytes_and_order() -> None:
         assert serialized(getattr(after, field)) == serialized(getattr(before, field))
     assert (after.producer_name, after.graph.doc_string) == ("p", "d")
     assert after.SerializeToString().count(UNKNOWN_FIELD) == 3
+
+
+def test_values_that_are_described_twice() -> None:
+    """As onnxslim writes them: of a value that is gone no description stays, and others keep theirs."""
+    model = decorated()
+    model.graph.value_info.extend(list(model.graph.value_info))
+    after = lowered(model)
+    assert names(after.graph.value_info) == ["N", "T", "Y", "local", "dX", "nothing"] * 2
+    assert verify(model, after).proven
 
 
 def test_without_sites_not_one_byte_changes() -> None:

@@ -215,6 +215,30 @@ def test_an_output_that_is_removed() -> None:
         assert edited(lambda model: model.graph.output.pop(), forward=forward).differences
 
 
+def test_branches_with_the_same_nodes() -> None:
+    """As onnxruntime's symbolic_shape_infer writes a branch that is always taken; a node belongs to its branch."""
+    branch = """() => (float[2,3,6,6] r) <int64[2] rows = {6, 9}, int64[2] planes = {6, 36}, int64 plane = {36},
+        int64[4] shape = {2, 3, 6, 6}> {
+            k = Mod (i, plane) m = Reshape (k, rows) u = Reshape (dy, rows)
+            z = ConstantOfShape <value = float[1] {0}> (planes)
+            s = ScatterElements <axis=1, reduction="add"> (z, m, u)
+            r = Reshape (s, shape)
+        }"""
+    model = parse(
+        f"""g (bool c, float[2,3,6,6] x, float[2,3,3,3] dy) => (float[2,3,6,6] out) {{
+            y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            out = If (c) <then_branch = a {branch}, else_branch = b {branch}>
+        }}"""
+    )
+    lowered = lower(model).model
+    found = verify(model, lowered)
+    assert found.proven, (found.differences, found.first_failure, found.whole_model)
+    assert [len(site.gradients) for site in found.sites] == [2]
+    model.graph.node[1].attribute[0].g.node.add(op_type="Neg", input=["r"], output=["n"])
+    lowered.graph.node[-1].attribute[1].g.node.add(op_type="Neg", input=["r"], output=["n"])
+    assert not verify(model, lowered, whole_model=False).proven
+
+
 def test_lists_of_nodes_that_are_not_in_order() -> None:
     """Also in both models, in subgraphs, and as the float16 converter of onnxruntime leaves them."""
     model = parse(

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Lets onnx's shape inference count the windows of a MaxPool as runtimes do.
+
+With `ceil_mode` runtimes drop a last window that would start behind the input; inference counts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx
+from onnx import ModelProto, NodeProto
+
+from poolgrad_lowering.verification.operators.pool import window_count
+
+Sizes = Sequence[int | str | None]
+
+
+def rounds_up(node: NodeProto) -> bool:
+    """Whether it is a MaxPool with `ceil_mode` and explicit pads."""
+    if node.op_type != "MaxPool" or node.domain not in ("", "ai.onnx"):
+        return False
+    attributes = _attributes(node)
+    return bool(attributes.get("ceil_mode")) and attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
+
+
+def without_dropped_windows(node: NodeProto, sizes: Sizes) -> NodeProto | None:
+    """Return a pool for which inference counts right over an x with these spatial sizes; None if `node` is one.
+
+    It rounds down, with more padding behind axes whose last window is kept. The node has to round up.
+    """
+    attributes = _attributes(node)
+    kernel = attributes.get("kernel_shape", [])
+    rank = len(kernel)
+    strides, dilations = (attributes.get(name, [1] * rank) for name in ("strides", "dilations"))
+    pads = list(attributes.get("pads", [0] * 2 * rank))
+    if not rank == len(sizes) == len(strides) == len(dilations) == len(pads) // 2:
+        return None
+    drops = False
+    for axis, size in enumerate(sizes):
+        if not isinstance(size, int):
+            return None
+        extent, stride = dilations[axis] * (kernel[axis] - 1) + 1, strides[axis]
+        room = size + pads[axis] + pads[rank + axis] - extent
+        if room < 0:
+            return None  # no window fits
+        count = window_count(size, extent, stride, pads[axis], pads[rank + axis], ceil=True)
+        drops |= count != -(-room // stride) + 1
+        pads[rank + axis] += max(0, (count - 1) * stride - room)
+    if not drops:
+        return None
+    rounded = {**attributes, "ceil_mode": 0, "pads": pads}
+    return onnx.helper.make_node("MaxPool", node.input, node.output, domain=node.domain, **rounded)
+
+
+def without_claims(model: ModelProto) -> ModelProto:
+    """Return a copy without the value_infos of what ONNX's operators compute, since inference may have written them."""
+    copied = ModelProto()
+    copied.CopyFrom(model)
+    computed = {name for node in copied.graph.node if onnx.defs.has(node.op_type, node.domain) for name in node.output}
+    kept = [value for value in model.graph.value_info if value.name not in computed]
+    del copied.graph.value_info[:]
+    copied.graph.value_info.extend(kept)
+    return copied
+
+
+def _attributes(node: NodeProto) -> Mapping[str, Any]:
+    return {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}

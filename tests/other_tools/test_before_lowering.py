@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Other packages' tools on training graphs before these are lowered; `make fuzz-tools` runs for longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import ModelProto, helper
+
+pytestmark = [pytest.mark.tools, pytest.mark.filterwarnings("ignore")]
+pytest.importorskip("onnxslim")
+
+from tests.generators.fuzz import QUIET  # noqa: E402
+from tests.generators.plans import Plan, plans  # noqa: E402
+from tests.generators.transforms import Transform  # noqa: E402
+from tests.other_tools import search  # noqa: E402
+from tests.other_tools.apart import Apart, ToolError  # noqa: E402
+from tests.other_tools.before_lowering import Case, Tally, check, check_changed  # noqa: E402
+from tests.other_tools.producers import TOOLS  # noqa: E402
+
+SOME = settings(QUIET, max_examples=3, derandomize=True)
+BUILT = {name: case for name, case in search.built_cases() if name in ("ort/nested", "torch/lenet", "torch/nested")}
+
+
+@pytest.fixture(scope="module")
+def apart() -> Iterator[Apart]:
+    with Apart() as process:
+        yield process
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("name", BUILT)
+def test_built_models(name: str, tool: str, apart: Apart) -> None:
+    check(search.for_tool(BUILT[name], tool), tool, apart, Tally())
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_random_graphs(tool: str, apart: Apart) -> None:
+    @SOME
+    @given(plans(), st.sampled_from(search.PLACES))
+    def example(plan: Plan, place: Transform) -> None:
+        check(search.random_case(plan, tool, place), tool, apart, Tally())
+
+    example()
+
+
+def test_most_tools_take_a_model_and_keep_its_gradients(apart: Apart) -> None:
+    """So that the other tests do not pass because every tool fails."""
+    kept = set()
+    for tool in TOOLS:
+        tally = Tally()
+        check(search.for_tool(BUILT["torch/lenet"], tool), tool, apart, tally)
+        if tally.counts["lowered"] == tally.counts["sites"] == 2:
+            kept.add(tool)
+    assert {"onnxslim", "onnxsim", "onnxoptimizer", "onnxscript optimizer", "onnxruntime offline, all"} <= kept
+    assert len(kept) >= len(TOOLS) - 4
+
+
+@pytest.fixture
+def two_gradients() -> Case:
+    return BUILT["torch/lenet"]
+
+
+def test_a_gradient_that_is_lost(two_gradients: Case) -> None:
+    """A tool that makes the scatters multiply loses both gradients, with a code that is not known of it."""
+    changed = _copied(two_gradients.model)
+    for node in changed.graph.node:
+        if node.op_type == "ScatterElements":
+            del node.attribute[:]
+            node.attribute.extend([helper.make_attribute("axis", 1), helper.make_attribute("reduction", "mul")])
+    tally = Tally()
+    with pytest.raises(AssertionError, match="reduction"):
+        check_changed(two_gradients, changed, "onnxslim", tally, 2)
+    assert tally.counts["other results"] == 1
+    assert tally.refused["reduction"] == 2
+
+
+def test_a_tool_that_crashes(two_gradients: Case) -> None:
+    """The process is started again; a name that it does not know is an error that it raises."""
+    with Apart() as process:
+        process._process.kill()
+        process._process.join()
+        with pytest.raises(ToolError, match="crash, exit code -9"):
+            process.apply("onnxslim", two_gradients.model)
+        with pytest.raises(ToolError, match="KeyError"):
+            process.apply("nobody", two_gradients.model)
+        assert process.apply("onnx inliner", two_gradients.model) == two_gradients.model
+
+
+def test_search_writes_what_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(case: Case, _tool: str, _apart: Apart, tally: Tally) -> None:
+        tally.counts["graphs"] += 1
+        assert case.target != "ascend950", "the target"
+
+    monkeypatch.setattr(search, "check", mistaken)
+    monkeypatch.setattr(search, "built_cases", dict)
+    assert search.main(["--minutes", "5", "--folder", str(tmp_path), "--tool", "onnx inliner"]) == 1
+    told = (tmp_path / "failure.txt").read_text(encoding="utf-8")
+    assert told.startswith("onnx inliner\nas_it_is Plan(")
+    assert "AssertionError: the target" in told
+    assert {path.name for path in tmp_path.iterdir()} >= {"model.onnx", "changed.onnx", "changed.onnxtxt"}
+    assert "| onnx inliner |" in capsys.readouterr().out
+
+
+def _copied(model: ModelProto) -> ModelProto:
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    return copy
