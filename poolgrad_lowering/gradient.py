@@ -83,6 +83,11 @@ class PoolGradient:
     reduction: Reduction | None = None
 
     @property
+    def pooling(self) -> Node | None:
+        """The node whose first output is the pooled tensor: `pool`, or the ReduceMax; None if not known."""
+        return self.pool if self.reduction is None else self.reduction.node
+
+    @property
     def operands(self) -> tuple[Value, Value, Value]:
         """The values that the lowered node uses: x, grad and argmax."""
         return self.x, self.grad, self.argmax

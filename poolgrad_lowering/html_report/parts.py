@@ -47,7 +47,7 @@ class Parts:
 
     def before(self, site: Lowered, replacement: Replacement) -> Graph:
         """The nodes that are removed with a site, including those shared with other sites, and its pool in any case."""
-        root, pool = replacement.root, site.gradient.pool
+        root, pool = replacement.root, site.gradient.pooling
         nodes, cut = _backwards(root, MAX_NODES, lambda node: node in self._removed and node not in self._roots)
         if pool is not None and pool not in nodes:
             nodes.append(pool)
@@ -65,7 +65,7 @@ class Parts:
 
     def after(self, site: Lowered, replacement: Replacement) -> Graph:
         """The nodes that replace a site, with its pool or the nodes that replace the pool."""
-        pool, results = site.gradient.pool, [site.gradient.dx]
+        pool, results = site.gradient.pooling, [site.gradient.dx]
         moved = self._roots.get(pool) if pool is not None else None
         operations = [_existing(pool, Kind.KEPT)] if pool is not None and moved is None else []
         literals: dict[Value, str] = {}

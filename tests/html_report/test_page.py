@@ -51,6 +51,15 @@ def test_every_kind_of_anchor() -> None:
     assert "Give the node the inputs that its operator takes" in other
 
 
+def test_a_pool_of_two_nodes() -> None:
+    """The ReduceMax is drawn with the gradient before, and what it became after."""
+    [anchor] = with_class(parsed(page(onnx.load(BUILT / "torch" / "global.onnx"))), "anchor", "details")
+    before, after = map(text_of, anchor.iter("figure"))
+    assert "ReduceMax" in before
+    assert "AdaptiveMaxPool3d" in after
+    assert "ReduceMax" not in after
+
+
 def test_links_lead_somewhere_and_nowhere_else() -> None:
     """Links lead to ids in the page, nothing is loaded, and the policy allows only the page's script and style."""
     content = page(onnx.load(BUILT / "torch" / "lenet.onnx"))

@@ -23,6 +23,7 @@ _MODULES = (
     "matching.axis_maximum",
     "matching.backward_ops",
     "matching.maxpool_scatter",
+    "matching.reduction",
     "matching.scatter",
     "matching.scatter_nd",
     "matching.views",
