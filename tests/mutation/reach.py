@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,24 @@ class Reach:
         return sorted(found, key=lambda test: (self.seconds[test], test))
 
     def save(self, path: Path) -> None:
-        """Write it as JSON."""
+        """Write it as JSON, each test once: lines have the numbers of their tests."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        numbers = {test: number for number, test in enumerate(self.seconds)}
+        lines = {
+            file: {line: [numbers[test] for test in found] for line, found in reached.items()}
+            for file, reached in self.tests.items()
+        }
+        path.write_text(json.dumps({"tests": lines, "seconds": self.seconds}), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Reach:
         """What was saved."""
         held = json.loads(path.read_text(encoding="utf-8"))
-        lines = {file: {int(line): tests for line, tests in found.items()} for file, found in held["tests"].items()}
+        names = list(held["seconds"])
+        lines = {
+            file: {int(line): [names[number] for number in found] for line, found in reached.items()}
+            for file, reached in held["tests"].items()
+        }
         return cls(lines, held["seconds"])
 
 
