@@ -160,7 +160,9 @@ _OPS = (
     Op(
         "AdaptiveMaxPool3d",
         "Adaptive max pool over up to three spatial axes: on an axis of size I pooled to size O, window o spans "
-        f"floor(o·I/O) … ceil((o+1)·I/O) − 1. {_FIRST_WINS} {_NAN_WINS} {_LEADING_AXES}",
+        f"floor(o·I/O) … ceil((o+1)·I/O) − 1. {_FIRST_WINS} {_NAN_WINS} "
+        "The body of a pool that was a ReduceMax and an ArgMax has their results for NaN and for zeros of both signs. "
+        f"{_LEADING_AXES}",
         inputs=(_POOL_X,),
         outputs=(_POOL_Y, _POOL_ARGMAX),
         attributes=(_OUTPUT_SIZE, _index_type("indices_dtype")),
