@@ -83,7 +83,7 @@ def _line(anchor: AnchorReport) -> str:
 
 
 def differences(graph: str, found: Said) -> list[str]:
-    """What is said otherwise than was recorded: a line for each text that changed, with its edits, of many the first."""
+    """What is said otherwise than was recorded: a line for each text that changed, with the first of its edits."""
     held = json.loads(_file(graph).read_text(encoding="utf-8"))
     before = [held["verdicts"][number] for number, times in held["runs"] for _ in range(times)]
     if len(found.verdicts) != len(before):
