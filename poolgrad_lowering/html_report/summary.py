@@ -19,8 +19,17 @@ from poolgrad_lowering.report import Report
 
 def summary_section(report: Report, recorder: Recorder) -> Markup:
     """All totals of a report. The wall time is left out, so that the page is the same for every run."""
-    parts = (_figures(report), _forms(report), _refusals(report), _elsewhere(report, recorder))
+    parts = (*_notes(report), _figures(report), _forms(report), _refusals(report), _elsewhere(report, recorder))
     return element("section", element("h2", "Summary"), *filter(None, (*parts, _plugins(report), _warnings(report))))
+
+
+def _notes(report: Report) -> Iterator[Markup]:
+    """The notes on the model as a whole, those that are warnings first."""
+    for heading, style, warning in (("Warning", "notes warnings", True), ("Note", "notes", False)):
+        texts = [shown(note.text, 600) for note in report.notes if note.warning is warning]
+        if texts:
+            lines = (element("p", element("strong", f"{heading}: "), text) for text in texts)
+            yield element("div", *lines, class_=style)
 
 
 def _figures(report: Report) -> Markup:

@@ -169,3 +169,15 @@ def test_what_sites_share_is_drawn_in_each() -> None:
     for record in recorder.anchors:
         assert record.before is not None
         assert "Identity" in [box.heading for box in record.before.boxes]
+
+
+def test_notes_on_the_model_come_first() -> None:
+    """The summary begins with the warnings and notes of the report, and names in them are only text."""
+    forward = "g (float[2,3,4] X) => (Y) { Y = MaxPool<kernel_shape = [2]>(X) }"
+    root = parsed(page(parse(forward), target="atlas-training"))
+    report, _ = observed(parse(forward), "atlas-training")
+    warnings, notes = with_class(root, "notes")
+    assert [f"Warning: {note.text}" for note in report.notes if note.warning] == [text_of(warnings)]
+    assert [f"Note: {note.text}" for note in report.notes if not note.warning] == [text_of(notes)]
+    assert "this is a forward graph: 1 MaxPool" in text_of(notes)
+    assert not with_class(parsed(page(parse(MIXED))), "notes")
