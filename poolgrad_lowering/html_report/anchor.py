@@ -32,13 +32,16 @@ _MAX_VALUES = 16
 
 
 def anchor_section(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
-    """The collapsed section of an anchor. `number` counts from 1 and is its id in links."""
-    lowered = anchor.status == "lowered"
-    parts = [_place(number, anchor, record), *(_lowered(anchor, record) if lowered else _refused(anchor, record))]
+    """The collapsed section of an anchor. `number` counts from 1 and is its id in links.
+
+    All but the place in the model is in a `noscript` element: the script makes elements of it when the section is
+    opened, and without the script it is part of the page.
+    """
+    details = _lowered(anchor, record) if anchor.status == "lowered" else _refused(anchor, record)
     return element(
         "details",
         element("summary", *_headline(number, anchor)),
-        element("div", *parts, class_="body"),
+        element("div", _place(number, anchor, record), element("noscript", *details), class_="body"),
         id=f"anchor-{number}",
         class_="anchor",
         data_status=anchor.status,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The index page of a folder of models: a line per model with a link to its page, and totals by refusal code."""
+"""The index page of a folder of models: totals by refusal code, and a line per model with a link to its page."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def index_page(folder: str, rows: Sequence[IndexRow]) -> bytes:
     return document(
         f"{shown(folder)}: max-pool gradients",
         element("header", element("h1", shown(folder)), element("p", totals)),
-        element("main", _models(rows), _refused(refused)),
+        element("main", _refused(refused), _models(rows)),
     )
 
 
 def _models(rows: Sequence[IndexRow]) -> Markup:
     header = ("model", "lowered", "refused", "remarks")
-    return element("section", element("h2", "Models"), table("Models", header, map(_model, rows)))
+    return element("section", element("h2", "Models"), table("Models", header, map(_model, rows), stacked=True))
 
 
 def _model(row: IndexRow) -> tuple[Child, ...]:
@@ -62,4 +62,4 @@ def _refused(counts: Counter[str]) -> Markup | str:
         return ""
     rows = [(code(name), count, DESCRIPTIONS[Code(name)], ADVICE[Code(name)]) for name, count in sorted(counts.items())]
     header = ("code", "candidates", "meaning", "what would have to change")
-    return element("section", element("h2", "Refused"), table("Refused, by code", header, rows))
+    return element("section", element("h2", "Refused"), table("Refused, by code", header, rows, stacked=True))

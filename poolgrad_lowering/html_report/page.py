@@ -18,6 +18,9 @@ from poolgrad_lowering.legality.targets import TARGETS
 from poolgrad_lowering.report import Report
 from poolgrad_lowering.version import __version__
 
+PAGE_SIZE = 50
+"""The number of candidates on a page of the list, in a browser that runs the script."""
+
 
 def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
     """The page of a lowering that `recorder` observed, as UTF-8. `model_name` is the heading."""
@@ -71,7 +74,8 @@ def _anchors(report: Report, sections: Sequence[Markup]) -> Markup:
         if len(sections) > MAX_DRAWN
         else ""
     )
-    return element("section", heading, limit, _filter(report), *sections)
+    above, below = _pager("Pages of the list"), _pager("Pages of the list, after it")
+    return element("section", heading, limit, _filter(report), above, *sections, below)
 
 
 def _filter(report: Report) -> Markup:
@@ -83,12 +87,26 @@ def _filter(report: Report) -> Markup:
         _choice("status", "Status", ("lowered", "refused")),
         _choice("form", "Form", forms),
         _choice("code", "Code", tuple(report.refused_by_code)),
-        element("button", "Open all", type="button", data_open="true"),
-        element("button", "Close all", type="button", data_open=""),
+        element("button", "Open all shown", type="button", class_="open"),
+        element("button", "Close all", type="button", class_="close"),
         element("output", name="count", aria_live="polite"),
         id="filter",
+        data_size=PAGE_SIZE,
         hidden=True,
         role="search",
+    )
+
+
+def _pager(label: str) -> Markup:
+    """The controls that turn the pages of the list. They are hidden until the script finds more than one page."""
+    return element(
+        "nav",
+        element("button", "Previous", type="button"),
+        element("select", aria_label="Candidates shown"),
+        element("button", "Next", type="button"),
+        class_="pager",
+        hidden=True,
+        aria_label=label,
     )
 
 

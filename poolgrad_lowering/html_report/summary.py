@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from poolgrad_lowering.diagnostics.advice import ADVICE
 from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
@@ -30,6 +30,10 @@ def _notes(report: Report) -> Iterator[Markup]:
         if texts:
             lines = (element("p", element("strong", f"{heading}: "), text) for text in texts)
             yield element("div", *lines, class_=style)
+
+
+def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Child]], ids: Iterable[str] = ()) -> Markup:
+    return table(caption, header, rows, ids, stacked=True)
 
 
 def _figures(report: Report) -> Markup:
@@ -69,7 +73,7 @@ def _forms(report: Report) -> Markup | str:
         for name in names
     ]
     ids = [f"form-{name}" for name in names]
-    return table("Forms of gradients", ("form", "lowered", "refused", "description"), rows, ids) if rows else ""
+    return _table("Forms of gradients", ("form", "lowered", "refused", "description"), rows, ids) if rows else ""
 
 
 def _refusals(report: Report) -> Markup | str:
@@ -80,13 +84,13 @@ def _refusals(report: Report) -> Markup | str:
         for name, count in report.refused_by_code.items()
     ]
     header = ("code", "candidates", "meaning", "what would have to change")
-    return table("Refused, by code", header, rows, [f"code-{name}" for name in report.refused_by_code])
+    return _table("Refused, by code", header, rows, [f"code-{name}" for name in report.refused_by_code])
 
 
 def _elsewhere(report: Report, recorder: Recorder) -> Markup | str:
     """The table of nodes of pools and gradients that do not run on the NPU."""
     rows = list(_left(report, recorder))
-    return table("Left to the CPU or another execution provider", ("kind", "nodes", "reason"), rows) if rows else ""
+    return _table("Left to the CPU or another execution provider", ("kind", "nodes", "reason"), rows) if rows else ""
 
 
 def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
@@ -102,9 +106,9 @@ def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
 
 def _plugins(report: Report) -> Markup | str:
     rows = [(code(shown(plugin.name)), shown(plugin.reason, 600)) for plugin in report.broken_plugins]
-    return table("Forms of other packages that could not be used", ("form", "reason"), rows) if rows else ""
+    return _table("Forms of other packages that could not be used", ("form", "reason"), rows) if rows else ""
 
 
 def _warnings(report: Report) -> Markup | str:
     rows = [(code(shown(one.file)), shown(one.tensor), shown(one.reason, 600)) for one in report.warnings]
-    return table("Missing external data", ("file", "tensor without data", "reason"), rows) if rows else ""
+    return _table("Missing external data", ("file", "tensor without data", "reason"), rows) if rows else ""

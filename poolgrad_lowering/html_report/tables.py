@@ -13,20 +13,35 @@ _PROSE = 40
 """A cell with more characters of plain text is a sentence, whose lines may break."""
 
 
-def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Child]], ids: Iterable[str] = ()) -> Markup:
-    """A table in a scrolling frame. The first cell of a row is its heading, `ids` are the ids of the rows."""
+def table(
+    caption: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Child]],
+    ids: Iterable[str] = (),
+    *,
+    stacked: bool = False,
+) -> Markup:
+    """A table in a scrolling frame. The first cell of a row is its heading, `ids` are the ids of the rows.
+
+    In a narrow window, a `stacked` table shows the cells of a row one below the other, each with its column's name.
+    """
     row_ids = list(ids)
+    labels = header[1:] if stacked else [None] * (len(header) - 1)
     body = [
         element(
             "tr",
             element("th", first, scope="row"),
-            *(element("td", cell, class_="prose" if _is_prose(cell) else None) for cell in rest),
+            *(
+                element("td", cell, class_="prose" if _is_prose(cell) else None, data_label=label)
+                for cell, label in zip(rest, labels, strict=True)
+            ),
             id=row_ids[number] if row_ids else None,
         )
         for number, (first, *rest) in enumerate(rows)
     ]
     head = element("tr", *(element("th", column, scope="col") for column in header))
-    written = element("table", element("caption", caption), element("thead", head), element("tbody", *body))
+    parts = (element("caption", caption), element("thead", head), element("tbody", *body))
+    written = element("table", *parts, class_="stacked" if stacked else None)
     return scrolled(written, caption)
 
 

@@ -31,10 +31,10 @@ def page(model: ModelProto, name: str = "model.onnx", target: str = "atlas-a2") 
     return html_report(*observed(model, target), name)
 
 
-def parsed(content: bytes) -> Element:
-    """The page's root element. Raises the errors of the HTML parser."""
+def parsed(content: bytes, *, scripting: bool = False) -> Element:
+    """The page's root element, as a browser with or without scripts has it. Raises the errors of the HTML parser."""
     parser = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False)
-    root: Element = parser.parse(content.decode())
+    root: Element = parser.parse(content.decode(), scripting=scripting)
     for element in root.iter():
         if isinstance(element.tag, str):
             element.tag = element.tag.rpartition("}")[2]  # of SVG, which has a name space

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from xml.etree import ElementTree as ET
 
 import onnx
 import pytest
@@ -134,6 +135,19 @@ def test_a_thousand_sites() -> None:
     assert content.count("<svg") == 2 * MAX_DRAWN
     assert f"Graphs are drawn for the first {MAX_DRAWN} of 1000 candidates." in content
     assert len(content) < 8_000_000
+
+
+@pytest.mark.parametrize("name", ["", *HOSTILE], ids=range(len(HOSTILE) + 1))
+def test_details_are_text_until_they_are_built(name: str) -> None:
+    """A browser that runs scripts sees the details as text, and this text is what a browser without scripts shows."""
+    graph = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+    content = page(renamed(graph, {value: name + value for value in ("X", "dY", "Y", "I", "sums", "dX", "zero")}))
+    [text] = parsed(content, scripting=True).iter("noscript")
+    [details] = parsed(content).iter("noscript")
+    assert len(text) == 0
+    assert len(list(details.iter("figure"))) == 2
+    [built] = parsed(f"<!DOCTYPE html><title>built</title><main>{text_of(text)}</main>".encode()).iter("main")
+    assert [ET.tostring(element) for element in built] == [ET.tostring(element) for element in details]
 
 
 def test_a_large_region_is_cut() -> None:
