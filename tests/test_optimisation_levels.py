@@ -11,6 +11,7 @@ OTHER_LEVELS = {
     "atc/ge/execution.py",  # runs a graph in pieces, which are optimised otherwise than the whole
     "cann_ep/mixed_sessions.py",  # sums have the bits of the stand-in
     "other_tools/after_lowering.py",  # what onnxruntime writes at every level
+    "other_tools/producers.py",  # the same, before lowering
     "releases/prepare.py",  # asks only whether operators are known
     "releases/runner.py",  # every level of every release
     "runtime/test_ep_claims.py",  # three levels
