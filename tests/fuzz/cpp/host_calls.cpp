@@ -55,7 +55,8 @@ class Tensor {
     const std::vector<std::int64_t> strides = is_odd ? bytes.Numbers(dims.size()) : Contiguous(dims);
     const std::int64_t offset = is_odd ? bytes.Number() : 0;
     const std::vector<std::int64_t> storage = is_odd ? bytes.Numbers(bytes.Below(4)) : dims;
-    elements_ = SmallCount(storage);
+    // Strides of 0 make many elements of little storage; the kernels would read each.
+    elements_ = SmallCount(dims) > 0 ? SmallCount(storage) : 0;
     memory_ = std::make_unique<std::int64_t[]>(static_cast<std::size_t>(elements_));
     for (std::int64_t i = 0; i < elements_; ++i) memory_[i] = bytes.Number();
     if (!bytes.OneIn(64)) {
