@@ -67,6 +67,7 @@ def test_by_keyboard(browser: Any, folder: Path) -> None:
         page.keyboard.press("Enter")
         assert page.locator("#anchor-2").get_attribute("open") is not None
         frames = page.locator("#anchor-2 figure .scroll")
+        frames.last.wait_for()
         assert [frame.get_attribute("tabindex") for frame in frames.all()] == ["0", "0"]
 
 

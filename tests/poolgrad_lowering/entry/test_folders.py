@@ -197,7 +197,7 @@ def test_pages_with_an_index(models: Path, tmp_path: Path, command: str, capsys:
     index = (pages / "index.html").read_text(encoding="utf-8")
     assert {unquote(path) for path in re.findall(r'<a href="([^"]*)"', index)} == {f"{path}.html" for path in of_models}
     assert "5 models, 1 failed; 2 candidates lowered, 2 refused" in index
-    assert '<th scope="row"><code>indices-source</code></th><td>2</td>' in index
+    assert '<th scope="row"><code>indices-source</code></th><td data-label="candidates">2</td>' in index
     assert "<i>" not in index
     assert "it does not parse as an ONNX model" in index
     html5lib.HTMLParser(strict=True).parse(index)
