@@ -77,11 +77,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, help="try so many, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="try those with this text in their names")
+    parser.add_argument("--again", type=Path, help="try those that a file lists as survivors of another run")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=inf, help="of a mutant's tests, only the quickest, so long")
     parser.add_argument("--reach", type=Path, default=Path("build/mutation/reach.json"))
     options = parser.parse_args(arguments)
-    every = [mutant for mutant in all_mutants() if options.only in mutant.name]
+    again = options.again and {line.partition(": ")[2] for line in options.again.read_text("utf-8").splitlines()}
+    every = [m for m in all_mutants() if options.only in m.name and (again is None or m.name in again)]
     tried = every if options.sample is None else random.Random(options.seed).sample(every, options.sample)
     for name in _HEAVY:
         importlib.import_module(name)
