@@ -56,7 +56,7 @@ def _without_weights(index: ModelIndex, external: ExternalData) -> bytes:
     believed = _results_of_unknown_operators(index)
     for value in graph.output:
         if value.name not in believed:
-            _hide_shape(value)
+            _hide_shapes(value.type)
     declared = index.scopes[0].value_infos
     graph.value_info.extend(model.graph.value_info[declared[name]] for name in declared.keys() & believed)
     overridable = {value.name for value in model.graph.input}  # inference treats every initializer as a constant
@@ -125,10 +125,16 @@ def _hide_claims(nodes: Iterable[onnx.NodeProto]) -> None:
             for graph in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
                 del graph.value_info[:]
                 for value in (*graph.input, *graph.output):
-                    _hide_shape(value)
+                    _hide_shapes(value.type)
                 _hide_claims(graph.node)
 
 
-def _hide_shape(value: onnx.ValueInfoProto) -> None:
-    if value.type.HasField("tensor_type"):
-        value.type.tensor_type.ClearField("shape")
+def _hide_shapes(declared: onnx.TypeProto) -> None:
+    """Remove the shape from the type of a tensor, or of the tensors in a sequence, an optional or a map."""
+    kind = declared.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        getattr(declared, kind).ClearField("shape")
+    elif kind in ("sequence_type", "optional_type"):
+        _hide_shapes(getattr(declared, kind).elem_type)
+    elif kind == "map_type":
+        _hide_shapes(declared.map_type.value_type)

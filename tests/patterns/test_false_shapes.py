@@ -40,6 +40,10 @@ OPERANDS = {
     "a convolution": "k = Expand(zero, ones)  w = Conv(x, k)",
     "a branch": f"""w = If(c) <then_branch = yes () => (float{SHAPE} a) {{ a = Relu(x) }},
                                else_branch = no () => (float{SHAPE} b) {{ b = Neg(x) }}>""",
+    "a sequence from a branch": f"""first_one = Constant<value_int = 0>()
+        q = If(c) <then_branch = yes () => (seq(float{SHAPE}) a) {{ a = SequenceConstruct(x) }},
+                   else_branch = no () => (seq(float{SHAPE}) b) {{ b = SequenceConstruct(x) }}>
+        w = SequenceAt(q, first_one)""",
     "a loop": f"""once = Constant<value_int = 1>()
         w = Loop(once, c, x) <body = body (int64 n, bool go, float{SHAPE} before) => (bool on, float{SHAPE} after)
             {{ on = Identity(go)  after = Relu(before) }}>""",
