@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import onnx
 
+from poolgrad_lowering.analysis.outlining import Outliner
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
@@ -67,14 +68,23 @@ def _without_weights(index: ModelIndex, external: ExternalData) -> bytes:
     copied = onnx.ModelProto(
         ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions, graph=graph
     )
-    for function in copied.functions:
+    outliner = Outliner(copied)
+    for function in copied.functions[:]:
         _hide_claims(function.node)
         del function.value_info[:]
-    return with_nodes(copied, _nodes_without_claims(index))
+        for node in function.node:
+            outliner.outline(node, function.opset_import)
+    nodes = _nodes_without_claims(index, outliner, copied.opset_import)
+    return with_nodes(copied, nodes)
 
 
-def _nodes_without_claims(index: ModelIndex) -> list[bytes]:
-    """The main graph's nodes, serialised; only those that make claims are parsed, if the model's are bytes."""
+def _nodes_without_claims(
+    index: ModelIndex, outliner: Outliner, opsets: Sequence[onnx.OperatorSetIdProto]
+) -> list[bytes]:
+    """The main graph's nodes, serialised, those with subgraphs outlined.
+
+    Only those with claims or subgraphs are parsed, if the model's are bytes.
+    """
     main = index.scopes[0]
     nodes = serialised(main.proto.node)
     slices = [position for (_, op_type), found in main.by_op.items() if op_type == "Slice" for position in found]
@@ -82,6 +92,7 @@ def _nodes_without_claims(index: ModelIndex) -> list[bytes]:
     for position in {*slices, *holders}:
         node = onnx.NodeProto.FromString(nodes[position])
         _hide_claims([node])
+        outliner.outline(node, opsets)
         nodes[position] = node.SerializeToString()
     return nodes
 
