@@ -58,6 +58,9 @@ def _without_weights(index: ModelIndex, external: ExternalData) -> bytes:
     for value in graph.output:
         if value.name not in believed:
             _hide_shapes(value.type)
+    for value in graph.input:
+        if not value.type.HasField("tensor_type"):  # runtimes do not check the tensors in a sequence
+            _hide_shapes(value.type)
     declared = index.scopes[0].value_infos
     graph.value_info.extend(model.graph.value_info[declared[name]] for name in declared.keys() & believed)
     overridable = {value.name for value in model.graph.input}  # inference treats every initializer as a constant

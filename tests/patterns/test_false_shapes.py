@@ -96,6 +96,21 @@ def test_an_operand_of_another_shape(operand: str, sizes: str) -> None:
     assert not lower(model).report.lowered
 
 
+@pytest.mark.parametrize("kind", ["seq({})", "optional({})"])
+def test_an_element_of_an_input(kind: str) -> None:
+    """onnxruntime checks the shapes of tensors that are fed, but not of those in sequences and optionals."""
+    taken = "SequenceAt(q, first_one)" if kind.startswith("seq") else "OptionalGetElement(q)"
+    model = model_of(
+        f"""g ({kind.format(f"float{SHAPE}")} q, float[2,3,3,3] dy) => (float{SHAPE} dx)
+        <{CONSTANTS}, int64 first_one = {{0}}> {{
+            w = {taken}
+            {GRADIENT}
+            dx = Reshape(s, whole)
+        }}"""
+    )
+    assert not lower(model).report.lowered
+
+
 def test_inside_a_function() -> None:
     """What a function declares of its values is not checked by anything."""
     model = parse(
