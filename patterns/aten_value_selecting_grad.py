@@ -87,8 +87,7 @@ def _forward(facts: Facts, recorded: Value) -> _Reduction:
     source = unchanged_source(recorded)
     check_not_constant(source)
     node = source.producer
-    x = node.input(0) if node is not None else None
-    if node is not None and x is not None:
+    if node is not None and (x := node.input(0)) is not None:
         if node.is_a("ArgMax"):
             keepdims = integer(node, "keepdims")
             return _Reduction(x, integer(node, "axis"), None if keepdims is None else bool(keepdims))
@@ -102,17 +101,18 @@ def _forward(facts: Facts, recorded: Value) -> _Reduction:
 def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
     """The reduced axis, which both nodes name alike."""
     stated, keepdims = _number(facts, node, _DIM), flag(facts, node, _KEEPDIM)
-    axes = [axis for axis in (stated, forward.axis) if axis is not None and -rank <= axis < rank]
+    axes = [axis % rank for axis in (stated, forward.axis) if axis is not None and -rank <= axis < rank]
     if len(axes) != 2 or keepdims is None or forward.keepdims is None:
         raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
-    if axes[0] % rank != axes[1] % rank or keepdims != forward.keepdims:
+    axis, other = axes
+    if axis != other or keepdims != forward.keepdims:
         raise Refuse(
             Code.ATTRIBUTE_MISMATCH,
             "'{}' reduces another axis, or otherwise, than the maximum of '{}'",
             node.label,
             forward.x.name,
         )
-    return axes[0] % rank
+    return axis
 
 
 def _check_sizes(facts: Facts, node: Node, x: Value, x_shape: Shape) -> None:

@@ -67,8 +67,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that a ScatterElements node computes, None where nothing was computed."""
     scatter = Scatter.read(node)
     reducer = _computed_from(facts, scatter.recorded)
-    gather = _gather_node(facts, reducer) if reducer is not None else None
-    if reducer is None or gather is None:
+    if reducer is None or (gather := _gather_node(facts, reducer)) is None:
         return None
     maximum = FirstMaximum.read(facts, reducer)
     gathered = _gathered(facts, gather)
@@ -119,13 +118,14 @@ def _gathered(facts: Facts, gather: Node) -> _Gathered | None:
     source, coordinates = gather.input(0), constant_input(facts, gather, 1)
     transpose = source.origin.producer if source is not None else None
     canvas = transpose.input(0) if transpose is not None and transpose.is_a("Transpose") else None
-    pad = canvas.origin.producer if canvas is not None else None
-    padded = pad is not None and pad.is_a("Pad")
-    x = pad.input(0) if pad is not None and padded else canvas
-    sizes = static_shape(facts, x) if x is not None else None
-    if x is None or sizes is None or coordinates is None or len(sizes) not in RANKS or 0 in sizes:
+    made = canvas.origin.producer if canvas is not None else None
+    pad = made if made is not None and made.is_a("Pad") else None
+    x = pad.input(0) if pad is not None else canvas
+    if x is None or (sizes := static_shape(facts, x)) is None:
         return None
-    pads = static_integers(facts, pad, 1) if pad is not None and padded else [0] * 2 * len(sizes)
+    if coordinates is None or len(sizes) not in RANKS or 0 in sizes:
+        return None
+    pads = static_integers(facts, pad, 1) if pad is not None else [0] * 2 * len(sizes)
     spatial = len(sizes) - 2
     if pads is None or len(pads) != 2 * len(sizes) or coordinates.ndim != 2 * spatial + 1 or not coordinates.size:
         return None
