@@ -115,6 +115,13 @@ def test_against_torch(sizes: tuple[int, ...], counts: tuple[int, ...], target: 
     assert_same_bits(run_ort(result.model, {"x": x, "dy": dy})["dx"], leaf.grad.numpy())
 
 
+def test_rows_of_two_axes() -> None:
+    model = adaptive((5, 7), (3, 4), tables={"flat_shape": [6, 35]})
+    result = lower(model)
+    assert [anchor.pattern for anchor in result.report.lowered] == ["adaptive_window_tables"]
+    check_same_results(model, result.model, runners=RUNNERS)
+
+
 def test_half_types_between_casts() -> None:
     model = adaptive(
         (5, 7),
@@ -151,6 +158,7 @@ def swapped(table: Any, one: int, other: int) -> Any:
     return copy
 
 
+NO_TABLE = "ArgMax 'a' is not over windows gathered by a table"
 NOT_ADAPTIVE = "the windows of 'f' are not those of adaptive pooling"
 REPORTED = "'r' holds other positions than those where ArgMax 'a' looks"
 UNREAD = "'m' is not proven to be windows of 'f'"
@@ -222,8 +230,25 @@ NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
     ),
     "no_gather": (
         Code.WINDOW_TABLES,
-        "ArgMax 'a' is not over windows gathered by a table",
+        NO_TABLE,
         adaptive((4, 6), (2, 3), gather="g = Neg (f)"),
+    ),
+    "windows_from_outside": (
+        Code.WINDOW_TABLES,
+        NO_TABLE,
+        adaptive((4, 6), (2, 2), maximum="a = ArgMax <axis=-1, keepdims=0> (x)"),
+    ),
+    "one_plane_as_a_vector": (
+        Code.WINDOW_TABLES,
+        NO_TABLE,
+        adaptive((5, 7), (3, 4), planes=(1, 1), tables={"flat_shape": [35]}),
+    ),
+    "no_planes": (Code.WINDOW_TABLES, NO_TABLE, adaptive((5, 7), (3, 4), planes=(0, 3))),
+    "four_axes": (Code.WINDOW_TABLES, NOT_ADAPTIVE, adaptive((3, 3, 3, 3), (2, 2, 2, 2))),
+    "rows_of_planes_whose_batch_was_merged_away": (
+        Code.WINDOW_TABLES,
+        NOT_ADAPTIVE,
+        adaptive((5, 7), (3, 4), x_shape=(6, 35), flat="f = Identity (x)"),
     ),
     "overwriting": (
         Code.REDUCTION,

@@ -172,6 +172,11 @@ NEAR_MISSES: NearMisses = {
     ),
     # the operands
     "no_indices": (Code.ARITY, "ATen 'dx' lacks an operand", max_pool_gradient(operands="dy, x, k, s, p, d, ceil")),
+    "nothing_pooled": (
+        Code.INDICES_SOURCE,
+        "indices come from 'i', which is not the Indices of a MaxPool",
+        max_pool_gradient(forward=FORWARD.replace("(x, k", "(, k")),
+    ),
     "another_x": (
         Code.DX_SHAPE,
         "'z' is not proven to have the shape of 'x', which 'y' pooled",

@@ -132,7 +132,9 @@ def test_points_before_features() -> None:
 
 
 @pytest.mark.parametrize("keepdim", [0, 1])
-@pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((3, 4), 0), ((3, 4), -1), ((2, 3, 4, 5), 1), ((2,) * 6, 3)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((7,), 0), ((3, 4), 0), ((3, 4), -1), ((2, 3, 4, 5), 1), ((2, 3, 4, 5), -4), ((2,) * 6, 3)]
+)
 def test_every_axis_by_definition(shape: tuple[int, ...], axis: int, keepdim: int) -> None:
     """The gradient goes to the first maximum of each line, and to nothing else."""
     kept = [1 if place == axis % len(shape) else extent for place, extent in enumerate(shape)]
@@ -165,6 +167,13 @@ def test_only_the_sign_of_a_zero_gradient_is_lost() -> None:
     assert_same_bits(found, expected + np.float32(0))
 
 
+def without_result() -> onnx.ModelProto:
+    """Return a model whose gradient nobody takes."""
+    model = onnx.parser.parse_model(axis_gradient(outputs="float[2,3,12] y"))
+    model.graph.node[-1].output[0] = ""
+    return model
+
+
 ARGUMENTS = "'dx' has arguments that are not constant or out of range"
 MISMATCH = "'dx' reduces another axis, or otherwise, than the maximum of 'x'"
 NEAR_MISSES: NearMisses = {
@@ -193,6 +202,21 @@ NEAR_MISSES: NearMisses = {
         Code.POOL_ATTRIBUTES,
         ARGUMENTS,
         axis_gradient(inputs="float[2,3,9,12] x, float[2,3,12] dy, int64 given", operands="dy, given, i, sizes, keep"),
+    ),
+    "flag_from_outside": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        axis_gradient(inputs="float[2,3,9,12] x, float[2,3,12] dy, bool given", operands="dy, dim, i, sizes, given"),
+    ),
+    "two_axes": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        axis_gradient(between="both = Constant <value = int64[2] {2,3}> ()", operands="dy, both, i, sizes, keep"),
+    ),
+    "no_flag_whether_the_axis_is_kept": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        axis_gradient(forward=ARG_MAX.replace("keepdims=0", "keepdims=0.0")),
     ),
     "axis_beyond_the_rank": (Code.POOL_ATTRIBUTES, ARGUMENTS, axis_gradient(dim="4")),
     "traced_indices": (
@@ -273,9 +297,10 @@ NEAR_MISSES: NearMisses = {
         + axis_gradient().split("{", 1)[1],
     ),
     "no_operand": (Code.ARITY, "ATen 'dx' lacks an operand", axis_gradient(operands="dy, dim")),
+    "no_result": (Code.ARITY, "ATen '' lacks an operand", without_result()),
 }
 
 
 @pytest.mark.parametrize(("code", "reason", "text"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, text: str) -> None:
+def test_near_miss(code: Code, reason: str, text: str | onnx.ModelProto) -> None:
     check_refused(text, code, reason)

@@ -72,6 +72,25 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "dilated": {"sizes": (9, 8), "kernel": (2, 3), "strides": (1, 2), "ends": (0, 1), "dilations": (3, 2)},
     "one_window": {"sizes": (4, 5), "kernel": (4, 5), "strides": (1, 1)},
     "one_tap": {"sizes": (5, 7), "kernel": (1, 1), "strides": (2, 3)},
+    "two_windows": {"sizes": (6, 8), "kernel": (2, 3), "strides": (4, 5)},
+    "one_window_of_a_larger_plane": {"sizes": (5, 7), "kernel": (2, 3), "strides": (9, 9), "ends": (1, 1)},
+    "over_the_whole_plane_from_anywhere": {
+        "sizes": (3, 3),
+        "kernel": (6, 6),
+        "strides": (2, 2),
+        "begins": (3, 3),
+        "ends": (3, 3),
+        "first": 1,
+    },
+    "one_plane": {"sizes": (6, 6), "kernel": (2, 2), "strides": (2, 2), "planes": (1, 1)},
+    "one_axis": {"sizes": (9,), "kernel": (3,), "strides": (2,), "begins": (1,), "ends": (1,)},
+    "three_axes": {
+        "sizes": (4, 5, 6),
+        "kernel": (2, 3, 2),
+        "strides": (1, 2, 3),
+        "begins": (0, 1, 1),
+        "ends": (1, 1, 0),
+    },
 }
 
 
@@ -80,7 +99,23 @@ WINDOWS: dict[str, dict[str, Any]] = {
 def test_windows(windows: dict[str, Any], target: str) -> None:
     model = pool(**windows)
     result = lower(model, target=target)
-    assert [anchor.pattern for anchor in result.report.anchors] == ["decomposed_forward"]
+    assert [anchor.pattern for anchor in result.report.lowered] == ["decomposed_forward"]
+    check_same_results(model, result.model)
+
+
+def test_of_what_is_not_seen_the_least_is_stated() -> None:
+    """A single tap has no dilation, and a single window no stride: one beyond the canvas makes no second one."""
+    model = pool((5, 7), (1, 3), (9, 9), ends=(0, 1))
+    (anchor,) = lower(model).report.lowered
+    stated = anchor.attributes or {}
+    assert (stated["dilation"], stated["strides"]) == ([1, 1, 1], [1, 5, 8])
+
+
+def test_answers_that_keep_their_axis() -> None:
+    """A view lies between ArgMax and the arithmetic."""
+    model = pool((8, 6), (2, 2), (2, 2), maximum="k = ArgMax <axis=-1, keepdims=1> (w)\na = Squeeze (k, last)")
+    result = lower(model)
+    assert len(result.report.lowered) == 1
     check_same_results(model, result.model)
 
 
@@ -137,6 +172,7 @@ def irregular() -> dict[str, np.ndarray[Any, Any]]:
 
 REPORTED = "'r' holds other positions than those where ArgMax 'a' looks"
 UNREAD = "'w' is not proven to be windows of 'x'"
+NO_TABLE = "GatherND 'g' is not proven to take windows"
 NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
     "other_row_starts": (
         Code.WINDOW_TABLES,
@@ -188,8 +224,36 @@ NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
     "reflected": (Code.WINDOW_TABLES, UNREAD, pool(**PADDED, pad='c = Pad <mode="reflect"> (x, pads)')),
     "coordinates_of_one_axis": (
         Code.WINDOW_TABLES,
-        "GatherND 'g' is not proven to take windows",
+        NO_TABLE,
         pool(**PADDED, tables={"coordinates": coordinates(pool(**PADDED))[..., :1]}),
+    ),
+    "four_axes": (Code.WINDOW_TABLES, NO_TABLE, pool((2, 3, 2, 2), (1, 2, 1, 1), (1, 1, 1, 1))),
+    "no_planes": (Code.WINDOW_TABLES, NO_TABLE, pool((4, 6), (2, 2), (2, 2), planes=(0, 3))),
+    "no_windows": (Code.WINDOW_TABLES, NO_TABLE, pool((4, 6), (5, 2), (2, 2))),
+    "pads_of_named_axes": (
+        Code.WINDOW_TABLES,
+        NO_TABLE,
+        pool(
+            **PADDED,
+            pad="c = Pad (x, plane_pads, minus_infinity, plane_axes)",
+            tables={"plane_pads": [1, 1, 1, 1], "plane_axes": [2, 3]},
+        ),
+    ),
+    "windows_of_a_function_of_x": (
+        Code.WINDOW_TABLES,
+        NO_TABLE,
+        pool(**PADDED, to_front="o = Transpose <perm=[2,3,0,1]> (c)\nt = Neg (o)"),
+    ),
+    # two that the form leaves to others: no producer writes them
+    "windows_transposed_twice": (
+        Code.INDICES_SOURCE,
+        "indices come from 'x', which is not the Indices of a MaxPool",
+        pool(**PADDED, to_back="o = Transpose <perm=[4,5,0,1,2,3]> (g)\nb = Transpose <perm=[0,1,2,4,3,5]> (o)"),
+    ),
+    "answers_that_are_positions": (
+        Code.ROWS_NOT_PLANES,
+        "[6, 1] onto [6, 20] is not proven to go along axis 4 of [2, 3, 1, 1, 20]",
+        pool((4, 5), (4, 5), (1, 1), indices="r = Reshape (a, row_shape)"),
     ),
     "overwriting": (
         Code.REDUCTION,

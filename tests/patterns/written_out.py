@@ -117,47 +117,82 @@ _POOL = {
 
 
 def pool(
-    sizes: tuple[int, int],
-    kernel: tuple[int, int],
-    strides: tuple[int, int],
+    sizes: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
     *,
-    begins: tuple[int, int] = (0, 0),
-    ends: tuple[int, int] = (0, 0),
-    dilations: tuple[int, int] = (1, 1),
+    begins: tuple[int, ...] | None = None,
+    ends: tuple[int, ...] | None = None,
+    dilations: tuple[int, ...] | None = None,
+    first: int = 0,
+    planes: tuple[int, int] = (2, 3),
     outputs: str | None = None,
     tables: Mapping[str, Any] | None = None,
     **steps: str,
 ) -> ModelProto:
-    """Return a 2-D max pool over x (2, 3, …) written out, and its gradient, with some steps or tables replaced."""
+    """Return a max pool over x (planes, sizes) written out, and its gradient, with some steps or tables replaced.
+
+    `first` is the canvas coordinate of the first tap, on every axis; windows that do not fit behind it are left out.
+    """
+    rank = len(sizes)
+    begins, ends, dilations = begins or (0,) * rank, ends or (0,) * rank, dilations or (1,) * rank
     taps = [
-        np.array([[start + tap * d for tap in range(k)] for start in range(0, size + b + e - d * (k - 1), s)])
+        np.arange(first, size + b + e - d * (k - 1), s)[:, None] + np.arange(k) * d
         for size, k, s, b, e, d in zip(sizes, kernel, strides, begins, ends, dilations, strict=True)
     ]
     counts = [len(axis) for axis in taps]
-    rows = np.broadcast_to(taps[0][:, :, None, None], (counts[0], kernel[0], counts[1], kernel[1]))
-    columns = np.broadcast_to(taps[1][None, None], rows.shape)
+    grid = [extent for pair in zip(counts, kernel, strict=True) for extent in pair]
     own: dict[str, Any] = {
         "pads": [0, 0, *begins, 0, 0, *ends],
         "minus_infinity": np.float32(-np.inf),
-        "coordinates": np.stack([rows, columns], -1),
-        "split_shape": [2, 3, *counts, math.prod(kernel)],
+        "coordinates": np.stack(np.meshgrid(*map(np.ravel, taps), indexing="ij"), -1).reshape(*grid, rank),
+        "split_shape": [*planes, *counts, math.prod(kernel)],
         "last": [-1],
-        "width_float": np.float32(kernel[1]),
-        "width": kernel[1],
-        "row_dilation": dilations[0],
-        "column_dilation": dilations[1],
-        "row_starts": taps[0][:, 0].reshape(1, 1, -1, 1),
-        "column_starts": taps[1][:, 0].reshape(1, 1, 1, -1),
-        "row_pad": begins[0],
-        "column_pad": begins[1],
-        "columns": sizes[1],
-        "row_shape": [6, math.prod(counts)],
-        "canvas_shape": [6, math.prod(sizes)],
+        "width_float": np.float32(kernel[-1]),
+        "width": kernel[-1],
+        "columns": sizes[-1],
+        "row_shape": [math.prod(planes), math.prod(counts)],
+        "canvas_shape": [math.prod(planes), math.prod(sizes)],
         "zero": np.float32(0),
-        "x_shape": [2, 3, *sizes],
+        "x_shape": [*planes, *sizes],
     }
+    for axis, name in enumerate(("row", "column") if rank == 2 else map("axis{}".format, range(rank))):
+        place = [1] * (2 + rank)
+        place[2 + axis] = counts[axis]
+        own |= {
+            f"{name}_dilation": dilations[axis],
+            f"{name}_starts": taps[axis][:, 0].reshape(place),
+            f"{name}_pad": begins[axis],
+            f"{name}_taps": kernel[axis],
+            f"{name}_taps_behind": math.prod(kernel[axis + 1 :]),
+            f"{name}_step": math.prod(sizes[axis + 1 :]),
+        }
     text = f"""<ir_version: 8, opset_import: ["" : 18]>
-        g (float{[2, 3, *sizes]} x, float{[2, 3, *counts]} dy)
-        => (float{[2, 3, *counts]} y, {outputs or f"float{[2, 3, *sizes]} dx"})
-        {{ {" ".join((_POOL | steps).values())} }}"""
+        g (float{[*planes, *sizes]} x, float{[*planes, *counts]} dy)
+        => (float{[*planes, *counts]} y, {outputs or f"float{[*planes, *sizes]} dx"})
+        {{ {" ".join((_POOL | ({} if rank == 2 else _of_rank(rank)) | steps).values())} }}"""
     return with_tables(text, own | dict(tables or {}))
+
+
+def _of_rank(rank: int) -> dict[str, str]:
+    """The steps that differ for other than two spatial axes: transpositions, and arithmetic axis by axis."""
+    axes, grid = range(rank), range(2 * rank)
+    arithmetic = [
+        f"""n{axis} = Div (a, axis{axis}_taps_behind) e{axis} = Mod <fmod=0> (n{axis}, axis{axis}_taps)
+        es{axis} = Mul (e{axis}, axis{axis}_dilation) c{axis} = Add (axis{axis}_starts, es{axis})
+        l{axis} = Sub (c{axis}, axis{axis}_pad) lw{axis} = Mul (l{axis}, axis{axis}_step)"""
+        for axis in axes
+    ]
+    total = "lw0"
+    for axis in axes[1:]:
+        arithmetic.append(f"p{axis} = Add ({total}, lw{axis})")
+        total = f"p{axis}"
+    return {
+        "to_front": f"t = Transpose <perm={[*(2 + axis for axis in axes), 0, 1]}> (c)",
+        "to_back": f"b = Transpose <perm={[2 * rank, 2 * rank + 1, *grid[::2], *grid[1::2]]}> (g)",
+        "row": "",
+        "line": "",
+        "column": "",
+        "position": "\n".join(arithmetic),
+        "indices": f"r = Reshape ({total}, row_shape)",
+    }
