@@ -6,6 +6,7 @@ from __future__ import annotations
 
 _ONLY_A_NAME = "the value of an enumeration that is only compared with itself"
 _ONLY_A_TYPE = "an int is made of the product, of integers and below 2^53; dtype is that of an empty one"
+_ONLY_A_KEY = "a table of names holds None as little as the empty name, which type checkers take"
 
 EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.rewriting.argmax._on_canvas: "
@@ -15,4 +16,12 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'axis' → 'axis_'": _ONLY_A_NAME,
+    "poolgrad_lowering.patterns.aten_adaptive_max_pool_grad.match: "
+    "aten_operator(facts, node) or '' → aten_operator(facts, node)": _ONLY_A_KEY,
+    "poolgrad_lowering.patterns.aten_adaptive_max_pool_grad._forward: "
+    "aten_operator(facts, node) or '' → aten_operator(facts, node)": _ONLY_A_KEY,
+    "poolgrad_lowering.patterns.aten_max_pool_grad.match: "
+    "aten_operator(facts, node) or '' → aten_operator(facts, node)": _ONLY_A_KEY,
+    "poolgrad_lowering.patterns.aten_max_pool_grad._forward: "
+    "aten_operator(facts, node) or '' → aten_operator(facts, node)": _ONLY_A_KEY,
 }
