@@ -152,7 +152,7 @@ def _pooled(
     facts: Facts, maximum: FirstMaximum, recorded: Value, gathered: _Gathered, windows: list[AxisWindow]
 ) -> tuple[Pooled, bool]:
     """What is pooled to what, its windows proven to be a MaxPool's, and whether they are those of adaptive pooling."""
-    sizes, counts = gathered.sizes, gathered.coordinates.shape[0:-1:2]
+    sizes, counts = gathered.sizes, gathered.coordinates.shape[::2][:-1]
     table = written_windows(facts, maximum, recorded, gathered.x, math.prod(sizes[:2]))
     if any(min(w.stride, w.dilation) < 1 or min(w.begin, w.end) < 0 for w in windows) or not same_windows(
         table, pool_table(windows, sizes[2:], counts)

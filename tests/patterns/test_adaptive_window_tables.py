@@ -238,6 +238,11 @@ NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
         NO_TABLE,
         adaptive((4, 6), (2, 2), maximum="a = ArgMax <axis=-1, keepdims=0> (x)"),
     ),
+    "maximum_over_another_axis": (
+        Code.WINDOW_TABLES,
+        NO_TABLE,
+        adaptive((4,), (2,), maximum="a = ArgMax <axis=-2, keepdims=0> (m)"),
+    ),
     "one_plane_as_a_vector": (
         Code.WINDOW_TABLES,
         NO_TABLE,

@@ -12,7 +12,13 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import lower
+from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.gradient import AdaptiveWindows
+from poolgrad_lowering.legality.targets import find_target
+from poolgrad_lowering.lowering import Verdict, lower_in_place
+from poolgrad_lowering.verdicts import Lowered
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import (
     TARGETS,
@@ -103,12 +109,33 @@ def test_windows(windows: dict[str, Any], target: str) -> None:
     check_same_results(model, result.model)
 
 
+def found_windows(model: ModelProto) -> PoolAttributes | AdaptiveWindows:
+    """Return the windows of the model's one gradient, as the form found them."""
+    verdicts: list[Verdict] = []
+    lower_in_place(
+        model,
+        find_target("atlas-a2"),
+        forward=True,
+        gate=Gate(),
+        observer=lambda _facts, found, _replacements: verdicts.extend(found),
+    )
+    (lowered,) = verdicts
+    assert isinstance(lowered, Lowered)
+    return lowered.gradient.windows
+
+
 def test_of_what_is_not_seen_the_least_is_stated() -> None:
     """A single tap has no dilation, and a single window no stride: one beyond the canvas makes no second one."""
-    model = pool((5, 7), (1, 3), (9, 9), ends=(0, 1))
-    (anchor,) = lower(model).report.lowered
-    stated = anchor.attributes or {}
-    assert (stated["dilation"], stated["strides"]) == ([1, 1, 1], [1, 5, 8])
+    assert found_windows(pool((5, 7), (1, 3), (9, 9), ends=(0, 1))) == PoolAttributes(
+        kernel=(1, 3),
+        strides=(5, 8),
+        begins=(0, 0),
+        ends=(0, 1),
+        dilations=(1, 1),
+        ceil=False,
+        auto_pad="NOTSET",
+        storage_order=0,
+    )
 
 
 def test_answers_that_keep_their_axis() -> None:
@@ -230,6 +257,11 @@ NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
     "four_axes": (Code.WINDOW_TABLES, NO_TABLE, pool((2, 3, 2, 2), (1, 2, 1, 1), (1, 1, 1, 1))),
     "no_planes": (Code.WINDOW_TABLES, NO_TABLE, pool((4, 6), (2, 2), (2, 2), planes=(0, 3))),
     "no_windows": (Code.WINDOW_TABLES, NO_TABLE, pool((4, 6), (5, 2), (2, 2))),
+    "maximum_over_another_axis": (
+        Code.WINDOW_TABLES,
+        NO_TABLE,
+        pool((4, 4), (1, 2), (1, 2), maximum="a = ArgMax <axis=-2, keepdims=0> (w)"),
+    ),
     "pads_of_named_axes": (
         Code.WINDOW_TABLES,
         NO_TABLE,
