@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import importlib.abc
 import importlib.machinery
 import inspect
@@ -149,7 +150,7 @@ class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def _put(mutant: Mutant) -> None:
     """Give the function of a mutant its code; nothing that it computed before is kept."""
-    module = sys.modules[mutant.module]
+    module = importlib.import_module(mutant.module)  # the tests may not have needed it yet
     holder: Any = module
     code = mutant.code()
     for name in mutant.function:
