@@ -51,6 +51,26 @@ NEAR_MISSES: NearMisses = {
         "pads is [0, 1, 0, 1] here and [1, 1, 1, 1] on MaxPool 'y'",
         gradient(attributes="<kernel_shape=[3,3], strides=[2,2], pads=[0,1,0,1]>"),
     ),
+    "other_strides": (
+        Code.ATTRIBUTE_MISMATCH,
+        "strides is [2, 1] here and [2, 2] on MaxPool 'y'",
+        gradient(attributes="<strides=[2,1]>"),
+    ),
+    "other_dilations": (
+        Code.ATTRIBUTE_MISMATCH,
+        "dilations is [1, 2] here and [1, 1] on MaxPool 'y'",
+        gradient(attributes="<dilations=[1,2]>"),
+    ),
+    "other_automatic_pads": (
+        Code.ATTRIBUTE_MISMATCH,
+        "auto_pad is SAME_UPPER here and NOTSET on MaxPool 'y'",
+        gradient(attributes='<auto_pad="SAME_UPPER">'),
+    ),
+    "other_order_of_the_indices": (
+        Code.ATTRIBUTE_MISMATCH,
+        "storage_order is 1 here and 0 on MaxPool 'y'",
+        gradient(attributes="<storage_order=1>"),
+    ),
     "other_rounding": (
         Code.ATTRIBUTE_MISMATCH,
         "ceil_mode is 1 here and 0 on MaxPool 'y'",
