@@ -154,9 +154,8 @@ def _pooled(
     """What is pooled to what, its windows proven to be a MaxPool's, and whether they are those of adaptive pooling."""
     sizes, counts = gathered.sizes, gathered.coordinates.shape[::2][:-1]
     table = written_windows(facts, maximum, recorded, gathered.x, math.prod(sizes[:2]))
-    if any(min(w.stride, w.dilation) < 1 or min(w.begin, w.end) < 0 for w in windows) or not same_windows(
-        table, pool_table(windows, sizes[2:], counts)
-    ):
+    positive = all(min(window.stride, window.dilation) > 0 for window in windows)
+    if not positive or not same_windows(table, pool_table(windows, sizes[2:], counts)):
         raise Refuse(Code.WINDOW_TABLES, "the windows of '{}' are not those of a max pool", gathered.x.name)
     element_type = known_element_type(facts, gathered.x)
     pooled = Pooled(gathered.x, element_type, static_dims(sizes), static_dims(sizes[:2] + counts))

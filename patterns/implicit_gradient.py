@@ -20,8 +20,10 @@ from poolgrad_lowering.ir.scopes import Node, Value
 
 def match(facts: Facts, node: Node) -> None:
     """Why a Gradient node is not lowered; None where no MaxPool is in front of what is differentiated."""
-    name = text(node, "y")
-    pool = None if name is None or facts.is_function(node) else _pool_before(node.scope.resolve(name))
+    if facts.is_function(node):
+        return
+    name = text(node, "y") or ""
+    pool = _pool_before(node.scope.resolve(name))
     if pool is not None:
         raise Refuse(
             Code.IMPLICIT_GRADIENT,

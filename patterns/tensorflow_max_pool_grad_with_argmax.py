@@ -63,7 +63,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
 
 def _pool_behind(argmax: Value) -> Node | None:
     """The MaxPool whose Indices go into the arithmetic."""
-    for reached in argmax.ancestors(lambda node: node.inputs[:2] if node.is_a(*_ARITHMETIC) else ()):
+    for reached in argmax.ancestors(lambda node: node.inputs if node.is_a(*_ARITHMETIC) else ()):
         node = reached.producer
         if node is not None and node.is_a("MaxPool"):
             return node if reached == node.output(1) else None
@@ -92,10 +92,10 @@ def _without(coefficients: Coefficients, names: set[str]) -> Coefficients:
 def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth: int) -> Coefficients | None:
     """What `value` is the sum of; None where it is anything else, or deeper than converters write."""
     node = value.origin.producer
-    left, right = (node.input(0), node.input(1)) if node is not None else (None, None)
-    if node is None or left is None or right is None or not node.is_a("Add", "Mul"):
+    if node is None or not node.is_a("Add", "Mul"):
         return _counted(facts, value, pool, x_shape)
-    if depth == 0:
+    left, right = node.input(0), node.input(1)
+    if left is None or right is None or depth == 0:
         return None
     if node.is_a("Mul"):
         if facts.integers(right) is None:
@@ -111,18 +111,20 @@ def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth:
 
 def _counted(facts: Facts, value: Value, pool: Node, x_shape: Shape) -> Coefficients | None:
     """What a tensor that broadcasts over (N, H, W, C) counts."""
-    node = value.origin.producer
     constant = facts.constant(value)
     if constant is not None:
         return _tabulated(constant, x_shape)
-    source, second = (node.input(0), node.input(1)) if node is not None else (None, None)
-    if node is None or source is None or second is None:
+    node = value.origin.producer
+    if node is None or not node.is_a("Mod", "Unsqueeze"):
+        return None
+    source, second = node.input(0), node.input(1)
+    if source is None or second is None:
         return None
     if node.is_a("Mod"):
         behind = arranged(source, _RANK)
         in_order = behind == Arranged(Value(pool.scope, pool.proto.output[1]), tuple(channels_to_last(_RANK)))
         return {_POSITION: Dim(1)} if in_order and facts.integers(second) == (size(x_shape[2:]),) else None
-    along_batch = node.is_a("Unsqueeze") and facts.integers(second) == (Dim(1), Dim(2), Dim(3))
+    along_batch = facts.integers(second) == (Dim(1), Dim(2), Dim(3))
     return {_BATCH: Dim(1)} if along_batch and _is_range(facts, source, x_shape[0]) else None
 
 

@@ -14,12 +14,12 @@ overwrites is the same as one that adds, but for a gradient of −0.0, which the
 
 from __future__ import annotations
 
+from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.matching.forward import Pooled
 from poolgrad_lowering.matching.reduction import with_whole_reduction
@@ -33,23 +33,17 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     reducer = argmax_node(facts, scatter.recorded)
     if reducer is None:
         return None
-    x = FirstMaximum.read(facts, reducer).flattened(facts)
-    if x is None:
+    planes = FirstMaximum.read(facts, reducer).flattened(facts)
+    if planes is None:
         return None
-    pooled = _one_window(facts, x)
+    x, shape = planes
+    one_window = shape[:2] + (Dim(1),) * len(shape[2:])
+    pooled = Pooled(x, known_element_type(facts, x), shape, one_window)
     check_adds_to_zeros(facts, scatter, ("add", "none"))
     check_positions(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
     gradient = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
     return with_whole_reduction(facts, gradient, reducer)
-
-
-def _one_window(facts: Facts, x: Value) -> Pooled:
-    """The pooling of x to one element a plane."""
-    element_type, shape = facts.element_type(x), facts.shape(x)
-    if not element_type or shape is None:
-        raise Refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
-    return Pooled(x, element_type, shape, shape[:2] + (Dim(1),) * len(shape[2:]))
 
 
 PATTERN = Pattern(

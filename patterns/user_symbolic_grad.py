@@ -21,7 +21,7 @@ from onnx import TensorProto
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.ir.attributes import attribute, integer, integers
+from poolgrad_lowering.ir.attributes import integer, integers
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.aten import torch_windows
 from poolgrad_lowering.matching.backward_ops import BackwardOp, ForwardOp, Windows, match_backward_op
@@ -35,9 +35,9 @@ _OPERANDS = (0, 1, 2)
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
-    rank = _RANKS.get(node.op)
-    if rank is None or facts.is_function(node):
+    if facts.is_function(node):
         return None
+    rank = _RANKS[node.op]
     windows = _windows(node, rank)
     backward = BackwardOp.read(node, _OPERANDS, rank, windows)
     _checked(node, windows)
@@ -57,11 +57,11 @@ def _forward(facts: Facts, node: Node) -> ForwardOp | None:
 
 
 def _windows(node: Node, rank: int) -> Windows | None:
-    lists = [[] if attribute(node, name) is None else integers(node, name) for name in _LISTS]
-    ceil = 0 if attribute(node, "ceil_mode") is None else integer(node, "ceil_mode")
-    if ceil is None or any(numbers is None for numbers in lists):
+    kernel, stride, padding, dilation = (integers(node, name, []) for name in _LISTS)
+    ceil = integer(node, "ceil_mode", 0)
+    if kernel is None or stride is None or padding is None or dilation is None or ceil is None:
         return None
-    attributes = torch_windows(rank, *(numbers or [] for numbers in lists), ceil=bool(ceil))
+    attributes = torch_windows(rank, kernel, stride, padding, dilation, ceil=bool(ceil))
     return None if attributes is None else Windows(attributes)
 
 

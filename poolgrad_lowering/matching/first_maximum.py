@@ -38,8 +38,8 @@ class FirstMaximum:
             raise Refuse(Code.LAST_MAXIMUM, "ArgMax '{}' selects the last of equal maxima", node.label)
         return cls(node, data, shape, axis % len(shape))
 
-    def flattened(self, facts: Facts) -> Value | None:
-        """The tensor of whole (n, c) planes whose view, one row a plane, is reduced along its last axis.
+    def flattened(self, facts: Facts) -> tuple[Value, Shape] | None:
+        """The tensor of whole (n, c) planes whose view, one row a plane, is reduced along its last axis; its shape.
 
         It is the one farthest up among those of rank 3 to 5 whose spatial axes make up a row. None where the data is
         no view of one.
@@ -50,7 +50,7 @@ class FirstMaximum:
         for source in list(view_sources(facts, self.data.origin))[1:]:
             shape = facts.shape(source)
             if shape is not None and len(shape) in RANKS and size(shape[2:]) == self.shape[-1]:
-                found = source
+                found = source, shape
         return found
 
 

@@ -4,11 +4,21 @@
 
 from __future__ import annotations
 
+_ONLY_OF_NODES = "the order of Indices is only read of MaxPool nodes, and here is none"
+_ODD_LENGTH = "of an odd number of sizes, every second one without the last, or without the last two, are the same"
+_ONLY_FOR_TYPES = "a caller has compared it with a value, so it is not None; says so to the type checker"
+_NO_NAME = "the empty name and None both refer to no value; the type checker wants a name"
 _ONLY_A_NAME = "the value of an enumeration that is only compared with itself"
 _ONLY_A_TYPE = "an int is made of the product, of integers and below 2^53; dtype is that of an empty one"
 _ONLY_A_KEY = "a table of names holds None as little as the empty name, which type checkers take"
 
 EQUIVALENT: dict[str, str] = {
+    "poolgrad_lowering.patterns.decomposed_forward._attributes: 0 → 1": _ONLY_OF_NODES,
+    "poolgrad_lowering.patterns.decomposed_forward._pooled: 1 → 2": _ODD_LENGTH,
+    "poolgrad_lowering.patterns.implicit_gradient.match: text(node, 'y') or '' → text(node, 'y')": _NO_NAME,
+    "poolgrad_lowering.patterns.user_symbolic_grad._forward: "
+    "rank is None or x is None or recorded is None or facts.is_function(node) → "
+    "rank is None or x is None or facts.is_function(node)": _ONLY_FOR_TYPES,
     "poolgrad_lowering.rewriting.argmax._on_canvas: "
     "np.prod(canvas[axis + 1:], dtype=np.int64) → np.prod(canvas[axis + 1:])": _ONLY_A_TYPE,
     "poolgrad_lowering.rewriting.argmax._on_canvas: "

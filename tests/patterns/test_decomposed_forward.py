@@ -197,6 +197,13 @@ def irregular() -> dict[str, np.ndarray[Any, Any]]:
     return {"coordinates": table, "column_starts": starts.reshape(1, 1, 1, 6)}
 
 
+def repeated() -> dict[str, np.ndarray[Any, Any]]:
+    """The windows of the second row are those of the first."""
+    table = coordinates(pool((4, 6), (2, 2), (2, 2)))
+    table[1] = table[0]
+    return {"coordinates": table, "row_starts": np.zeros((1, 1, 2, 1), np.int64)}
+
+
 REPORTED = "'r' holds other positions than those where ArgMax 'a' looks"
 UNREAD = "'w' is not proven to be windows of 'x'"
 NO_TABLE = "GatherND 'g' is not proven to take windows"
@@ -229,6 +236,17 @@ NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
         Code.WINDOW_TABLES,
         "the windows of 'x' are not those of a max pool",
         pool(**PADDED, tables=irregular()),
+    ),
+    "windows_of_a_part_of_the_plane": (Code.WINDOW_TABLES, UNREAD, pool((8, 6), (2, 2), (2, 2), begins=(-2, 0))),
+    "windows_on_top_of_each_other": (
+        Code.WINDOW_TABLES,
+        "the windows of 'x' are not those of a max pool",
+        pool((4, 6), (2, 2), (2, 2), tables=repeated()),
+    ),
+    "windows_that_read_an_element_twice": (
+        Code.WINDOW_TABLES,
+        "the windows of 'x' are not those of a max pool",
+        pool((8, 6), (2, 2), (2, 2), dilations=(0, 1)),
     ),
     "padded_with_zeros": (
         Code.WINDOW_TABLES,

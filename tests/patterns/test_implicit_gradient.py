@@ -32,6 +32,10 @@ def test_pool_in_between() -> None:
     )
 
 
+OWN_OPERATOR = """
+    <domain: "ai.onnx.preview.training", opset_import: ["" : 17]> Gradient (x) => (dx) { dx = Neg (x) }"""
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -39,8 +43,9 @@ def test_pool_in_between() -> None:
         training("MaxPool <kernel_shape=[2,2]>", 'y="x"'),
         training("MaxPool <kernel_shape=[2,2]>", 'y="nobody"'),
         training("MaxPool <kernel_shape=[2,2]>", "z=1"),
+        training("MaxPool <kernel_shape=[2,2]>") + OWN_OPERATOR,
     ],
-    ids=["no_pool", "pool_behind", "nothing_differentiated", "no_y"],
+    ids=["no_pool", "pool_behind", "nothing_differentiated", "no_y", "an_operator_of_the_models_own"],
 )
 def test_no_anchor(source: str) -> None:
     model = onnx.parser.parse_model(source)

@@ -183,6 +183,24 @@ def test_every_size_symbolic() -> None:
     )
 
 
+def test_pads_mean_nothing_beside_auto_pad() -> None:
+    pool = 'kernel_shape=[3,3], strides=[2,2], auto_pad="VALID"'
+    window = "ksize=[1,3,3], strides=[1,2,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0"
+    check_lowered(
+        gradient(
+            inputs="float[2,3,9,12] x, float[2,3,4,5] dy",
+            outputs="float[2,3,4,5] y, float[2,3,9,12] dx",
+            pool=pool,
+            attributes=f"<{pool}, pads=[1,1,1,1]>",
+        ),
+        f"""y, i = MaxPool <{pool}> (x)
+            dx_plane = Constant <value = int64 {{108}}> ()
+            dx_plane_index = Mod (i, dx_plane)
+            dx_argmax = Cast <to=6> (dx_plane_index)
+            {backward(window=window)}""",
+    )
+
+
 def test_same_pads_with_stride_one_need_no_size() -> None:
     attributes = 'kernel_shape=[3,2], auto_pad="SAME_LOWER"'
     check_lowered(

@@ -20,6 +20,13 @@ def one_input() -> ModelProto:
     return model
 
 
+def left_out_indices() -> ModelProto:
+    """An input with the empty name is none."""
+    model = onnx.parser.parse_model(gradient())
+    next(node for node in model.graph.node if node.op_type == "MaxPoolGrad").input[1] = ""
+    return model
+
+
 def without_kernel() -> ModelProto:
     """Valid to the parser, not to the operator."""
     return onnx.parser.parse_model(gradient(pool="strides=[2,2]", attributes=""))
@@ -28,6 +35,12 @@ def without_kernel() -> ModelProto:
 NEAR_MISSES: NearMisses = {
     # the node
     "no_indices": (Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has 1 inputs", one_input()),
+    "indices_left_out": (Code.ARITY, "MaxPoolGrad takes dY and Indices, here it has 2 inputs", left_out_indices()),
+    "two_inputs_too_many": (
+        Code.ARITY,
+        "MaxPoolGrad takes dY and Indices, here it has 4 inputs",
+        gradient(indices="i, x, y"),
+    ),
     "other_kernel": (
         Code.ATTRIBUTE_MISMATCH,
         "kernel_shape is [2, 2] here and [3, 3] on MaxPool 'y'",
@@ -37,6 +50,26 @@ NEAR_MISSES: NearMisses = {
         Code.ATTRIBUTE_MISMATCH,
         "pads is [0, 1, 0, 1] here and [1, 1, 1, 1] on MaxPool 'y'",
         gradient(attributes="<kernel_shape=[3,3], strides=[2,2], pads=[0,1,0,1]>"),
+    ),
+    "other_strides": (
+        Code.ATTRIBUTE_MISMATCH,
+        "strides is [2, 1] here and [2, 2] on MaxPool 'y'",
+        gradient(attributes="<strides=[2,1]>"),
+    ),
+    "other_dilations": (
+        Code.ATTRIBUTE_MISMATCH,
+        "dilations is [1, 2] here and [1, 1] on MaxPool 'y'",
+        gradient(attributes="<dilations=[1,2]>"),
+    ),
+    "other_automatic_pads": (
+        Code.ATTRIBUTE_MISMATCH,
+        "auto_pad is SAME_UPPER here and NOTSET on MaxPool 'y'",
+        gradient(attributes='<auto_pad="SAME_UPPER">'),
+    ),
+    "other_order_of_the_indices": (
+        Code.ATTRIBUTE_MISMATCH,
+        "storage_order is 1 here and 0 on MaxPool 'y'",
+        gradient(attributes="<storage_order=1>"),
     ),
     "other_rounding": (
         Code.ATTRIBUTE_MISMATCH,

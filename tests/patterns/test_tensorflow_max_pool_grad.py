@@ -198,6 +198,13 @@ def test_a_function_of_the_model_of_the_same_name_is_no_anchor() -> None:
     assert result.model.SerializeToString() == model.SerializeToString()
 
 
+def left_out_gradient() -> onnx.ModelProto:
+    """An input with the empty name is none."""
+    model = onnx.parser.parse_model(gradient())
+    model.graph.node[-1].input[2] = ""
+    return model
+
+
 OTHER = "the windows of MaxPoolGrad 'dx' are not proven to be those of MaxPool 'm'"
 NEAR_MISSES: NearMisses = {
     "y_is_an_input": (
@@ -216,6 +223,14 @@ NEAR_MISSES: NearMisses = {
         "'y' is not the output of a MaxPool",
         gradient(
             pool=f"n, i = MaxPool {POOL} (t)\nm = Cast <to=1> (i)",
+        ),
+    ),
+    "y_is_the_indices_as_they_are": (
+        Code.NO_FORWARD_POOL,
+        "'y' is not the output of a MaxPool",
+        gradient(
+            pool=f"n, m = MaxPool {POOL} (t)",
+            outputs="int64[2,5,6,3] y, float[2,9,11,3] dx",
         ),
     ),
     "y_is_transposed_otherwise": (
@@ -302,6 +317,11 @@ NEAR_MISSES: NearMisses = {
         "'dy' is float16, the pooled input 't' float",
         gradient(inputs="float[2,9,11,3] x, float16[2,5,6,3] dy"),
     ),
+    "no_gradient": (
+        Code.ARITY,
+        "MaxPoolGrad 'dx' lacks an input",
+        left_out_gradient(),
+    ),
     "no_y": (
         Code.ARITY,
         "MaxPoolGrad 'dx' lacks an input",
@@ -311,5 +331,5 @@ NEAR_MISSES: NearMisses = {
 
 
 @pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
-def test_near_miss(code: Code, reason: str, model: str) -> None:
+def test_near_miss(code: Code, reason: str, model: str | onnx.ModelProto) -> None:
     check_refused(model, code, reason)

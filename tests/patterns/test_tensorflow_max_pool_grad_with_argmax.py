@@ -4,8 +4,12 @@
 
 from __future__ import annotations
 
-import pytest
+from itertools import pairwise
 
+import pytest
+from onnx.parser import parse_model
+
+from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 
@@ -38,6 +42,15 @@ def gradient(
     > {{ {nodes} }}"""
 
 
+_ONE = "int64[3] channels = {0, 1, 2}, int64 one = {1}"
+
+
+def products(first: str, last: str, count: int) -> str:
+    """Return so many products with one, of which the first takes `first` and the last gives `last`."""
+    names = [first, *(f"e{number}" for number in range(count - 1)), last]
+    return "\n".join(f"{result} = Mul ({factor}, one)" for factor, result in pairwise(names))
+
+
 LOWERED = """{before}
     m, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (t)
     y = Transpose <perm=[0,2,3,1]> (m)
@@ -66,6 +79,9 @@ VARIANTS = {
         sizes="s = Shape (x)\ncount, area, depth = Split <axis=0> (s, parts)\nplane = ReduceProd (area)",
         channels="int64[3] channels = {0, 1, 2}, int64[3] parts = {1, 2, 1}",
     ),
+    "as_deep_as_converters_write": gradient(channels=_ONE, channel="e = Add (d, channels)\n" + products("e", "a", 6)),
+    "as_deep_in_front_of_a_sum": gradient(channels=_ONE, channel=products("d", "e", 6) + "\na = Add (e, channels)"),
+    "as_deep_behind_a_sum": gradient(channels=_ONE, channel=products("d", "e", 6) + "\na = Add (channels, e)"),
     "images_counted_by_a_constant": gradient(
         channels="int64[3] channels = {0, 1, 2}, int64[2,1,1,1] o = {0, 72}",
         batch="argmax = Add (a, o)",
@@ -184,15 +200,98 @@ NEAR_MISSES: NearMisses = {
             **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(r, others)", "(r, few)")},
         ),
     ),
-    "deeper_than_converters_write": (
+    "times_a_size_for_each_channel": (
         Code.INDICES_NUMBERING,
         UNPROVEN,
         gradient(
-            channels="int64[3] channels = {0, 1, 2}, int64 one = {1}",
-            channel="e0 = Add (d, channels)\n"
-            + "\n".join(f"e{number + 1} = Mul (e{number}, one)" for number in range(8))
-            + "\na = Mul (e8, one)",
+            channels="int64[3] channels = {0, 1, 2}, int64[3] depths = {1, 1, 3}",
+            position="l = Transpose <perm=[0,2,3,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, depths)",
         ),
+    ),
+    "channels_taken_off": (
+        Code.NO_FORWARD_POOL,
+        "'a' does not come from the Indices of a MaxPool",
+        gradient(channel="a = Sub (d, channels)"),
+    ),
+    "nothing_is_added": (Code.INDICES_NUMBERING, UNPROVEN, gradient(channel="a = Add (d, )")),
+    "added_to_nothing": (Code.INDICES_NUMBERING, UNPROVEN, gradient(channel="a = Add (, d)")),
+    "remainder_of_nothing": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN,
+        gradient(channel="none = Mod (, plane)\na = Add (d, none)"),
+    ),
+    "channels_from_outside": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN,
+        gradient("float[2,4,6,3] x, float[2,2,3,3] dy, int64[3] given", channel="a = Add (d, given)"),
+    ),
+    "deeper_than_converters_write": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN,
+        gradient(channels=_ONE, channel="e = Add (d, channels)\n" + products("e", "a", 7)),
+    ),
+    "deeper_in_front_of_a_sum": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN,
+        gradient(channels=_ONE, channel=products("d", "e", 7) + "\na = Add (e, channels)"),
+    ),
+    "deeper_behind_a_sum": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN,
+        gradient(channels=_ONE, channel=products("d", "e", 7) + "\na = Add (channels, e)"),
+    ),
+    "images_counted_in_another_order": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN.replace("'a'", "'argmax'"),
+        gradient(
+            "float[3,4,6,3] x, float[3,2,3,3] dy",
+            channels="int64[3] channels = {0, 1, 2}, int64[1] one = {1}",
+            **_WITH_BATCH
+            | {"batch": _WITH_BATCH["batch"].replace("Range (start, n, step)", "Concat <axis=0> (zero, count, one)")},
+        ).replace("float[2,2,3,3] y, float[2,", "float[3,2,3,3] y, float[3,"),
+    ),
+    "images_counted_along_rows_and_columns": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN.replace("'a'", "'argmax'"),
+        gradient(
+            "float[6,4,4,3] x, float[6,2,2,3] dy",
+            **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("Unsqueeze", "Reshape")},
+        ).replace("float[2,2,3,3] y, float[2,4,6,3] dx", "float[6,2,2,3] y, float[6,4,4,3] dx"),
+    ),
+    "images_from_outside": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN.replace("'a'", "'argmax'"),
+        gradient(
+            "float[2,4,6,3] x, float[2,2,3,3] dy, int64[2] given",
+            **_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(r, others)", "(given, others)")},
+        ),
+    ),
+    "images_counted_without_a_step": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN.replace("'a'", "'argmax'"),
+        gradient(**_WITH_BATCH | {"batch": _WITH_BATCH["batch"].replace("(start, n, step)", "(start, n)")}),
+    ),
+    "pool_of_one_axis": (
+        Code.INDICES_NUMBERING,
+        UNPROVEN,
+        gradient(
+            "float[2,4,6,3] x, float[2,2,3,3] dy, float[24] line",
+            pool="m, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (line)",
+        ),
+    ),
+    "channels_first": (
+        Code.NO_FORWARD_POOL,
+        "'a' does not come from the Indices of a MaxPool",
+        gradient(
+            "float[2,3,4,6] x, float[2,3,2,3] dy",
+            sizes="",
+            before="",
+            pool="m, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)",
+            channels="int64[3] channels = {0, 1, 2}, int64 plane = {24}, int64 depth = {3}",
+            gradient=_STEPS["gradient"]
+            .replace("[1,2,2,1]", "[1,1,2,2]")
+            .replace("include_batch", 'data_format="NCHW", include_batch'),
+        ).replace("float[2,4,6,3] dx", "float[2,3,4,6] dx"),
     ),
     "pool_over_another_tensor": (
         Code.NO_FORWARD_POOL,
@@ -220,3 +319,14 @@ NEAR_MISSES: NearMisses = {
 @pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
 def test_near_miss(code: Code, reason: str, model: str) -> None:
     check_refused(model, code, reason)
+
+
+def test_an_operator_of_the_models_own_is_no_anchor() -> None:
+    """A function of the model says what the node does, whatever its name."""
+    text = gradient(
+        gradient=_STEPS["gradient"].replace("= Max", "= ai.onnx.converters.tensorflow.Max"),
+    ).replace('"" : 17', '"" : 17, "ai.onnx.converters.tensorflow" : 1')
+    own = """<domain: "ai.onnx.converters.tensorflow", opset_import: ["" : 17]>
+        MaxPoolGradWithArgmax (x, dy, argmax) => (dx) { dx = Neg (x) }"""
+    assert len(lower(parse_model(text)).report.lowered) == 1
+    assert lower(parse_model(text + own)).report.anchors == ()

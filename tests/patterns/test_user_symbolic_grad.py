@@ -106,6 +106,39 @@ NEAR_MISSES: NearMisses = {
         MALFORMED,
         user_gradient(attributes=ATTRIBUTES.replace("[3,3]", '"3x3"')),
     ),
+    "stride_of_another_type": (
+        Code.POOL_ATTRIBUTES,
+        MALFORMED,
+        user_gradient(attributes=ATTRIBUTES.replace("stride=[2,2]", 'stride="2x2"')),
+    ),
+    "padding_of_another_type": (
+        Code.POOL_ATTRIBUTES,
+        MALFORMED,
+        user_gradient(attributes=ATTRIBUTES.replace("padding=[1,1]", "padding=1.0")),
+    ),
+    "dilation_of_another_type": (
+        Code.POOL_ATTRIBUTES,
+        MALFORMED,
+        user_gradient(attributes=ATTRIBUTES.replace("dilation=[1,1]", "dilation=[1.0,1.0]")),
+    ),
+    "rounding_of_another_type": (
+        Code.POOL_ATTRIBUTES,
+        MALFORMED,
+        user_gradient(attributes=ATTRIBUTES.replace("ceil_mode=0", 'ceil_mode="floor"')),
+    ),
+    "forward_of_nothing": (
+        Code.INDICES_SOURCE,
+        "indices come from 'i', which is not the Indices of a MaxPool",
+        user_gradient(forward=FORWARD.replace("(x)", "()"), types=INDICES),
+    ),
+    "forward_of_the_models_own": (
+        Code.INDICES_SOURCE,
+        "indices come from 'x', which is not the Indices of a MaxPool",
+        user_gradient(forward=FORWARD, types=INDICES)
+        + """<domain: "npu", opset_import: ["" : 17]> NPUMaxPool2dWithIndices (x) => (y, i) {
+            y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
+        }""",
+    ),
     "forward_malformed": (
         Code.POOL_ATTRIBUTES,
         "'y' has attributes that are malformed or out of range",
