@@ -68,13 +68,13 @@ def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bo
     """Whether entry [a, b, …, i] is (a, b, …, position), by constants in front of the position."""
     node = indices.origin.producer
     sizes = tuple([extent.static for extent in rows])
-    if node is None or not node.is_a("Concat") or len(rows) != depth or None in sizes:
+    if node is None or not node.is_a("Concat") or len(rows) != depth:
         return False
     if integer(node, "axis") not in (-1, depth):
         return False
     tables = [facts.table(operand) if operand is not None else None for operand in node.inputs[:-1]]
     known = [table for table in tables if table is not None and table.shape[:-1] == sizes]
-    if not known or len(known) != len(tables):
+    if not known:
         return False
     joined = np.concatenate(known, axis=-1)
     return joined.shape[-1] == depth - 1 and _counts_rows(joined)

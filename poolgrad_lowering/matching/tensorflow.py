@@ -66,7 +66,7 @@ def gradient_operator(node: Node) -> GradientOperator:
     if channels_last is None or ksize is None or all_strides is None or auto_pad is None:
         raise malformed
     pads = integers(node, "explicit_paddings") if auto_pad == "NOTSET" else [0] * 2 * len(ksize)
-    if len(ksize) < 3 or len(all_strides) != len(ksize) or pads is None or len(pads) != 2 * len(ksize):
+    if len(ksize) < 4 or len(all_strides) != len(ksize) or pads is None or len(pads) != 2 * len(ksize):
         raise malformed
     kernel, strides = (_spatial(entries, channels_last, 1) for entries in (ksize, all_strides))
     begins, ends = (_spatial(entries, channels_last, 0) for entries in (pads[0::2], pads[1::2]))

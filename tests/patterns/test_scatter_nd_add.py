@@ -125,6 +125,9 @@ def unlike(numbers: list[int], position: int, number: int) -> list[int]:
     return [*numbers[:position], number, *numbers[position + 1 :]]
 
 
+OWN_ROWS = "'v' is not proven to keep each entry of ScatterND 's' in its row"
+BATCH_AND_CHANNEL = "r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (batch, channel, w)"
+PAIRS = "int64[3] pairs = {3, 30, 2}, int64[2] halves = {3, 30}"
 NEAR_MISSES: NearMisses = {
     # the table of each plane's first index
     "one_base_is_another": (
@@ -163,7 +166,7 @@ NEAR_MISSES: NearMisses = {
     # the table of rows
     "one_row_is_another": (
         Code.ROWS_NOT_PLANES,
-        "'v' is not proven to keep each entry of ScatterND 's' in its row",
+        OWN_ROWS,
         by_rows(f"int64[6,30,1] table = {{{repeated(unlike([int(r) for r in range(6) for _ in range(30)], 31, 0))}}}"),
     ),
     "one_row_without_axes": (
@@ -171,14 +174,100 @@ NEAR_MISSES: NearMisses = {
         "the shapes of ScatterND 's' are not known",
         by_rows("int64 table = {0}", {"declared": "int64[6,30,2] v"}),
     ),
+    "one_channel_is_another": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        by_rows(
+            f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
+            THREE_AXES | {"channel": f"int64[2,3,30,1] channel = {{{repeated([0, 1, 2, 0, 2, 1], 30)}}}"},
+            rows=BATCH_AND_CHANNEL,
+        ),
+    ),
+    "channels_are_an_input": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        by_rows(
+            f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
+            {**THREE_AXES, "channel": "int64 unused = {0}"},
+            rows=BATCH_AND_CHANNEL,
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,30,1] channel",
+        ),
+    ),
+    "channels_of_fewer_axes": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        by_rows(
+            f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
+            THREE_AXES | {"channel": "int64[1,3,1,1] channel = {0, 1, 2}"},
+            rows=BATCH_AND_CHANNEL,
+        ),
+    ),
+    "rows_of_unknown_length": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        by_rows(
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,k,1] more",
+            rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (more, w)",
+        ),
+    ),
+    "pairs_of_positions": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        by_rows(PAIRS, rows="v = Reshape (p, pairs)", updates="u = Reshape (dy, halves)"),
+    ),
+    "pairs_of_positions_joined_to_nothing": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        by_rows(PAIRS, rows="w = Reshape (p, pairs)\nv = Concat <axis=-1> (w)", updates="u = Reshape (dy, halves)"),
+    ),
+    "a_batch_and_pairs_of_positions": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        by_rows(
+            f"int64[2,3,15,1] batch = {{{repeated([0, 1], 45)}}}",
+            {
+                "pairs": "int64[4] pairs = {2, 3, 15, 2}",
+                "row_shape": "int64[3] row_shape = {2, 3, 15}",
+                "canvas_shape": "int64[3] canvas_shape = {2, 3, 108}",
+            },
+            rows="w = Reshape (p, pairs)\nv = Concat <axis=-1> (batch, w)",
+        ),
+    ),
+    "entries_of_more_axes_than_the_rows": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        by_rows(
+            f"int64[1,1,180,1] table = {{{repeated([0], 180)}}}",
+            {"row_shape": "int64[3] row_shape = {1, 1, 180}", "canvas_shape": "int64[2] canvas_shape = {1, 648}"},
+            rows="r = Reshape (i, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=-1> (table, w)",
+        ),
+    ),
+    "tables_below_each_other": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        by_rows(
+            f"int64[3,30,2] table = {{{repeated([0], 180)}}}",
+            {"pairs": "int64[3] pairs = {3, 30, 2}"},
+            rows="w = Reshape (p, pairs)\nv = Concat <axis=0> (table, w)",
+        ),
+    ),
+    "positions_joined_to_others_for_elements": (
+        Code.INDICES_SOURCE,
+        "indices come from 'others', which is not the Indices of a MaxPool",
+        gradient(
+            constants={"others": f"int64[6,30] others = {{{repeated([0], 180)}}}"},
+            rows="q = Reshape (p, row_shape)\nr = Concat <axis=1> (others, q)",
+            updates="f = Reshape (dy, row_shape)\nu = Concat <axis=1> (f, f)",
+        ),
+    ),
     "rows_are_an_input": (
         Code.ROWS_NOT_PLANES,
-        "'v' is not proven to keep each entry of ScatterND 's' in its row",
+        OWN_ROWS,
         by_rows("int64 unused = {0}", inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30,1] table"),
     ),
     "channel_before_batch": (
         Code.ROWS_NOT_PLANES,
-        "'v' is not proven to keep each entry of ScatterND 's' in its row",
+        OWN_ROWS,
         by_rows(
             f"int64[2,3,30,1] batch = {{{repeated([0, 1], 90)}}}",
             THREE_AXES | {"canvas_shape": "int64[3] canvas_shape = {3, 2, 108}"},

@@ -89,6 +89,30 @@ VARIANTS = {
             window="ksize=[1,3,2], strides=[1,2,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0",
         ),
     ),
+    "padded_before_but_not_after": (
+        gradient(
+            attributes=SAME.replace('"SAME"', '"EXPLICIT", explicit_paddings=[0,0,1,0,2,0,0,0]'),
+            pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,2,0,0]> (t)",
+            inputs="float[2,9,11,3] x, float[2,4,6,3] dy",
+            outputs="float[2,4,6,3] y, float[2,9,11,3] dx",
+        ),
+        lowered(
+            "m, m_indices = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,2,0,0]> (t)",
+            window="ksize=[1,4,5], strides=[1,2,2], pads=[0,1,2], dilation=[1,1,1], ceil_mode=0",
+        ),
+    ),
+    "window_of_one_element": (
+        gradient(
+            attributes='ksize=[1,1,3,1], strides=[1,1,2,1], padding="SAME"',
+            pool="m = MaxPool <kernel_shape=[1,3], strides=[1,2], pads=[0,1,0,1]> (t)",
+            inputs="float[2,9,11,3] x, float[2,9,6,3] dy",
+            outputs="float[2,9,6,3] y, float[2,9,11,3] dx",
+        ),
+        lowered(
+            "m, m_indices = MaxPool <kernel_shape=[1,3], strides=[1,2], pads=[0,1,0,1]> (t)",
+            window="ksize=[1,1,3], strides=[1,1,2], pads=[0,0,1], dilation=[1,1,1], ceil_mode=0",
+        ),
+    ),
     "x_was_channels_first": (
         gradient(
             before="t = Relu (x0)\nx = Transpose <perm=[0,2,3,1]> (t)",
@@ -260,6 +284,11 @@ NEAR_MISSES: NearMisses = {
         "MaxPool 'm' has no Indices below opset 8",
         gradient(imports='"" : 7'),
     ),
+    "pool_since_there_are_indices": (
+        Code.OPSET,
+        "npu.MaxPool3DGradWithArgmax: no body for FLOAT at opset 8; convert the model to opset 9 or newer.",
+        gradient(imports='"" : 8'),
+    ),
     "other_kernel": (Code.ATTRIBUTE_MISMATCH, OTHER, gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,4,1]"))),
     "other_padding": (Code.ATTRIBUTE_MISMATCH, OTHER, gradient(attributes=SAME.replace("SAME", "VALID"))),
     "other_explicit_paddings": (
@@ -277,30 +306,60 @@ NEAR_MISSES: NearMisses = {
         OTHER,
         gradient(inputs="float[2,H,11,3] x, float[2,h,6,3] dy", outputs="float[2,h,6,3] y, float[2,H,11,3] dx"),
     ),
+    "pads_unknown_to_both": (
+        Code.AUTO_PAD_SYMBOLIC,
+        "auto_pad=SAME_UPPER on spatial axis 0 of symbolic size H",
+        gradient(
+            pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"> (t)',
+            inputs="float[2,H,W,3] x, float[2,OH,OW,3] dy",
+            outputs="float[2,OH,OW,3] y, float[2,H,W,3] dx",
+        ),
+    ),
+    "padded_at_the_other_end": (
+        Code.ATTRIBUTE_MISMATCH,
+        OTHER,
+        gradient(
+            pool='m = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_LOWER"> (t)',
+            inputs="float[2,H,W,3] x, float[2,OH,OW,3] dy",
+            outputs="float[2,OH,OW,3] y, float[2,H,W,3] dx",
+        ),
+    ),
+    "rounded_up": (
+        Code.ATTRIBUTE_MISMATCH,
+        OTHER,
+        gradient(
+            attributes=SAME.replace("SAME", "VALID"),
+            pool="m = MaxPool <kernel_shape=[3,3], strides=[2,2], ceil_mode=1> (t)",
+        ),
+    ),
+    "three_axes_of_two": (
+        Code.ATTRIBUTE_MISMATCH,
+        OTHER.replace("'m'", "'y'"),
+        gradient(
+            attributes='ksize=[1,1,3,3,3], strides=[1,1,2,2,2], padding="SAME", data_format="NCDHW"',
+            before="",
+            pool=f"y = MaxPool {POOL} (x)",
+            after="",
+            inputs="float[2,3,9,11] x, float[2,3,5,6] dy",
+            outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
+        ),
+    ),
+    "another_tensor_channels_first": (
+        Code.NO_FORWARD_POOL,
+        "MaxPool 'y' is not over 'x' in the same order",
+        gradient(
+            attributes='ksize=[1,1,3,3], strides=[1,1,2,2], padding="SAME", data_format="NCHW"',
+            before="t = Relu (x)",
+            pool=f"y = MaxPool {POOL} (t)",
+            after="",
+            inputs="float[2,3,9,11] x, float[2,3,5,6] dy",
+            outputs="float[2,3,5,6] y, float[2,3,9,11] dx",
+        ),
+    ),
     "pools_over_channels": (
         Code.POOL_ATTRIBUTES,
         "MaxPoolGrad 'dx' has missing or malformed attributes",
         gradient(attributes=SAME.replace("[1,3,3,1]", "[1,3,3,2]")),
-    ),
-    "unknown_layout": (
-        Code.POOL_ATTRIBUTES,
-        "MaxPoolGrad 'dx' has missing or malformed attributes",
-        gradient(attributes=f'{SAME}, data_format="NCHW_VECT_C"'),
-    ),
-    "no_padding": (
-        Code.POOL_ATTRIBUTES,
-        "MaxPoolGrad 'dx' has missing or malformed attributes",
-        gradient(attributes="ksize=[1,3,3,1], strides=[1,2,2,1]"),
-    ),
-    "explicit_without_paddings": (
-        Code.POOL_ATTRIBUTES,
-        "MaxPoolGrad 'dx' has missing or malformed attributes",
-        gradient(attributes=SAME.replace("SAME", "EXPLICIT")),
-    ),
-    "too_few_strides": (
-        Code.POOL_ATTRIBUTES,
-        "MaxPoolGrad 'dx' has missing or malformed attributes",
-        gradient(attributes=SAME.replace("[1,2,2,1]", "[1,2,2]")),
     ),
     "gradient_of_another_shape": (
         Code.GRAD_SHAPE,
@@ -333,3 +392,44 @@ NEAR_MISSES: NearMisses = {
 @pytest.mark.parametrize(("code", "reason", "model"), near_misses(NEAR_MISSES))
 def test_near_miss(code: Code, reason: str, model: str | onnx.ModelProto) -> None:
     check_refused(model, code, reason)
+
+
+EXPLICIT = SAME.replace("SAME", "EXPLICIT")
+MALFORMED = {
+    "unknown_layout": f'{SAME}, data_format="NCHW_VECT_C"',
+    "unknown_layout_of_channels_first": 'ksize=[1,1,3,3], strides=[1,1,2,2], padding="SAME", data_format="NCHW_VECT_C"',
+    "layout_is_a_number": f"{SAME}, data_format=1",
+    "no_padding": "ksize=[1,3,3,1], strides=[1,2,2,1]",
+    "unknown_padding": SAME.replace("SAME", "FULL"),
+    "no_kernel": 'strides=[1,2,2,1], padding="SAME"',
+    "no_strides": 'ksize=[1,3,3,1], padding="SAME"',
+    "no_spatial_axis": 'ksize=[1,1], strides=[1,1], padding="SAME"',
+    "one_spatial_axis": 'ksize=[1,3,1], strides=[1,2,1], padding="SAME"',
+    "too_few_strides": SAME.replace("[1,2,2,1]", "[1,2,1]"),
+    "strides_over_the_batch": SAME.replace("[1,2,2,1]", "[2,2,2,1]"),
+    "strides_over_the_channels": SAME.replace("[1,2,2,1]", "[1,2,2,2]"),
+    "kernel_of_zero": SAME.replace("[1,3,3,1]", "[1,3,0,1]"),
+    "explicit_without_paddings": EXPLICIT,
+    "too_few_paddings": f"{EXPLICIT}, explicit_paddings=[0,0,1,1,0,0]",
+    "padding_before_the_batch": f"{EXPLICIT}, explicit_paddings=[1,0,1,1,1,1,0,0]",
+    "padding_after_the_channels": f"{EXPLICIT}, explicit_paddings=[0,0,1,1,1,1,0,1]",
+    "less_than_no_padding_before": f"{EXPLICIT}, explicit_paddings=[0,0,1,1,-1,1,0,0]",
+    "less_than_no_padding_after": f"{EXPLICIT}, explicit_paddings=[0,0,1,-1,1,1,0,0]",
+}
+
+
+@pytest.mark.refusal("pool-attributes")
+@pytest.mark.parametrize("attributes", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_attributes(attributes: str) -> None:
+    check_refused(
+        gradient(attributes=attributes),
+        Code.POOL_ATTRIBUTES,
+        "MaxPoolGrad 'dx' has missing or malformed attributes",
+    )
+
+
+@pytest.mark.refusal("arity")
+def test_no_output() -> None:
+    model = onnx.parser.parse_model(gradient(outputs="float[2,5,6,3] y"))
+    del model.graph.node[-1].output[:]
+    check_refused(model, Code.ARITY, "MaxPoolGrad '' has no output")
