@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from poolgrad_lowering.diagnostics.codes import Code
-from tests.patterns.aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
+from tests.patterns.aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, SIZES, WHOLE_PLANE, max_pool_gradient
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 
 SYMBOLIC_KERNEL = {
@@ -18,6 +18,15 @@ SYMBOLIC_KERNEL = {
     "outputs": "float[N,C,1,1] y, float[N,C,H,W] dx",
 }
 ARGUMENTS = "'dx' has arguments that are not constant or out of range"
+NEGATIVE = "p = Constant <value = int64[2] {-1,1}"
+
+
+def from_outside(name: str) -> dict[str, str]:
+    """The same list of numbers for both nodes, but an input of the model."""
+    others = [line for line in CONSTANTS.splitlines() if not line.strip().startswith(f"{name} =")]
+    return {"constants": "\n".join(others), "inputs": f"{SIZES[0]}, int64[2] {name}"}
+
+
 NEAR_MISSES: NearMisses = {
     # the indices
     "traced_indices": (
@@ -78,6 +87,11 @@ NEAR_MISSES: NearMisses = {
         Code.INDICES_SOURCE,
         "indices come from 'x', which is not the Indices of a MaxPool",
         max_pool_gradient(forward='y, i = org.pytorch.aten.ATen <operator="fractional_max_pool2d"> (x, k)'),
+    ),
+    "indices_of_an_operator_of_that_name": (
+        Code.INDICES_SOURCE,
+        "indices come from 'x', which is not the Indices of a MaxPool",
+        max_pool_gradient(forward="y, i = com.microsoft.max_pool2d_with_indices (x, k, s, p, d, ceil)"),
     ),
     "indices_of_the_whole_tensor": (
         Code.INDICES_NUMBERING,
@@ -170,7 +184,82 @@ NEAR_MISSES: NearMisses = {
             }
         ),
     ),
+    "stride_from_outside": (Code.POOL_ATTRIBUTES, ARGUMENTS, max_pool_gradient(**from_outside("s"))),
+    "padding_from_outside": (Code.POOL_ATTRIBUTES, ARGUMENTS, max_pool_gradient(**from_outside("p"))),
+    "dilation_from_outside": (Code.POOL_ATTRIBUTES, ARGUMENTS, max_pool_gradient(**from_outside("d"))),
+    "kernel_from_outside_as_the_stride": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2] given",
+            operands="dy, x, given, given, p, d, ceil, i",
+        ),
+    ),
+    "less_than_no_padding": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(constants=CONSTANTS.replace("p = Constant <value = int64[2] {1,1}", NEGATIVE)),
+    ),
+    "two_roundings": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(constants=CONSTANTS.replace("bool {0}", "bool[2] {0,0}")),
+    ),
+    "symbolic_kernel_of_one_other_size": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(
+            **{
+                **SYMBOLIC_KERNEL,
+                "constants": WHOLE_PLANE.replace("Shape (x)", "Shape (z)"),
+                "inputs": "float[N,C,H,W] x, float[N,C,H,V] z, float[N,C,1,1] dy",
+            }
+        ),
+    ),
+    "symbolic_kernel_of_three_sizes": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(**{**SYMBOLIC_KERNEL, "constants": WHOLE_PLANE.replace("{2}", "{1}")}),
+    ),
+    "symbolic_kernel_over_an_unknown_shape": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        max_pool_gradient(
+            **{
+                **SYMBOLIC_KERNEL,
+                "constants": WHOLE_PLANE.replace("Shape (x)", "Shape (z)"),
+                "forward": f'x = org.pytorch.aten.ATen <operator="silu"> (z)\n{SYMBOLIC_KERNEL["forward"]}',
+                "inputs": "float[N,C,H,W] z, float[N,C,1,1] dy",
+            }
+        ),
+    ),
+    "one_row_pooled_to_more_than_one": (
+        Code.GRAD_SHAPE,
+        "'dy' has shape [N, C, 2, 1], the pool [N, C, 1, 1]",
+        max_pool_gradient(
+            **{
+                **SYMBOLIC_KERNEL,
+                "inputs": "float[N,C,H,12] x, float[N,C,2,1] dy",
+                "outputs": "float[N,C,2,1] y, float[N,C,H,12] dx",
+            }
+        ),
+    ),
     # the operands
+    "no_gradient": (
+        Code.ARITY,
+        "ATen 'dx' lacks an operand",
+        max_pool_gradient(operands="'', x, k, s, p, d, ceil, i").replace("''", ""),
+    ),
+    "no_x": (
+        Code.ARITY,
+        "ATen 'dx' lacks an operand",
+        max_pool_gradient(operands="dy, '', k, s, p, d, ceil, i").replace("''", ""),
+    ),
+    "no_x_and_a_symbolic_kernel": (
+        Code.ARITY,
+        "ATen 'dx' lacks an operand",
+        max_pool_gradient(**{**SYMBOLIC_KERNEL, "operands": "dy, '', k, k, p, d, ceil, i"}).replace("''", ""),
+    ),
     "no_indices": (Code.ARITY, "ATen 'dx' lacks an operand", max_pool_gradient(operands="dy, x, k, s, p, d, ceil")),
     "nothing_pooled": (
         Code.INDICES_SOURCE,
