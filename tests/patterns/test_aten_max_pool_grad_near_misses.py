@@ -191,7 +191,8 @@ NEAR_MISSES: NearMisses = {
         Code.POOL_ATTRIBUTES,
         ARGUMENTS,
         max_pool_gradient(
-            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2] given",
+            constants=CONSTANTS.replace("{1,1}", "{0,0}", 1),
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] given",
             operands="dy, x, given, given, p, d, ceil, i",
         ),
     ),

@@ -25,7 +25,7 @@ def test_added_zeros_are_left_out(addition: str) -> None:
 STAY = {
     "multiplied_by_zeros": (ZEROS, "Mul (s, more)"),
     "zeros_subtracted": (ZEROS, "Sub (s, more)"),
-    "added_to_itself": ({}, "Add (s, s)"),
+    "added_to_themselves": ({}, "Add (s, s)"),
     "a_broadcast_zero_added": ({"more": "float[1,1] more = {0}"}, "Add (s, more)"),
     "a_zero_of_no_known_shape_added": ({"of": "float of = {0}"}, "Add (s, more)"),
 }
@@ -39,7 +39,7 @@ def test_what_reads_the_sums_otherwise_stays(constants: dict[str, str], operatio
     text = gradient(
         constants=constants,
         result=f"{before}t = {operation}\ndx = Reshape (t, x_shape)",
-        inputs=f"{inputs}, float w" if before else inputs,
+        inputs=f"{inputs}, float[] w" if before else inputs,
     )
     result = lower(onnx.parser.parse_model(text), forward=False)
     assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
@@ -71,7 +71,7 @@ def test_the_sums_are_read_in_branches_alone() -> None:
 
 def test_x_is_a_view_of_an_unknown_shape() -> None:
     text = gradient(
-        inputs="float w, float[2,3,5,6] dy",
+        inputs="float[] w, float[2,3,5,6] dy",
         pool="x = Reshape (w, x_shape)\ny, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
     )
     assert [anchor.status for anchor in lower(onnx.parser.parse_model(text)).report.anchors] == ["lowered"]
