@@ -88,6 +88,16 @@ NEAR_MISSES: NearMisses = {
         "indices come from 'x', which is not the Indices of a MaxPool",
         max_pool_gradient(forward='y, i = org.pytorch.aten.ATen <operator="fractional_max_pool2d"> (x, k)'),
     ),
+    "indices_rounded_to_a_half_type": (
+        Code.INDICES_SOURCE,
+        "indices come from 'x', which is not the Indices of a MaxPool",
+        max_pool_gradient(between="h = Cast <to=10> (i)\nj = Cast <to=7> (h)", operands="dy, x, k, s, p, d, ceil, j"),
+    ),
+    "indices_changed_by_another_operator": (
+        Code.INDICES_SOURCE,
+        "indices come from 'x', which is not the Indices of a MaxPool",
+        max_pool_gradient(between="j = com.microsoft.Cast <to=7> (i)", operands="dy, x, k, s, p, d, ceil, j"),
+    ),
     "indices_of_an_operator_of_that_name": (
         Code.INDICES_SOURCE,
         "indices come from 'x', which is not the Indices of a MaxPool",

@@ -43,6 +43,16 @@ def external_base() -> ModelProto:
     return model
 
 
+def onto_rows(sizes: str) -> dict[str, Any]:
+    """All elements by their whole-tensor Indices, onto rows of these sizes, which are read as they are."""
+    constants = {
+        "row_shape": "int64[2] row_shape = {1, 180}",
+        "canvas_shape": f"int64[2] canvas_shape = {{{sizes}}}",
+    }
+    outputs = f"float[2,3,5,6] y, float[{sizes}] dx"
+    return {**WHOLE, "constants": constants, "outputs": outputs, "result": "dx = Neg (s)"}
+
+
 NEAR_MISSES: NearMisses = {
     # the scatter
     "maximum": (
@@ -54,6 +64,31 @@ NEAR_MISSES: NearMisses = {
         Code.ARITY,
         "ScatterElements 's' lacks an input",
         gradient(scatter='s = ScatterElements <axis=1, reduction="add"> (z, r)'),
+    ),
+    "no_base": (
+        Code.ARITY,
+        "ScatterElements 's' lacks an input",
+        gradient(scatter="s = ScatterElements <axis=1, reduction=\"add\"> ('', r, u)").replace("''", ""),
+    ),
+    "no_positions": (
+        Code.ARITY,
+        "ScatterElements 's' lacks an input",
+        gradient(scatter="s = ScatterElements <axis=1, reduction=\"add\"> (z, '', u)").replace("''", ""),
+    ),
+    "dilated_windows_of_the_same_size": (
+        Code.POOL_ATTRIBUTES,
+        "MaxPool 'y' has auto_pad=SAME_UPPER with dilations or gaps, which runtimes pad differently",
+        gradient(pool='y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], dilations=[2,2], auto_pad="SAME_UPPER"> (x)'),
+    ),
+    "whole_tensor_indices_onto_one_of_two_rows": (
+        Code.INDICES_NUMBERING,
+        "ScatterElements 's' uses whole-tensor Indices on rows of [2, 648]",
+        gradient(**onto_rows("2, 648")),
+    ),
+    "whole_tensor_indices_onto_a_longer_row": (
+        Code.INDICES_NUMBERING,
+        "ScatterElements 's' uses whole-tensor Indices on rows of [1, 649]",
+        gradient(**onto_rows("1, 649")),
     ),
     "more_updates_than_indices": (
         Code.GRAD_SHAPE,
