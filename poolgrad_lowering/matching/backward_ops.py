@@ -159,8 +159,7 @@ def _check_windows(backward: BackwardOp, forward: ForwardOp) -> None:
 def _check_x(facts: Facts, backward: BackwardOp, forward: ForwardOp) -> None:
     """The indices are valid for every tensor with the pooled input's shape."""
     x, pooled = backward.x, forward.x
-    shape = facts.shape(pooled)
-    if unchanged_source(x) != unchanged_source(pooled) and (shape is None or shape != facts.shape(x)):
+    if unchanged_source(x) != unchanged_source(pooled) and facts.shape(pooled) != facts.shape(x):
         raise Refuse(
             Code.DX_SHAPE,
             "'{}' is not proven to have the shape of '{}', which '{}' pooled",
