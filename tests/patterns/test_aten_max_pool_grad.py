@@ -196,6 +196,14 @@ def test_type_known_from_the_gradient_alone() -> None:
     assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["MaxPool3DGradWithArgmax"]
 
 
+def test_another_tensor_of_the_pooled_shape() -> None:
+    """The operator takes no more than the shape from it."""
+    text = max_pool_gradient(
+        operands="dy, z, k, s, p, d, ceil, i", inputs="float[2,3,9,12] x, float[2,3,9,12] z, float[2,3,5,6] dy"
+    )
+    assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["MaxPool3DGradWithArgmax"]
+
+
 @pytest.mark.parametrize("stride", ["k", "none"])
 def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str) -> None:
     """`F.max_pool2d(x, x.shape[2:])`: adaptive windows of output size 1, whatever the sizes are."""
