@@ -27,6 +27,11 @@ _NEEDS: dict[str, tuple[str, str]] = {
     "test_one_symbolic_size_behind_others": ("1.23.0", _EVALUATOR),
     "test_random_graphs": ("1.23.0", _EVALUATOR),
     "test_exports_for_atc": ("1.23.0", _EVALUATOR),
+    **{
+        f"test_the_maximum_over_any_axis[(2, 1, 3, 4, 5)-{axis}-{keeps}]": ("1.23.0", _EVALUATOR)
+        for axis in range(5)
+        for keeps in (False, True)
+    },
 }
 """The first release of onnx with which a test passes, and what older ones lack, by the test's name."""
 
