@@ -72,11 +72,10 @@ def _looked_up(facts: Facts, recorded: Value) -> Node | None:
 def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> tuple[Pooled, bool]:
     """What is pooled to what, proven from the tables, and whether the fill stands where `adaptive_table` has it."""
     rows = _gathered_rows(facts, maximum)
-    unread = Refuse(Code.WINDOW_TABLES, "ArgMax '{}' is not over windows gathered by a table", maximum.node.label)
-    if rows is None or (shape := static_shape(facts, rows)) is None:
-        raise unread
-    if len(shape) < 2 or 0 in shape or maximum.axis != len(maximum.shape) - 1:
-        raise unread
+    shape = static_shape(facts, rows) if rows is not None else None
+    is_read = shape is not None and len(shape) > 1 and 0 not in shape and maximum.axis == len(maximum.shape) - 1
+    if rows is None or shape is None or not is_read:
+        raise Refuse(Code.WINDOW_TABLES, "ArgMax '{}' is not over windows gathered by a table", maximum.node.label)
     element_type = known_element_type(facts, rows)
     table = written_windows(facts, maximum, recorded, rows, math.prod(shape[:-1]))
     for x, x_shape in _planes(facts, rows, shape):

@@ -57,11 +57,13 @@ def _find(facts: Facts, gradient: PoolGradient, recorder: Node | None) -> tuple[
     try:
         maximum = FirstMaximum.read(facts, recorder)
     except Refuse:
+        facts.defaults = before  # they have proven nothing
         return None
     for node, axes, shape in _reductions(facts, maximum):
-        if _is_defined(gradient.x, Reduction(node, recorder, None, None).first) and _same_windows(shape, axes, maximum):
+        is_defined = _is_defined(gradient.x, node) and _is_defined(gradient.x, recorder)
+        if is_defined and _same_windows(shape, axes, maximum):
             return node, shape[axes[-1] + 1 :]
-    facts.defaults = before  # they have proven nothing
+    facts.defaults = before
     return None
 
 

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from poolgrad_lowering.dialect.onnx_window import window_difference
-from poolgrad_lowering.verification.flat import FlatNode
+from poolgrad_lowering.verification.flat import FlatNode, attribute_values
 from poolgrad_lowering.verification.operators.pool import window_count
 
 Array = npt.NDArray[Any]
@@ -33,7 +32,7 @@ def check_gradient_contract(node: FlatNode, operands: Sequence[Array]) -> str | 
     if len(operands) != 3:
         return f"it has {len(operands)} inputs instead of x, grad and argmax"
     x, grad, argmax = operands
-    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.proto.attribute}
+    attributes = attribute_values(node.proto)
     if grad.shape != argmax.shape:
         return f"grad has shape {grad.shape}, argmax has shape {argmax.shape}"
     if grad.dtype != x.dtype:
@@ -45,7 +44,7 @@ def check_gradient_contract(node: FlatNode, operands: Sequence[Array]) -> str | 
 
 def check_pool_contract(node: FlatNode, x: Array, argmax: Array) -> str | None:
     """Return a text on the first contradiction between a pool's attributes, its x and its body's argmax, or None."""
-    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.proto.attribute}
+    attributes = attribute_values(node.proto)
     number = attributes.get("dtype", attributes.get("indices_dtype", 0))
     if argmax.dtype != _ASCEND_TYPES.get(number):
         return f"argmax has type {argmax.dtype}, which is not Ascend's type number {number}"

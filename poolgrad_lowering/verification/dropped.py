@@ -7,12 +7,12 @@ With `ceil_mode` runtimes drop a last window that would start behind the input; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import onnx
 from onnx import ModelProto, NodeProto
 
+from poolgrad_lowering.verification.flat import attribute_values
 from poolgrad_lowering.verification.operators.pool import window_count
 
 Sizes = Sequence[int | str | None]
@@ -22,7 +22,7 @@ def rounds_up(node: NodeProto) -> bool:
     """Whether it is a MaxPool with `ceil_mode` and explicit pads."""
     if node.op_type != "MaxPool" or node.domain not in ("", "ai.onnx"):
         return False
-    attributes = _attributes(node)
+    attributes = attribute_values(node)
     return bool(attributes.get("ceil_mode")) and attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
 
 
@@ -31,7 +31,7 @@ def without_dropped_windows(node: NodeProto, sizes: Sizes) -> NodeProto | None:
 
     It rounds down, with more padding behind axes whose last window is kept. The node has to round up.
     """
-    attributes = _attributes(node)
+    attributes = attribute_values(node)
     kernel = attributes.get("kernel_shape", [])
     rank = len(kernel)
     strides, dilations = (attributes.get(name, [1] * rank) for name in ("strides", "dilations"))
@@ -64,7 +64,3 @@ def without_claims(model: ModelProto) -> ModelProto:
     del copied.graph.value_info[:]
     copied.graph.value_info.extend(kept)
     return copied
-
-
-def _attributes(node: NodeProto) -> Mapping[str, Any]:
-    return {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
+import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.diagnostics.errors import InvalidModelError
@@ -209,3 +211,8 @@ def node_key(node: NodeProto, path: str) -> bytes:
         for entries in (graph.node, graph.initializer, graph.value_info):
             del entries[:]
     return path.encode() + bytes(bare.SerializeToString(deterministic=True))
+
+
+def attribute_values(node: NodeProto) -> dict[str, Any]:
+    """Return the values of a node's attributes by name, without those that refer to a function's attributes."""
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}

@@ -52,13 +52,15 @@ def _sources(model: ModelProto) -> tuple[ModelProto, ModelProto]:
     """Return the model and what onnx infers of it, both without the windows that runtimes drop."""
     inferred = _inferred(model)
     rounding = [position for position, node in enumerate(model.graph.node) if rounds_up(node)]
+    changed = False
     for position in rounding:
         node = model.graph.node[position]
         values = (*inferred.graph.input, *inferred.graph.value_info)
         x = next((value.type.tensor_type.shape.dim for value in values if value.name == node.input[0]), ())
         other = without_dropped_windows(node, [_dim(dim) for dim in x][2:])
         if other is not None:
-            model = without_claims(model)
+            model = model if changed else without_claims(model)
+            changed = True
             model.graph.node[position].CopyFrom(other)
             inferred = _inferred(model)
     return model, inferred

@@ -12,7 +12,7 @@ import onnx
 from onnx import TensorProto
 
 from poolgrad_lowering.verification import roles
-from poolgrad_lowering.verification.flat import FlatNode
+from poolgrad_lowering.verification.flat import FlatNode, attribute_values
 
 Constants = Mapping[str, list[int]]
 """The values of constant lists of integers."""
@@ -57,7 +57,7 @@ def known_integers(nodes: Iterable[FlatNode], tensors: Mapping[str, TensorProto]
 
 def windows_of(node: FlatNode, constants: Constants) -> list[AxisWindow]:
     """Return the windows of a node along each spatial axis; an empty list if it has none or they are not known."""
-    values = {a.name: onnx.helper.get_attribute_value(a) for a in node.proto.attribute if not a.ref_attr_name}
+    values = attribute_values(node.proto)
     aten = roles.aten_operator(node) or ""
     try:
         if node.op == ("", "MaxPool"):
