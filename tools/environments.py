@@ -72,7 +72,7 @@ ENVIRONMENTS = {
     "check": Environment(".venv", (groups("check"),), base="test"),
     "browser": Environment(".venv", (groups("browser"),), base="test"),
     "torch": Environment(".venv", (("torch==2.13.0", "onnxscript"),), base="test"),
-    "mutate": Environment(".venv", (groups("mutate"),), base="test"),
+    "mutate": Environment(".venv", (groups("mutate", "check"),), base="test"),
     "oldest": Environment(".venv-oldest", editable(".[ort]", *groups("test"), *OLDEST), NATIVE),
     "torch-step": Environment(".venv-torch-step", editable(".[ort,torch]", *groups("test", "torch-step")), NATIVE),
     "training": Environment(".venv-training", editable(".", *groups("test", "training")), NATIVE),

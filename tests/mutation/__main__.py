@@ -25,6 +25,7 @@ from tests.mutation.modules import TESTS
 from tests.mutation.mutants import Mutant, all_mutants
 from tests.mutation.reach import Reach
 from tests.mutation.running import PYTEST, Session, Trial, noticed_by_import, outcomes
+from tests.mutation.type_checks import TypeChecker
 
 # Loaded once; the package itself is imported by the forks.
 _HEAVY = ("onnx.reference", "networkx", "hypothesis", "ml_dtypes", "onnxruntime")
@@ -38,7 +39,7 @@ class Run:
         self._workers = workers
         self._seconds = seconds
         self.counts: Counter[str] = Counter()
-        self.survivors: list[str] = []
+        self.survivors: list[Mutant] = []
 
     def try_all(self, tried: Sequence[Mutant]) -> None:
         """Try mutants, those that importing runs first, as the package has to be new to the process."""
@@ -48,6 +49,14 @@ class Run:
         self._count(outcomes(imported, noticed_by_import, self._workers))
         session = Session(lambda own: self._count(outcomes(called, own.noticed, self._workers)))
         pytest.main([*PYTEST, *TESTS], plugins=[session])
+
+    def ask_types(self, folder: Path) -> None:
+        """Ask the type checker about the survivors, in a folder of its own, and keep those that have the right types."""
+        with TypeChecker.running(folder) as checker:
+            mistyped = [mutant for mutant in self.survivors if checker.notices(mutant)]
+        self.survivors = [mutant for mutant in self.survivors if mutant not in mistyped]
+        self.counts["survived"] -= len(mistyped)
+        self.counts["mistyped"] += len(mistyped)
 
     def _trial(self, mutant: Mutant) -> Trial:
         tests = self._reach.of(mutant)
@@ -61,13 +70,13 @@ class Run:
             counted = "equivalent" if outcome == "survived" and name in EQUIVALENT else outcome
             self.counts[counted] += 1
             if counted == "survived":
-                self.survivors.append(f"{trial.mutant.file.name}:{trial.mutant.last_line}: {name}")
+                self.survivors.append(trial.mutant)
             sys.stdout.write(f"{counted:10} {name}\n")
             sys.stdout.flush()
 
     def score(self) -> float:
-        """The part of the mutants that tests notice, without those that compute what the original does."""
-        noticed = self.counts["killed"] + self.counts["timeout"]
+        """The part of the mutants that tests or types notice, without those that compute what the original does."""
+        noticed = self.counts["killed"] + self.counts["timeout"] + self.counts["mistyped"]
         return noticed / max(noticed + self.counts["survived"], 1)
 
 
@@ -89,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         importlib.import_module(name)
     run = Run(Reach.load(options.reach), options.workers, options.seconds)
     run.try_all(tried)
-    survivors = "".join(f"{line}\n" for line in sorted(run.survivors))
+    run.ask_types(options.reach.parent / "typing")
+    survivors = "".join(f"{m.file.name}:{m.last_line}: {m.name}\n" for m in run.survivors)
     (options.reach.parent / "survivors.txt").write_text(survivors, encoding="utf-8")
     sys.stdout.write(f"\n{survivors}{len(tried)} of {len(every)} mutants: {dict(run.counts)}, {run.score():.1%}\n")
     return int(bool(run.survivors))

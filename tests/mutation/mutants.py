@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType
@@ -53,9 +54,19 @@ class Mutant:
 
     def code(self) -> CodeType:
         """The mutated module, compiled."""
+        with self._put():
+            return compile(ast.fix_missing_locations(self._tree), str(self.file), "exec")
+
+    def text(self) -> str:
+        """The source of the mutated module, without comments."""
+        with self._put():
+            return ast.unparse(ast.fix_missing_locations(self._tree))
+
+    @contextmanager
+    def _put(self) -> Iterator[None]:
         self._place.put(ast.copy_location(self._replacement, self._node))
         try:
-            return compile(ast.fix_missing_locations(self._tree), str(self.file), "exec")
+            yield
         finally:
             self._place.put(self._node)
 

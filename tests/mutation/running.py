@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -156,10 +156,24 @@ def _put(mutant: Mutant) -> None:
     for name in mutant.function:
         code = next(inner for inner in code.co_consts if isinstance(inner, CodeType) and inner.co_name == name)
         holder = inspect.getattr_static(holder, name)
-    _function(holder).__code__ = code
+    function = _function(holder)
+    before, function.__code__ = function.__code__, code
+    _renew_made(before, code)
     for value in vars(module).values():
         if isinstance(value, functools._lru_cache_wrapper):
             value.cache_clear()
+
+
+def _renew_made(before: CodeType, after: CodeType) -> None:
+    """Give functions that a function has made, such as an import's entries of a table, the code of its mutant."""
+    old, new = ([inner for inner in code.co_consts if isinstance(inner, CodeType)] for code in (before, after))
+    for made, renewed in zip(old, new, strict=False):
+        if made == renewed or made.co_freevars != renewed.co_freevars or made.co_name == "<genexpr>":
+            continue
+        gc.unfreeze()
+        for holder in gc.get_referrers(made):
+            if isinstance(holder, FunctionType) and holder.__code__ is made:
+                holder.__code__ = renewed
 
 
 def _function(held: Any) -> Any:

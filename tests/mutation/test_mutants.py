@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
 
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import all_mutants, mutants
-from tests.mutation.running import Trial, outcomes
+from tests.mutation.running import Trial, _renew_made, outcomes
 
 SOURCE = '''
 """Text."""
@@ -73,3 +76,18 @@ def test_outcomes(tmp_path: Path) -> None:
         ("not noticed", "survived"),
         ("noticed", "killed"),
     ]
+
+
+def _shifted(by: int) -> Callable[[int], int]:
+    def shift(number: int) -> int:
+        return number + by
+
+    return shift
+
+
+def test_functions_that_an_import_has_made_get_the_code_of_a_mutant() -> None:
+    made = _shifted(2)
+    tree = ast.parse(inspect.getsource(_shifted).replace("+ by", "- by"))
+    [after] = [code for code in compile(tree, __file__, "exec").co_consts if isinstance(code, CodeType)]
+    _renew_made(_shifted.__code__, after)
+    assert made(5) == 3
