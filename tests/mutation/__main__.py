@@ -51,7 +51,7 @@ class Run:
         pytest.main([*PYTEST, *TESTS], plugins=[session])
 
     def ask_types(self, folder: Path) -> None:
-        """Ask the type checker about the survivors, in a folder of its own, and keep those that have the right types."""
+        """Keep the survivors that the type checker, in a folder of its own, has nothing to say of."""
         with TypeChecker.running(folder) as checker:
             mistyped = [mutant for mutant in self.survivors if checker.notices(mutant)]
         self.survivors = [mutant for mutant in self.survivors if mutant not in mistyped]
