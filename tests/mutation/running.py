@@ -21,6 +21,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -65,6 +66,7 @@ def _fork(notices: Callable[[Trial], bool], trial: Trial) -> int:
     child = os.fork()
     if child:
         return child
+    os.setpgid(0, 0)  # with the processes that its tests begin
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)
@@ -78,11 +80,12 @@ def _fork(notices: Callable[[Trial], bool], trial: Trial) -> int:
 
 def _ended(child: int, deadline: float) -> str | None:
     done, status = os.waitpid(child, os.WNOHANG)
+    if not done and time.monotonic() < deadline:
+        return None
+    with suppress(ProcessLookupError):  # nothing is left of the group
+        os.killpg(child, signal.SIGKILL)
     if done:
         return "killed" if status else "survived"
-    if time.monotonic() < deadline:
-        return None
-    os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return "timeout"
 

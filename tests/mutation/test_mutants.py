@@ -8,6 +8,8 @@ import ast
 import inspect
 import os
 import signal
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
@@ -91,3 +93,20 @@ def test_functions_that_an_import_has_made_get_the_code_of_a_mutant() -> None:
     [after] = [code for code in compile(tree, __file__, "exec").co_consts if isinstance(code, CodeType)]
     _renew_made(_shifted.__code__, after)
     assert made(5) == 3
+
+
+def test_what_a_trial_begins_ends_with_it(tmp_path: Path) -> None:
+    file, written = tmp_path / "m.py", tmp_path / "pid"
+    file.write_text("x = 1", encoding="utf-8")
+    [mutant] = mutants("m", file)
+
+    def notices(_: Trial) -> bool:
+        written.write_text(str(subprocess.Popen(["sleep", "60"]).pid), encoding="utf-8")
+        return False
+
+    assert [outcome for _, outcome in outcomes([Trial(mutant, [], 0.0)], notices, workers=1)] == ["survived"]
+    begun = Path("/proc", written.read_text("utf-8"), "stat")
+    ends = time.monotonic() + 10
+    while begun.exists() and begun.read_text("utf-8").split()[2] != "Z":  # a zombie, if nobody waits for it
+        assert time.monotonic() < ends
+        time.sleep(0.01)
