@@ -171,7 +171,7 @@ def _check_recorded(facts: Facts, gradient: PoolGradient, found: Indices) -> Non
             "'{}' is numbered per {}, but the form says per {}",
             gradient.argmax.name,
             found.numbering.value,
-            getattr(gradient.numbering, "value", gradient.numbering),
+            gradient.numbering.value,
         )
     _check_pool(facts, gradient, found.pool)
 

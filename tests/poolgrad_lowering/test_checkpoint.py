@@ -9,9 +9,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper
 
-from poolgrad_lowering import driver, lower
+from poolgrad_lowering import AnchorReport, driver, lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, indices
@@ -67,13 +67,26 @@ def careless(change: Change) -> Pattern:
     return Pattern("acme", (("com.acme", "PoolBackward"),), "acme's gradient", match)
 
 
-def verdict(given: ModelProto, change: Change, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str | None]:
-    """Status and code of the anchor; a refused model keeps its bytes."""
+def report(given: ModelProto, change: Change, monkeypatch: pytest.MonkeyPatch) -> AnchorReport:
+    """What is reported of the anchor; a refused model keeps its bytes."""
     monkeypatch.setattr(driver, "all_patterns", lambda: (careless(change),))
     result = lower(given)
     [anchor] = result.report.anchors
     if anchor.status == "refused":
         assert result.model.SerializeToString() == given.SerializeToString()
+    return anchor
+
+
+def refusal(change: Change, monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """Code and reason of the refused anchor."""
+    anchor = report(model(), change, monkeypatch)
+    assert anchor.status == "refused"
+    return [anchor.code, anchor.reason]
+
+
+def verdict(given: ModelProto, change: Change, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str | None]:
+    """Status and code of the anchor."""
+    anchor = report(given, change, monkeypatch)
     return anchor.status, anchor.code
 
 
@@ -96,6 +109,12 @@ def test_a_gradient_of_another_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdict(given, lambda gradient: gradient, monkeypatch) == ("refused", "grad-shape")
 
 
+OF_DX = "the gradient of 'dx': "
+OTHER_WINDOWS = f"{OF_DX}its windows are not those of the pool that recorded the indices"
+NO_MAXIMA = f"{OF_DX}its reduction is not the ReduceMax and the ArgMax that recorded the indices"
+NO_INDICES = f"{OF_DX}it has no indices, and no MaxPool whose Indices output could be added"
+
+
 def value(gradient: PoolGradient, name: str) -> Value:
     found = gradient.dx.scope.resolve(name)
     assert found is not None
@@ -111,25 +130,38 @@ def windows(gradient: PoolGradient, **changes: Any) -> PoolAttributes:
     return replace(gradient.windows, **changes)
 
 
-WRONG: dict[str, tuple[Callable[[PoolGradient], Any], str]] = {
-    "x": (lambda g: value(g, "other"), "malformed-gradient"),
-    "grad": (lambda g: value(g, "other"), "grad-shape"),
-    "argmax": (lambda g: value(g, "j"), "malformed-gradient"),
-    "dx": (lambda g: g.x, "malformed-gradient"),
-    "numbering": (lambda _: Numbering.PLANE, "indices-numbering"),
-    "element_type": (lambda _: TensorProto.FLOAT16, "dtype-mix"),
-    "windows": (lambda g: windows(g, strides=(1, 1)), "malformed-gradient"),
-    "x_shape": (lambda _: shape(2, 3, 8, 9), "malformed-gradient"),
-    "pooled_shape": (lambda _: shape(2, 3, 4, 3), "grad-shape"),
-    "grad_is_flat": (lambda _: "yes", "malformed-gradient"),
-    "dx_shape": (lambda _: shape(2, 3, 8, 9), "dx-shape"),
-    "pool": (lambda g: value(g, "z").producer, "malformed-gradient"),
-    "reduction": (lambda g: Reduction(g.pool, g.pool, Maximum.WHOLE, None), "malformed-gradient"),
-    "argmax_is_flat": (lambda _: None, "malformed-gradient"),
-    "channels_last": (lambda _: True, "dx-shape"),
-    "axis": (lambda _: None, "malformed-gradient"),
-    "x_is_flat": (lambda _: 1, "malformed-gradient"),
+WRONG: dict[str, tuple[Callable[[PoolGradient], Any], str, str]] = {
+    "x": (lambda g: value(g, "other"), "malformed-gradient", "'other' has shape [2, 3, 9], the pool [2, 3, 8, 8]"),
+    "grad": (lambda g: value(g, "other"), "grad-shape", "'other' has shape [2, 3, 9], the pool [2, 3, 4, 4]"),
+    "argmax": (lambda g: value(g, "j"), "malformed-gradient", f"{OF_DX}the indices 'j' come from 'z'"),
+    "dx": (lambda g: g.x, "malformed-gradient", "the gradient of 'x': no node computes it"),
+    "numbering": (
+        lambda _: Numbering.PLANE,
+        "indices-numbering",
+        "'i' is numbered per tensor, but the form says per plane",
+    ),
+    "element_type": (lambda _: TensorProto.FLOAT16, "dtype-mix", "'x' is float, the pooled input 'x' float16"),
+    "windows": (lambda g: windows(g, strides=(1, 1)), "malformed-gradient", OTHER_WINDOWS),
+    "x_shape": (
+        lambda _: shape(2, 3, 8, 9),
+        "malformed-gradient",
+        "'x' has shape [2, 3, 8, 8], the pool [2, 3, 8, 9]",
+    ),
+    "pooled_shape": (lambda _: shape(2, 3, 4, 3), "grad-shape", "'i' has shape [2, 3, 4, 4], the pool [2, 3, 4, 3]"),
+    "grad_is_flat": (lambda _: "yes", "malformed-gradient", f"{OF_DX}grad_is_flat is str"),
+    "dx_shape": (
+        lambda _: shape(2, 3, 8, 9),
+        "dx-shape",
+        "'dx' has shape [2, 3, 8, 9], but x has shape [2, 3, 8, 8]",
+    ),
+    "pool": (lambda g: value(g, "z").producer, "malformed-gradient", f"{OF_DX}the indices 'i' come from 'y'"),
+    "reduction": (lambda g: Reduction(g.pool, g.pool, Maximum.WHOLE, None), "malformed-gradient", NO_MAXIMA),
+    "argmax_is_flat": (lambda _: None, "malformed-gradient", f"{OF_DX}argmax_is_flat is NoneType"),
+    "channels_last": (lambda _: True, "dx-shape", "'dx' has shape [2, 3, 8, 8], the pool [2, 8, 8, 3]"),
+    "axis": (lambda _: None, "malformed-gradient", f"{OF_DX}axis is NoneType"),
+    "x_is_flat": (lambda _: 1, "malformed-gradient", f"{OF_DX}x_is_flat is int"),
 }
+"""A value for each field, with the code and the reason of the refusal."""
 
 
 def test_every_field_is_tried() -> None:
@@ -139,9 +171,8 @@ def test_every_field_is_tried() -> None:
 @pytest.mark.refusal("malformed-gradient")
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_field(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    make, code = WRONG[name]
-    found = verdict(model(), lambda gradient: replace(gradient, **{name: make(gradient)}), monkeypatch)
-    assert found == ("refused", code)
+    make, *expected = WRONG[name]
+    assert refusal(lambda gradient: replace(gradient, **{name: make(gradient)}), monkeypatch) == expected
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -149,40 +180,242 @@ def test_a_wrong_field(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nonsense_in_a_field(name: str, nonsense: object, monkeypatch: pytest.MonkeyPatch) -> None:
     if nonsense is None and name in ("dx_shape", "pool", "reduction"):
         pytest.skip("these may be absent")
-    status, code = verdict(model(), lambda gradient: replace(gradient, **{name: nonsense}), monkeypatch)
-    assert status == "refused"
-    assert code in ("malformed-gradient", "dx-shape")
+    code, reason = refusal(lambda gradient: replace(gradient, **{name: nonsense}), monkeypatch)
+    if nonsense == () and name.endswith("_shape"):
+        assert code == ("dx-shape" if name == "dx_shape" else "malformed-gradient")
+        return
+    assert code == "malformed-gradient"
+    assert reason == f"the gradient of '{'' if name == 'dx' else 'dx'}': {name} is {type(nonsense).__name__}"
 
 
-OTHERS: dict[str, tuple[Change, str]] = {
-    "a negative size": (lambda g: replace(g, x_shape=(*g.x_shape[:3], Dim(-8))), "malformed-gradient"),
-    "text for sizes": (lambda g: replace(g, x_shape=("N", "C", "H", "W")), "malformed-gradient"),  # type: ignore[arg-type]
-    "other channels": (lambda g: replace(g, pooled_shape=shape(2, 4, 4, 4)), "malformed-gradient"),
-    "another rank": (lambda g: replace(g, pooled_shape=shape(2, 3, 16)), "malformed-gradient"),
-    "no axes": (lambda g: replace(g, x_shape=(), pooled_shape=()), "malformed-gradient"),
+OTHERS: dict[str, tuple[Change, str, str]] = {
+    "a negative size": (
+        lambda g: replace(g, x_shape=(*g.x_shape[:3], Dim(-8))),
+        "malformed-gradient",
+        f"{OF_DX}x_shape is {(*shape(2, 3, 8), Dim(-8))}",
+    ),
+    "a negative size of the pooled shape": (
+        lambda g: replace(g, pooled_shape=(*g.pooled_shape[:3], Dim(-4))),
+        "malformed-gradient",
+        f"{OF_DX}pooled_shape is {(*shape(2, 3, 4), Dim(-4))}",
+    ),
+    "text for sizes": (
+        lambda g: replace(g, x_shape=("N", "C", "H", "W")),  # type: ignore[arg-type]
+        "malformed-gradient",
+        f"{OF_DX}x_shape is ('N', 'C', 'H', 'W')",
+    ),
+    "other channels": (
+        lambda g: replace(g, pooled_shape=shape(2, 4, 4, 4)),
+        "malformed-gradient",
+        f"{OF_DX}pooled_shape [2, 4, 4, 4] does not fit x_shape [2, 3, 8, 8]",
+    ),
+    "another rank": (
+        lambda g: replace(g, pooled_shape=shape(2, 3, 16)),
+        "malformed-gradient",
+        f"{OF_DX}pooled_shape [2, 3, 16] does not fit x_shape [2, 3, 8, 8]",
+    ),
+    "no axes": (
+        lambda g: replace(g, x_shape=(), pooled_shape=()),
+        "malformed-gradient",
+        f"{OF_DX}pooled_shape [] does not fit x_shape []",
+    ),
     "windows of another rank": (
         lambda g: replace(g, windows=windows(g, kernel=(2,), strides=(2,), begins=(0,), ends=(0,), dilations=(1,))),
         "malformed-gradient",
+        f"{OF_DX}windows have 1 axes, x_shape is [2, 3, 8, 8]",
     ),
-    "adaptive windows of an ordinary pool": (lambda g: replace(g, windows=AdaptiveWindows()), "malformed-gradient"),
-    "an axis that is none": (lambda g: replace(g, numbering=Numbering.AXIS, axis=2), "malformed-gradient"),
+    "adaptive windows of an ordinary pool": (
+        lambda g: replace(g, windows=AdaptiveWindows()),
+        "malformed-gradient",
+        OTHER_WINDOWS,
+    ),
+    "a pool over a tensor of another shape": (
+        lambda g: replace(g, x_shape=shape(2, 3, 4, 16), x_is_flat=True, dx_shape=g.x_shape),
+        "malformed-gradient",
+        "'x' has shape [2, 3, 8, 8], the pool [2, 3, 4, 16]",
+    ),
+    "an axis that is none": (
+        lambda g: replace(g, numbering=Numbering.AXIS, axis=2),
+        "malformed-gradient",
+        f"{OF_DX}[2, 3, 8, 8] has no spatial axis 2",
+    ),
     "unnamed indices of a pool that has some": (
         lambda g: replace(g, argmax=Value(g.x.scope, "")),
         "malformed-gradient",
+        NO_INDICES,
     ),
-    "an operand computed from the result": (lambda g: replace(g, grad=value(g, "after")), "grad-shape"),
+    "an operand computed from the result": (
+        lambda g: replace(g, grad=value(g, "after")),
+        "grad-shape",
+        "'after' has shape [2, 3, 8, 8], the pool [2, 3, 4, 4]",
+    ),
     "a flat operand computed from the result": (
         lambda g: replace(g, x=value(g, "after"), x_is_flat=True),
         "malformed-gradient",
+        f"{OF_DX}'after' is computed from it",
     ),
-    "indices that are no indices": (lambda g: replace(g, argmax=value(g, "dy")), "malformed-gradient"),
+    "indices that are no indices": (
+        lambda g: replace(g, argmax=value(g, "dy")),
+        "malformed-gradient",
+        f"{OF_DX}the indices 'dy' are not those of 'y'",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_contradiction(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    change, code = OTHERS[name]
-    assert verdict(model(), change, monkeypatch) == ("refused", code)
+    change, *expected = OTHERS[name]
+    assert refusal(change, monkeypatch) == expected
+
+
+def test_the_axis_of_indices_that_count_along_none_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert verdict(model(), lambda gradient: replace(gradient, axis=7), monkeypatch) == ("lowered", None)
+
+
+def test_a_pool_without_spatial_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record is complete; that Ascend has no such operator is another matter."""
+
+    def change(gradient: PoolGradient) -> PoolGradient:
+        return replace(
+            gradient,
+            grad=gradient.x,
+            grad_is_flat=True,
+            argmax=value(gradient, "k"),
+            numbering=Numbering.PLANE,
+            windows=AdaptiveWindows(),
+            x_shape=shape(2, 192),
+            x_is_flat=True,
+            pooled_shape=shape(2, 192),
+            dx_shape=gradient.x_shape,
+            pool=None,
+        )
+
+    assert verdict(model("k = com.acme.Argmax (x)"), change, monkeypatch) == ("refused", "spatial-rank")
+
+
+def test_values_of_unknown_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(gradient: PoolGradient) -> PoolGradient:
+        made = value(gradient, "made")
+        return replace(gradient, x=made, grad=made, dx=made)
+
+    found = report(model("made = com.acme.Make (x)"), change, monkeypatch)
+    assert (found.code, found.reason) == ("unknown-dtype", "the element type of 'made' is not known")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "flat", "code"),
+    [
+        ([2, 3, 4, 4], False, None),
+        ([2, 3, 16], True, None),
+        ([2, 3, 16], False, "grad-shape"),
+        ([2, 3, 4, 5], True, "grad-shape"),
+    ],
+)
+def test_the_shape_of_indices_of_no_pool(
+    sizes: list[int], flat: bool, code: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = model("k = com.acme.Argmax (x)")
+    given.graph.value_info.append(helper.make_tensor_value_info("k", TensorProto.INT64, sizes))
+
+    def change(gradient: PoolGradient) -> PoolGradient:
+        indices_of = value(gradient, "k")
+        return replace(gradient, argmax=indices_of, argmax_is_flat=flat, numbering=Numbering.PLANE, pool=None)
+
+    assert verdict(given, change, monkeypatch)[1] == code
+
+
+WITHOUT_INDICES = """
+    same = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+    wider = MaxPool <kernel_shape=[4,4], strides=[2,2], pads=[1,1,1,1]> (x)
+    acmes = com.acme.Pool <kernel_shape=[2,2], strides=[2,2]> (x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("pool", "numbering", "reason"),
+    [
+        ("same", Numbering.TENSOR, None),
+        ("same", Numbering.PLANE, NO_INDICES),
+        ("wider", Numbering.TENSOR, OTHER_WINDOWS),
+        ("acmes", Numbering.TENSOR, NO_INDICES),
+        ("x", Numbering.TENSOR, NO_INDICES),
+    ],
+)
+def test_a_pool_without_indices(
+    pool: str, numbering: Numbering, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = model(WITHOUT_INDICES)
+    given.graph.input.append(helper.make_tensor_value_info("", TensorProto.INT32, [7]))  # not the indices
+
+    def change(gradient: PoolGradient) -> PoolGradient:
+        no_indices = Value(gradient.dx.scope, "")
+        return replace(gradient, argmax=no_indices, numbering=numbering, pool=value(gradient, pool).producer)
+
+    assert report(given, change, monkeypatch).reason == reason
+
+
+def test_indices_of_a_max_pool_that_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(gradient: PoolGradient) -> PoolGradient:
+        return replace(gradient, argmax=value(gradient, "k"), numbering=Numbering.PLANE)
+
+    found = report(model("k = com.acme.Alter (i)"), change, monkeypatch)
+    assert found.reason == f"{OF_DX}the indices 'k' are not those of 'y'"
+
+
+REDUCTIONS = """
+    maxima = ReduceMax <axes=[2,3]> (x)
+    last = ArgMax (x)
+    k = com.acme.Place (last)
+    acmes = com.acme.ArgMax (x)
+    l = com.acme.Place (acmes)
+    c = com.acme.Choose (x)
+    chosen = If (c) <
+        then_branch = yes () => (int64[2,3,4,4] m) { inner = ArgMax (x) m = com.acme.Place (inner) },
+        else_branch = no () => (int64[2,3,4,4] n) { n = com.acme.Place (acmes) }
+    >
+"""
+
+
+@pytest.mark.parametrize(
+    ("node", "recorder", "argmax", "reason"),
+    [
+        ("maxima", "last", "k", None),
+        ("y", "last", "k", NO_MAXIMA),
+        ("maxima", "acmes", "l", NO_MAXIMA),
+        ("maxima", "last", "l", NO_MAXIMA),
+        ("maxima", "inner", "m", NO_MAXIMA),
+    ],
+)
+def test_a_reduction(
+    node: str, recorder: str, argmax: str, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(gradient: PoolGradient) -> PoolGradient:
+        scopes = [gradient.dx.scope, *(use.scope for use in gradient.x.uses)]
+        values = {name: Value(scope, name) for scope in scopes for name in scope.producers}
+        maxima, maximum = values[node].producer, values[recorder].producer
+        assert maxima is not None and maximum is not None  # noqa: PT018 - for the type checker
+        reduction = Reduction(maxima, maximum, None, None)
+        return replace(gradient, argmax=values[argmax], numbering=Numbering.PLANE, pool=None, reduction=reduction)
+
+    assert report(model(REDUCTIONS), change, monkeypatch).reason == reason
+
+
+@pytest.mark.parametrize(("x", "reason"), [("x", None), ("late", "the gradient of 'dx': 'late' is computed from it")])
+def test_an_operand_computed_from_the_subgraph_of_the_result(
+    x: str, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = parse(
+        """g (float[2,3,8,8] x, float[2,3,4,4] dy, bool c) => (float[2,3,8,8] late) {
+            y, i = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            chosen = If (c) <
+                then_branch = yes () => (float[2,3,8,8] dx) { dx = com.acme.PoolBackward (dy, i) },
+                else_branch = no () => (float[2,3,8,8] z) { z = Neg (x) }
+            >
+            late = Neg (chosen)
+        }""",
+        imports='"com.acme": 1',
+    )
+    assert report(given, lambda gradient: replace(gradient, x=value(gradient, x)), monkeypatch).reason == reason
 
 
 def of_acmes_own_pool(body: str, pool: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str | None]:
