@@ -49,4 +49,11 @@ EQUIVALENT: dict[str, str] = {
     "aten_operator(facts, node) or '' → aten_operator(facts, node)": _ONLY_A_KEY,
     "poolgrad_lowering.patterns.aten_max_pool_grad._forward: "
     "aten_operator(facts, node) or '' → aten_operator(facts, node)": _ONLY_A_KEY,
+    "poolgrad_lowering.checkpoint._is_computed_by.inputs: "
+    "maker.scope is node.scope and maker.position > node.position → maker.position > node.position": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.checkpoint._is_computed_by.inputs: "
+    "maker.position > node.position → maker.position >= node.position": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.lowering.lower: len(gate.serialised(lowered)) if outcome.changed else bytes_before → "
+    "len(gate.serialised(lowered))": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.lowering.lower_in_place: names(index) if sites else set() → names(index)": _ONLY_FOR_SPEED,
 }

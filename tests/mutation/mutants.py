@@ -16,6 +16,7 @@ from tests.mutation.modules import modules
 from tests.mutation.operators import STRICT, replacements
 
 _NOT_LOGIC = ("decorator_list", "annotation", "returns")
+_DEFAULTS = ("defaults", "kw_defaults")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Place:
 class Mutant:
     """A module with one node replaced. `name` stays the same as long as function and node do.
 
-    `function` is the way to the outermost function or method around the node, empty where only importing runs it.
+    `function` is the way to the outermost function or method around the node, empty where only importing runs it, as it
+    does the defaults of parameters.
     """
 
     module: str
@@ -115,6 +117,8 @@ def _nodes(parent: ast.AST, around: _Around) -> Iterator[tuple[Place, ast.AST, _
         for number, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(node, ast.AST) and not _is_idle(node):
                 inside = around.inside(node)
+                if name in _DEFAULTS and around.function == around.names:
+                    inside = replace(inside, function=())
                 yield Place(parent, name, number), node, inside
                 yield from _nodes(node, inside)
 

@@ -49,6 +49,7 @@ def test_of_a_small_module(tmp_path: Path) -> None:
     found = {mutant.name: mutant for mutant in mutants("m", file)}
     assert found.keys() > EXPECTED
     assert not any("Text" in name or "int" in name for name in found)
+    assert {name for name, mutant in found.items() if not mutant.function} == {"m: 3 → 4", "m.clipped: 0 → 1"}
     space: dict[str, object] = {}
     exec(found["m.clipped: value < LIMIT → value <= LIMIT"].code(), space)
     assert space["clipped"]([1, 3, 4]) == [1, 3]  # type: ignore[operator]

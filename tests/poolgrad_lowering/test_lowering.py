@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import onnx
@@ -15,7 +17,10 @@ from onnx import AttributeProto, ModelProto, TensorProto
 
 import poolgrad_lowering
 from models import catalogue
-from poolgrad_lowering import UnknownTargetError, inspect, lower
+from poolgrad_lowering import UnknownTargetError, inspect, lower, lowering
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.legality.targets import find_target
+from poolgrad_lowering.lowering import lower_in_place
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 from tests.processes import environment
 
@@ -45,6 +50,68 @@ def test_inspect_is_the_report_of_lower() -> None:
     del found["summary"]["seconds"], expected["summary"]["seconds"]
     assert found == expected
     assert model.SerializeToString() == before
+
+
+def lowered_report(model: ModelProto, **options: Any) -> poolgrad_lowering.Report:
+    return lower(model, **options).report
+
+
+@pytest.mark.parametrize("report", [inspect, lowered_report])
+def test_what_is_not_said(report: Callable[..., poolgrad_lowering.Report]) -> None:
+    """Forward pools are lowered, and defaults of inputs are not trusted."""
+    model = torch_gradient([2, 3, 4, 4], **F1)
+    [anchor] = report(model).anchors
+    assert anchor.forward_op == "MaxPool3DWithArgmaxV2"
+    [without] = report(model, forward=False).anchors
+    assert (without.status, without.forward_op, without.forward_code) == ("lowered", None, None)
+    zero = next(tensor for tensor in model.graph.initializer if tensor.name == "zero")
+    model.graph.input.append(onnx.helper.make_tensor_value_info("zero", zero.data_type, zero.dims))
+    assert report(model).refused_by_code == {"input-default": 1}
+    assert report(model, trust_defaults=True).refused_by_code == {}
+    outcome = lower_in_place(model, find_target("atlas-a2"), forward=True, gate=Gate())
+    assert [anchor.code for anchor in outcome.anchors] == ["input-default"]
+
+
+TWO = parse(
+    """g (float[2,3,8,8] X, float[2,3,4,4] dY, int64[2,3,4,4] J) => (float[2,3,8,8] A, float[2,3,8,8] B) {
+        Y, I = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (X)
+        A = MaxPoolGrad (dY, I)
+        B = MaxPoolGrad (dY, J)
+    }"""
+)
+"""A gradient, and one whose indices nobody has recorded."""
+
+
+def test_totals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lowering, "time", SimpleNamespace(perf_counter=iter([5.0, 7.5]).__next__))
+    result = lower(TWO)
+    report = result.report
+    assert (report.bytes_before, report.bytes_after) == (TWO.ByteSize(), result.model.ByteSize())
+    assert report.bytes_before != report.bytes_after
+    assert [function.name for function in result.model.functions] == [
+        "MaxPool3DGradWithArgmax",
+        "MaxPool3DWithArgmaxV2",
+    ]
+    assert report.seconds == 2.5
+    assert [(op.op_type, op.before, op.after) for op in report.operators if op.domain == ""] == [
+        ("MaxPool", 1, 0),
+        ("MaxPoolGrad", 2, 1),
+    ]
+
+
+def test_the_size_of_a_model_whose_every_gradient_is_lowered() -> None:
+    result = lower(ort_gradient([2, 3, 8, 8], **F1))
+    assert result.report.bytes_after == result.model.ByteSize()
+
+
+def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, lowering.__name__):
+        lowered, refused = lower(TWO).report.anchors
+    assert caplog.messages == [
+        f"{lowered.site} lowered: MaxPool3DGradWithArgmax",
+        f"{refused.site} refused: indices-source, {refused.reason}",
+        "lowered 1 of 2 candidates for atlas-a2",
+    ]
 
 
 @pytest.mark.parametrize("entry", SMALL, ids=lambda entry: f"{entry.producer}-{entry.name}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TrainingInfoProto, helper, numpy_helper
 
-from poolgrad_lowering import LoweringPlan, inspect, lower, lower_file, lower_folder, read_plan
+from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower, lower_file, lower_folder, read_plan
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.diagnostics.advice import ADVICE
@@ -158,6 +159,14 @@ def test_a_plan_keeps_the_trust(tmp_path: Path) -> None:
     untrusting = LoweringPlan.of(inspect(gradient(), trust_defaults=True), "")
     assert not untrusting.trust_defaults
     assert "trust_defaults" not in untrusting.to_json()
+
+
+def test_only_a_plan_that_trusts_trusts() -> None:
+    model = overridable(gradient(), ["zero"])
+    trusting = LoweringPlan.of(inspect(model, trust_defaults=True), "")
+    assert len(lower(model, plan=trusting).report.lowered) == 1
+    with pytest.raises(PlanError, match="'zero' is an input of the graph with a default"):
+        lower(model, plan=replace(trusting, trust_defaults=False))
 
 
 def test_the_command_and_its_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
