@@ -13,7 +13,7 @@ from onnx import AttributeProto, ModelProto
 
 from poolgrad_lowering import Fault, InvalidModelError, Limits, inspect, lower, lower_file
 from poolgrad_lowering.diagnostics.faults import FAULTS
-from tests.bad_models import BAD, Bad, calls, nested, replaced
+from tests.bad_models import BAD, Bad, calls, f, function, nested, replaced
 from tests.pool_graphs import parse, torch_gradient
 
 CASES = [pytest.param(bad, id=name, marks=pytest.mark.fault(bad.fault.value)) for name, bad in BAD.items()]
@@ -113,6 +113,32 @@ def test_depth_counts_subgraphs_and_calls() -> None:
     inspect(model, limits=Limits(max_nesting=5))
     with pytest.raises(InvalidModelError, match="5 levels"):
         inspect(model, limits=Limits(max_nesting=4))
+
+
+def test_depth_counts_the_subgraphs_of_a_function() -> None:
+    branches = "then_branch = t () => (T) { T = Neg(P) }, else_branch = e () => (E) { E = Relu(P) }"
+    model = function(f(f"c = IsNaN(P) Q = If(c) <{branches}>") + f("Q = Neg(P)", "g"))
+    inspect(model, limits=Limits(max_nesting=2))
+    with pytest.raises(InvalidModelError, match="the model: main nests 2 levels, more than 1"):
+        inspect(model, limits=Limits(max_nesting=1))
+
+
+def test_functions_that_nobody_calls_count() -> None:
+    model = function(f("Q = Neg(P)") + f("R = Neg(P) Q = Relu(R)", "g"))
+    inspect(model, limits=Limits(max_nodes=4))
+    with pytest.raises(InvalidModelError, match="the model: it has more than 3 nodes"):
+        inspect(model, limits=Limits(max_nodes=3))
+
+
+def test_a_function_of_onnx_that_calls_itself() -> None:
+    """It redefines the operator, also where it uses it."""
+    model = parse(
+        "g (float[2] X) => (float[2] Y) { Y = Neg(X) }",
+        functions='<domain: "", opset_import: ["": 16]> Neg (P) => (Q) { Q = Neg(P) }',
+    )
+    with pytest.raises(InvalidModelError, match="calls function") as caught:
+        inspect(model)
+    assert caught.value.fault == Fault.RECURSION
 
 
 def test_the_first_flaw_of_a_node_may_come_before_that_of_its_operators_name() -> None:

@@ -12,10 +12,10 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering import lower
+from poolgrad_lowering import lower, lower_file
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.ir.tensors import tensor_flaw
-from tests.bad_models import changed, external, f, function, in_branch, nested, tensor, training
+from tests.bad_models import changed, external, f, function, in_branch, nested, pool, tensor, training
 from tests.pool_graphs import ort_gradient, parse
 
 GOOD: dict[str, ModelProto] = {
@@ -61,6 +61,34 @@ UNLOADED: dict[str, ModelProto] = {
     "a training step": training("W1 = Add(W, A)"),
     "unsorted nodes in a branch": in_branch("yes () => (float[2] T) { T = Relu(B) B = Neg(A) }"),
     "unsorted nodes in a function": function(f("Q = Neg(R) R = Neg(P)")),
+    "an attribute of the function's caller": parse(
+        "g (float[1,1,8,8] X) => (Y) { Y = l.f<s = [2, 2]>(X) }",
+        imports='"l": 1',
+        functions="""<domain: "l", opset_import: ["": 16]> f <s> (P) => (Q) {
+            Q = MaxPool<kernel_shape = [2, 2], strides: ints = @s>(P)
+        }""",
+    ),
+    "the largest strides": pool(strides=[2**31 - 1, 2**31 - 1]),
+    "a pool with another attribute": pool(auto_pad="VALID"),
+    "windows of another operator": parse("g (float[2] X) => (Y) { Y = Unheard<strides = [0], pads = 1>(X) }"),
+    "the first format": changed(lambda m: setattr(m, "ir_version", 1)),
+    "the newest format": changed(lambda m: setattr(m, "ir_version", onnx.IR_VERSION)),
+    "the newest operators": changed(lambda m: setattr(m.opset_import[0], "version", onnx.defs.onnx_opset_version())),
+    "others' operators of a high version": changed(lambda m: m.opset_import.add(domain="l", version=999)),
+    "a training step's value of the graph's name": training("A = Add(W, W) W1 = Neg(A)"),
+    "a branch's value of a later name": parse(
+        """g (float[2] X, bool c) => (float[2] Z) {
+            Y = If(c) <then_branch = yes () => (T) { Z = Neg(X) T = Neg(Z) }, else_branch = no () => (E) { E = Neg(X) }>
+            Z = Neg(Y)
+        }"""
+    ),
+    "a later name behind another node": parse(
+        """g (float[2] X, bool c) => (float[2] Z) {
+            A = Neg(X)
+            Y = If(c) <then_branch = yes () => (T) { Z = Neg(A) T = Neg(Z) }, else_branch = no () => (E) { E = Neg(X) }>
+            Z = Neg(Y)
+        }"""
+    ),
     "operators that nobody knows": parse("g (float[2] X) => (Y) { Y = Unheard<of = 3>(X) }"),
 }
 
@@ -68,6 +96,20 @@ UNLOADED: dict[str, ModelProto] = {
 @pytest.mark.parametrize("model", UNLOADED.values(), ids=UNLOADED)
 def test_passes_here(model: ModelProto) -> None:
     assert lower(model).model.SerializeToString() == model.SerializeToString()
+
+
+def test_equal_nodes_have_subgraphs_of_their_own(tmp_path: Path) -> None:
+    """A file is read by parts, and equal parts are validated once."""
+    branches = """then_branch = yes () => (T) { Y, I = MaxPool<kernel_shape = [2, 2]>(X) T = MaxPoolGrad(dY, I) },
+                  else_branch = no () => (E) { E = Neg(X) }"""
+    model = parse(
+        f"g (float[1,1,8,8] X, float[1,1,7,7] dY, bool c) => (A, B) {{ A = If(c) <{branches}> B = If(c) <{branches}> }}"
+    )
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    report = lower_file(path, tmp_path / "out.onnx")
+    assert [anchor.scope for anchor in report.anchors] == ["main/A.then_branch", "main/B.then_branch"]
+    assert report.anchors == lower(model).report.anchors
 
 
 def test_a_training_graph_that_the_checker_refuses() -> None:
