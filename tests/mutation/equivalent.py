@@ -14,6 +14,7 @@ _ONLY_A_KEY = "a table of names holds None as little as the empty name, which ty
 _NOT_ABSENT = "a scatter without the operand was refused before; type checkers do not see it"
 _ONLY_FOR_SPEED = "the same comes out, by more steps or more memory"
 _OTHER_COLUMNS = "joined along another axis, every table has as many columns as an entry, which is one too many"
+_ANY_NEGATIVE = "any negative position means the scope itself"
 
 EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.patterns.decomposed_forward._attributes: 0 → 1": _ONLY_OF_NODES,
@@ -56,4 +57,30 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.lowering.lower: len(gate.serialised(lowered)) if outcome.changed else bytes_before → "
     "len(gate.serialised(lowered))": _ONLY_FOR_SPEED,
     "poolgrad_lowering.lowering.lower_in_place: names(index) if sites else set() → names(index)": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate.on_initializer: 1 → 2": _ANY_NEGATIVE,
+    "poolgrad_lowering.gate.gate.Gate._check_graph: 1 → 2": _ANY_NEGATIVE,
+    "poolgrad_lowering.gate.gate.Gate._check_function: 1 → 2": _ANY_NEGATIVE,
+    "poolgrad_lowering.gate.gate.Gate.visit_attributes: "
+    "b'' if attribute.type in _HOLDER_TYPES else attribute.SerializeToString() → "
+    "attribute.SerializeToString()": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate.visit_attributes: "
+    "if (name := self._valid_attributes.get(stored)) is None → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate.visit_attributes: "
+    "if signature.attributes and self._valid_attributes.keys() >= set(signature.attributes) → "
+    "if False": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate.visit_attributes: "
+    "self._valid_attributes.keys() >= set(signature.attributes) → "
+    "self._valid_attributes.keys() > set(signature.attributes)": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate.visit_attributes: self._valid_signatures.add(signature) → pass": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate.on_scope_closed: if unsorted → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate._check_graph: "
+    "if len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse) → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate._check_graph: "
+    "len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse) → "
+    "len({*scope.initializers, *sparse}) <= len(graph.initializer) + len(sparse)": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate._check_attribute: if attribute.type in _HOLDER_TYPES → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate._check_attribute: if len(stored) <= _MAX_REMEMBERED → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate._check_attribute: if len(stored) <= _MAX_REMEMBERED → if False": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.gate.gate.Gate._check_attribute: "
+    "len(stored) <= _MAX_REMEMBERED → len(stored) < _MAX_REMEMBERED": _ONLY_FOR_SPEED,
 }

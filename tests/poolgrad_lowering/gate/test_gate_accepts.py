@@ -68,6 +68,9 @@ UNLOADED: dict[str, ModelProto] = {
             Q = MaxPool<kernel_shape = [2, 2], strides: ints = @s>(P)
         }""",
     ),
+    "an attribute of whatever type the function's caller gives": function(
+        f("Q = MaxPool<kernel_shape = [2], strides: int = @s>(P)").replace("f (P)", "f <s> (P)")
+    ),
     "the largest strides": pool(strides=[2**31 - 1, 2**31 - 1]),
     "a pool with another attribute": pool(auto_pad="VALID"),
     "windows of another operator": parse("g (float[2] X) => (Y) { Y = Unheard<strides = [0], pads = 1>(X) }"),
