@@ -35,7 +35,7 @@ from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, NEW_SIZES, SHAPE
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
-from poolgrad_lowering.ir.dims import Dim, Shape, is_static
+from poolgrad_lowering.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Value
 
@@ -73,7 +73,7 @@ class Facts(Memo):
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
-        if self._is_first_question and not self._is_known("shape", value):
+        if not self._is_known("shape", value):
             self._derive_in_order(value)
         return self._once("shape", value, self._shape)
 
@@ -130,8 +130,10 @@ class Facts(Memo):
         source = node.input(0)
         keeps_type = node.is_a(*KEEPS_TYPE, *VIEW_OPS)
         found = self.element_type(source) if keeps_type and source is not None else None
-        inferred = None if found else self._inferred_type(value) or infer_type(self, node, value)
-        return found or (inferred.tensor_type.elem_type or None if inferred is not None else None)
+        if found is not None:
+            return found
+        inferred = self._inferred_type(value) or infer_type(self, node, value)
+        return None if inferred is None else inferred.tensor_type.elem_type or None
 
     def _has_checked_type(self, value: Value) -> bool:
         """Whether the element type that the model declares for a value is right wherever the model loads.
@@ -149,24 +151,23 @@ class Facts(Memo):
         """Derive the shapes from which that of a value follows, first to last: a chain of them may be long."""
 
         def unknown(node: Node) -> Sequence[Value | None]:
-            output = next(filter(None, node.outputs), None)
-            if output is None or not self._is_computed(node) or _is_complete(self._inferred_shape(output)):
+            output = next(filter(None, node.outputs))
+            if not self._is_computed(node) or _is_complete(self._inferred_shape(output)):
                 return ()
             return [operand for operand in node.inputs if operand is not None and not self._is_known("shape", operand)]
 
-        chain = list(value.ancestors(unknown))[1:]
-        for behind in sorted(chain, key=lambda value: (value.scope.depth, value.scope.producers.get(value.name, -1))):
+        chain = [behind for behind in value.ancestors(unknown) if behind.producer is not None]
+        for behind in sorted(chain, key=lambda value: (value.scope.depth, value.scope.producers[value.name])):
             self._once("shape", behind, self._shape)
 
     def _shape(self, value: Value) -> Shape | None:
-        tensor = stored_tensor(value)
-        if tensor is None and default_tensor(value) is not None:
+        if default_tensor(value) is not None:
             declared = self.declared_shape(value)
             if declared is not None and is_static(declared):
                 return declared  # also the shape of whatever overrides it
-            tensor = self._stored(value)
+        tensor = self._stored(value)
         if tensor is not None:
-            return tuple(Dim(size) for size in tensor.dims) if min(tensor.dims, default=0) >= 0 else None
+            return None if any(size < 0 for size in tensor.dims) else static_dims(tensor.dims)
         node = value.producer
         if node is None:
             return self._input_shape(value)
@@ -176,12 +177,12 @@ class Facts(Memo):
         if not self._is_computed(node):
             return self.declared_shape(value)
         derived = self._derived_shape(value, node)
-        if derived is not None and min([dim.coefficient for dim in derived], default=0) < 0:
+        if derived is not None and any(dim.coefficient < 0 for dim in derived):
             derived = None  # the model cannot run
         if node.op[1] not in SHAPE_RULES and not _is_complete(inferred):
             derived = infer_shape(self, node, value)
         found = _completed(derived, inferred)
-        return self._named(value, node, found) if found is not None and not _is_complete(found) else found
+        return self._named(value, node, found) if found is not None and node.is_a(*NEW_SIZES) else found
 
     def _named(self, value: Value, node: Node, shape: Shape) -> Shape:
         """Return the shape with the names that the model declares for sizes that nothing else tells.
@@ -190,7 +191,7 @@ class Facts(Memo):
         may name; a name of an input's size would say that the size stays.
         """
         declared = self.declared_shape(value)
-        if declared is None or len(declared) != len(shape) or not node.is_a(*NEW_SIZES):
+        if declared is None or len(declared) != len(shape):
             return shape
         shapes = [self.shape(operand) or () for operand in node.inputs if operand is not None]
         taken = {symbol for sizes in shapes for dim in sizes for symbol in dim.symbols}

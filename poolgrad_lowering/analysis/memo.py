@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 _UNASKED = object()
 _MAX_DEPTH = 64
-"""The largest recursion depth: each level takes up to seven frames of Python's stack, which has 1000."""
+"""The largest recursion depth: each level takes up to eight frames of Python's stack, which has 1000."""
 
 
 class Memo:
@@ -32,11 +32,6 @@ class Memo:
         self._read_errors: dict[tuple[str, Value], str] = {}
         self._used_defaults: dict[tuple[str, Value], frozenset[str]] = {}
         self._depth = 0
-
-    @property
-    def _is_first_question(self) -> bool:
-        """Whether no fact is being computed."""
-        return self._depth == 0
 
     def _is_known(self, fact: str, value: Value) -> bool:
         """Whether the fact is stored, or being computed."""
