@@ -55,8 +55,8 @@ def static_integers(known: Known, node: Node, position: int) -> list[int] | None
     dims = input_integers(known, node, position)
     if dims is None:
         return None
-    numbers = [dim.static for dim in dims]
-    return None if None in numbers else [number for number in numbers if number is not None]
+    numbers = [dim.static for dim in dims if dim.static is not None]
+    return numbers if len(numbers) == len(dims) else None
 
 
 def opaque(value: Value, axis: int) -> Dim:
@@ -66,7 +66,7 @@ def opaque(value: Value, axis: int) -> Dim:
 
 def is_opaque(dim: Dim) -> bool:
     """Whether the size contains a symbol of an unnamed size."""
-    return bool(dim.symbols) and any(symbol.startswith("?") for symbol in dim.symbols)
+    return any(symbol.startswith("?") for symbol in dim.symbols)
 
 
 def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
@@ -91,7 +91,7 @@ def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
             if dim.static == 0:
                 dims[axis] = source[axis] if source is not None and axis < len(source) else opaque(value, axis)
     free = [axis for axis, dim in enumerate(dims) if dim.static is not None and dim.static < 0]
-    if len(free) > 1:
+    if len(free) > 1 or any(dims[axis] != Dim(-1) for axis in free):
         return None
     for axis in free:
         others = size(dim for other, dim in enumerate(dims) if other != axis)
@@ -102,9 +102,8 @@ def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
 
 def _flatten(known: Known, node: Node, _: Value) -> Shape | None:
     source, axis = input_shape(known, node, 0), integer(node, "axis")
-    if source is None or axis is None:
+    if source is None or axis is None or not -len(source) <= axis <= len(source):
         return None
-    axis = axis + len(source) if axis < 0 else axis
     return (size(source[:axis]), size(source[axis:]))
 
 
@@ -150,10 +149,10 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
     dims = list(source)
     for axis, taken in ranges.items():
         extent = source[axis].static
-        if taken == slice(0, 1, 1):
-            dims[axis] = Dim(1)
-        elif extent is not None:
+        if extent is not None:
             dims[axis] = Dim(len(range(extent)[taken]))
+        elif taken == slice(0, 1, 1):
+            dims[axis] = Dim(1)
         else:
             dims[axis] = opaque(value, axis)
     return tuple(dims)
@@ -193,7 +192,7 @@ def dims_taken(known: Known, node: Node) -> Shape | None:
     shape = input_shape(known, node, 0)
     if shape is None:
         return None
-    return shape[integer(node, "start") or 0 : integer(node, "end")]
+    return shape[integer(node, "start") : integer(node, "end")]
 
 
 def _shape_shape(known: Known, node: Node, _: Value) -> Shape | None:

@@ -39,6 +39,7 @@ NODES = {
 def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule does not tell stays unknown."""
     monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
+    monkeypatch.setattr(facts_module, "infer_type", lambda *_: None)
 
 
 def test_every_operator_has_a_case() -> None:
@@ -51,3 +52,36 @@ def test_same_as_onnx_infers(nodes: str) -> None:
     [inferred] = [v for v in onnx.shape_inference.infer_shapes(model).graph.output if v.name == "Y"]
     facts, value = main_value(model, "Y")
     assert facts.element_type(value) == inferred.type.tensor_type.elem_type != 0
+
+
+@pytest.mark.parametrize("nodes", [nodes for nodes in STATED if "Constant<" not in nodes])
+def test_the_operator_states_it(nodes: str) -> None:
+    """Whatever the operands are."""
+    facts, stated = main_value(parse(f"g (float[2,3,4] X) => (Y) {{ {nodes} }}"), "Y")
+    unknown, value = main_value(parse(f"g () => (Y) {{ X = other.Foo() {nodes} }}", imports='"other": 1'), "Y")
+    assert unknown.element_type(value) == facts.element_type(stated) != 0
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "Y = Cast(X)",
+        'Y = Cast<to = "FLOAT">(X)',
+        "y, Y = Dropout(X)",
+        "y, Y = Split(X)",
+        "Y = Constant()",
+        "Y = Constant<value_floats = [1.0]>()",
+        "Y = Constant<value = 1.0>()",
+        "Y = ConstantOfShape<value = 1.0>(s)",
+        "Y = EyeLike(X)",
+        "Y = other.Shape(X)",
+        "Y = other.Relu(X)",
+        "Y = Softplus(X)",
+        "Y = Relu()",
+        "Y = Relu(nobody)",
+        "y, Y = BatchNormalization(X)",
+    ],
+)
+def test_nothing_is_stated(nodes: str) -> None:
+    facts, value = main_value(parse(f"g (float[2,3,4] X, int64[2] s) => (Y) {{ {nodes} }}", imports='"other": 1'), "Y")
+    assert facts.element_type(value) is None
