@@ -51,6 +51,8 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
     ("value_floats", np.float32),
 )
 _MAX_TABLE = 1 << 23
+_WITHOUT_ZERO = 24
+"""FLOAT8E8M0, whose number with all bits clear is 2^-127; old releases of onnx have no name for it."""
 
 
 class Facts(Memo):
@@ -246,7 +248,7 @@ class Facts(Memo):
     def _passed(self, value: Value, fact: Callable[[Value], T | None]) -> T | None:
         """Return a fact about a function's input if all calls of the function agree on it, else None."""
         proto = value.scope.proto
-        if not isinstance(proto, onnx.FunctionProto) or value.name not in value.scope.inputs:
+        if not isinstance(proto, onnx.FunctionProto):
             return None
         position = list(proto.input).index(value.name)
         operands = [node.input(position) for node in self._index.calls(value.scope)]
@@ -313,6 +315,8 @@ class Facts(Memo):
     # -- zeros
 
     def _is_zero(self, value: Value) -> bool:
+        if self.element_type(value) == _WITHOUT_ZERO:
+            return False
         tensor = self._stored(value)
         if tensor is not None:
             return bool(self._read(value, lambda: all_bits_clear(tensor, self._external)))

@@ -135,24 +135,6 @@ def test_a_window_larger_than_its_input(x: str, expected: list[str] | None) -> N
     assert sizes(facts.shape(value)) == expected
 
 
-def test_a_default_that_is_not_needed() -> None:
-    """The declared shape is also that of what a caller passes."""
-    model = parse("g (float[2] d, float[N] e) => (Y) <float[2] d = {1, 1}, float[2] e = {1, 1}> { Y = Add(d, e) }")
-    index = ModelIndex(model)
-    for trusted in (False, True):
-        facts = Facts(index, trust_defaults=trusted)
-        d, e = (Value(index.scopes[0], name) for name in "de")
-        assert (sizes(facts.shape(d)), facts.defaults) == (["2"], frozenset())
-        assert (sizes(facts.shape(e)), facts.defaults) == (["2"] if trusted else ["N"], {"e"})
-
-
-def test_defaults_are_not_trusted_by_default() -> None:
-    model = parse("g (float[N] e) => (Y) <float[2] e = {0, 0}> { Y = Relu(e) }")
-    facts, value = main_value(model, "e")
-    assert not facts.trusts_defaults
-    assert not facts.is_zero(value)
-
-
 # -- names of sizes that a model declares
 
 POOL = "A = MaxPool<kernel_shape = [3]>(X)"
@@ -289,11 +271,12 @@ def test_views() -> None:
             s = Shape(X)  same = Expand(X, s)  one = Constant<value_ints = [1]>()  again = Expand(X, one)
             more = Constant<value_ints = [3, 1, 1]>()  larger = Expand(X, more)
             unknown = Expand(X, given)  neither = Expand(nobody, s)  Y = Identity(X)  other = Relu(X)
-            u = NonZero(X)  v = Expand(u, given)  empty = Expand()
-        }"""
+            q = other.Foo(X)  w = Expand(q, given)  empty = Expand()
+        }""",
+        imports='"other": 1',
     )
+    model.graph.node.add(op_type="Expand", input=["X", "s"], output=[""])
     index = ModelIndex(model)
     facts = Facts(index)
-    main = index.scopes[0]
-    views = [name for name in main.producers if facts.is_view(main.node(main.producers[name]))]
-    assert views == ["same", "again", "Y"]
+    nodes = [index.scopes[0].node(position) for position in range(len(model.graph.node))]
+    assert [node.proto.output[0] for node in nodes if facts.is_view(node)] == ["same", "again", "Y"]

@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.analysis import facts as facts_module
 from poolgrad_lowering.analysis.shape_rules import is_opaque
-from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.ir.dims import Dim, static_dims
 from tests.pool_graphs import main_value, parse
 
 ZEROS = [
@@ -42,6 +42,10 @@ NOT_ZEROS = [
     'z = Constant<value = string[1] {""}>()',
     "z = Constant()",
     "z = Identity(nobody)",
+    "z = Identity()",
+    "s = Shape(X) z = ConstantOfShape<value = 0.0>(s)",
+    "c = Constant<value_float = 0.0>() d = Cast<to = 24>(c) z = Cast<to = 1>(d)",
+    "c = Constant<value_float = 0.0>() z = Add(c, c)",
 ]
 
 
@@ -81,6 +85,7 @@ def test_zero_initializers(dtype: type[np.generic], raw: bool) -> None:
 @pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4])
 def test_zeros_of_types_that_numpy_lacks(kind: int) -> None:
     assert is_zero(with_initializer(onnx.helper.make_tensor("z", kind, [2], [0, 0])))
+    assert not is_zero(with_initializer(TensorProto(name="z", data_type=24, dims=[2], raw_data=bytes(2))))
     assert not is_zero(with_initializer(onnx.helper.make_tensor("z", kind, [2], [0, 1])))
 
 
@@ -150,6 +155,51 @@ def test_constants_of_the_wrong_type(name: str, kind: int) -> None:
     facts.constant(value)
     facts.integers(value)
     assert facts.is_zero(value) in (True, False)
+
+
+PLAIN = {"value_int = 3": np.int64(3), "value_ints = [3, -4]": np.array([3, -4])}
+PLAIN |= {"value_float = 0.1": np.float32(0.1), "value_floats = [0.1, 2.0]": np.array([0.1, 2.0], np.float32)}
+
+
+@pytest.mark.parametrize(("written", "expected"), PLAIN.items())
+def test_plain_constants(written: str, expected: np.generic) -> None:
+    facts, value = main_value(parse(f"g () => (z) {{ z = Constant<{written}>() }}"), "z")
+    for found in (facts.constant(value), facts.table(value)):
+        assert found is not None
+        assert (found.dtype, found.shape, found.tolist()) == (expected.dtype, expected.shape, expected.tolist())
+
+
+@pytest.mark.parametrize(
+    ("size", "is_constant", "is_table"),
+    [(1 << 16, True, True), ((1 << 16) + 1, False, True), (1 << 23, False, True), ((1 << 23) + 1, False, False)],
+)
+@pytest.mark.parametrize("as_constant", [True, False])
+def test_how_large_constants_are(size: int, is_constant: bool, is_table: bool, as_constant: bool) -> None:
+    tensor = TensorProto(name="z", data_type=TensorProto.INT8, dims=[size], raw_data=bytes(size))
+    model = parse("g (float[2] X) => (Y) { Y = Relu(X) c = Identity(z) }")
+    if as_constant:
+        model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["z"], value=tensor))
+    else:
+        model.graph.initializer.append(tensor)
+    for name in "zc":
+        facts, value = main_value(model, name)
+        assert ((facts.constant(value) is not None), (facts.table(value) is not None)) == (is_constant, is_table)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("uint8 {200}", [200]),
+        ("int32[2] {-3, 4}", [-3, 4]),
+        ("int64[0] {}", []),
+        ("int64[1,1] {3}", None),
+        ("bool[1] {1}", None),
+        ("double[1] {3}", None),
+    ],
+)
+def test_integers_of_constants(written: str, expected: list[int] | None) -> None:
+    facts, value = main_value(parse(f"g () => (z) {{ z = Constant<value = {written}>() }}"), "z")
+    assert facts.integers(value) == (None if expected is None else static_dims(expected))
 
 
 def test_an_initializer_that_a_caller_overrides_is_no_constant() -> None:
