@@ -126,4 +126,28 @@ def test_a_domain_of_its_own() -> None:
     call = model.graph.node[-2]
     call.domain, call.op_type = "0", str(len(model.functions))
     model.opset_import.add(domain="0", version=1)
-    assert inferred_types(ModelIndex(model)).keys().isdisjoint({"S", "U"})
+    found = inferred_types(ModelIndex(model))
+    assert found == types(model)
+    assert found.keys().isdisjoint({"S", "U"})
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3])
+@pytest.mark.parametrize("imported", [False, True])
+def test_domains_that_the_model_has(taken: int, imported: bool, copies: list[ModelProto]) -> None:
+    """Of operator sets, and of functions that nobody calls."""
+    model = model_of(WHOLE["branches"])
+    for number in range(taken):
+        if imported:
+            model.opset_import.add(domain=str(number), version=1)
+        else:
+            model.functions.add(domain=str(number), name="f", opset_import=model.opset_import[:1])
+    expected = types(model)
+    copies.clear()
+    assert inferred_types(ModelIndex(model)) == expected
+    made = copies[0].functions[len(model.functions) :]
+    assert [(function.domain, function.name) for function in made] == [
+        (str(taken), str(len(model.functions) + number)) for number in range(len(made))
+    ]
+    assert len(made) == 2
+    for holder in (copies[0], *copies[0].functions[: len(model.functions)]):
+        assert [entry.version for entry in holder.opset_import if entry.domain == str(taken)] == [1]
