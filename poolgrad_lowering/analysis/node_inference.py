@@ -20,6 +20,7 @@ _ERRORS = (
     onnx.shape_inference.InferenceError,
     RuntimeError,
     ValueError,
+    KeyError,  # an input that nothing defines
 )
 
 
@@ -68,7 +69,7 @@ def infer_shape(known: Known, node: Node, value: Value) -> Shape | None:
         Dim(dim.dim_value) if dim.HasField("dim_value") else sizes.get(dim.dim_param) or opaque(value, axis)
         for axis, dim in enumerate(inferred.tensor_type.shape.dim)
     )
-    return None if min([dim.coefficient for dim in shape], default=0) < 0 else shape
+    return None if any(dim.coefficient < 0 for dim in shape) else shape
 
 
 def _unknown_sizes(known: Known, operands: Iterable[Value]) -> dict[str, Dim]:

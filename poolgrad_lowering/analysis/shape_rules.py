@@ -143,8 +143,10 @@ def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
 
 def _slice(known: Known, node: Node, value: Value) -> Shape | None:
     source = input_shape(known, node, 0)
-    ranges = slice_ranges(known, node, len(source)) if source is not None else None
-    if source is None or ranges is None:
+    if source is None:
+        return None
+    ranges = slice_ranges(known, node, len(source))
+    if ranges is None:
         return None
     dims = list(source)
     for axis, taken in ranges.items():

@@ -103,6 +103,7 @@ def test_the_types_stay_the_same(text: str, copies: list[ModelProto]) -> None:
     [copy] = copies
     assert not has_subgraphs(copy.graph.node)
     assert all(len(function.node) == 1 for function in copy.functions if has_subgraphs(function.node))
+    assert all(name for function in copy.functions for name in (*function.input, *function.output))
 
 
 @pytest.mark.parametrize("text", LEFT.values(), ids=LEFT)

@@ -27,6 +27,7 @@ CASES = [
     ("CastLike", "Y = CastLike(X, X)", [(2, 3)], 16),
     *(("Concat", f"Y = Concat<axis = {axis}>(X0, X1, X0)", [(2, 3), (2, 3)], 16) for axis in (-2, -1, 0, 1)),
     ("Concat", "Y = Concat<axis = 0>(X0, X1)", [(2, 3), (4, 3)], 16),
+    ("Concat", "Y = Concat<axis = -2>(X)", [(2, 3)], 16),
     ("Constant", "Y = Constant<value = int64[2,1] {3, 4}>()", [(1,)], 16),
     ("Constant", "Y = Constant<value_float = 1.0>()", [(1,)], 16),
     ("ConstantOfShape", "s = Shape(X) Y = ConstantOfShape(s)", [(2, 3)], 16),
@@ -121,6 +122,12 @@ CASES = [
         )
         for start, end, step in ((0, 5, 2), (1, 4, 3), (4, -9, -1), (9, 0, -2), (-1, -4, -1), (-2, 9, -1), (0, 1, -1))
     ),
+    (
+        "Slice",
+        "s = Constant<value = int64[1] {0}>() e = Constant<value = int64[1] {1}>() Y = Slice(X, s, e)",
+        [(4, 2)],
+        10,
+    ),
     *(
         ("Slice", f"s = Constant<value_ints = [0]>() e = Constant<value_ints = [{end}]>() Y = Slice(X, s, e)", shape, 16)
         for end in (0, 1, 2)
@@ -192,6 +199,7 @@ NOTHING = [
     'i = Constant<value_ints = [0]>() Y = Gather<axis = "0">(X, i)',
     "Y = GatherElements(X, nobody)",
     "Y = Concat(X, X)",
+    "Y = Concat<axis = 0>()",
     "Y = Concat<axis = -4>(X, X)",
     'Y = Concat<axis = "0">(X, X)',
     "Y = Concat<axis = 0>(nobody, X)",

@@ -76,6 +76,7 @@ def test_the_operator_states_it(nodes: str) -> None:
         "Y = EyeLike(X)",
         "Y = other.Shape(X)",
         "Y = other.Relu(X)",
+        "Y = other.Foo<value = int64[1] {1}>(X)",
         "Y = Softplus(X)",
         "Y = Relu()",
         "Y = Relu(nobody)",
