@@ -38,6 +38,20 @@ def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
 
 
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> Counter[Node]:
+    """How often facts ask for the definition of a node's operator."""
+    found: Counter[Node] = Counter()
+    is_function = Facts.is_function
+
+    def watched(facts: Facts, node: Node) -> bool:
+        found[node] += 1
+        return is_function(facts, node)
+
+    monkeypatch.setattr(Facts, "is_function", watched)
+    return found
+
+
 # -- long chains
 
 LINKS = {
@@ -67,22 +81,30 @@ def test_long_chains(name: str) -> None:
 @pytest.mark.parametrize("name", LINKS)
 @pytest.mark.parametrize("question", ["all from the first", "all from the last", "the last"])
 @pytest.mark.usefixtures("_without_inference")
-def test_each_node_is_looked_at_a_few_times(name: str, question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_node_is_looked_at_a_few_times(name: str, question: str, looked_at: Counter[Node]) -> None:
     """Else the time would grow with the square of the length."""
-    looked_at: Counter[Node] = Counter()
-    is_function = Facts.is_function
-
-    def watched(facts: Facts, node: Node) -> bool:
-        looked_at[node] += 1
-        return is_function(facts, node)
-
-    monkeypatch.setattr(Facts, "is_function", watched)
     index = ModelIndex(chained(LINKS[name]))
     facts = Facts(index)
     numbers = {"all from the first": range(LENGTH), "all from the last": range(LENGTH)[::-1]}.get(question, [LENGTH])
     for number in numbers:
         facts.shape(Value(index.scopes[0], f"a{number}"))
-    assert max(looked_at.values()) <= 6
+    assert max(looked_at.values()) <= 2  # for the chain, and for its shape
+
+
+@pytest.mark.parametrize("last", ["Y = Softplus(B)", "Z = NonZero(B)  A = Cast<to = 1>(Z)  Y = other.Foo(A)"])
+def test_what_need_not_be_looked_at(last: str, looked_at: Counter[Node]) -> None:
+    """Nodes behind a shape that inference knows, or that only a declaration can tell."""
+    nodes = "  ".join(f"a{number + 1} = Softplus(a{number})" for number in range(9))
+    model = parse(f"g (float[2,N] a0) => (float[2,M] Y) {{ {nodes}  B = Exp(a9)  {last} }}", imports='"other": 1')
+    facts, value = main_value(model, "Y")
+    assert sizes(facts.shape(value)) == ["2", "N" if last.startswith("Y") else "M"]
+    assert {node.outputs[0] for node in looked_at} == {value}
+
+
+def test_a_pool_is_read_once() -> None:
+    facts, value = main_value(parse("g (float[1,1,2] X) => (Y) { Y = MaxPool<kernel_shape = [1]>(X) }"), "Y")
+    assert value.producer is not None
+    assert facts.pool(value.producer) is facts.pool(value.producer) is not None
 
 
 def test_what_is_asked_first_decides_nothing() -> None:

@@ -80,20 +80,6 @@ def has_subgraphs(nodes: Iterable[NodeProto]) -> bool:
     return any(any(subgraphs(attribute)) for node in nodes for attribute in node.attribute)
 
 
-@pytest.fixture
-def copies(monkeypatch: pytest.MonkeyPatch) -> list[ModelProto]:
-    """The models on which inference runs."""
-    found: list[ModelProto] = []
-    infer = onnx.shape_inference.infer_shapes
-
-    def watched(model: ModelProto | bytes) -> ModelProto:
-        found.append(model if isinstance(model, ModelProto) else ModelProto.FromString(model))
-        return infer(model)
-
-    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", watched)
-    return found
-
-
 @pytest.mark.parametrize("text", WHOLE.values(), ids=WHOLE)
 def test_the_types_stay_the_same(text: str, copies: list[ModelProto]) -> None:
     model = model_of(text)
