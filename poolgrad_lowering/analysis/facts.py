@@ -218,9 +218,8 @@ class Facts(Memo):
         scope = value.scope
         if isinstance(scope.root.proto, onnx.FunctionProto) and scope.parent is None:
             return self._passed(value, self.shape)
-        if scope.parent is None and value.name in scope.interface:
-            return self.declared_shape(value)
-        return self._inferred_shape(value)
+        is_fed = scope.parent is None and value.name in scope.interface
+        return self.declared_shape(value) if is_fed else None
 
     def _inferred_shape(self, value: Value) -> Shape | None:
         inferred = self._inferred_type(value)

@@ -13,13 +13,12 @@ import onnx
 from poolgrad_lowering.analysis.outlining import Outliner
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.dims import Dim
-from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.ir.model import serialised, with_nodes
 from poolgrad_lowering.ir.scopes import LOCAL, canonical_domain
 
 logger = logging.getLogger(__name__)
 
-_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 _KEPT_ELEMENTS = 1 << 10  # shapes and axes have fewer elements, weights have more
 _MADE_UP = "unk__"
 _SHAPE_TYPES = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
@@ -136,7 +135,7 @@ def _hide_claims(nodes: Iterable[onnx.NodeProto]) -> None:
         if node.op_type == "Slice":
             node.input[1:] = [""] * (len(node.input) - 1)
         for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
+            for _, graph in subgraphs(attribute):
                 del graph.value_info[:]
                 for value in (*graph.input, *graph.output):
                     _hide_shapes(value.type)

@@ -46,11 +46,9 @@ def infer_type(known: Known, node: Node, value: Value) -> onnx.TypeProto | None:
     constants = {operand.name: known.constant(operand) for operand in operands}
     data = {name: numpy_helper.from_array(array, name) for name, array in constants.items() if array is not None}
     domain, op_type = node.op
-    version = node.scope.opsets.get(domain, 0)
-    imports = [onnx.helper.make_opsetid(domain, version)]
     try:
-        schema = onnx.defs.get_schema(op_type, version, domain)
-        found = onnx.shape_inference.infer_node_outputs(schema, node.proto, types, data, opset_imports=imports)
+        schema = onnx.defs.get_schema(op_type, node.scope.opsets.get(domain, 0), domain)
+        found = onnx.shape_inference.infer_node_outputs(schema, node.proto, types, data)
     except _ERRORS:
         return None
     return found.get(value.name)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
@@ -128,6 +129,29 @@ def test_one_inference_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     facts, value = main_value(parse("g (float[2,N] x) => (y) { a = Softplus(x)  y = Exp(a) }"), "y")
     assert sizes(facts.shape(value)) == ["2", "N"]
     assert asked == []
+
+
+def test_a_size_that_only_inference_tells() -> None:
+    """Of one node, where the rest is known of its operands."""
+    model = parse(
+        """g (float[4,3] X, float[3,5] W) => (Y) <int64[1] first = {0}, int64[1] last = {2}> {
+            a = Slice(X, first, last)  Y = MatMul(a, W) }"""
+    )
+    facts, value = main_value(model, "Y")
+    assert sizes(facts.shape(value)) == ["2", "5"]
+
+
+@pytest.mark.parametrize(("inferred", "expected"), [([1, 3, 4], "4"), ([1, 3], "?"), ([1, 3, "unk__0"], "unk__0")])
+def test_sizes_that_a_rule_leaves_open(
+    inferred: list[int | str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are those that onnx infers, if it infers a shape of that rank."""
+    kind = onnx.helper.make_tensor_type_proto(TensorProto.FLOAT, inferred)
+    monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {"Y": kind})
+    facts, value = main_value(parse("g (float[1,3,N] X) => (Y) { Y = MaxPool<kernel_shape = [3]>(X) }"), "Y")
+    shape = facts.shape(value)
+    assert shape is not None
+    assert [str(dim) for dim in shape] == ["1", "3", "?main:Y[2]" if expected == "?" else expected]
 
 
 def test_a_rule_tells_more_than_inference() -> None:

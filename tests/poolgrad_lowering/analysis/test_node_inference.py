@@ -114,6 +114,19 @@ def test_nothing_is_inferred(nodes: str) -> None:
     assert facts.shape(value) is None
 
 
+@pytest.mark.parametrize("nodes", ["q = other.Foo(X) Y = Pow(X, q)", "q = other.Foo(X) Y = IsNaN(q)"])
+def test_an_operand_without_a_type(nodes: str) -> None:
+    """Onnx is not given any."""
+    assert infer_type(*last_node(nodes)) is None
+
+
+def test_an_operand_without_a_shape() -> None:
+    """One is no matter; where there is none with a shape, onnx is not asked, which would take time."""
+    unknown = "q = other.Foo(X) r = Cast<to = 1>(q)"
+    assert derived(f"{unknown} Y = Clip(X, r)") == static_dims((2, 3, 8, 8))
+    assert infer_shape(*last_node(f"{unknown} Y = Size(r)")) is None
+
+
 def test_sizes_that_nothing_tells() -> None:
     facts, node, value = last_node("Y = NonZero(S)")
     shape = infer_shape(facts, node, value)
