@@ -298,15 +298,15 @@ class Facts(Memo):
         try:
             return read()
         except UnreadableError as error:
-            self.read_error = self.read_error or f"'{value.name}': {error}"
+            self.read_error = f"'{value.name}': {error}"
             return None
 
     def _integers(self, value: Value) -> Shape | None:
         constant = self.constant(value)
         if constant is not None:
-            if constant.ndim > 1 or constant.dtype.kind not in "iu":
+            if constant.ndim > 1 or not np.issubdtype(constant.dtype, np.integer):
                 return None
-            return tuple(Dim(int(number)) for number in constant.reshape(-1))
+            return tuple(Dim(int(number)) for number in constant.flat)
         node = value.producer
         rule = integer_rule(value)
         return rule(self, node) if rule is not None and node is not None and not self.is_function(node) else None
@@ -314,11 +314,9 @@ class Facts(Memo):
     # -- zeros
 
     def _is_zero(self, value: Value) -> bool:
-        if self.element_type(value) == _WITHOUT_ZERO:
-            return False
         tensor = self._stored(value)
         if tensor is not None:
-            return bool(self._read(value, lambda: all_bits_clear(tensor, self._external)))
+            return self._is_clear(value, tensor)
         node = value.producer
         if node is None:
             return False
@@ -329,10 +327,18 @@ class Facts(Memo):
             stored = attribute(node, "value")
             if not isinstance(stored, TensorProto):
                 return stored is None
-            return bool(self._read(value, lambda: all_bits_clear(stored, self._external)))
+            return self._is_clear(value, stored)
         source = node.input(0)
         moves_data = node.is_a("Cast", "CastLike", "Expand", "Transpose", "Tile", "Slice", *VIEW_OPS)
-        return moves_data and source is not None and self.is_zero(source)
+        if not moves_data or source is None or not self.is_zero(source):
+            return False
+        return self.element_type(value) != _WITHOUT_ZERO
+
+    def _is_clear(self, value: Value, tensor: TensorProto) -> bool:
+        """Whether every element of the tensor that a value's node or initializer stores is +0.0."""
+        if tensor.data_type == _WITHOUT_ZERO:
+            return False
+        return bool(self._read(value, lambda: all_bits_clear(tensor, self._external)))
 
 
 def _updated_by_training(index: ModelIndex) -> frozenset[str]:

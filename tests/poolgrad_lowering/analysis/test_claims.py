@@ -65,7 +65,9 @@ def types(model: ModelProto) -> dict[str, TypeProto]:
 
 def claim(values: Iterable[str]) -> list[ValueInfoProto]:
     """Declarations of a shape that no value of these models has."""
-    return [onnx.helper.make_tensor_value_info(name, TensorProto.FLOAT, [7, "K", 11, 13, 17, 19]) for name in values if name]
+    return [
+        onnx.helper.make_tensor_value_info(name, TensorProto.FLOAT, [7, "K", 11, 13, 17, 19]) for name in values if name
+    ]
 
 
 def with_claims(model: ModelProto) -> ModelProto:
@@ -188,7 +190,8 @@ def test_bounds_of_slices(place: str, copies: list[ModelProto]) -> None:
     }
     function = f'<domain: "local", opset_import: ["": 16]> f (X, s, e, a) => (T) {{ {inner} }}'
     model = parse(
-        f"g (float[2,3] X, bool c) => (Y) <int64[1] s = {{1}}, int64[1] e = {{2}}, int64[1] a = {{1}}> {{ {nodes[place]} }}",
+        f"""g (float[2,3] X, bool c) => (Y)
+        <int64[1] s = {{1}}, int64[1] e = {{2}}, int64[1] a = {{1}}> {{ {nodes[place]} }}""",
         imports='"local": 1',
         functions=function if place == "function" else "",
     )

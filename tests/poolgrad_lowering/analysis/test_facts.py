@@ -28,6 +28,8 @@ ZEROS = [
     "c = Constant<value_float = 0.0>() z = CastLike(c, X)",
     "s = Shape(X) c = ConstantOfShape(s) t = Transpose(c) u = Relu(X) z = Identity(t)",
     "z = Constant<value = float[0] {}>()",
+    "c = Constant<value_floats = [0.0, 0.0]>() r = Constant<value_ints = [3]>() z = Tile(c, r)",
+    "c = Constant<value_floats = [0.0, 0.0]>() a = Constant<value_ints = [1]>() z = Slice(c, a, a)",
 ]
 NOT_ZEROS = [
     "z = Identity(X)",
@@ -41,10 +43,12 @@ NOT_ZEROS = [
     "c = Constant<value_float = 0.0>() z = other.Identity(c)",
     'z = Constant<value = string[1] {""}>()',
     "z = Constant()",
+    "z = other.Constant<value_float = 0.0>()",
     "z = Identity(nobody)",
     "z = Identity()",
     "s = Shape(X) z = ConstantOfShape<value = 0.0>(s)",
     "c = Constant<value_float = 0.0>() d = Cast<to = 24>(c) z = Cast<to = 1>(d)",
+    "c = Constant<value_float = 0.0>() e = Cast<to = 24>(X) d = CastLike(c, e) z = CastLike(d, X)",
     "c = Constant<value_float = 0.0>() z = Add(c, c)",
 ]
 
@@ -208,6 +212,11 @@ def test_an_initializer_that_a_caller_overrides_is_no_constant() -> None:
     assert facts.constant(value) is None
     assert facts.integers(value) is None
     assert facts.shape(value) == (Dim.parse("n"),)
+
+
+def test_an_operator_with_an_attribute_of_a_constant() -> None:
+    facts, value = main_value(parse("g () => (z) { z = other.Foo<value_int = 7>() }", imports='"other": 1'), "z")
+    assert facts.constant(value) is facts.table(value) is facts.integers(value) is None
 
 
 def test_scalars() -> None:

@@ -87,7 +87,9 @@ CASES = [
     ("Shape", "Y = Shape(X)", [(2, 3, 4)], 16),
     *(
         ("Shape", f"Y = Shape<{', '.join(bounds)}>(X)", [(2, 3, 4)], 16)
-        for bounds in itertools.product(*([f"{name} = {at}" for at in (-9, -3, -1, 0, 1, 3, 9)] for name in ("start", "end")))
+        for bounds in itertools.product(
+            *([f"{name} = {at}" for at in (-9, -3, -1, 0, 1, 3, 9)] for name in ("start", "end"))
+        )
     ),
     ("Shape", "Y = Shape<start = 1>(X)", [(2, 3, 4)], 16),
     ("Shape", "Y = Shape<end = -1>(X)", [(2, 3, 4)], 16),
@@ -129,7 +131,12 @@ CASES = [
         10,
     ),
     *(
-        ("Slice", f"s = Constant<value_ints = [0]>() e = Constant<value_ints = [{end}]>() Y = Slice(X, s, e)", shape, 16)
+        (
+            "Slice",
+            f"s = Constant<value_ints = [0]>() e = Constant<value_ints = [{end}]>() Y = Slice(X, s, e)",
+            shape,
+            16,
+        )
         for end in (0, 1, 2)
         for shape in ([(0, 2)], [(1, 2)], [(5, 2)])
     ),
