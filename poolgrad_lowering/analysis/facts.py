@@ -216,7 +216,7 @@ class Facts(Memo):
         node passes to its subgraph.
         """
         scope = value.scope
-        if isinstance(scope.root.proto, onnx.FunctionProto) and scope.parent is None:
+        if isinstance(scope.proto, onnx.FunctionProto):
             return self._passed(value, self.shape)
         is_fed = scope.parent is None and value.name in scope.interface
         return self.declared_shape(value) if is_fed else None

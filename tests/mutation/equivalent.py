@@ -9,6 +9,8 @@ _ODD_LENGTH = "of an odd number of sizes, every second one without the last, or 
 _ONLY_FOR_TYPES = "a caller has compared it with a value, so it is not None; says so to the type checker"
 _NO_NAME = "the empty name and None both refer to no value; the type checker wants a name"
 _ONLY_A_NAME = "the value of an enumeration that is only compared with itself"
+_ONLY_A_FACT = "the name under which one fact is stored, which nothing else uses"
+_ONLY_A_SIZE = "the beginning of the names that sizes have for one call of onnx, which only compares them"
 _ONLY_A_TYPE = "an int is made of the product, of integers and below 2^53; dtype is that of an empty one"
 _ONLY_A_KEY = "a table of names holds None as little as the empty name, which type checkers take"
 _NOT_ABSENT = "a scatter without the operand was refused before; type checkers do not see it"
@@ -39,6 +41,15 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.matching.tensorflow.gradient_operator: "
     "text(node, 'padding') or '' → text(node, 'padding')": _ONLY_A_KEY,
     "poolgrad_lowering.matching.views.find_result: break → continue": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.analysis.facts.Facts.element_type: 'element_type' → 'element_type_'": _ONLY_A_FACT,
+    "poolgrad_lowering.analysis.facts.Facts.constant: 'constant' → 'constant_'": _ONLY_A_FACT,
+    "poolgrad_lowering.analysis.facts.Facts.table: 'table' → 'table_'": _ONLY_A_FACT,
+    "poolgrad_lowering.analysis.facts.Facts.integers: 'integers' → 'integers_'": _ONLY_A_FACT,
+    "poolgrad_lowering.analysis.facts.Facts.is_zero: 'zero' → 'zero_'": _ONLY_A_FACT,
+    "poolgrad_lowering.analysis.inference._nodes_without_claims: "
+    "(… for (_, op_type), found in main.by_op.items() if op_type == 'Slice') → "
+    "(… for (_, op_type), found in main.by_op.items())": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.analysis.node_inference._unknown_sizes: 'size_' → 'size__'": _ONLY_A_SIZE,
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'axis' → 'axis_'": _ONLY_A_NAME,

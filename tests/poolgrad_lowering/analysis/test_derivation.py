@@ -96,9 +96,9 @@ def test_each_node_is_looked_at_a_few_times(name: str, question: str, looked_at:
 def test_what_need_not_be_looked_at(last: str, looked_at: Counter[Node]) -> None:
     """Nodes behind a shape that inference knows, or that only a declaration can tell."""
     nodes = "  ".join(f"a{number + 1} = Softplus(a{number})" for number in range(9))
-    model = parse(f"g (float[2,N] a0) => (float[2,M] Y) {{ {nodes}  B = Exp(a9)  {last} }}", imports='"other": 1')
+    model = parse(f"g (float[2,N] a0) => (float[2,?] Y) {{ {nodes}  B = Exp(a9)  {last} }}", imports='"other": 1')
     facts, value = main_value(model, "Y")
-    assert sizes(facts.shape(value)) == ["2", "N" if last.startswith("Y") else "M"]
+    assert sizes(facts.shape(value)) == ["2", "N" if last.startswith("Y") else "?"]
     assert {node.outputs[0] for node in looked_at} == {value}
 
 
@@ -268,6 +268,48 @@ def test_what_an_unknown_operator_of_a_function_gives() -> None:
     assert sizes(facts.shape(value)) == ["5", "function local.f:K"]
     facts, value = inner_value(called("X", claims=False), "function local.f", "u")
     assert (facts.element_type(value), facts.shape(value)) == (None, None)
+
+
+@pytest.mark.parametrize(("body", "expected"), [("z = Relu(x)", ["2", "N"]), ("z = other.Foo(x)", None)])
+def test_a_call_is_what_the_function_computes(body: str, expected: list[str] | None) -> None:
+    """Not what is declared of its result."""
+    model = parse(
+        f"""g (float[2,N] X) => (float[7] Y) <float[7] A> {{ A = local.f(X)  Y = local.f(A) }}
+        <domain: "local", opset_import: ["": 16, "other": 1]> f (x) => (z) {{ {body} }}""",
+        ir=10,
+        imports='"local": 1',
+    )
+    for name in "AY":
+        facts, value = main_value(model, name)
+        assert sizes(facts.shape(value)) == expected
+
+
+def test_operators_that_the_model_defines_anew() -> None:
+    """By functions of the default domain: no rule of onnx's operators holds for them."""
+    model = parse(
+        """g (float[2,N] X, int64[2] p, int64[2] q) => (Y, Z) { Y = Transpose(X)  s = Mul(p, q)  Z = Reshape(X, s) }
+        <domain: "", opset_import: ["": 16]> Transpose (x) => (z) { z = Relu(x) }
+        <domain: "", opset_import: ["": 16]> Reshape (x, s) => (z) { z = Exp(x) }"""
+    )
+    for name in "YZ":
+        facts, value = main_value(model, name)
+        assert sizes(facts.shape(value)) in (["2", "N"], None)
+    inner = parse(
+        """g (float[2,N] X) => (Y) { Y = local.f<perm = [0, 1]>(X) }
+        <domain: "local", opset_import: ["": 16]> f <perm> (x) => (z) { z = Transpose<perm: ints = @perm>(x) }""",
+        imports='"local": 1',
+    )
+    facts, value = inner_value(inner, "function local.f", "z")
+    assert facts.shape(value) is None
+
+
+def test_what_is_declared_of_a_sparse_initializer() -> None:
+    """Is a claim."""
+    model = parse("g (float[2] X) => (Y) { Y = Relu(W) }")
+    model.graph.sparse_initializer.add().values.name = "W"
+    model.graph.value_info.append(onnx.helper.make_tensor_value_info("W", TensorProto.FLOAT, [7]))
+    facts, value = main_value(model, "W")
+    assert facts.shape(value) is None
 
 
 BRANCHES = """g (float[2,N] X, bool c) => (Y) {

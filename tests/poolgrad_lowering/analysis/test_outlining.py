@@ -136,5 +136,6 @@ def test_domains_that_the_model_has(taken: int, imported: bool, copies: list[Mod
         (str(taken), str(len(model.functions) + number)) for number in range(len(made))
     ]
     assert len(made) == 2
-    for holder in (copies[0], *copies[0].functions[: len(model.functions)]):
-        assert [entry.version for entry in holder.opset_import if entry.domain == str(taken)] == [1]
+    before = copies[0].functions[: len(model.functions)]
+    for imports in (copies[0].opset_import, *(function.opset_import for function in before)):
+        assert [entry.version for entry in imports if entry.domain == str(taken)] == [1]
