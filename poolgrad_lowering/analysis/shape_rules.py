@@ -204,7 +204,7 @@ def _shape_shape(known: Known, node: Node, _: Value) -> Shape | None:
 
 def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
     source, axis, kept = input_shape(known, node, 0), integer(node, "axis"), integer(node, "keepdims")
-    if source is None or axis is None or kept not in (0, 1) or not -len(source) <= axis < len(source):
+    if source is None or axis is None or kept is None or not -len(source) <= axis < len(source):
         return None
     axis %= len(source)
     return (*source[:axis], *((Dim(1),) if kept else ()), *source[axis + 1 :])
