@@ -11,6 +11,7 @@ _NO_NAME = "the empty name and None both refer to no value; the type checker wan
 _ONLY_A_NAME = "the value of an enumeration that is only compared with itself"
 _ONLY_A_FACT = "the name under which one fact is stored, which nothing else uses"
 _ONLY_A_SIZE = "the beginning of the names that sizes have for one call of onnx, which only compares them"
+_REFUSED_BY_ONNX = "onnx 1.23 refuses an operand without a type as well; nobody has tried older ones"
 _ONLY_A_TYPE = "an int is made of the product, of integers and below 2^53; dtype is that of an empty one"
 _ONLY_A_KEY = "a table of names holds None as little as the empty name, which type checkers take"
 _NOT_ABSENT = "a scatter without the operand was refused before; type checkers do not see it"
@@ -49,6 +50,9 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.analysis.inference._nodes_without_claims: "
     "(… for (_, op_type), found in main.by_op.items() if op_type == 'Slice') → "
     "(… for (_, op_type), found in main.by_op.items())": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.analysis.node_inference.infer_type: "
+    "if not all((given.tensor_type.elem_type for given in types.values())) → if False": _REFUSED_BY_ONNX,
+    "poolgrad_lowering.analysis.node_inference.infer_type: all → any": _REFUSED_BY_ONNX,
     "poolgrad_lowering.analysis.node_inference._unknown_sizes: 'size_' → 'size__'": _ONLY_A_SIZE,
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,

@@ -116,7 +116,7 @@ def test_nothing_is_inferred(nodes: str) -> None:
 
 @pytest.mark.parametrize("nodes", ["q = other.Foo(X) Y = Pow(X, q)", "q = other.Foo(X) Y = IsNaN(q)"])
 def test_an_operand_without_a_type(nodes: str) -> None:
-    """Onnx is not given any."""
+    """Onnx, which would refuse it, is not asked."""
     assert infer_type(*last_node(nodes)) is None
 
 
