@@ -37,7 +37,7 @@ from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.ir.scopes import LOCAL, Node, Value, canonical_domain
 
 T = TypeVar("T")
 
@@ -70,7 +70,9 @@ class Facts(Memo):
         self._index = index
         self._external = external or ExternalData()
         self._updated = _updated_by_training(index)
-        self._functions = frozenset((function.domain, function.name) for function in index.model.functions)
+        self._functions = frozenset(
+            (canonical_domain(function.domain) or LOCAL, function.name) for function in index.model.functions
+        )
         self._pools: dict[Node, PoolAttributes | None] = {}
 
     def shape(self, value: Value) -> Shape | None:

@@ -31,10 +31,14 @@ def inferred_types(index: ModelIndex, external: ExternalData | None = None) -> d
     A declared shape is only used for inputs of the main graph, and for results of operators that ONNX does not define:
     runtimes check the former, and the graph does not compute the latter. All others are left out of the copy.
 
-    Returns nothing if inference fails: unknown facts are always safe. Integers are not propagated (`data_prop`), which
+    Returns nothing if inference fails, or if the model defines an operator of ONNX anew, which inference would take for
+    ONNX's own: unknown facts are always safe. Integers are not propagated (`data_prop`), which
     would store a dimension for each element of an integer vector of any length; the rules of this package evaluate the
     integers that shapes depend on.
     """
+    functions = index.model.functions
+    if any(onnx.defs.has(function.name, canonical_domain(function.domain)) for function in functions):
+        return {}
     model = _without_weights(index, external or ExternalData())
     try:
         inferred = onnx.shape_inference.infer_shapes(model)

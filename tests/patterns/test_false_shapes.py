@@ -48,15 +48,18 @@ OPERANDS = {
         w = Loop(once, c, x) <body = body (int64 n, bool go, float{SHAPE} before) => (bool on, float{SHAPE} after)
             {{ on = Identity(go)  after = Relu(before) }}>""",
     "a function": "w = local.Same(x)",
+    "a function in place of an operator": "w = Softsign(x)",
 }
 FUNCTIONS = """<domain: "local", opset_import: ["": 18]>
     Backwards (s, x, first, end, axis) => (dx) {
         sizes = Shape(x)  target = Slice(sizes, first, end, axis, first)  dx = Reshape(s, target) }
     <domain: "local", opset_import: ["": 18]> Same (x) => (w) { w = Relu(x) }"""
+ANEW = '<domain: "", opset_import: ["": 18]> Softsign (x) => (w) { w = Relu(x) }'
 
 
 def model_of(text: str) -> ModelProto:
-    return parse(text, opset=18, imports='"local": 1', functions=FUNCTIONS)
+    functions = FUNCTIONS + ANEW if "Softsign" in text else FUNCTIONS
+    return parse(text, opset=18, imports='"local": 1', functions=functions)
 
 
 @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)

@@ -25,7 +25,7 @@ FUNCTIONS = """<domain: "local", opset_import: ["": 16, "local": 1]> Inner (x) =
     z = If(c) <then_branch = t () => (T) { y = Softplus(x)  T = Relu(y) }, else_branch = e () => (E) { E = Neg(x) }>
 }
 <domain: "local", opset_import: ["": 16, "local": 1]> Outer (x) => (z) { y = local.Inner(x)  z = Exp(y) }
-<domain: "", opset_import: ["": 16]> Softsign (x) => (z) { z = Cast<to = 7>(x) }"""
+<domain: "", opset_import: ["": 16]> Mine (x) => (z) { z = Exp(x) }"""
 MODELS = {
     "a chain": "a = Softplus(X)  b = Transpose(a)  Y = Flatten<axis = 2>(b)",
     "weights": "a = Conv(X, W)  Y = Relu(a)",
@@ -38,7 +38,7 @@ MODELS = {
     "a loop": """a = Softplus(X)
         Y, s = Loop(n, c, a) <body = b (i, k, p) => (q, r, o) { q = Identity(k)  u = Neg(p)  r = Relu(u)  o = Exp(u) }>
         z = Softplus(s)""",
-    "functions": "a = local.Outer(X)  b = local.Inner(W)  Y = Softsign(a)",
+    "functions": "a = local.Outer(X)  b = local.Inner(W)  Y = Mine(a)",
     "a sequence": "q = SequenceConstruct(X, W)  a = SequenceAt(q, n)  Y = Softplus(a)",
     "an optional": "o = Optional(X)  a = OptionalGetElement(o)  Y = Softplus(a)",
     "two outputs": "a, i = MaxPool<kernel_shape = [2, 2]>(X)  Y = Softplus(i)",
@@ -133,8 +133,8 @@ def test_a_default_is_no_constant() -> None:
         ("Relu", ["N", 3, 8, 8]),
         ("ai.onnx.Relu", None),  # which onnx does not find
         ("local.Inner", ["N", 3, 8, 8]),
-        ("Softsign", ["N", 3, 8, 8]),
-        ("ai.onnx.Softsign", None),
+        ("Mine", ["N", 3, 8, 8]),
+        ("ai.onnx.Mine", None),
     ],
 )
 def test_whose_results_are_declared(operator: str, place: str, expected: list[object] | None) -> None:
@@ -235,6 +235,14 @@ def test_values_in_external_data(kind: str, read: bool, tmp_path: Path, copies: 
     found = [copy.graph.initializer[0] for copy in copies]
     assert [tensor.raw_data for tensor in found] == [stored[: 8 if "32" in kind else 16] if read else b"", b"", b""]
     assert all((tensor.name, list(tensor.dims), tensor.data_location) == ("w", [2], 0) for tensor in found)
+
+
+@pytest.mark.parametrize(("domain", "known"), [("", False), ("ai.onnx", False), ("other", True)])
+def test_operators_that_the_model_defines_anew(domain: str, known: bool) -> None:
+    """Onnx would infer the operator of its own."""
+    model = model_of("a = Softplus(X)  Y = Transpose(a)")
+    model.functions[2].domain, model.functions[2].name = domain, "Transpose"
+    assert inferred_types(ModelIndex(model)).keys() == ({"a", "Y"} if known else set())
 
 
 @pytest.mark.parametrize(

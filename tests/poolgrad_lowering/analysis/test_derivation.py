@@ -284,16 +284,25 @@ def test_a_call_is_what_the_function_computes(body: str, expected: list[str] | N
         assert sizes(facts.shape(value)) == expected
 
 
-def test_operators_that_the_model_defines_anew() -> None:
-    """By functions of the default domain: no rule of onnx's operators holds for them."""
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+@pytest.mark.parametrize("inferred", [False, True])
+def test_operators_that_the_model_defines_anew(domain: str, inferred: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By functions of the default domain: no rule of onnx's operators holds for them, nor what is declared of them."""
+    if not inferred:
+        monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
     model = parse(
-        """g (float[2,N] X, int64[2] p, int64[2] q) => (Y, Z) { Y = Transpose(X)  s = Mul(p, q)  Z = Reshape(X, s) }
-        <domain: "", opset_import: ["": 16]> Transpose (x) => (z) { z = Relu(x) }
-        <domain: "", opset_import: ["": 16]> Reshape (x, s) => (z) { z = Exp(x) }"""
+        f"""g (float[2,N] X, int64[2] p, int64[2] q) => (float[7] Y, float[7] Z) <float[7] A> {{
+            A = Softsign(X)  Y = Transpose(X)  s = Mul(p, q)  Z = Reshape(X, s) }}
+        <domain: "{domain}", opset_import: ["": 16]> Softsign (x) => (z) {{ z = Relu(x) }}
+        <domain: "{domain}", opset_import: ["": 16]> Transpose (x) => (z) {{ z = Relu(x) }}
+        <domain: "{domain}", opset_import: ["": 16]> Reshape (x, s) => (z) {{ z = Exp(x) }}"""
     )
-    for name in "YZ":
+    for name in "AYZ":
         facts, value = main_value(model, name)
         assert sizes(facts.shape(value)) in (["2", "N"], None)
+
+
+def test_an_operator_with_an_attribute_of_the_caller() -> None:
     inner = parse(
         """g (float[2,N] X) => (Y) { Y = local.f<perm = [0, 1]>(X) }
         <domain: "local", opset_import: ["": 16]> f <perm> (x) => (z) { z = Transpose<perm: ints = @perm>(x) }""",
