@@ -9,11 +9,12 @@ divide integers in float32 and round down; numpy's float32 is IEEE's, like the r
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, broadcast_shape
+from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, are_within, broadcast_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.ir.attributes import integer
@@ -24,6 +25,7 @@ _CASTS: dict[int | None, type[np.generic]] = {
     TensorProto.INT32: np.int32,
     TensorProto.INT64: np.int64,
 }
+_NUMBERS = ("i", "f")  # kinds of numpy
 
 
 def constant_input(facts: Facts, node: Node, position: int) -> Array | None:
@@ -31,16 +33,12 @@ def constant_input(facts: Facts, node: Node, position: int) -> Array | None:
     return Evaluation(facts, ARITHMETIC_RULES, {}).input(node, position)
 
 
-def _of_two(compute: Callable[[Array, Array], Array | None]) -> Rule:
-    """Return the rule of a binary operator on tensors of the same type, with broadcasting."""
-
-    def rule(known: Evaluation, node: Node) -> Array | None:
-        left, right = known.input(node, 0), known.input(node, 1)
-        if left is None or right is None or left.dtype != right.dtype or left.dtype.kind not in "if":
-            return None
-        return None if broadcast_shape(left.shape, right.shape) is None else compute(left, right)
-
-    return rule
+def _of_two(compute: Callable[[Array, Array], Array | None], known: Evaluation, node: Node) -> Array | None:
+    """A binary operator on tensors of the same type, with broadcasting."""
+    left, right = known.input(node, 0), known.input(node, 1)
+    if left is None or right is None or left.dtype != right.dtype or left.dtype.kind not in _NUMBERS:
+        return None
+    return None if broadcast_shape(left.shape, right.shape) is None else compute(left, right)
 
 
 def _divide(left: Array, right: Array) -> Array | None:
@@ -65,7 +63,7 @@ def _floor(known: Evaluation, node: Node) -> Array | None:
 def _cast(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Cast between float32, int32 and int64, if every value is kept exactly."""
     data, target = known.input(node, 0), _CASTS.get(integer(node, "to"))
-    if data is None or target is None or data.dtype.kind not in "if":
+    if data is None or target is None or data.dtype.kind not in _NUMBERS:
         return None
     cast = data.astype(target)
     return cast if (cast == data).all() else None
@@ -76,7 +74,7 @@ def _gather_elements(known: Evaluation, node: Node) -> Array | None:
     data, positions, axis = constant_input(known.facts, node, 0), known.input(node, 1), integer(node, "axis")
     if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None
-    if positions.ndim != data.ndim or ((positions < 0) | (positions >= data.shape[axis])).any():
+    if positions.ndim != data.ndim or not are_within(positions, data.shape[axis]):
         return None
     aligned = all(
         extent == size or other == axis % data.ndim
@@ -87,20 +85,20 @@ def _gather_elements(known: Evaluation, node: Node) -> Array | None:
 
 def _expand(known: Evaluation, node: Node) -> Array | None:
     data, target = known.input(node, 0), static_integers(known.facts, node, 1)
-    if data is None or target is None or min(target, default=0) < 0:
+    if data is None or target is None:
         return None
     shape = broadcast_shape(data.shape, tuple(target))
     return None if shape is None else np.broadcast_to(data, shape)
 
 
 ARITHMETIC_RULES: dict[str, Rule] = {
-    "Add": _of_two(np.add),
+    "Add": partial(_of_two, np.add),
     "Cast": _cast,
-    "Div": _of_two(_divide),
+    "Div": partial(_of_two, _divide),
     "Expand": _expand,
     "Floor": _floor,
     "GatherElements": _gather_elements,
-    "Mod": _of_two(_remainder),
-    "Mul": _of_two(np.multiply),
-    "Sub": _of_two(np.subtract),
+    "Mod": partial(_of_two, _remainder),
+    "Mul": partial(_of_two, np.multiply),
+    "Sub": partial(_of_two, np.subtract),
 }

@@ -31,8 +31,7 @@ def stored_tensor(value: Value) -> TensorProto | None:
 def default_tensor(value: Value) -> TensorProto | None:
     """Return the default of an input of the main graph, an initializer of its name, or None."""
     scope = value.scope
-    is_input = value.name in scope.inputs and value.name in scope.interface and scope.parent is None
-    return scope.initializer(value.name) if is_input else None
+    return scope.initializer(value.name) if scope.parent is None and value.name in scope.inputs else None
 
 
 def small_array(tensor: TensorProto, external: ExternalData, limit: int = _MAX_CONSTANT) -> np.ndarray[Any, Any] | None:

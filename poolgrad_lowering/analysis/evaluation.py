@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.scopes import Node, Value
 
 Array = np.ndarray[Any, Any]
@@ -63,7 +64,8 @@ class Evaluation:
         if self.facts.is_view(node):
             return self._viewed(node, value)
         rule = self._rules.get(node.op[1]) if node.is_a(node.op[1]) else None
-        return None if rule is None else rule(self, node)
+        with np.errstate(all="ignore"):  # what numpy warns of is computed as by the runtimes, or refused by the rule
+            return None if rule is None else rule(self, node)
 
     def _viewed(self, node: Node, value: Value) -> Array | None:
         """Return the node's input in the shape of its output."""
@@ -74,7 +76,7 @@ class Evaluation:
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the shape to which the shapes broadcast; None if they do not or the result is too large."""
+    """Return the shape to which the shapes broadcast; None if they do not, or for a negative or too large one."""
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
@@ -87,8 +89,12 @@ def is_affordable(shape: Iterable[int]) -> bool:
     return math.prod(shape) <= MAX_ELEMENTS
 
 
+def are_within(positions: Array, extent: int) -> bool:
+    """Whether positions are integers in [0, extent)."""
+    return positions.dtype.kind in ("i", "u") and bool(((positions >= 0) & (positions < extent)).all())
+
+
 def static_shape(facts: Facts, value: Value) -> tuple[int, ...] | None:
     """Return the value's shape if every size is a number, else None."""
-    sizes = [dim.static for dim in facts.shape(value) or ()]
-    known = tuple(extent for extent in sizes if extent is not None)
-    return known if facts.shape(value) is not None and len(known) == len(sizes) else None
+    shape = facts.shape(value)
+    return tuple(dim.coefficient for dim in shape) if shape is not None and is_static(shape) else None

@@ -37,15 +37,26 @@ def _int_reshape(known: Known, node: Node) -> Shape | None:
 
 
 def _int_unsqueeze(known: Known, node: Node) -> Shape | None:
-    return input_integers(known, node, 0) if input_shape(known, node, 0) == () else None
+    axes = integers(node, "axes") or static_integers(known, node, 1)
+    is_vector = input_shape(known, node, 0) == () and axes is not None and len(axes) == 1
+    return input_integers(known, node, 0) if is_vector else None
 
 
 def _int_cast(known: Known, node: Node) -> Shape | None:
-    limit = _INTEGER_LIMITS.get(integer(node, "to") or TensorProto.UNDEFINED)
     data = input_integers(known, node, 0)
-    if limit is None or data is None or any(not -limit <= dim.coefficient < limit for dim in data):
-        return None
-    return data
+    return None if data is None else _kept(data, integer(node, "to"))
+
+
+def _kept(elements: Shape, element_type: int | None) -> Shape | None:
+    """Return the elements if the type holds each of them; of others it keeps the lowest bits."""
+    limit = _INTEGER_LIMITS.get(element_type or TensorProto.UNDEFINED)
+    return None if limit is None or any(not -limit <= dim.coefficient < limit for dim in elements) else elements
+
+
+def _kept_by_input(known: Known, node: Node, elements: Shape) -> Shape | None:
+    """Return the elements if the type of the node's first input holds each of them."""
+    source = node.input(0)
+    return None if source is None else _kept(elements, known.element_type(source))
 
 
 def _int_shape(known: Known, node: Node) -> Shape | None:
@@ -104,14 +115,16 @@ def _int_multiply(known: Known, node: Node) -> Shape | None:
         left *= len(right)
     elif len(right) == 1:
         right *= len(left)
-    return tuple(map(size, zip(left, right, strict=True))) if len(left) == len(right) else None
+    if len(left) != len(right):
+        return None
+    return _kept_by_input(known, node, tuple(map(size, zip(left, right, strict=True))))
 
 
 def _int_product(known: Known, node: Node) -> Shape | None:
     data = input_integers(known, node, 0)
     kept = integer(node, "noop_with_empty_axes") and attribute(node, "axes") is None
     whole = len(node.inputs) == 1 and attribute(node, "axes") in (None, [0]) and not kept
-    return (size(data),) if data is not None and whole else None
+    return _kept_by_input(known, node, (size(data),)) if data is not None and whole else None
 
 
 def _int_size(known: Known, node: Node) -> Shape | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from poolgrad_lowering.analysis.arithmetic_rules import constant_input
-from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, is_affordable
+from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, are_within, is_affordable
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.ir.attributes import integer, integers, text
 from poolgrad_lowering.ir.scopes import Node
@@ -28,9 +28,9 @@ def _transpose(known: Evaluation, node: Node) -> Array | None:
 def _pad(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Pad with −inf on all axes, with pads that are an input (opset 11 and later)."""
     data, pads = known.input(node, 0), static_integers(known.facts, node, 1)
-    if data is None or pads is None or node.input(3) is not None or text(node, "mode") != "constant":
+    if data is None or not pads or node.input(3) is not None or text(node, "mode") != "constant":
         return None
-    if len(pads) != 2 * data.ndim or min(pads, default=0) < 0 or not _is_minus_infinity(known, node, 2):
+    if len(pads) != 2 * data.ndim or min(pads) < 0 or not _is_minus_infinity(known, node, 1):
         return None
     margins = list(zip(pads[: data.ndim], pads[data.ndim :], strict=True))
     affordable = is_affordable(sum(margin, size) for margin, size in zip(margins, data.shape, strict=True))
@@ -42,7 +42,7 @@ def _gather(known: Evaluation, node: Node) -> Array | None:
     if data is None or positions is None or axis is None or not -data.ndim <= axis < data.ndim:
         return None
     affordable = is_affordable((data.size // max(data.shape[axis], 1), positions.size))
-    return np.take(data, positions, axis) if affordable and _within(positions, data.shape[axis]) else None
+    return np.take(data, positions, axis) if affordable and are_within(positions, data.shape[axis]) else None
 
 
 def _gather_nd(known: Evaluation, node: Node) -> Array | None:
@@ -54,14 +54,14 @@ def _gather_nd(known: Evaluation, node: Node) -> Array | None:
         coordinates[0].shape + data.shape[len(coordinates) :]
     ):
         return None
-    inside = all(_within(part, extent) for part, extent in zip(coordinates, data.shape, strict=False))
+    inside = all(are_within(part, extent) for part, extent in zip(coordinates, data.shape, strict=False))
     return data[tuple(coordinates)] if inside else None
 
 
 def _where(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Where with a constant mask that selects the data or −inf."""
     mask, data = constant_input(known.facts, node, 0), known.input(node, 1)
-    if mask is None or data is None or mask.dtype != np.bool_ or not _is_minus_infinity(known, node, 2):
+    if mask is None or data is None or mask.dtype != np.bool_ or not _is_minus_infinity(known, node, data.ndim):
         return None
     fits = mask.ndim <= data.ndim and all(
         extent in (1, size) for extent, size in zip(mask.shape[::-1], data.shape[::-1], strict=False)
@@ -69,14 +69,12 @@ def _where(known: Evaluation, node: Node) -> Array | None:
     return np.where(mask, data, NOWHERE) if fits else None
 
 
-def _is_minus_infinity(known: Evaluation, node: Node, position: int) -> bool:
-    fill = constant_input(known.facts, node, position)
-    return fill is not None and fill.size == 1 and fill.dtype.kind == "f" and bool(np.isneginf(fill).all())
-
-
-def _within(positions: Array, extent: int) -> bool:
-    """Whether positions are integers in [0, extent)."""
-    return positions.dtype.kind in "iu" and bool(((positions >= 0) & (positions < extent)).all())
+def _is_minus_infinity(known: Evaluation, node: Node, rank: int) -> bool:
+    """Whether the third input is one −inf, of a rank that adds no axis to a tensor of this rank."""
+    fill = constant_input(known.facts, node, 2)
+    if fill is None or fill.size != 1 or fill.ndim > rank:
+        return False
+    return fill.dtype.kind == "f" and bool(np.isneginf(fill).all())
 
 
 MOVEMENT_RULES: dict[str, Rule] = {

@@ -54,6 +54,8 @@ EQUIVALENT: dict[str, str] = {
     "if not all((given.tensor_type.elem_type for given in types.values())) → if False": _REFUSED_BY_ONNX,
     "poolgrad_lowering.analysis.node_inference.infer_type: all → any": _REFUSED_BY_ONNX,
     "poolgrad_lowering.analysis.node_inference._unknown_sizes: 'size_' → 'size__'": _ONLY_A_SIZE,
+    "poolgrad_lowering.analysis.memo.Memo._once: if self.read_error → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.analysis.memo.Memo._once: if self.defaults → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'axis' → 'axis_'": _ONLY_A_NAME,

@@ -13,8 +13,16 @@ import pytest
 
 from poolgrad_lowering.analysis import evaluation as evaluation_module
 from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES
-from poolgrad_lowering.analysis.evaluation import Evaluation, Rule
+from poolgrad_lowering.analysis.evaluation import (
+    Evaluation,
+    Rule,
+    are_within,
+    broadcast_shape,
+    is_affordable,
+    static_shape,
+)
 from poolgrad_lowering.analysis.movement_rules import MOVEMENT_RULES, NOWHERE
+from poolgrad_lowering.ir.scopes import Node
 from tests.oracles import run_reference
 from tests.pool_graphs import main_value, parse
 
@@ -143,6 +151,105 @@ def test_nothing_large_is_computed(rules: dict[str, Rule], nodes: str, monkeypat
     assert evaluated(declared, nodes, rules, x) is not None
     monkeypatch.setattr(evaluation_module, "MAX_ELEMENTS", 11)
     assert evaluated(declared, nodes, rules, x) is None
+
+
+def test_the_largest_value_that_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_affordable((1 << 22, 2))
+    assert not is_affordable(((1 << 23) + 1,))
+    monkeypatch.setattr(evaluation_module, "MAX_ELEMENTS", 6)
+    assert is_affordable((2, 3))
+    assert broadcast_shape((2, 1), (3,)) == (2, 3)
+    assert not is_affordable((7,))
+    assert broadcast_shape((7, 1), (1,)) is None
+
+
+@pytest.mark.parametrize("shapes", [((2,), (3,)), ((-1,), (1,)), ((2, 3), (2, 1, 2))])
+def test_shapes_that_do_not_broadcast(shapes: tuple[tuple[int, ...], ...]) -> None:
+    assert broadcast_shape(*shapes) is None
+
+
+STATIC = {"[2, 3]": (2, 3), "": (), "[0, 1]": (0, 1), "[N, 3]": None, "[2, N]": None, "[]": None}
+
+
+@pytest.mark.parametrize(("declared", "expected"), STATIC.items())
+def test_static_shapes(declared: str, expected: tuple[int, ...] | None) -> None:
+    facts, x = main_value(parse(f"g (float{declared} X) => (Y) {{ Y = Neg(X) }}"), "X")
+    assert static_shape(facts, x) == expected
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        (np.array([0, 2]), True),
+        (np.array([[0, 3]]), False),
+        (np.array([-1, 0]), False),
+        (np.array(2, np.uint8), True),
+        (np.array([0.0, 1.0]), False),
+        (np.array([True]), False),
+        (np.zeros(0, np.int32), True),
+    ],
+)
+def test_positions_within_an_extent(positions: Array, expected: bool) -> None:
+    assert are_within(positions, 3) is expected
+
+
+VIEWS = {
+    "a copy of a value of unknown shape": ("int64[N]", "Y = Identity(X)", True),
+    "a view of unknown shape": ("int64[N]", "Y = Unsqueeze<axes = [0]>(X)", False),
+    "a view": ("int64[6]", "s = Constant<value_ints = [2, 3]>() Y = Reshape(X, s)", True),
+    "a view of another size": ("int64[8]", "s = Constant<value_ints = [2, 4]>() Y = Reshape(X, s)", False),
+    "a view of nothing": ("int64[6]", "s = Constant<value_ints = [2, 3]>() Y = Reshape(nobody, s)", False),
+    "a copy by an operator of that name": ("int64[6]", "Y = other.Identity(X)", False),
+    "a sum by an operator of that name": ("int64[6]", "Y = other.Add(X, X)", False),
+    "nothing": ("int64[6]", "Y = Identity(nobody)", False),
+}
+
+
+@pytest.mark.parametrize(("declared", "nodes", "is_known"), VIEWS.values(), ids=VIEWS)
+def test_views(declared: str, nodes: str, is_known: bool) -> None:
+    opset = 11 if "axes" in nodes else 16
+    facts, y = main_value(parse(f"g ({declared} X) => (Y) {{ {nodes} }}", opset=opset, imports='"other": 1'), "Y")
+    x = y.scope.resolve("X")
+    assert x is not None
+    given = np.arange(6)
+    found = Evaluation(facts, ARITHMETIC_RULES, {x: given}).value(y)
+    assert (found is not None) == is_known
+    if found is not None:
+        assert found.reshape(-1).tolist() == given.tolist()
+
+
+def test_a_value_is_computed_once() -> None:
+    asked: list[str] = []
+
+    def rule(known: Evaluation, node: Node) -> Array | None:
+        asked.append(node.label)
+        return known.input(node, 0)
+
+    def sums(known: Evaluation, node: Node) -> list[Array | None]:
+        return [known.input(node, position) for position in range(4)]
+
+    facts, y = main_value(parse("g (float[1] X) => (Y) { a = Neg(X) b = Exp(nobody) Y = Sum(a, a, b, b) }"), "Y")
+    x = y.scope.resolve("X")
+    assert x is not None
+    rules: dict[str, Rule] = {"Neg": rule, "Exp": rule, "Sum": lambda known, node: sums(known, node)[0]}
+    known = Evaluation(facts, rules, {x: np.ones(1)})
+    assert known.value(y) is known.value(y) is not None
+    assert known.value(None) is None
+    assert asked == ["a", "b"]
+
+
+def depth_of(second: int) -> Array | None:
+    """What follows by two chains of which one is 40 long, each value of which asks for the one before it."""
+    chains = [("a", 40), ("b", second)]
+    nodes = " ".join(f"{name}{n + 1} = Neg({name}{n})" for name, length in chains for n in range(length))
+    facts, y = main_value(parse(f"g (float[1] a0, float[1] b0) => (Y) {{ {nodes} Y = Add(a40, b{second}) }}"), "Y")
+    given = {value: np.ones(1) for value in map(y.scope.resolve, ("a0", "b0")) if value is not None}
+    return Evaluation(facts, {**ARITHMETIC_RULES, "Neg": lambda known, node: known.input(node, 0)}, given).value(y)
+
+
+def test_the_longest_chain() -> None:
+    assert depth_of(63) is not None
+    assert depth_of(64) is None
 
 
 def test_a_chain_without_end() -> None:
