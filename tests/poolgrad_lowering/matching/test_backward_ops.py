@@ -7,11 +7,12 @@ from __future__ import annotations
 import onnx
 import pytest
 
+from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.matching.backward_ops import check_not_constant, stated_element_type, unchanged_source
 from poolgrad_lowering.patterns.aten_adaptive_max_pool_grad import match as match_adaptive
 from poolgrad_lowering.patterns.aten_max_pool_grad import match as match_pool
-from tests.patterns.aten_graphs import FORWARD, max_pool_gradient, model
+from tests.patterns.aten_graphs import FORWARD, PLANE_INDICES, max_pool_gradient, model
 from tests.pool_graphs import main_value, parse
 
 UNKNOWN_GRADIENT = 'dy = org.pytorch.aten.ATen <operator="silu"> (w)'
@@ -69,6 +70,20 @@ def test_sizes_that_the_windows_give_are_not_as_declared(height: str, expected: 
     found = match_pool(facts, dx.producer)
     assert found is not None
     assert list(map(str, found.pooled_shape)) == ["2", "3", expected, "6"]
+    assert found.pool is not None
+    assert found.pool.label == "y"
+
+
+def test_the_pool_behind_plane_local_indices() -> None:
+    """It is the MaxPool, and its windows are those of the gradient."""
+    text = max_pool_gradient(forward=PLANE_INDICES)
+    facts, dx = main_value(onnx.parser.parse_model(text), "dx")
+    assert dx.producer is not None
+    found = match_pool(facts, dx.producer)
+    assert found is not None
+    assert found.pool is not None
+    assert (found.pool.label, found.argmax.name, found.numbering) == ("y", "i", Numbering.PLANE)
+    assert found.windows == facts.pool(found.pool)
 
 
 def test_the_first_type_that_is_known() -> None:

@@ -47,11 +47,13 @@ def test_what_reads_the_sums_otherwise_stays(constants: dict[str, str], operatio
     assert "s" in node.input
 
 
-def test_several_views_share_the_sums() -> None:
+@pytest.mark.parametrize("shape", ["x_shape", "flat"])
+def test_several_views_share_the_sums(shape: str) -> None:
     text = gradient(
-        result="dx = Reshape (s, x_shape)\nother = Reshape (s, x_shape)",
-        outputs="float[2,3,5,6] y, float[2,3,9,12] dx, float[2,3,9,12] other",
-    )
+        constants={"flat": "int64[1] flat = {-1}"},
+        result=f"dx = Reshape (s, x_shape)\nother = Reshape (s, {shape})",
+        outputs="float[2,3,5,6] y, float[2,3,9,12] dx, float other",
+    ).replace("float other", "float[2,3,9,12] other" if shape == "x_shape" else "float[648] other")
     assert [anchor.status for anchor in lower(onnx.parser.parse_model(text)).report.anchors] == ["lowered"]
 
 
@@ -106,6 +108,31 @@ NEAR_MISSES: NearMisses = {
         Code.DTYPE_MIX,
         "'s' is not brought back to float16 [2, 3, 9, 12] by one chain of views and a Cast",
         halves("Cast <to=1> (dy)", "com.microsoft.Cast <to=10> (s)", "float16[6,108] t"),
+    ),
+    "nothing_added": (
+        Code.DX_SHAPE,
+        "'v' has shape [6, 108], the pooled input [2, 3, 9, 12]",
+        gradient(
+            outputs="float[2,3,5,6] y, float[6,108] dx", result="v = Identity (s)\nt = Add (v)\ndx = Identity (t)"
+        ),
+    ),
+    "zeros_of_no_known_shape_added_to_a_view_of_none": (
+        Code.DX_SHAPE,
+        "'v' has shape unknown, the pooled input [2, 3, 9, 12]",
+        gradient(
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] k",
+            result="v = Reshape (s, k)\nmore = Expand (zero, k)\nt = Add (v, more)\ndx = Reshape (t, x_shape)",
+        ),
+    ),
+    "widened_twice": (
+        Code.DTYPE_MIX,
+        "'u' is float, the pooled input 'x' float16",
+        halves("Cast <to=1> (g)", "Cast <to=10> (s)").replace("h = Cast", "g = Cast <to=1> (dy)\nh = Cast"),
+    ),
+    "widened_from_double": (
+        Code.DTYPE_MIX,
+        "'u' is float, the pooled input 'x' double",
+        halves("Cast <to=1> (dy)", "Cast <to=11> (s)").replace("float16", "double"),
     ),
     "summed_in_double": (
         Code.DTYPE_MIX,
