@@ -97,7 +97,9 @@ class _Around:
     function: tuple[str, ...] = ()
     first_line: int = 1
 
-    def inside(self, node: ast.AST) -> _Around:
+    def inside(self, node: ast.AST, parent: ast.AST) -> _Around:
+        if isinstance(node, ast.arguments) and isinstance(parent, ast.FunctionDef) and self.function == self.names:
+            return replace(self, function=())  # the import computes the defaults
         if not isinstance(node, ast.stmt):
             return self
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -114,7 +116,7 @@ def _nodes(parent: ast.AST, around: _Around) -> Iterator[tuple[Place, ast.AST, _
             continue
         for number, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(node, ast.AST) and not _is_idle(node):
-                inside = around.inside(node)
+                inside = around.inside(node, parent)
                 yield Place(parent, name, number), node, inside
                 yield from _nodes(node, inside)
 

@@ -196,6 +196,18 @@ def test_type_known_from_the_gradient_alone() -> None:
     assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["MaxPool3DGradWithArgmax"]
 
 
+@pytest.mark.parametrize("pooled", ["x", "c"])
+def test_a_copy_of_a_tensor_with_an_unnamed_size(pooled: str) -> None:
+    """Nothing else tells that two unnamed sizes are one."""
+    text = max_pool_gradient(
+        forward=f"c = Identity (x)\n{FORWARD.replace('(x,', f'({pooled},')}",
+        operands=f"dy, {'xc'.replace(pooled, '')}, k, s, p, d, ceil, i",
+        inputs="float[?,3,9,12] x, float[?,3,5,6] dy",
+        outputs="float[?,3,5,6] y, float[?,3,9,12] dx",
+    )
+    assert [anchor.status for anchor in lower(_parse(text)).report.anchors] == ["lowered"]
+
+
 def test_another_tensor_of_the_pooled_shape() -> None:
     """The operator takes no more than the shape from it."""
     text = max_pool_gradient(

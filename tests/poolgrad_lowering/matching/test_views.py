@@ -47,6 +47,18 @@ def test_what_reads_the_sums_otherwise_stays(constants: dict[str, str], operatio
     assert "s" in node.input
 
 
+def test_sums_of_a_half_type_cast_to_itself() -> None:
+    """The sums are the result: the Cast back is that of sums in float32."""
+    text = gradient(
+        **HALF,
+        constants={"zero": "float16 zero = {0}"},
+        result="t = Cast <to=10> (s)\ndx = Reshape (t, x_shape)",
+    )
+    result = lower(onnx.parser.parse_model(text), forward=False)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    assert [node.output[0] for node in result.model.graph.node if "s" in node.input] == ["t"]
+
+
 @pytest.mark.parametrize("shape", ["x_shape", "flat"])
 def test_several_views_share_the_sums(shape: str) -> None:
     text = gradient(
@@ -69,6 +81,30 @@ def test_the_sums_are_read_in_branches_alone() -> None:
         result=f"dx = If (b) <{branches}>",
     )
     assert [anchor.status for anchor in lower(onnx.parser.parse_model(text)).report.anchors] == ["lowered"]
+
+
+@pytest.mark.refusal("dx-shape")
+def test_the_sums_are_read_in_one_branch_alone() -> None:
+    """Where it reads them, the graph around it has a view of another tensor, of x's shape."""
+    text = gradient(
+        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, bool b",
+        outputs="float[2,3,5,6] y, float[2,3,9,12] dx, float[2,3,9,12] same",
+        pool="same = Identity (x)\ny, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
+        result="""dx = If (b) <
+            then_branch = g1 () => (float[2,3,9,12] v) { t = Identity (s) v = Reshape (t, x_shape) },
+            else_branch = g2 () => (float[2,3,9,12] w) { w = Identity (x) }
+        >""",
+    )
+    check_refused(text, Code.DX_SHAPE, "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]")
+
+
+@pytest.mark.refusal("dx-shape")
+def test_the_sums_are_read_by_a_training_step_alone() -> None:
+    """The last node of the graph is a view of another tensor, of x's shape."""
+    text = gradient(outputs="float[2,3,5,6] y, float[2,3,9,12] same", result="same = Identity (x)")
+    model = onnx.parser.parse_model(text)
+    model.training_info.add().algorithm.node.add(op_type="Neg", input=["s"], output=["r"])
+    check_refused(model, Code.DX_SHAPE, "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]")
 
 
 def test_x_is_a_view_of_an_unknown_shape() -> None:
@@ -123,6 +159,11 @@ NEAR_MISSES: NearMisses = {
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] k",
             result="v = Reshape (s, k)\nmore = Expand (zero, k)\nt = Add (v, more)\ndx = Reshape (t, x_shape)",
         ),
+    ),
+    "narrowed_to_another_type": (
+        Code.DTYPE_MIX,
+        "'s' is not brought back to float16 [2, 3, 9, 12] by one chain of views and a Cast",
+        halves("Cast <to=1> (dy)", "Cast <to=16> (s)").replace("float16[2,3,9,12] dx", "bfloat16[2,3,9,12] dx"),
     ),
     "widened_twice": (
         Code.DTYPE_MIX,
