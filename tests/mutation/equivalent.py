@@ -34,6 +34,7 @@ EQUIVALENT: dict[str, str] = {
     "if integer(node, 'axis') not in (-1, depth) → if False": _OTHER_COLUMNS,
     "poolgrad_lowering.matching.scatter_nd._counts_rows: "
     "np.indices(sizes[:columns], sparse=True) → np.indices(sizes[:columns])": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.matching.scatter_nd._counts_rows: True → False": _ONLY_FOR_SPEED,
     "poolgrad_lowering.matching.tensorflow.gradient_operator: data_format or '' → data_format": _ONLY_A_KEY,
     "poolgrad_lowering.matching.tensorflow.gradient_operator: "
     "text(node, 'padding') or '' → text(node, 'padding')": _ONLY_A_KEY,

@@ -238,7 +238,8 @@ def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str) -> None
     )
 
 
-def test_a_kernel_of_one_row_of_symbolic_length() -> None:
+@pytest.mark.parametrize("height", ["H", "9"])
+def test_a_kernel_of_one_row_of_symbolic_length(height: str) -> None:
     """As ORTModule concatenates it; ConcatTraining runs in onnxruntime training only."""
     constants = """shape = Shape (x)
         three = Constant <value = int64[1] {3}> ()
@@ -252,8 +253,8 @@ def test_a_kernel_of_one_row_of_symbolic_length() -> None:
         constants=constants,
         forward=FORWARD.replace("s, p", "k, p"),
         operands="dy, x, k, k, p, d, ceil, i",
-        inputs="float[N,C,H,W] x, float[N,C,H,1] dy",
-        outputs="float[N,C,H,1] y, float[N,C,H,W] dx",
+        inputs=f"float[N,C,{height},W] x, float[N,C,{height},1] dy",
+        outputs=f"float[N,C,{height},1] y, float[N,C,{height},W] dx",
     )
     assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["AdaptiveMaxPool3DGrad"]
 

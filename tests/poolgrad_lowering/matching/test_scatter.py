@@ -87,6 +87,13 @@ def test_rows(rows: str, pool: str, numbering: Numbering, code: Code | None) -> 
     assert raised.value.refusal.code is code
 
 
+def test_the_length_of_a_row_is_that_of_its_last_axis() -> None:
+    _, scatter = scattered()
+    with pytest.raises(Refuse) as raised:
+        check_rows(scatter.node, shape("N 3 109"), shape("N 3 30"), pooled(scatter, SYMBOLIC), Numbering.PLANE)
+    assert raised.value.refusal.reason == "rows have 109 elements, a plane of [N, 3, 9, 12] has 108"
+
+
 ALONG = "ScatterElements 'out' does not scatter along the last axis"
 UNKNOWN = "the shapes of ScatterElements 'out' are not known"
 AXES = {  # the axis, base and recorded as inputs; code and reason of the refusal
