@@ -7,30 +7,17 @@ from __future__ import annotations
 from math import prod
 
 import pytest
-from onnx import TensorProto
 
-from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.ir.dims import Dim, Shape, static_dims
-from poolgrad_lowering.matching.axis_maximum import as_max_pool, reduced_shape
-from tests.pool_graphs import main_value, parse
+from poolgrad_lowering.matching.axis_maximum import as_max_pool
+from tests.pool_graphs import axis_record, main_value, parse
 
 
 def maximum(shape: Shape, axis: int, dx_shape: Shape | None = None) -> PoolGradient:
     _, x = main_value(parse("g (float[2] x) => (y) { y = Identity (x) }"), "x")
-    return PoolGradient(
-        x=x,
-        grad=x,
-        argmax=x,
-        dx=x,
-        numbering=Numbering.AXIS,
-        element_type=TensorProto.FLOAT,
-        windows=AdaptiveWindows(),
-        x_shape=shape,
-        pooled_shape=reduced_shape(shape, axis),
-        dx_shape=dx_shape,
-    )
+    return axis_record(x, x, shape, axis, dx_shape)
 
 
 SHAPES = [(7,), (3, 4), (2, 3, 4), (2, 3, 4, 5), (2, 3, 4, 5, 6), (2, 3, 4, 5, 6, 7), (1, 1, 1, 1, 1, 1)]

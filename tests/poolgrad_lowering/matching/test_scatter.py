@@ -12,10 +12,13 @@ from onnx import TensorProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.ir.dims import Dim, Shape
+from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.matching.forward import Pooled
 from poolgrad_lowering.matching.scatter import Scatter, check_adds_to_zeros, check_rows, check_rows_are_planes
-from tests.pool_graphs import main_value, parse
+from poolgrad_lowering.patterns.torch_scatter_add import match
+from tests.pool_graphs import main_value, parse, torch_gradient
 
 SYMBOLIC, STATIC, ONE_PLANE = "N 3 9 12 to N 3 5 6", "2 3 9 12 to 2 3 5 6", "1 1 9 12 to 1 1 5 6"
 
@@ -172,3 +175,30 @@ def test_base(base: str, updates: str, refusal: tuple[Code, str] | None) -> None
     with pytest.raises(Refuse) as raised:
         check_adds_to_zeros(facts, scatter)
     assert (raised.value.refusal.code, raised.value.refusal.reason) == refusal
+
+
+def test_the_gradient_of_a_max_pool() -> None:
+    """Before the views of its operands, and behind that of its sums."""
+    model = torch_gradient([2, 3, 9, 12], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    facts, sums = main_value(model, "sums")
+    scope = sums.scope
+    assert sums.producer is not None
+    found = match(facts, sums.producer)
+    y = scope.resolve("Y")
+    assert y is not None
+    pool = y.producer
+    assert pool is not None
+    windows = facts.pool(pool)
+    assert windows is not None
+    assert found == PoolGradient(
+        x=Value(scope, "X"),
+        grad=Value(scope, "dY"),
+        argmax=Value(scope, "local"),
+        dx=Value(scope, "dX"),
+        numbering=Numbering.PLANE,
+        element_type=TensorProto.FLOAT,
+        windows=windows,
+        x_shape=shape("2 3 9 12"),
+        pooled_shape=shape("2 3 5 6"),
+        pool=pool,
+    )
