@@ -39,6 +39,7 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.matching.tensorflow.gradient_operator: "
     "text(node, 'padding') or '' → text(node, 'padding')": _ONLY_A_KEY,
     "poolgrad_lowering.matching.views.find_result: break → continue": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.matching.views.find_result: break → continue #2": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'axis' → 'axis_'": _ONLY_A_NAME,

@@ -122,6 +122,13 @@ def test_a_view_without_output() -> None:
     check_refused(model, Code.DX_SHAPE, "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]")
 
 
+SYMBOLIC = {
+    "inputs": "float[N,C,9,12] x, float[N,C,5,6] dy",
+    "outputs": "float[N,C,5,6] y, float[N,C,108] dx",
+    "canvas": "f = Reshape (x, planes)\nsizes = Shape (f)\nz = Expand (zero, sizes)",
+}
+
+
 def halves(widen: str, narrow: str, declared: str = "", sums: str = "float") -> str:
     """Of a half type, by nodes before and after the scatter."""
     zero = {"zero": f"{sums} zero = {{0}}"}
@@ -158,6 +165,36 @@ NEAR_MISSES: NearMisses = {
         gradient(
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] k",
             result="v = Reshape (s, k)\nmore = Expand (zero, k)\nt = Add (v, more)\ndx = Reshape (t, x_shape)",
+        ),
+    ),
+    "rows_that_leave_the_graph": (
+        Code.DX_SHAPE,
+        "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]",
+        gradient(outputs="float[2,3,5,6] y, float[6,108] s, float[6,108] dx", result="dx = Neg (s)"),
+    ),
+    "rows_of_several_symbols": (
+        Code.DX_SHAPE,
+        "'s' has shape [N, C, 108], the pooled input [N, C, 9, 12]",
+        gradient(
+            **SYMBOLIC,
+            constants={"row_shape": "int64[3] row_shape = {0, 0, 30}", "canvas_shape": "int64[3] planes = {0, 0, 108}"},
+            scatter='s = ScatterElements <axis=2, reduction="add"> (z, r, u)',
+            result="dx = Neg (s)",
+        ),
+    ),
+    "x_is_a_view_of_several_symbols": (
+        Code.DX_SHAPE,
+        "'dx' has shape [N, C, 108], the pooled input [C*N, 1, 9, 12]",
+        gradient(
+            inputs="float[N,C,108] w, float[B,1,5,6] dy",
+            outputs="float[B,1,5,6] y, float[N,C,108] dx",
+            pool="x = Reshape (w, images)\ny, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
+            constants={
+                "row_shape": "int64[2] row_shape = {-1, 30}",
+                "canvas_shape": "int64[2] planes = {-1, 108}, int64[4] images = {-1, 1, 9, 12}",
+            },
+            canvas=SYMBOLIC["canvas"],
+            result="same = Shape (w)\ndx = Reshape (s, same)",
         ),
     ),
     "narrowed_to_another_type": (
