@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import ModelProto, parser
+from onnx import ModelProto, TensorProto, parser
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.matching.axis_maximum import reduced_shape
 from tests.oracles import max_pool
 
 Array = npt.NDArray[Any]
@@ -32,6 +36,22 @@ def main_value(model: ModelProto, name: str) -> tuple[Facts, Value]:
     value = index.scopes[0].resolve(name)
     assert value is not None, name
     return Facts(index), value
+
+
+def axis_record(x: Value, argmax: Value, shape: Shape, axis: int, dx_shape: Shape | None = None) -> PoolGradient:
+    """The record of the gradient of a maximum over an axis of x, which stands for the values of the gradients too."""
+    return PoolGradient(
+        x=x,
+        grad=x,
+        argmax=argmax,
+        dx=x,
+        numbering=Numbering.AXIS,
+        element_type=TensorProto.FLOAT,
+        windows=AdaptiveWindows(),
+        x_shape=shape,
+        pooled_shape=reduced_shape(shape, axis),
+        dx_shape=dx_shape,
+    )
 
 
 def attribute_text(attributes: dict[str, Any]) -> str:

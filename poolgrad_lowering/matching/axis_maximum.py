@@ -24,8 +24,9 @@ def reduced_shape(x_shape: Shape, axis: int) -> Shape:
 def as_max_pool(gradient: PoolGradient, axis: int) -> PoolGradient:
     """The gradient of a maximum over `axis` (≥ 0) as the gradient of a max pool.
 
-    `gradient` has x's own shape, of any rank, as `x_shape` and the maxima's, axis kept, as `pooled_shape`. Raises
-    `Refuse` where x needs another shape and is empty, or has several symbolic sizes.
+    `gradient` has x's own shape, of any rank, as `x_shape` and the maxima's, axis kept, as `pooled_shape`; its `axis`
+    is the default 0, as is that of the view. Raises `Refuse` where x needs another shape and is empty, or has several
+    symbolic sizes.
     """
     shape = gradient.x_shape
     if axis >= 2 and len(shape) in RANKS:
@@ -46,7 +47,6 @@ def as_max_pool(gradient: PoolGradient, axis: int) -> PoolGradient:
         x_shape=folded,
         pooled_shape=reduced_shape(folded, 2),
         dx_shape=gradient.dx_shape or shape,
-        axis=0,
         x_is_flat=True,
         grad_is_flat=True,
         argmax_is_flat=True,

@@ -102,8 +102,8 @@ def stated_element_type(facts: Facts, *values: Value) -> int:
 def check_not_constant(value: Value) -> None:
     """Raise `Refuse` if the indices are stored in the model."""
     maker = value.producer
-    stored = value.name in value.scope.initializers and value.name not in value.scope.inputs
-    if stored if maker is None else maker.is_a("Constant"):
+    stored = value.name not in value.scope.inputs if maker is None else maker.is_a("Constant")
+    if stored:
         raise Refuse(Code.CONSTANT_INDICES, "the indices '{}' are a constant", value.name)
 
 

@@ -56,7 +56,7 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool:
         shape if shape is not None else tuple(opaque(value, axis) for axis in range(rank))
         for value, shape in ((x, facts.shape(x)), (pooled, facts.shape(pooled)))
     )
-    if len(x_shape) != rank or len(pooled_shape) != rank:
+    if len(x_shape) != rank:
         raise Refuse(
             Code.POOL_ATTRIBUTES, "MaxPool '{}' has {} spatial axes, '{}' has others", node.label, rank - 2, x.name
         )

@@ -41,13 +41,12 @@ class Scatter:
 class Argmax:
     """Recorded indices, as the value from which the rewrite computes the lowered node's argmax.
 
-    `is_flat`: the value does not have the pooled shape. `axis`: the spatial axis of the numbering AXIS.
+    `is_flat`: the value does not have the pooled shape.
     """
 
     value: Value
     numbering: Numbering
     is_flat: bool = False
-    axis: int = 0
 
 
 def plane_argmax_of(facts: Facts, recorded: Value, pooled: Pooled) -> Argmax:
@@ -152,5 +151,4 @@ def scattered_gradient(
         dx_shape=None if result.shape == pooled.x_shape else result.shape,
         pool=pooled.node if isinstance(pooled, ForwardPool) else None,
         argmax_is_flat=argmax.is_flat,
-        axis=argmax.axis,
     )

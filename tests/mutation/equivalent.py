@@ -38,6 +38,7 @@ EQUIVALENT: dict[str, str] = {
     "if integer(node, 'axis') not in (-1, depth) → if False": _OTHER_COLUMNS,
     "poolgrad_lowering.matching.scatter_nd._counts_rows: "
     "np.indices(sizes[:columns], sparse=True) → np.indices(sizes[:columns])": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.matching.scatter_nd._counts_rows: True → False": _ONLY_FOR_SPEED,
     "poolgrad_lowering.matching.tensorflow.gradient_operator: data_format or '' → data_format": _ONLY_A_KEY,
     "poolgrad_lowering.matching.tensorflow.gradient_operator: "
     "text(node, 'padding') or '' → text(node, 'padding')": _ONLY_A_KEY,
@@ -56,6 +57,7 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.analysis.node_inference._unknown_sizes: 'size_' → 'size__'": _ONLY_A_SIZE,
     "poolgrad_lowering.analysis.memo.Memo._once: if self.read_error → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.memo.Memo._once: if self.defaults → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.matching.views.find_result: break → continue #2": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'axis' → 'axis_'": _ONLY_A_NAME,

@@ -30,6 +30,7 @@ def clipped(values: list[int], *, low: int = 0) -> list[int]:
 '''
 EXPECTED = {
     "m: 3 → 4",
+    "m.clipped: 0 → 1",
     "m.clipped: if not values → if True",
     "m.clipped: if not values → if False",
     "m.clipped: not values → values",
@@ -54,6 +55,14 @@ def test_of_a_small_module(tmp_path: Path) -> None:
     exec(found["m.clipped: value < LIMIT → value <= LIMIT"].code(), space)
     assert space["clipped"]([1, 3, 4]) == [1, 3]  # type: ignore[operator]
     assert ast.unparse(ast.parse(file.read_text(encoding="utf-8"))) == ast.unparse(ast.parse(SOURCE))
+
+
+def test_importing_runs_defaults(tmp_path: Path) -> None:
+    """A function that has another one's code keeps its own defaults."""
+    file = tmp_path / "m.py"
+    file.write_text(SOURCE, encoding="utf-8")
+    imported = {mutant.name for mutant in mutants("m", file) if not mutant.function}
+    assert imported == {"m: 3 → 4", "m.clipped: 0 → 1"}
 
 
 def test_every_mutant_has_a_name_and_every_equivalent_one_is_there() -> None:

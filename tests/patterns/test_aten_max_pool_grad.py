@@ -196,6 +196,18 @@ def test_type_known_from_the_gradient_alone() -> None:
     assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["MaxPool3DGradWithArgmax"]
 
 
+@pytest.mark.parametrize("pooled", ["x", "c"])
+def test_a_copy_of_a_tensor_with_an_unnamed_size(pooled: str) -> None:
+    """Nothing else tells that two unnamed sizes are one."""
+    text = max_pool_gradient(
+        forward=f"c = Identity (x)\n{FORWARD.replace('(x,', f'({pooled},')}",
+        operands=f"dy, {'xc'.replace(pooled, '')}, k, s, p, d, ceil, i",
+        inputs="float[?,3,9,12] x, float[?,3,5,6] dy",
+        outputs="float[?,3,5,6] y, float[?,3,9,12] dx",
+    )
+    assert [anchor.status for anchor in lower(_parse(text)).report.anchors] == ["lowered"]
+
+
 def test_another_tensor_of_the_pooled_shape() -> None:
     """The operator takes no more than the shape from it."""
     text = max_pool_gradient(
@@ -226,7 +238,8 @@ def test_a_kernel_made_of_symbolic_sizes_is_the_whole_plane(stride: str) -> None
     )
 
 
-def test_a_kernel_of_one_row_of_symbolic_length() -> None:
+@pytest.mark.parametrize("height", ["H", "9"])
+def test_a_kernel_of_one_row_of_symbolic_length(height: str) -> None:
     """As ORTModule concatenates it; ConcatTraining runs in onnxruntime training only."""
     constants = """shape = Shape (x)
         three = Constant <value = int64[1] {3}> ()
@@ -240,8 +253,8 @@ def test_a_kernel_of_one_row_of_symbolic_length() -> None:
         constants=constants,
         forward=FORWARD.replace("s, p", "k, p"),
         operands="dy, x, k, k, p, d, ceil, i",
-        inputs="float[N,C,H,W] x, float[N,C,H,1] dy",
-        outputs="float[N,C,H,1] y, float[N,C,H,W] dx",
+        inputs=f"float[N,C,{height},W] x, float[N,C,{height},1] dy",
+        outputs=f"float[N,C,{height},1] y, float[N,C,{height},W] dx",
     )
     assert [anchor.op for anchor in lower(_parse(text)).report.lowered] == ["AdaptiveMaxPool3DGrad"]
 

@@ -42,7 +42,7 @@ class Sums(Memo):
 
     def _sum(self, number: int, fact: str) -> int | None:
         self.asked[number] += 1
-        assert not self._is_first_question
+        assert self._depth > 0
         assert self.is_known(number, fact)
         self.read_error = self.read_error or self.errors.get(number, "")
         self.defaults |= {self.used[number]} if number in self.used else set()
@@ -53,7 +53,7 @@ class Sums(Memo):
         """What facts depended on since the last time."""
         left = self.read_error, set(self.defaults)
         self.read_error, self.defaults = "", frozenset()
-        assert self._is_first_question
+        assert self._depth == 0
         return left
 
 
@@ -84,7 +84,7 @@ def test_a_cycle_is_not_known() -> None:
     sums = Sums()
     sums.before[1] = (3,)
     assert [sums.sum(number) for number in (3, 2, 1, 0)] == [None, None, None, 1]
-    assert sums._is_first_question
+    assert sums._depth == 0
 
 
 def test_the_deepest_question() -> None:

@@ -47,11 +47,25 @@ def test_what_reads_the_sums_otherwise_stays(constants: dict[str, str], operatio
     assert "s" in node.input
 
 
-def test_several_views_share_the_sums() -> None:
+def test_sums_of_a_half_type_cast_to_itself() -> None:
+    """The sums are the result: the Cast back is that of sums in float32."""
     text = gradient(
-        result="dx = Reshape (s, x_shape)\nother = Reshape (s, x_shape)",
-        outputs="float[2,3,5,6] y, float[2,3,9,12] dx, float[2,3,9,12] other",
+        **HALF,
+        constants={"zero": "float16 zero = {0}"},
+        result="t = Cast <to=10> (s)\ndx = Reshape (t, x_shape)",
     )
+    result = lower(onnx.parser.parse_model(text), forward=False)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    assert [node.output[0] for node in result.model.graph.node if "s" in node.input] == ["t"]
+
+
+@pytest.mark.parametrize("shape", ["x_shape", "flat"])
+def test_several_views_share_the_sums(shape: str) -> None:
+    text = gradient(
+        constants={"flat": "int64[1] flat = {-1}"},
+        result=f"dx = Reshape (s, x_shape)\nother = Reshape (s, {shape})",
+        outputs="float[2,3,5,6] y, float[2,3,9,12] dx, float other",
+    ).replace("float other", "float[2,3,9,12] other" if shape == "x_shape" else "float[648] other")
     assert [anchor.status for anchor in lower(onnx.parser.parse_model(text)).report.anchors] == ["lowered"]
 
 
@@ -69,6 +83,30 @@ def test_the_sums_are_read_in_branches_alone() -> None:
     assert [anchor.status for anchor in lower(onnx.parser.parse_model(text)).report.anchors] == ["lowered"]
 
 
+@pytest.mark.refusal("dx-shape")
+def test_the_sums_are_read_in_one_branch_alone() -> None:
+    """Where it reads them, the graph around it has a view of another tensor, of x's shape."""
+    text = gradient(
+        inputs="float[2,3,9,12] x, float[2,3,5,6] dy, bool b",
+        outputs="float[2,3,5,6] y, float[2,3,9,12] dx, float[2,3,9,12] same",
+        pool="same = Identity (x)\ny, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
+        result="""dx = If (b) <
+            then_branch = g1 () => (float[2,3,9,12] v) { t = Identity (s) v = Reshape (t, x_shape) },
+            else_branch = g2 () => (float[2,3,9,12] w) { w = Identity (x) }
+        >""",
+    )
+    check_refused(text, Code.DX_SHAPE, "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]")
+
+
+@pytest.mark.refusal("dx-shape")
+def test_the_sums_are_read_by_a_training_step_alone() -> None:
+    """The last node of the graph is a view of another tensor, of x's shape."""
+    text = gradient(outputs="float[2,3,5,6] y, float[2,3,9,12] same", result="same = Identity (x)")
+    model = onnx.parser.parse_model(text)
+    model.training_info.add().algorithm.node.add(op_type="Neg", input=["s"], output=["r"])
+    check_refused(model, Code.DX_SHAPE, "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]")
+
+
 def test_x_is_a_view_of_an_unknown_shape() -> None:
     text = gradient(
         inputs="float[] w, float[2,3,5,6] dy",
@@ -82,6 +120,13 @@ def test_a_view_without_output() -> None:
     model = onnx.parser.parse_model(gradient(outputs="float[2,3,5,6] y"))
     del model.graph.node[-1].output[:]
     check_refused(model, Code.DX_SHAPE, "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]")
+
+
+SYMBOLIC = {
+    "inputs": "float[N,C,9,12] x, float[N,C,5,6] dy",
+    "outputs": "float[N,C,5,6] y, float[N,C,108] dx",
+    "canvas": "f = Reshape (x, planes)\nsizes = Shape (f)\nz = Expand (zero, sizes)",
+}
 
 
 def halves(widen: str, narrow: str, declared: str = "", sums: str = "float") -> str:
@@ -106,6 +151,66 @@ NEAR_MISSES: NearMisses = {
         Code.DTYPE_MIX,
         "'s' is not brought back to float16 [2, 3, 9, 12] by one chain of views and a Cast",
         halves("Cast <to=1> (dy)", "com.microsoft.Cast <to=10> (s)", "float16[6,108] t"),
+    ),
+    "nothing_added": (
+        Code.DX_SHAPE,
+        "'v' has shape [6, 108], the pooled input [2, 3, 9, 12]",
+        gradient(
+            outputs="float[2,3,5,6] y, float[6,108] dx", result="v = Identity (s)\nt = Add (v)\ndx = Identity (t)"
+        ),
+    ),
+    "zeros_of_no_known_shape_added_to_a_view_of_none": (
+        Code.DX_SHAPE,
+        "'v' has shape unknown, the pooled input [2, 3, 9, 12]",
+        gradient(
+            inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[n] k",
+            result="v = Reshape (s, k)\nmore = Expand (zero, k)\nt = Add (v, more)\ndx = Reshape (t, x_shape)",
+        ),
+    ),
+    "rows_that_leave_the_graph": (
+        Code.DX_SHAPE,
+        "'s' has shape [6, 108], the pooled input [2, 3, 9, 12]",
+        gradient(outputs="float[2,3,5,6] y, float[6,108] s, float[6,108] dx", result="dx = Neg (s)"),
+    ),
+    "rows_of_several_symbols": (
+        Code.DX_SHAPE,
+        "'s' has shape [N, C, 108], the pooled input [N, C, 9, 12]",
+        gradient(
+            **SYMBOLIC,
+            constants={"row_shape": "int64[3] row_shape = {0, 0, 30}", "canvas_shape": "int64[3] planes = {0, 0, 108}"},
+            scatter='s = ScatterElements <axis=2, reduction="add"> (z, r, u)',
+            result="dx = Neg (s)",
+        ),
+    ),
+    "x_is_a_view_of_several_symbols": (
+        Code.DX_SHAPE,
+        "'dx' has shape [N, C, 108], the pooled input [C*N, 1, 9, 12]",
+        gradient(
+            inputs="float[N,C,108] w, float[B,1,5,6] dy",
+            outputs="float[B,1,5,6] y, float[N,C,108] dx",
+            pool="x = Reshape (w, images)\ny, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
+            constants={
+                "row_shape": "int64[2] row_shape = {-1, 30}",
+                "canvas_shape": "int64[2] planes = {-1, 108}, int64[4] images = {-1, 1, 9, 12}",
+            },
+            canvas=SYMBOLIC["canvas"],
+            result="same = Shape (w)\ndx = Reshape (s, same)",
+        ),
+    ),
+    "narrowed_to_another_type": (
+        Code.DTYPE_MIX,
+        "'s' is not brought back to float16 [2, 3, 9, 12] by one chain of views and a Cast",
+        halves("Cast <to=1> (dy)", "Cast <to=16> (s)").replace("float16[2,3,9,12] dx", "bfloat16[2,3,9,12] dx"),
+    ),
+    "widened_twice": (
+        Code.DTYPE_MIX,
+        "'u' is float, the pooled input 'x' float16",
+        halves("Cast <to=1> (g)", "Cast <to=10> (s)").replace("h = Cast", "g = Cast <to=1> (dy)\nh = Cast"),
+    ),
+    "widened_from_double": (
+        Code.DTYPE_MIX,
+        "'u' is float, the pooled input 'x' double",
+        halves("Cast <to=1> (dy)", "Cast <to=11> (s)").replace("float16", "double"),
     ),
     "summed_in_double": (
         Code.DTYPE_MIX,
