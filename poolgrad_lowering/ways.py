@@ -37,8 +37,8 @@ def ways(lowered: ModelProto, target: Target, gate: Gate) -> tuple[Way, ...]:
     runs = f"onnxruntime has no {unknown}" if unknown else ""
     if "com.microsoft" in unknown:
         runs += "; its training package may have them"
-    provider = runs or ("" if has_nodes else f"no node of domain {DOMAIN}, which the provider runs")
     bodies = runs or (f"{bare[0]} has no function body" if bare else "")
+    provider = bodies or ("" if has_nodes else f"no node of domain {DOMAIN}, which the provider runs")
     atc = _atc(lowered, target, gate)
     return (
         Way("provider", not provider, provider),
