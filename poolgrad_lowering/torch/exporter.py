@@ -18,6 +18,9 @@ from poolgrad_lowering.torch.errors import TorchExportError
 
 _OPERATOR = re.compile(r"OpOverload\(op='([^']+)', overload='([^']+)'\)")
 
+OLDEST_OPSET = 18
+"""What torch exports without a conversion, which fails for most steps."""
+
 
 class _Module(nn.Module):
     """A function of tensors as a module. The tensors that it returns are the outputs of the export."""
@@ -41,8 +44,11 @@ def to_onnx(
 ) -> onnx.ModelProto:
     """Return the ONNX model of a function of the inputs. The first size of the `batched` inputs is named "batch".
 
-    Raises `TorchExportError`, which names the operator that torch cannot translate.
+    Raises `TorchExportError`, which names the operator that torch cannot translate, or an opset below 18, for which
+    torch would write opset 18 nevertheless.
     """
+    if opset < OLDEST_OPSET:
+        raise TorchExportError(f"opset is {opset}; torch exports {OLDEST_OPSET} or newer")
     batch = {0: torch.export.Dim("batch")} if batched else None
     shapes = tuple(batch if name in batched else None for name in inputs)
     try:

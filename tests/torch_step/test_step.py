@@ -268,6 +268,11 @@ def test_an_operator_without_translation() -> None:
         export(small(nn.FractionalMaxPool2d(2, output_size=4)))
 
 
+def test_an_opset_that_torch_does_not_export() -> None:
+    with pytest.raises(TorchExportError, match="opset is 17; torch exports 18 or newer"):
+        export(small(), opset=17)
+
+
 def test_a_model_that_cannot_be_traced() -> None:
     class Branches(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
