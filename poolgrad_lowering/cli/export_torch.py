@@ -14,6 +14,7 @@ from typing import Any
 from poolgrad_lowering.cli.console import print_error, print_line
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.diagnostics.errors import UsageError
+from poolgrad_lowering.io.atomic_write import require_folder, write_bytes
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -52,10 +53,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.io.atomic_write import write_bytes  # noqa: PLC0415 - `--help` must not load onnx
-    from poolgrad_lowering.torch import StepMismatchError, export_training_step  # noqa: PLC0415 - as above
+    file, name = _file_and_name(options.source)
+    require_folder(options.output)
+    from poolgrad_lowering.torch import StepMismatchError, export_training_step  # noqa: PLC0415 - `--help` must not load onnx
 
-    model, loss, examples = _call(options.source)
+    model, loss, examples = _call(file, name)
     step = export_training_step(
         model,
         loss,
@@ -79,11 +81,18 @@ def run(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _call(source: str) -> tuple[Any, Any, Any]:
-    """Return model, loss and example inputs of FILE:CALLABLE. Raises `UsageError` if there is no such function."""
+def _file_and_name(source: str) -> tuple[str, str]:
+    """Return FILE and CALLABLE. Raises `UsageError` if there is no such file."""
     file, colon, name = source.rpartition(":")
-    if not colon or not Path(file).is_file():
+    if not (colon and file and name):
         raise UsageError(f"'{source}' is not FILE:CALLABLE with a Python file")
+    if not Path(file).is_file():
+        raise UsageError(f"'{file}' is not a file" if Path(file).exists() else f"the file '{file}' does not exist")
+    return file, name
+
+
+def _call(file: str, name: str) -> tuple[Any, Any, Any]:
+    """Return model, loss and example inputs of a function. Raises `UsageError` if the file has no such function."""
     sys.path.insert(0, str(Path(file).parent))  # as if Python ran the file
     function = runpy.run_path(file).get(name)
     if not callable(function):

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from poolgrad_lowering.diagnostics.errors import FileError, explained
-from poolgrad_lowering.io.atomic_write import sync_folder, temporary_path
+from poolgrad_lowering.io.atomic_write import require_folder, sync_folder, temporary_path
 
 
 class NewFolder:
@@ -26,6 +26,7 @@ class NewFolder:
         self.path = temporary_path(self._target)
 
     def __enter__(self) -> NewFolder:
+        require_folder(self._destination)
         with self._explained():
             if self._target.exists() and (not self._target.is_dir() or any(self._target.iterdir())):
                 what = "it exists and is not an empty folder; give another name"

@@ -94,6 +94,7 @@ class _Staged:
     def __init__(self, path: Path, content: Content) -> None:
         self._path = path
         self._stack = contextlib.ExitStack()
+        require_folder(path)
         with self._stack, self._explained():
             self._target = _target(path)
             self._temporary = temporary_path(self._target)
@@ -170,6 +171,15 @@ def is_same_file(first: PathLike, second: PathLike) -> bool:
         return True
     one, other = Path(first), Path(second)
     return one.exists() and other.exists() and one.samefile(other)
+
+
+def require_folder(path: Path) -> None:
+    """Raise `FileError` unless the folder of a file to write exists."""
+    with explained(f"cannot write '{path}'"):
+        try:
+            path.parent.stat()
+        except FileNotFoundError:
+            raise FileError(f"cannot write '{path}': the folder '{path.parent}' does not exist; create it first") from None
 
 
 def make_folder(folder: Path) -> None:

@@ -50,7 +50,7 @@ def test_without_commit_nothing_is_left(tmp_path: Path) -> None:
     [
         ("full", "it exists and is not an empty folder"),
         ("file", "it exists and is not an empty folder"),
-        ("absent/out", "No such file or directory"),
+        ("absent/out", "the folder '.*absent' does not exist; create it first"),
         ("file/out", "Not a directory"),
     ],
 )

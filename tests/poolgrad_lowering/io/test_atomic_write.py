@@ -190,7 +190,7 @@ def test_what_is_no_regular_file(tmp_path: Path) -> None:
         (tmp_path / "folder", "Is a directory"),
         (tmp_path / "null", "out of its folder"),
         (Path(os.devnull), "it is not a regular file"),
-        (tmp_path / "absent" / "m", "No such file or directory"),
+        (tmp_path / "absent" / "m", "the folder '.*absent' does not exist; create it first"),
         (tmp_path / "pipe" / "m", "Not a directory"),
         (tmp_path / ("x" * 300), "File name too long"),
     ):
