@@ -57,8 +57,8 @@ def add_in_place(parser: argparse.ArgumentParser) -> None:
 
 
 def require_other_output(options: argparse.Namespace) -> None:
-    """Raise `UsageError` if the output is the model itself and --in-place was not given."""
-    if is_same_file(options.model, options.output) and not options.in_place:
+    """Raise `UsageError` if the output is the model itself, not a folder, and --in-place was not given."""
+    if is_same_file(options.model, options.output) and not (options.in_place or options.model.is_dir()):
         raise UsageError(
             f"the output '{options.output}' is the model itself: give another name, or replace it with --in-place"
         )
