@@ -117,5 +117,6 @@ def _print_report(report: AtcReport) -> None:
 def _print_conversion(report: AtcReport, output: Path) -> None:
     found = report.conversion
     print_line(f"wrote {output}, in which no obstacle is known. To convert it with CANN {found.cann} or newer:")
-    for line in (f"cd {shlex.quote(str(output.parent))}", *found.environment, found.command):
+    symbols = ("# replace each size in --input_shape that is a name by a number",) if found.input_shape else ()
+    for line in (f"cd {shlex.quote(str(output.parent))}", *found.environment, *symbols, found.command):
         print_line(f"  {line}")

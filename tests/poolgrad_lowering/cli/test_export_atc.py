@@ -41,6 +41,17 @@ def test_a_model_that_converts(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert printed[-1].startswith("  atc --framework=5 --model=e.onnx --output=e --soc_version=Ascend910B3 ")
 
 
+def test_symbolic_sizes_have_to_be_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = parse("g (float[N,3,4,4] X) => (Y) { Y = Relu(X) }")
+    for name, source in (("fixed", GRADIENT), ("symbolic", model)):
+        given = saved(tmp_path / f"{name}.onnx", source)
+        assert main(["export-atc", str(given), "-o", str(tmp_path / "e.onnx")]) == 0
+        *_, before, command = capsys.readouterr().out.splitlines()
+        is_symbolic = name == "symbolic"
+        assert ("--input_shape=X:N,3,4,4" in command) == is_symbolic
+        assert (before == "  # replace each size in --input_shape that is a name by a number") == is_symbolic
+
+
 def test_a_model_that_does_not_convert_is_written_only_by_force(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
