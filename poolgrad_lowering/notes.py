@@ -18,7 +18,7 @@ from poolgrad_lowering.legality.targets import TARGETS, Target
 from poolgrad_lowering.operator_counts import Operators
 from poolgrad_lowering.report import Note
 
-TRAINING_GRAPHS = "docs/convert.md, “Where a training graph comes from”"
+TRAINING_GRAPHS = "`poolgrad export-torch`, or docs/convert.md, “Where a training graph comes from”"
 
 
 class NoteCode(str, Enum):

@@ -40,7 +40,7 @@ def test_a_forward_graph() -> None:
     [(code, text)] = noted(model).items()
     assert code == "forward-graph"
     assert text.startswith("this is a forward graph: 2 MaxPool, no gradient of one. How to export a training step: ")
-    assert "docs/convert.md" in text
+    assert "`poolgrad export-torch`, or docs/convert.md" in text
     assert not warned(model)
 
 
