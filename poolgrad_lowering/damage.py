@@ -40,7 +40,7 @@ class Damage(str, Enum):
 def damages(index: ModelIndex) -> Iterator[tuple[Damage, str]]:
     """Yield each damage to an indexed model, with a text on what was found, what follows, and what to do."""
     bodies = {function.name: function for function in index.model.functions if function.domain == DOMAIN}
-    nodes = list(_dialect_nodes(index))
+    nodes = list(dialect_nodes(index))
     known = [node for node in nodes if node.proto.op_type in OPS]
     if bare := [node for node in known if node.proto.op_type not in bodies]:
         yield (
@@ -78,7 +78,7 @@ def damages(index: ModelIndex) -> Iterator[tuple[Damage, str]]:
         )
 
 
-def _dialect_nodes(index: ModelIndex) -> Iterator[Node]:
+def dialect_nodes(index: ModelIndex) -> Iterator[Node]:
     """Yield the nodes of domain npu, without those of its function bodies."""
     for scope in index.scopes:
         if not _is_body(scope.root.proto):

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
 
 
+_SHOWN = 20
+"""Differences outside of sites that are printed."""
+
+
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command's parser."""
     parser: argparse.ArgumentParser = commands.add_parser(
@@ -156,8 +160,10 @@ def _print_verification(found: Verification) -> None:
 
     if found.sites:
         print_table(("site", "status", "what"), [site_row(site) for site in found.sites])
-    for difference in found.differences:
+    for difference in found.differences[:_SHOWN]:
         print_line(f"{difference.where}: {difference.what}")
+    if (left := len(found.differences) - _SHOWN) > 0:
+        print_line(f"and {counted(left, 'more difference')}; --json has all")
     if inputs := inputs_line(found):
         print_line(inputs)
     for line in whole_lines(found.whole_model):

@@ -90,6 +90,31 @@ def test_a_difference_outside(original: str, tmp_path: Path, capsys: pytest.Capt
     assert printed.err == "poolgrad: verify: model: field 'producer_name' differs\n"
 
 
+def test_the_first_differences_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = (
+        parse(f"g (float[2] x) => (y) {{ {' '.join(f'[n{i}] y{i} = {op} (x)' for i in range(23))} y = Abs (x) }}")
+        for op in ("Abs", "Neg")
+    )
+    paths = [save(tmp_path / "before.onnx", before), save(tmp_path / "after.onnx", after)]
+    assert main(["verify", *paths, "--json"]) == 1
+    count = len(json.loads(capsys.readouterr().out)["differences"])
+    assert count > 20
+    assert main(["verify", *paths]) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("main: ") for line in printed) == 20
+    assert printed[20] == f"and {count - 20} more differences; --json has all"
+
+
+def test_swapped_models(
+    original: str, lowered: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    main(["verify", original, lowered])
+    main(["verify", lowered, lowered])
+    assert "swapped" not in caplog.text
+    assert main(["verify", lowered, original]) == 1
+    assert f"'{lowered}' has nodes of domain npu and '{original}' has none: are they swapped?" in caplog.text
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["--runs", "0"], ["--runs", "x"], ["--seed", "-1"], ["--backend", "gpu"]],
