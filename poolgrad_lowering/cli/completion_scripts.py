@@ -10,6 +10,7 @@ from pathlib import Path
 
 from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.cli.streams import model_file
+from poolgrad_lowering.legality.targets import TARGETS
 
 
 def bash(parser: Parser) -> str:
@@ -73,6 +74,13 @@ def _positionals(parser: Parser) -> list[argparse.Action]:
     return [argument for argument in parser.arguments if not argument.option_strings]
 
 
+def _values(argument: argparse.Action) -> list[str]:
+    """Return the words that complete an argument's value: its choices, or the names of products and SoCs."""
+    if argument.dest == "target":
+        return [name for target in TARGETS.values() for name in (target.name, *target.socs)]
+    return [str(choice) for choice in argument.choices or ()]
+
+
 def _is_file(argument: argparse.Action) -> bool:
     return argument.type in (Path, model_file)
 
@@ -83,7 +91,7 @@ def _takes_files(parser: Parser) -> bool:
 
 def _rest(parser: Parser) -> list[str]:
     """Return the words that can stand in place of a positional argument."""
-    return [str(word) for word in (*parser.commands, *(c for a in _positionals(parser) for c in a.choices or ()))]
+    return [*parser.commands, *(word for argument in _positionals(parser) for word in _values(argument))]
 
 
 def _help(argument: argparse.Action) -> str:
@@ -107,8 +115,8 @@ def _bash_words(words: Sequence[str]) -> str:
 
 
 def _bash_value(option: argparse.Action) -> str:
-    if option.choices:
-        return f'COMPREPLY=($(compgen -W {_bash_words([str(c) for c in option.choices])} -- "$word"))'
+    if values := _values(option):
+        return f'COMPREPLY=($(compgen -W {_bash_words(values)} -- "$word"))'
     return 'COMPREPLY=($(compgen -f -- "$word"))' if _is_file(option) else ":"
 
 
@@ -126,8 +134,8 @@ def _zsh_specs(parser: Parser) -> Iterator[str]:
 
 
 def _zsh_action(argument: argparse.Action) -> str:
-    if argument.choices:
-        return f"({' '.join(map(str, argument.choices))})"
+    if values := _values(argument):
+        return f"({' '.join(values)})"
     return "_files" if _is_file(argument) else ""
 
 
@@ -139,8 +147,8 @@ def _fish_option(option: argparse.Action) -> str:
     flags = [f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.option_strings]
     if option.nargs == 0:
         value = []
-    elif option.choices:
-        value = [f"-x -a '{' '.join(map(str, option.choices))}'"]
+    elif values := _values(option):
+        value = [f"-x -a '{' '.join(values)}'"]
     else:
         value = ["-r -F" if _is_file(option) else "-x"]
     return " ".join([*flags, *value, f"-d {_quoted(_help(option))}"])

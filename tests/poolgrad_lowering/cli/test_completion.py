@@ -115,6 +115,8 @@ COMPLETED: dict[str, Callable[[Path, list[str]], set[str]]] = {"bash": in_bash, 
         (["poolgrad", "lower", "--jobs", ""], set()),
         (["poolgrad", "-q", "lower", "--no"], {"--no-forward"}),
         (["poolgrad", "completion", ""], set(SHELLS)),
+        (["poolgrad", "lower", "--target", "atlas-a"], {"atlas-a2", "atlas-a3"}),
+        (["poolgrad", "export-atc", "--target", "Ascend910B4"], {"Ascend910B4", "Ascend910B4-1"}),
         (["poolgrad", "--ver"], {"--version", "--verbose"}),
     ],
 )
