@@ -18,6 +18,8 @@ from tests.training.training_runs import CLASSES, IMAGES, NET, SEED
 pytestmark = pytest.mark.training
 
 PAGE = Path(__file__).parents[2] / "docs" / "training.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+"""The export, the artifacts, the training, and the operators alone."""
 
 
 def with_a_stored_shape(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -30,20 +32,35 @@ def with_a_stored_shape(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def test_blocks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    model = with_a_stored_shape(forward(NET, SEED))
-    onnx.save(model, "forward.onnx")
+def run(blocks: list[str], images: tuple[int, ...], classes: int) -> dict[str, Any]:
+    """Run the blocks with random batches, and return the names that they leave."""
     random = np.random.default_rng(SEED)
-    batches = [(random.standard_normal(IMAGES, np.float32), random.integers(0, CLASSES, IMAGES[0])) for _ in range(2)]
+    batches = [(random.standard_normal(images, np.float32), random.integers(0, classes, images[0])) for _ in range(2)]
     names: dict[str, Any] = {"batches": batches}
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 3
     for block in blocks:
         exec(block, names)
+    return names
+
+
+def check(names: dict[str, Any]) -> None:
+    """Require that each float initializer of forward.onnx was trained, except running statistics."""
     assert np.isfinite(names["loss"])
-    floats = [tensor for tensor in model.graph.initializer if tensor.data_type == onnx.TensorProto.FLOAT]
-    untrained = {weight.name: onnx.numpy_helper.to_array(weight) for weight in floats}
-    assert names["weights"].keys() == untrained.keys()
-    for name, weight in untrained.items():
-        assert not np.array_equal(names["weights"][name], weight)
+    initializers = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in names["model"].graph.initializer}
+    untrained = {name: array for name, array in initializers.items() if array.dtype == np.float32}
+    assert names["weights"].keys() == {name for name in untrained if "running" not in name}
+    for name, weight in names["weights"].items():
+        assert not np.array_equal(weight, untrained[name])
+
+
+def test_blocks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = run(BLOCKS, (32, 1, 8, 8), 10)
+    check(names)
+    assert {node.op_type for node in names["model"].graph.node} >= {"BatchNormalization", "Dropout", "MaxPool"}
+    assert len(names["report"].lowered) == 1
+
+
+def test_artifacts_of_a_model_with_a_stored_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(with_a_stored_shape(forward(NET, SEED)), "forward.onnx")
+    check(run(BLOCKS[1:3], IMAGES, CLASSES))
