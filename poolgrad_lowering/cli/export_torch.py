@@ -36,7 +36,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("source", metavar="FILE:CALLABLE", help="the Python file, and the name of the function")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it")
     parser.add_argument("--optimizer", choices=("sgd", "adamw"), help="with the optimizer in the graph")
-    parser.add_argument("--dynamic-batch", action="store_true", help="a symbolic first size of the example inputs")
+    parser.add_argument(
+        "--dynamic-batch",
+        action="store_true",
+        help="a symbolic first size of the example inputs; AdaptiveMaxPool is then lowered only if its sizes divide",
+    )
     parser.add_argument(
         "--opset", type=int, default=18, metavar="N", help="version of the default domain (default: 18)"
     )

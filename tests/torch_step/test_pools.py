@@ -142,6 +142,12 @@ def test_a_dynamic_batch(name: str) -> None:
     exported(name, dynamic_batch=True).check(tolerance=1e-5)
 
 
+@pytest.mark.parametrize("name", ["adaptive 1-D", "adaptive", "adaptive 3-D"])
+def test_a_dynamic_batch_of_sizes_that_do_not_divide_is_refused(name: str) -> None:
+    report = lower(exported(name, dynamic_batch=True).model).report
+    assert [anchor.code for anchor in report.anchors] == ["window-tables"]
+
+
 @pytest.mark.parametrize("name", ["average", "adaptive average", "adaptive"])
 def test_half_precision(name: str) -> None:
     with torch.autocast("cpu", torch.float16):
