@@ -179,7 +179,8 @@ def require_folder(path: Path) -> None:
         try:
             path.parent.stat()
         except FileNotFoundError:
-            raise FileError(f"cannot write '{path}': the folder '{path.parent}' does not exist; create it first") from None
+            what = f"the folder '{path.parent}' does not exist; create it first"
+            raise FileError(f"cannot write '{path}': {what}") from None
 
 
 def make_folder(folder: Path) -> None:

@@ -105,9 +105,7 @@ def test_the_first_differences_are_printed(tmp_path: Path, capsys: pytest.Captur
     assert printed[20] == f"and {count - 20} more differences; --json has all"
 
 
-def test_swapped_models(
-    original: str, lowered: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_swapped_models(original: str, lowered: str, caplog: pytest.LogCaptureFixture) -> None:
     main(["verify", original, lowered])
     main(["verify", lowered, lowered])
     assert "swapped" not in caplog.text
