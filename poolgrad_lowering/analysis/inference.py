@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 _KEPT_ELEMENTS = 1 << 10  # shapes and axes have fewer elements, weights have more
 _MADE_UP = "unk__"
+_ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN, onnx.defs.AI_ONNX_PREVIEW_TRAINING_DOMAIN)
+"""Those of ONNX itself: the process may have registered operators of others."""
 _SHAPE_TYPES = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
 """External tensors of other types, mostly biases, are not read."""
 
@@ -32,12 +34,12 @@ def inferred_types(index: ModelIndex, external: ExternalData | None = None) -> d
     runtimes check the former, and the graph does not compute the latter. All others are left out of the copy.
 
     Returns nothing if inference fails, or if the model defines an operator of ONNX anew, which inference would take for
-    ONNX's own: unknown facts are always safe. Integers are not propagated (`data_prop`), which
-    would store a dimension for each element of an integer vector of any length; the rules of this package evaluate the
-    integers that shapes depend on.
+    ONNX's own: unknown facts are always safe. Integers are not propagated (`data_prop`), which would store a dimension
+    for each element of an integer vector of any length; the rules of this package evaluate the integers that shapes
+    depend on.
     """
-    functions = index.model.functions
-    if any(onnx.defs.has(function.name, canonical_domain(function.domain)) for function in functions):
+    functions = ((canonical_domain(function.domain), function.name) for function in index.model.functions)
+    if any(domain in _ONNX_DOMAINS and onnx.defs.has(name, domain) for domain, name in functions):
         return {}
     model = _without_weights(index, external or ExternalData())
     try:

@@ -12,13 +12,15 @@ import onnx
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
 
+from poolgrad_lowering import lower
 from poolgrad_lowering.analysis.inference import inferred_types, is_unnamed
+from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex, subgraphs
 from tests.external_models import DATA, external
-from tests.pool_graphs import parse
+from tests.pool_graphs import ort_gradient, parse
 
 FUNCTIONS = """<domain: "local", opset_import: ["": 16, "local": 1]> Inner (x) => (z) {
     c = Constant<value = bool {1}>()
@@ -243,6 +245,13 @@ def test_operators_that_the_model_defines_anew(domain: str, known: bool) -> None
     model = model_of("a = Softplus(X)  Y = Transpose(a)")
     model.functions[2].domain, model.functions[2].name = domain, "Transpose"
     assert inferred_types(ModelIndex(model)).keys() == ({"a", "Y"} if known else set())
+
+
+def test_operators_that_the_process_has_registered_are_not_those_of_onnx() -> None:
+    model = lower(ort_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])).model
+    names = inferred_types(ModelIndex(model)).keys()
+    with registered_schemas():
+        assert inferred_types(ModelIndex(model)).keys() == names != set()
 
 
 @pytest.mark.parametrize(
