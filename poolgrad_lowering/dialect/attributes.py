@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def default_proto(attribute: Attribute) -> AttributeProto:
     """Return the default of an attribute that has one."""
-    return helper.make_attribute(attribute.name, attribute.default, attr_type=attribute.type)
+    return helper.make_attribute(attribute.name, attribute.default)
 
 
 def value_of(attribute: Attribute, proto: AttributeProto | None) -> Any:

@@ -33,7 +33,7 @@ def select_op_named(op: str, gradient: PoolGradient, target: Target) -> LoweredO
 
 def alternatives(gradient: PoolGradient, target: Target, first: str) -> list[str]:
     """Return the operators of the target that a gradient can be lowered to, without `first`."""
-    others = (op for op in GRADIENT_OPERATORS if op != first and op in target.operators)
+    others = (op for op in GRADIENT_OPERATORS if op != first)
     return [op for op in others if isinstance(select_op_named(op, gradient, target), LoweredOp)]
 
 

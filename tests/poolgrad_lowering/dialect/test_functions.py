@@ -326,7 +326,7 @@ def test_bodies_are_small(pool: str, gradient: str, opset: int) -> None:
     ],
 )
 def test_no_body(opset: int, element_type: int, advice: str) -> None:
-    with pytest.raises(NoFunctionBodyError, match=advice):
+    with pytest.raises(NoFunctionBodyError, match=rf"^npu\.AdaptiveMaxPool3DGrad: no body for .*{advice}\.$"):
         function_body("AdaptiveMaxPool3DGrad", opset, [element_type])
 
 

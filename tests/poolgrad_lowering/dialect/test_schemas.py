@@ -127,6 +127,7 @@ BROKEN: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
     "number for a list": (WINDOWED, {"ksize": 2}, {}, "ksize has type INT, expected INTS"),
     "unknown rounding": (WINDOWED, {"ceil_mode": 2}, {}, "ceil_mode is 2, expected one of"),
     "other layout": (PLANAR, {"data_format": "NHWC"}, {}, "data_format is 'NHWC', expected one of"),
+    "layout that is no text": (PLANAR, {"data_format": b"\xff"}, {}, "data_format is '\ufffd', expected one of"),
     "unknown index type": (PLANAR, {"dtype": 7}, {}, "dtype is 7, expected one of"),
     "index type of another argmax": (PLANAR, {"dtype": 3}, {}, "dtype .*INT32 and INT64"),
     "x of rank 2": (ADAPTIVE, {}, {"x": [2, 3]}, "x has rank 2"),
@@ -135,6 +136,12 @@ BROKEN: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
     "channels of x and grad": (ADAPTIVE, {}, {"grad": [2, 4, 4, 4], "argmax": [2, 4, 4, 4]}, "x and grad.* differ"),
     "batch of x and argmax": (ADAPTIVE, {}, {"grad": ["N", 3, 4, 4], "argmax": [1, 3, 4, 4]}, "x and argmax.* differ"),
     "sizes of grad and argmax": (ADAPTIVE, {}, {"argmax": [2, 3, 4, 5]}, "grad and argmax differ: .2, 3, 4, 4. and"),
+    "sizes beside a symbol": (
+        ADAPTIVE,
+        {},
+        {"grad": ["N", 3, 4, 4], "argmax": [2, 3, 4, 5]},
+        r"grad and argmax differ: \(\?, 3, 4, 4\) and \(2, 3, 4, 5\)\.",
+    ),
     "types of x and grad": (ADAPTIVE, {}, {"types": (FLOAT, HALF, INT64)}, "FLOAT and FLOAT16"),
     "double": (ADAPTIVE, {}, {"types": (DOUBLE, DOUBLE, INT64)}, "x has element type DOUBLE, expected one of FLOAT, "),
     "byte indices": (ADAPTIVE, {}, {"types": (FLOAT, FLOAT, UINT8)}, "argmax has element type UINT8"),
@@ -148,9 +155,18 @@ def test_broken_nodes_are_refused(case: str) -> None:
     node = gradient_node(op, **changed)
     with registered_schemas(), pytest.raises(DialectError, match=message) as caught:
         infer_shapes(bare_model(node, **operands), strict_mode=True)
-    assert op in str(caught.value)
+    assert str(caught.value).startswith(f"{DOMAIN}.{op} ")
+    assert str(caught.value).endswith(".")
     assert isinstance(caught.value, PoolgradError)
     assert isinstance(caught.value, InferenceError)
+
+
+@needs_inference
+def test_an_operand_that_is_no_tensor() -> None:
+    model = bare_model(gradient_node(ADAPTIVE))
+    model.graph.input[0].CopyFrom(helper.make_tensor_sequence_value_info("x", FLOAT, [2, 3, 8, 8]))
+    with registered_schemas(), pytest.raises(DialectError, match=r"x is not a tensor\.$"):
+        infer_shapes(model, strict_mode=True)
 
 
 def test_checker_refuses_attributes_of_no_op() -> None:

@@ -25,6 +25,7 @@ from poolgrad_lowering.legality.targets import (
     MAX_POOL_2D_GRAD,
     MAX_POOL_3D_GRAD,
     TARGETS,
+    Support,
     find_target,
 )
 from tests.window_facts import Axis, aclnn_count, adaptive_gradient, axes, gradient_of
@@ -126,6 +127,25 @@ def test_symbolic_sizes_agree_with_every_size_behind_them(ceil: bool) -> None:
             if axis.starts(size):
                 assert_right(planned, [axis], [size])
     assert planned_axes > 100
+
+
+def test_a_symbolic_count_is_as_little_known_as_a_symbolic_size() -> None:
+    """Plans and refusals are the same for each size that has a window."""
+    for axis in axes():
+        planned = select_op(gradient_of([axis], ["L"], ["M"]), A2)
+        for size in (axis.extent, axis.extent + 3):
+            assert select_op(gradient_of([axis], [size], ["M"]), A2) == planned
+
+
+@pytest.mark.parametrize("ceil", [False, True])
+@pytest.mark.parametrize("pads", [(0, 0), (0, 1), (2, 2)])
+def test_why_one_of_two_axes_has_no_plan(pads: tuple[int, int], ceil: bool) -> None:
+    """No rounding gives 2 windows over 8 elements; the reason is the symbolic axis only where it has no plan itself."""
+    symbolic = Axis(2, 2, 1, *pads, ceil=ceil)
+    refused = select_op(gradient_of([POOL._replace(ceil=ceil), symbolic], [8, "L"], [2, "M"]), A2)
+    assert isinstance(refused, Refusal)
+    of_symbolic = select_op(gradient_of([symbolic], ["L"], ["M"]), A2)
+    assert refused.code is (of_symbolic.code if isinstance(of_symbolic, Refusal) else Code.OUTPUT_SIZE)
 
 
 @pytest.mark.refusal(Code.WINDOW_IN_PADDING.value)
@@ -238,6 +258,18 @@ def test_other_element_types(element_type: int, adaptive: bool) -> None:
         assert refused.reason
 
 
+@pytest.mark.refusal(Code.DTYPE.value)
+def test_an_operator_with_fewer_element_types() -> None:
+    """No product of today has one; the table can say so."""
+    operators = A2.operators | {MAX_POOL_3D_GRAD: Support(element_types=frozenset((TensorProto.FLOAT,)))}
+    target = dataclasses.replace(A2, operators=operators)
+    assert isinstance(select_op(gradient_of([POOL], [8], [4]), target), LoweredOp)
+    refused = select_op(gradient_of([POOL], [8], [4], element_type=TensorProto.BFLOAT16), target)
+    assert isinstance(refused, Refusal)
+    assert refused.code is Code.DTYPE
+    assert refused.reason == f"{MAX_POOL_3D_GRAD} on {A2.title} does not support this element type"
+
+
 @pytest.mark.parametrize(
     ("rank", "target", "expected"),
     [
@@ -327,6 +359,6 @@ def test_adaptive_windows(target: str) -> None:
             assert aclnn_count(size, kernel, stride, 0, ceil=bool(planned.attributes["ceil_mode"])) == count
 
 
-@pytest.mark.parametrize(("size", "count"), [("L", 4), (8, "M"), ("L", "L"), (3, 5), (8, 0)])
+@pytest.mark.parametrize(("size", "count"), [("L", 4), (8, "M"), ("L", "L"), (3, 5), (8, 0), (0, 4), (0, 0)])
 def test_adaptive_windows_that_are_not_proven_equal(size: int | str, count: int | str) -> None:
     assert select_op(adaptive_gradient([size], [count]), A2) == LoweredOp(ADAPTIVE_GRAD, {})

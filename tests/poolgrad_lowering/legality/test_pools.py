@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections import Counter
 from typing import Any
@@ -13,6 +14,9 @@ import pytest
 from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
+from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.gradient import PoolGradient, Reduction
+from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.legality.gradients import LoweredOp, select_op
 from poolgrad_lowering.legality.pools import select_forward_op
 from poolgrad_lowering.legality.targets import (
@@ -24,6 +28,7 @@ from poolgrad_lowering.legality.targets import (
     find_target,
 )
 from tests.oracles import assert_same_bits, max_pool
+from tests.pool_graphs import parse
 from tests.window_facts import Axis, aclnn_count, adaptive_gradient, axes, gradient_of
 
 A2, ASCEND950 = find_target("atlas-a2"), find_target("ascend950")
@@ -196,7 +201,20 @@ def test_adaptive_pools() -> None:
     planned = select_forward_op(divides, A2)
     assert isinstance(planned, LoweredOp)
     assert planned.name == MAX_POOL_3D
-    assert (planned.attributes["ksize"], planned.attributes["strides"]) == ([1, 2, 3], [1, 2, 3])
+    assert planned.attributes == {
+        "ksize": [1, 2, 3],
+        "strides": [1, 2, 3],
+        "pads": [0, 0, 0],
+        "dilation": [1, 1, 1],
+        "ceil_mode": 0,
+        "data_format": "NCDHW",
+        "dtype": 3,
+        "onnx_kernel_shape": [2, 3],
+        "onnx_strides": [2, 3],
+        "onnx_pads": [0, 0, 0, 0],
+        "onnx_dilations": [1, 1],
+        "onnx_ceil_mode": 0,
+    }
     assert select_forward_op(other, A2) == LoweredOp(ADAPTIVE, {"output_size": [1, 4, 3], "indices_dtype": 3})
     symbolic = select_forward_op(adaptive_gradient(["H", 7], [4, 3]), ASCEND950)
     assert symbolic == LoweredOp(ADAPTIVE, {"output_size": [1, 4, 3], "indices_dtype": 3})
@@ -206,3 +224,30 @@ def test_adaptive_pools() -> None:
     large = select_forward_op(adaptive_gradient([FLOAT32_EXACT_PLANE + 1], [3]), A2)
     assert isinstance(large, Refusal)
     assert large.code is Code.PLANE_SIZE
+
+
+WHOLE = Axis(kernel=4, stride=1, dilation=1, begin=0, end=0, ceil=False)
+
+
+@pytest.mark.parametrize(
+    ("gradient", "order", "expected"),
+    [
+        (adaptive_gradient([8, 7], [4, 3]), Maximum.FILLED, [1, 4, 3]),
+        (adaptive_gradient([8, 7], [4, 3]), None, Code.FORWARD_BODY),
+        (adaptive_gradient([8], ["M"]), Maximum.GATHERED, Code.FORWARD_WINDOWS),
+        (adaptive_gradient([8], ["M"]), None, Code.FORWARD_WINDOWS),
+        (adaptive_gradient([FLOAT32_EXACT_PLANE + 1], [3]), Maximum.FILLED, Code.PLANE_SIZE),
+        (gradient_of([WHOLE, WHOLE], [4, 4], [1, 1]), Maximum.WHOLE, [1, 1, 1]),
+        (gradient_of([POOL], [9], [5]), None, Code.FORWARD_WINDOWS),
+    ],
+)
+def test_reductions(gradient: PoolGradient, order: Maximum | None, expected: list[int] | Code) -> None:
+    """A ReduceMax moves where a body of the adaptive operator compares in its order, over windows of known number."""
+    text = "g (float[1, 1, 4] x) => (y, i) { y = ReduceMax(x) i = ArgMax(x) }"
+    scope = ModelIndex(parse(text)).scopes[0]
+    reduced = dataclasses.replace(gradient, reduction=Reduction(scope.node(0), scope.node(1), order, None))
+    planned = select_forward_op(reduced, A2)
+    if isinstance(planned, Refusal):
+        assert planned.code is expected
+    else:
+        assert planned == LoweredOp(ADAPTIVE, {"output_size": expected, "indices_dtype": 3})

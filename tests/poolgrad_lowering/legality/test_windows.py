@@ -75,6 +75,7 @@ def test_a_huge_pool_is_checked_at_once() -> None:
     assert has_empty_window(AxisWindow(huge, 1, huge, 0, 1), 10, huge)
     assert has_empty_window(AxisWindow(2, 1, huge - 1, 0, huge), 10, huge)
     assert not has_empty_window(AxisWindow(huge, 20, huge // 20 * 20, 0, 20), 10, 10**6)
+    assert not has_empty_window(AxisWindow(2, 2**30, 1, 0, 2**30), 2 * huge, 2**30)
 
 
 @pytest.mark.parametrize(
