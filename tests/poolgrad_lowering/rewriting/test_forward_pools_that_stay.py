@@ -278,3 +278,38 @@ def test_a_shared_companion_dies_with_its_last_pool() -> None:
     assert "localA" not in outputs
     check_same_results(model, result.model, random_feeds(model))
     check_well_formed(model, result.model, "atlas-a2")
+
+
+@pytest.mark.refusal("forward-windows")
+def test_a_pool_that_the_target_lacks_keeps_the_companion_too() -> None:
+    dilated = CHAIN.replace("kernel_shape = [3, 3],", "kernel_shape = [2, 2], dilations = [2, 2],")
+    model = parse(dilated, opset=18)
+    result = lower(model)
+    assert [anchor.forward_code for anchor in result.report.anchors] == ["forward-readers", "forward-windows"]
+    assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()
+    plan = LoweringPlan.of(inspect(model), "")
+    codes = [anchor.forward_code for anchor in lower(model, plan=plan).report.anchors]
+    assert codes == ["forward-readers", "forward-windows"]  # why they stay, not that the plan says so
+
+
+FED = """g (float[2,3,6,6] X, float[2,3,3,3] dA, float[2,3,6,6] Z, float[2,3,%s] dB)
+    => (float[2,3,6,6] gA, float[2,3,%s] gB) {
+    A, IA = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X)
+    gA = MaxPoolGrad(dA, IA)
+    given = Cast<to = 1>(IA)
+    B, IB = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(%s)
+    gB = MaxPoolGrad(%s, IB)
+}"""
+
+
+@pytest.mark.refusal("forward-readers")
+@pytest.mark.parametrize(
+    "sizes", [("1,1", "3,3", "given", "dB"), ("3,3", "6,6", "Z", "given")], ids=["its_operand", "its_gradient"]
+)
+def test_indices_from_which_another_site_is_computed(sizes: tuple[str, ...]) -> None:
+    """The lowered nodes of B use them, so A's Indices stay."""
+    model = parse(FED % sizes)
+    result = lower(model)
+    assert [anchor.forward_code for anchor in result.report.anchors] == ["forward-readers", None]
+    assert [node.op_type for node in result.model.graph.node].count("MaxPool") == 1
+    check_same_results(model, result.model, random_feeds(model))

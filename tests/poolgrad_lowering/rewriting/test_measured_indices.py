@@ -15,7 +15,7 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.patterns.lowering_checks import check_well_formed
-from tests.pool_graphs import random_feeds, torch_gradient
+from tests.pool_graphs import parse, random_feeds, torch_gradient
 from tests.poolgrad_lowering.rewriting.test_forward_pools_that_stay import check_stays
 
 
@@ -61,3 +61,29 @@ def test_indices_that_are_measured_and_read() -> None:
     model.graph.node.append(helper.make_node("Neg", ["I"], ["o"]))
     model.graph.output.append(helper.make_tensor_value_info("o", TensorProto.INT64, [2, 3, 4, 4]))
     check_stays(model, Code.FORWARD_READERS, "the Indices of 'Y' are used outside the lowered gradients")
+
+
+@pytest.mark.refusal("forward-readers")
+def test_indices_whose_measure_goes_and_whose_elements_stay() -> None:
+    """One reader is removed, which is of the shape, and one stays, which is not."""
+    model = parse(
+        """g (float[2,3,8] X, float[2,3,4] dY) => (float[2,3,8] dX, int64[2,3,4] o) <
+            float zero = {0.0}, int64[2] canvas = {6, 8}, int64[1] six = {6}, int64[1] at2 = {2}, int64[1] plane = {8},
+            int64[3] whole = {2, 3, 8}
+        > {
+            Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)
+            local = Mod(I, plane)
+            shape = Shape(I)
+            count = Gather(shape, at2)
+            rows = Concat<axis = 0>(six, count)
+            index = Reshape(local, rows)
+            updates = Reshape(dY, rows)
+            zeros = Expand(zero, canvas)
+            sums = ScatterElements<axis = 1, reduction = "add">(zeros, index, updates)
+            dX = Reshape(sums, whole)
+            o = Neg(I)
+        }""",
+        opset=18,
+    )
+    check_stays(model, Code.FORWARD_READERS, "the Indices of 'Y' are used outside the lowered gradients")
+    assert "Shape" not in [node.op_type for node in lower(model).model.graph.node]

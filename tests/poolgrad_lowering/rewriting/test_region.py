@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import networkx as nx
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -89,6 +89,44 @@ def test_an_initializer_that_is_an_input_lives() -> None:
     model = parse("g (float[2] X, float[2] W) => (Z) <float[2] W = {1, 2}> { D = Mul(X, W) Z = Neg(X) }")
     [region] = taken(model, "D")
     assert not region.initializers
+
+
+def test_an_initializer_that_one_node_reads_twice() -> None:
+    model = parse("g (float[2] X) => (Z) <float[2] W = {1, 2}> { D = Sum(W, X, W) Z = Neg(X) }")
+    [region] = taken(model, "D")
+    assert [value.name for value in region.initializers] == ["W"]
+    assert [value.name for value in region.frontier] == ["X"]
+
+
+def test_a_sparse_initializer_lives() -> None:
+    model = parse("g (float[2] X) => (Z) { D = Mul(X, W) Z = Neg(X) }")
+    values = helper.make_tensor("W", TensorProto.FLOAT, [1], [1.0])
+    positions = helper.make_tensor("", TensorProto.INT64, [1], [1])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, positions, [2]))
+    [region] = taken(model, "D")
+    assert labels(region) == ["D"]
+    assert not region.initializers
+
+
+def test_absent_operands_and_results() -> None:
+    """What follows an absent operand dies too, and a node without its first output."""
+    model = parse(
+        """g (float[1,1,4] X) => (Z) <float most = {1}> {
+            Y, I = MaxPool<kernel_shape = [2]>(X) F = Cast<to = 1>(I) D = Clip(F, , most) Z = Neg(X)
+        }"""
+    )
+    model.graph.node[0].output[0] = ""
+    [region] = taken(model, "D")
+    assert labels(region) == ["I", "F", "D"]
+    assert [value.name for value in region.initializers] == ["most"]
+
+
+def test_a_region_as_a_graph() -> None:
+    """Edges go from producer to consumer; a node without edges is in it as well."""
+    [region] = taken(parse("g (float[2] X) => (float[2] Y) { A = Relu(X) B = Neg(A) D = Exp(B) Y = Relu(X) }"), "D")
+    assert {(producer.label, user.label) for producer, user in region.graph.edges} == {("A", "B"), ("B", "D")}
+    [alone] = taken(parse("g (float[2] X) => (float[2] Y) { D = Neg(X) Y = Relu(X) }"), "D")
+    assert [node.label for node in alone.graph.nodes] == ["D"]
 
 
 def test_effects_and_unknown_operators_live() -> None:

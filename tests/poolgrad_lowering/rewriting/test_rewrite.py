@@ -19,6 +19,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.dialect import DOMAIN, VERSION, function_body, registered_schemas
 from tests.oracles import assert_same_bits, run_ort, run_reference
+from tests.packed_lowering import assert_same_packed
 from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 
 OP, POOL = "MaxPool3DGradWithArgmax", "MaxPool3DWithArgmaxV2"
@@ -372,6 +373,14 @@ def test_a_function_that_imports_another_version_is_a_conflict() -> None:
     lowered(model, "dialect-conflict")
 
 
+def test_a_function_of_another_version_that_nothing_calls_is_a_conflict() -> None:
+    model = ort_pool()
+    model.opset_import.add(domain=DOMAIN, version=2)
+    node = helper.make_node("Relu", ["a"], ["b"])
+    model.functions.append(helper.make_function(DOMAIN, "Other", ["a"], ["b"], [node], model.opset_import[:1]))
+    lowered(model, "dialect-conflict")
+
+
 def test_an_opset_older_than_every_body() -> None:
     model = ort_pool(opset=9)
     model.opset_import[0].version = 8
@@ -413,3 +422,40 @@ def test_bodies_of_pools_come_once() -> None:
     after = lowered(model, forward=True)
     assert [function.name for function in after.functions] == [POOL, OP]
     check(after)
+
+
+def test_a_removed_node_that_lacks_an_output() -> None:
+    model = torch_pool()
+    [companion] = [node for node in model.graph.node if node.output[0] == "Y1"]
+    companion.output[0] = ""
+    after = lowered(model, forward=True)
+    assert [node.op_type for node in after.graph.node] == [POOL, OP]
+    check(after)
+
+
+def test_a_branch_behind_nodes_that_go() -> None:
+    """What is removed in the graph moves the If; what is removed in its branch reaches it all the same."""
+    model = parse(
+        """g (float[2,3,8] X, float[2,3,4] dY, bool c) => (float[2,3,8] dX) <int64[1] plane = {8}> {
+            Y, I = MaxPool<kernel_shape = [2], strides = [2]>(X)
+            local = Mod(I, plane)
+            dX = If(c) <
+                then_branch = yes () => (float[2,3,8] T) <
+                    float zero = {0.0}, int64[2] canvas = {6, 8}, int64[2] rows = {6, 4}, int64[3] whole = {2, 3, 8}
+                > {
+                    index = Reshape(local, rows)
+                    updates = Reshape(dY, rows)
+                    zeros = Expand(zero, canvas)
+                    sums = ScatterElements<axis = 1, reduction = "add">(zeros, index, updates)
+                    T = Reshape(sums, whole)
+                },
+                else_branch = no () => (float[2,3,8] E) { E = Identity(X) }
+            >
+        }""",
+        opset=18,
+    )
+    after = lowered(model, forward=True)
+    assert [node.op_type for node in after.graph.node] == [POOL, "If"]
+    [branch] = [attribute.g for attribute in after.graph.node[-1].attribute if attribute.name == "then_branch"]
+    assert OP in [node.op_type for node in branch.node]
+    assert_same_packed(model, target="atlas-a2", forward=True)
