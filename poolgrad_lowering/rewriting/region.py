@@ -134,7 +134,7 @@ def dead_region(root: Node, use_counts: UseCounts) -> Region:
 def _is_kept(value: Value, producer: Node | None, use_counts: UseCounts) -> bool:
     """Whether a value without uses stays: a graph input, or an output of a node with effects or other used outputs."""
     if producer is None:
-        return value.name not in value.scope.initializers or value.name in value.scope.inputs
+        return value.name in value.scope.inputs
     if producer.op[0] or producer.op[1] in _EFFECTS:
         return True
     return any(output is not None and use_counts.left(output) for output in producer.outputs)

@@ -13,6 +13,7 @@ _ONLY_A_FACT = "the name under which one fact is stored, which nothing else uses
 _ONLY_A_SIZE = "the beginning of the names that sizes have for one call of onnx, which only compares them"
 _REFUSED_BY_ONNX = "onnx 1.23 refuses an operand without a type as well; nobody has tried older ones"
 _ONLY_A_TYPE = "an int is made of the product, of integers and below 2^53; dtype is that of an empty one"
+_WRITTEN_AS_INT64 = "what comes out is written as int64, and counts the elements of an array that is there"
 _ONLY_A_KEY = "a table of names holds None as little as the empty name, which type checkers take"
 _NOT_ABSENT = "a scatter without the operand was refused before; type checkers do not see it"
 _ONLY_FOR_SPEED = "the same comes out, by more steps or more memory"
@@ -30,6 +31,9 @@ EQUIVALENT: dict[str, str] = {
     "np.prod(canvas[axis + 1:], dtype=np.int64) → np.prod(canvas[axis + 1:])": _ONLY_A_TYPE,
     "poolgrad_lowering.rewriting.argmax._on_canvas: "
     "np.prod(sizes[axis:], dtype=np.int64) → np.prod(sizes[axis:])": _ONLY_A_TYPE,
+    "poolgrad_lowering.rewriting.argmax._from_axis: "
+    "np.arange(math.prod(sizes), dtype=np.int64) → np.arange(math.prod(sizes))": _WRITTEN_AS_INT64,
+    "poolgrad_lowering.rewriting.bodies.FunctionBodies._body: if key not in self._created → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.matching.scatter_nd._check_nd_rows: "
     "facts.shape(indices) if indices is not None else None → facts.shape(indices)": _NOT_ABSENT,
     "poolgrad_lowering.matching.scatter_nd._check_nd_rows: "

@@ -166,6 +166,12 @@ def test_a_root_that_another_site_took_is_taken_once() -> None:
     assert [value.name for value in first.frontier] == ["A"]
 
 
+def test_a_root_that_was_taken_before_ends_no_region() -> None:
+    model = parse("g (float[2] X) => (Z) { A = Relu(X) B = Neg(X) D = Mul(A, B) Z = Neg(X) }")
+    first, second = taken(model, "B", "D")
+    assert (labels(first), labels(second)) == (["B"], ["A", "D"])
+
+
 def test_the_region_is_convex() -> None:
     """No path leaves it and comes back: networkx finds none over the whole graph."""
     model = parse(
