@@ -169,13 +169,14 @@ replay: ## lower the built models as revision REV does and as this tree does, an
 	$(IN) test $(call FINGERPRINTS,after)
 	$(IN) test python tests/determinism/compare.py build/replay/before.json build/replay/after.json
 
-# SAMPLE draws so many of all mutants, SECONDS takes only the quickest tests of each, ONLY those with a text in their name,
-# AGAIN those that a file lists as survivors of another run (build/mutation/survivors.txt of the last one).
+# SAMPLE draws so many of all mutants, SECONDS takes only the first tests of each, ONLY those with a text in their name,
+# AGAIN those that a file lists as survivors of another run (build/mutation/survivors.txt of the last one), DONE leaves out
+# those that the output of another run names.
 REACH := build/mutation/reach.json
 mutate: $(REACH) ## change the compiler's reasoning in one place after the other, list what no test notices
-	$(IN) test python -m tests.mutation --reach $(REACH) --only '$(ONLY)' \
+	$(IN) mutate python -m tests.mutation --reach $(REACH) --only '$(ONLY)' \
 	  $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(WORKERS),--workers $(WORKERS)) \
-	  $(if $(AGAIN),--again $(AGAIN))
+	  $(if $(AGAIN),--again $(AGAIN)) $(if $(DONE),--done $(DONE))
 $(REACH): $(shell find poolgrad_lowering patterns tests/poolgrad_lowering tests/patterns tests/generators tests/near_misses -name '*.py')
 	$(IN) mutate python -m tests.mutation.reach $@
 

@@ -11,10 +11,8 @@ import argparse
 import importlib
 import random
 import sys
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from math import inf
 from pathlib import Path
 
@@ -24,9 +22,10 @@ from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.modules import TESTS
 from tests.mutation.mutants import Mutant, all_mutants
 from tests.mutation.reach import Reach
-from tests.mutation.running import PYTEST, Session, Trial, noticed_by_import, outcomes
+from tests.mutation.running import PYTEST, Session, Trial, in_order, noticed_by_import, outcomes
 from tests.mutation.type_checks import TypeChecker
 
+OUTCOMES = ("killed", "timeout", "survived", "equivalent")
 # Loaded once; the package itself is imported by the forks.
 _HEAVY = ("onnx.reference", "networkx", "hypothesis", "ml_dtypes", "onnxruntime")
 
@@ -59,10 +58,12 @@ class Run:
         self.counts["mistyped"] += len(mistyped)
 
     def _trial(self, mutant: Mutant) -> Trial:
-        tests = self._reach.of(mutant)
-        ends = list(accumulate(self._reach.seconds[test] for test in tests))
-        count = bisect_right(ends, self._seconds)
-        return Trial(mutant, tests[:count], ends[count - 1] if count else 0.0)
+        tests, total = [], 0.0
+        for test in in_order(self._reach.of(mutant), self._reach.seconds, mutant):
+            if total + self._reach.seconds[test] <= self._seconds:
+                tests.append(test)
+                total += self._reach.seconds[test]
+        return Trial(mutant, tests, total)
 
     def _count(self, ended: Iterator[tuple[Trial, str]]) -> None:
         for trial, outcome in ended:
@@ -80,6 +81,12 @@ class Run:
         return noticed / max(noticed + self.counts["survived"], 1)
 
 
+def _named(output: Path) -> set[str]:
+    """The mutants whose outcomes the output of a run lists."""
+    lines = (line.split(maxsplit=1) for line in output.read_text("utf-8").splitlines())
+    return {words[1] for words in lines if len(words) > 1 and words[0] in OUTCOMES}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try mutants; 1 where one that is not known to be equivalent survives."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -87,12 +94,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="try those with this text in their names")
     parser.add_argument("--again", type=Path, help="try those that a file lists as survivors of another run")
+    parser.add_argument("--done", type=Path, help="leave out those that the output of another run names")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=inf, help="of a mutant's tests, only the quickest, so long")
+    parser.add_argument("--seconds", type=float, default=inf, help="of a mutant's tests, only the first that fit")
     parser.add_argument("--reach", type=Path, default=Path("build/mutation/reach.json"))
     options = parser.parse_args(arguments)
     again = options.again and {line.partition(": ")[2] for line in options.again.read_text("utf-8").splitlines()}
-    every = [m for m in all_mutants() if options.only in m.name and (again is None or m.name in again)]
+    done = _named(options.done) if options.done else set()
+    every = [
+        m for m in all_mutants() if options.only in m.name and m.name not in done and (again is None or m.name in again)
+    ]
     tried = every if options.sample is None else random.Random(options.seed).sample(every, options.sample)
     for name in _HEAVY:
         importlib.import_module(name)

@@ -20,7 +20,8 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
@@ -44,6 +45,21 @@ class Trial:
     mutant: Mutant
     tests: Sequence[str]
     seconds: float
+
+
+def in_order(tests: Sequence[str], seconds: Mapping[str, float], mutant: Mutant) -> list[str]:
+    """The tests of the mutant's own file, then the quickest of each file, the second of each, and so on.
+
+    Tests of one file notice the same, so each file should have its turn early.
+    """
+    own_file = f"/test_{mutant.file.stem}.py::"
+    earlier: Counter[str] = Counter()  # of each file
+    order = []
+    for test in sorted(tests, key=lambda test: (seconds[test], test)):
+        file = test.partition("::")[0]
+        order.append((own_file not in test, earlier[file], seconds[test], test))
+        earlier[file] += 1
+    return [test for *_, test in sorted(order)]
 
 
 def outcomes(trials: Sequence[Trial], notices: Callable[[Trial], bool], workers: int) -> Iterator[tuple[Trial, str]]:

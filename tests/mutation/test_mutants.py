@@ -16,7 +16,7 @@ from types import CodeType
 
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import all_mutants, mutants
-from tests.mutation.running import Trial, _renew_made, outcomes
+from tests.mutation.running import Trial, _renew_made, in_order, outcomes
 
 SOURCE = '''
 """Text."""
@@ -63,6 +63,20 @@ def test_importing_runs_defaults(tmp_path: Path) -> None:
     file.write_text(SOURCE, encoding="utf-8")
     imported = {mutant.name for mutant in mutants("m", file) if not mutant.function}
     assert imported == {"m: 3 → 4", "m.clipped: 0 → 1"}
+
+
+def test_the_order_of_tests(tmp_path: Path) -> None:
+    """The module's own tests, then one test of each file after the other."""
+    file = tmp_path / "m.py"
+    file.write_text("x = 1", encoding="utf-8")
+    [mutant] = mutants("m", file)
+    seconds = {"a/test_a.py::1": 0.1, "a/test_a.py::2": 0.2, "b/test_b.py::1": 0.3, "c/test_m.py::1": 9.0}
+    assert in_order(list(seconds), seconds, mutant) == [
+        "c/test_m.py::1",
+        "a/test_a.py::1",
+        "b/test_b.py::1",
+        "a/test_a.py::2",
+    ]
 
 
 def test_every_mutant_has_a_name_and_every_equivalent_one_is_there() -> None:
