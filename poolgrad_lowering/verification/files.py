@@ -10,7 +10,6 @@ from typing import Any
 
 from onnx import ModelProto
 
-from poolgrad_lowering.damage import dialect_nodes
 from poolgrad_lowering.diagnostics.errors import VerificationError
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.gate.gate import Gate
@@ -68,4 +67,5 @@ def _read(path: Path) -> tuple[Source, bool]:
         index = gate.index(model)
     for warning in data_warnings(gate.external, folder):
         logger.warning("%s: %s: %s", path, warning.tensor, warning.reason)
-    return Source(model, ExternalData(folder)), next(dialect_nodes(index), None) is not None
+    has_dialect = any(domain == DOMAIN for scope in index.scopes for domain, _ in scope.by_op)
+    return Source(model, ExternalData(folder)), has_dialect
