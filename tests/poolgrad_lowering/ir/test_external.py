@@ -83,10 +83,10 @@ def test_no_location(given: tuple[tuple[str, str], ...]) -> None:
     ],
 )
 def test_one_key_twice(key: str, fault: Fault | None) -> None:
-    given = entries(("location", "8"), ("offset", "8"), (key, "8"), ("length", "8"), (key, "8"))
+    once = [(name, "8") for name in ("location", "offset", "length", "checksum")]
     expected = None if fault is None else Flaw(fault, f"its external data has more than one {key}")
-    assert external_flaw([*{entry.key: entry for entry in given}.values()], 8) is None
-    assert external_flaw(given, 8) == expected
+    assert external_flaw(entries(*once), 8) is None
+    assert external_flaw(entries(*once, (key, "8")), 8) == expected
 
 
 @pytest.mark.parametrize(("text", "offset"), [("0", 0), ("4096", 4096), ("007", 7), (str(MOST), MOST), ("0" * 19, 0)])
