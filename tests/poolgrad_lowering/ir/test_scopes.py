@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from itertools import islice
 
 import onnx
 import pytest
@@ -179,9 +180,9 @@ def test_text_of_a_value() -> None:
 def test_ancestors_are_each_reached_once() -> None:
     nodes = "A = Add(X, D)  B = Neg(A)  C = Neg(A)  D = Clip(B, , C)  Y = Add(D, A)"
     scope = scopes_of(parse(f"g (float[2] X) => (float[2] Y) {{ {nodes} }}"))["main"]
-    assert [value.name for value in resolved(scope, "Y").ancestors(lambda node: node.inputs)] == list("YDABCX")
-    assert [value.name for value in resolved(scope, "Y").ancestors(lambda node: node.inputs[:1])] == list("YDBAX")
-    assert [value.name for value in resolved(scope, "X").ancestors(lambda node: node.inputs)] == ["X"]
+    for name, count, expected in (("Y", 3, "YDABCX"), ("Y", 1, "YDBAX"), ("X", 3, "X")):
+        found = islice(resolved(scope, name).ancestors(lambda node: node.inputs[:count]), 20)  # noqa: B023
+        assert "".join(value.name for value in found) == expected
 
 
 def test_changes_are_written_back() -> None:
