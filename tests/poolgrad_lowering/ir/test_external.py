@@ -144,7 +144,8 @@ def test_links(tmp_path: Path) -> None:
         (tmp_path / name / "w").touch()
     (tmp_path / "store" / "m.onnx").touch()
     models = tmp_path / "models"
-    for name, target in {"m.onnx": "../store/m.onnx", "within": "w", "stored": "../store/w", "out": "../secret/w"}.items():
+    links = {"m.onnx": "../store/m.onnx", "within": "w", "stored": "../store/w", "out": "../secret/w"}
+    for name, target in links.items():
         (models / name).symlink_to(target)
 
     linked, alone = ModelFolder.of_file(models / "m.onnx"), ModelFolder(models)

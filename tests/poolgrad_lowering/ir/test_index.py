@@ -287,3 +287,10 @@ def test_use_of_a_value_that_nobody_makes() -> None:
     node = index.scopes[0].node(0)
     assert node.input(1) is None
     assert Use(index.scopes[0], 0) in (node.input(0) or pytest.fail("X")).uses
+
+
+def test_outputs_that_nobody_makes() -> None:
+    """They are names that the graph uses, sorted, also where one is not text."""
+    content = ModelProto(graph=onnx.GraphProto(output=[onnx.ValueInfoProto(name=name) for name in "c#a"]))
+    index = ModelIndex(ModelProto.FromString(content.SerializeToString().replace(b"#", b"\xff")))
+    assert list(index.scopes[0].free_names) == ["a", b"\xff", "c"]

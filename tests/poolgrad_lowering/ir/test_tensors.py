@@ -37,9 +37,7 @@ def test_bytes(kind: int, dims: list[int]) -> None:
     assert tensor_flaw(tensor) is None
     for stored in {taken + 1, taken + 8, max(taken - 1, 0), 0} - {taken}:
         tensor.raw_data = bytes(stored)
-        assert tensor_flaw(tensor) == other_data(
-            f"it has {stored} bytes of data, but {elements} elements take {taken}"
-        )
+        assert tensor_flaw(tensor) == other_data(f"it has {stored} bytes of data, but {elements} elements take {taken}")
 
 
 @pytest.mark.parametrize("dims", DIMS, ids=str)

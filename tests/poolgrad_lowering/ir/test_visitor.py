@@ -132,9 +132,9 @@ def test_a_value_that_is_used_before_it_is_made(nodes: str, unsorted: bool) -> N
 @pytest.mark.parametrize("first", [True, False])
 def test_a_capture_that_is_made_later(body: str, unsorted: bool, first: bool) -> None:
     """The node that holds the subgraph is the second, or the first where A is an initializer."""
-    branches = f"then_branch = yes () => (float[2] T) {{ {body} }}, else_branch = no () => (float[2] E) {{ E = Neg(X) }}"
+    yes, no = (f"{name} () => (float[2] T) {{ {nodes} }}" for name, nodes in (("yes", body), ("no", "T = Neg(X)")))
     made, stored = ("", "<float[2] A = {1.0, 2.0}>") if first else ("A = Neg(X)", "")
-    events = told(in_main(f"{made} Y = If(c) <{branches}> B = Neg(X)", stored))
+    events = told(in_main(f"{made} Y = If(c) <then_branch = {yes}, else_branch = {no}> B = Neg(X)", stored))
     assert ("closed", "main", unsorted) in events
     assert ("closed", "main/Y.then_branch", False) in events
 
