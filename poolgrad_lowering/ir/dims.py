@@ -90,9 +90,7 @@ def channels_to_last(rank: int) -> list[int]:
 
 def differ(left: Shape, right: Shape) -> bool:
     """Whether two shapes can be proven unequal: other rank, or an axis with two different integers."""
-    if left == right or len(left) != len(right):
-        return left != right
-    return any(
+    return len(left) != len(right) or any(
         a.static is not None and b.static is not None and a.static != b.static for a, b in zip(left, right, strict=True)
     )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import onnx
@@ -117,13 +116,12 @@ def _completed(columns: NodeColumns, unread: Mapping[int, onnx.NodeProto]) -> No
     output_names, producers = _merged(columns.output_names, columns.producers, others.output_names, added_producers)
     input_names, consumers = _merged(columns.input_names, columns.consumers, others.input_names, added_consumers)
     added = [(positions[number], signature) for number, signature in others.with_attributes]
-    with_attributes = [*columns.with_attributes, *added]
     return columns._replace(
         output_names=output_names,
         producers=producers,
         input_names=input_names,
         consumers=consumers,
-        with_attributes=sorted(with_attributes, key=itemgetter(0)),
+        with_attributes=sorted([*columns.with_attributes, *added]),
     )
 
 

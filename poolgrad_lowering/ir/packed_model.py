@@ -134,9 +134,9 @@ def _model_type() -> Any:
     ours.message_type.extend(messages)
     for message in ours.message_type:
         for field in message.field:
-            if message.name == "ModelProto" and field.name == "graph":
+            if field.name == "graph":
                 field.type_name = f".{_PACKAGE}.GraphProto"
-            if message.name == "GraphProto" and field.name in _PACKED:
+            if field.name in _PACKED:
                 field.type = FieldDescriptorProto.TYPE_BYTES
                 field.ClearField("type_name")
     pool = descriptor_pool.Default()

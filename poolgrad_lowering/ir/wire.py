@@ -75,7 +75,7 @@ def read_fields(messages: Sequence[bytes], known: Sequence[int]) -> Fields:
     lengths[~small] = 0
     ends = np.cumsum(lengths)
     rounds, unread = _rounds(data, ends - lengths, ends, known)
-    columns = _in_order(rounds, len(messages))
+    columns = _in_order(rounds)
     unread |= ~small
     kept = ~unread[columns[0]]
     owners, tags, begins, stops = columns if kept.all() else [column[kept] for column in columns]
@@ -131,12 +131,12 @@ def _contents(padded: NDArray[np.uint8], at: Integers) -> tuple[Integers, Intege
     return begins, begins + lengths
 
 
-def _in_order(rounds: Sequence[_Round], count: int) -> _Round:
+def _in_order(rounds: Sequence[_Round]) -> _Round:
     """The fields of all rounds, ordered by message."""
     if not rounds:
         return (np.zeros(0, np.int64),) * 4
     owners = np.concatenate([owners for owners, *_ in rounds])
-    counts = np.bincount(owners, minlength=count)
+    counts = np.bincount(owners)
     firsts = np.cumsum(counts) - counts
     places = firsts[owners] + np.repeat(np.arange(len(rounds)), [len(owners) for owners, *_ in rounds])
     order = np.empty(len(owners), np.int64)

@@ -19,6 +19,9 @@ _NOT_ABSENT = "a scatter without the operand was refused before; type checkers d
 _ONLY_FOR_SPEED = "the same comes out, by more steps or more memory"
 _OTHER_COLUMNS = "joined along another axis, every table has as many columns as an entry, which is one too many"
 _ANY_NEGATIVE = "any negative position means the scope itself"
+_NO_POSITION = "any negative number means that there is none"
+_NO_SIZE = "where there are no sizes, any number that is not negative says so"
+_ONE_ENCODING = "Python's names of encodings may end with an underscore"
 
 EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.patterns.decomposed_forward._attributes: 0 → 1": _ONLY_OF_NODES,
@@ -106,4 +109,36 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.gate.gate.Gate._check_attribute: if len(stored) <= _MAX_REMEMBERED → if False": _ONLY_FOR_SPEED,
     "poolgrad_lowering.gate.gate.Gate._check_attribute: "
     "len(stored) <= _MAX_REMEMBERED → len(stored) < _MAX_REMEMBERED": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.use_lists.UseLists.of: 1 → 2": _NO_POSITION,
+    "poolgrad_lowering.ir.use_lists.UseLists._links: 1 → 2": _NO_POSITION,
+    "poolgrad_lowering.ir.index.ModelIndex._enter_values: 1 → 2": _NO_POSITION,
+    "poolgrad_lowering.ir.index.ModelIndex._add_subgraph: 1 → 2": _NO_POSITION,
+    "poolgrad_lowering.ir.scopes.Value.__new__: 1 → 2": _NO_POSITION,
+    "poolgrad_lowering.ir.tensors.dims_flaw: 0 → 1": _NO_SIZE,
+    "poolgrad_lowering.ir.wire.Fields._text: 'latin-1' → 'latin-1_'": _ONE_ENCODING,
+    "poolgrad_lowering.ir.wire._decoded: 'latin-1' → 'latin-1_'": _ONE_ENCODING,
+    "poolgrad_lowering.ir.wire.Fields.strings: if not ''.join(found).isascii() → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.wire.read_fields: "
+    "messages if small.all() else [message for message in messages if len(message) <= _MOST_BYTES] → "
+    "[message for message in messages if len(message) <= _MOST_BYTES]": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.wire.read_fields: columns if kept.all() else [column[kept] for column in columns] → "
+    "[column[kept] for column in columns]": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.wire._rounds: 1 → 2": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.wire._rounds: 256 → 257": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.wire._rounds: len(owners) and len(rounds) < _MOST_FIELDS → "
+    "len(rounds) < _MOST_FIELDS": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.wire._rounds: if not good.all() → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.node_columns._packed_columns: "
+    "_completed(columns, {position: nodes[position] for position in fields.unread}) if fields.unread else columns → "
+    "_completed(columns, {position: nodes[position] for position in fields.unread})": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.node_columns._last: if owners == list(range(count)) → if False": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.node_columns.declared_names: if not isinstance(declarations, Packed) → "
+    "if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.packed_model.Packed.edit: if key in blob → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.scopes.Scope.resolve: if known is not None → if False": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.scopes.Value.producer: if self._producer is False → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.scopes.Value.upstream: break → continue": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.scopes.Value.use_count: if self._use_count < 0 → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.scopes.Value.use_count: self._use_count < 0 → self._use_count <= 0": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.scopes.Value.use_count: 0 → 1": _ONLY_FOR_SPEED,
 }

@@ -78,3 +78,24 @@ def test_callers_attribute_is_unreadable() -> None:
     assert attribute(node, "strides") is UNREADABLE
     assert integers(node, "strides") is None
     assert not node.is_a("MaxPool")
+
+
+def test_without_an_import_there_are_no_defaults() -> None:
+    model = parse("g (float[1,1,4] X) => (Y) { Y = MaxPool<kernel_shape = [2]>(X) }")
+    assert text(first_node(model), "auto_pad") == "NOTSET"
+    del model.opset_import[:]
+    assert text(first_node(model), "auto_pad") is None
+
+
+def test_absent() -> None:
+    node = only_node("Y = MaxPool<kernel_shape = [2], ceil_mode = [1.0], pads = 1>(X)")
+    assert (integers(node, "strides"), integers(node, "strides", [1])) == (None, [1])
+    assert (integer(node, "no_such"), integer(node, "no_such", 3)) == (None, 3)
+    assert text(node, "no_such") is None
+    assert (integer(node, "storage_order", 3), integers(node, "kernel_shape", [3])) == (0, [2])
+    assert (integer(node, "ceil_mode", 3), integers(node, "ceil_mode", [3]), text(node, "ceil_mode")) == (None,) * 3
+    assert (integer(node, "pads", 3), integers(node, "pads", [3])) == (1, None)
+
+
+def test_text_of_what_is_not_readable() -> None:
+    assert str(UNREADABLE) == "unreadable"

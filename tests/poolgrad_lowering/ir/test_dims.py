@@ -9,7 +9,17 @@ import math
 import numpy as np
 import pytest
 
-from poolgrad_lowering.ir.dims import Dim, Shown, differ, size
+from poolgrad_lowering.ir.dims import (
+    Dim,
+    Shown,
+    channels_to_last,
+    channels_to_second,
+    differ,
+    fits_reshape,
+    is_static,
+    size,
+    static_dims,
+)
 
 SYMBOLS = ("N", "H", "seq_len")
 TEXTS = ["1", "16", "N", "16*N", "N*16", "N * H", "N*N", "2*3*H", "0*N"]
@@ -66,12 +76,43 @@ def test_size() -> None:
     assert size((Dim(2), Dim.parse("N"), Dim(3))) == Dim.parse("6*N")
 
 
+@pytest.mark.parametrize(
+    ("sizes", "static", "fits"),
+    [
+        ((), True, True),
+        ((2, 0), True, True),
+        ((2, "0*N"), True, True),
+        ((2, "N"), False, True),
+        (("0*N", "H"), False, True),
+        (("N", 3, "N"), False, False),
+        (("N", "H", "W"), False, False),
+    ],
+)
+def test_how_many_sizes_are_symbols(sizes: tuple[int | str, ...], static: bool, fits: bool) -> None:
+    shape = tuple(Dim.parse(str(extent)) for extent in sizes)
+    assert (is_static(shape), fits_reshape(shape)) == (static, fits)
+
+
+def test_static_dims() -> None:
+    assert static_dims(iter([2, 0, 7])) == (Dim(2), Dim(0), Dim(7))
+
+
+@pytest.mark.parametrize("spatial", [[5], [5, 6], [5, 6, 7]])
+def test_permutations_of_channels(spatial: list[int]) -> None:
+    channels_last = np.empty([2, *spatial, 3])
+    channels_second = channels_last.transpose(channels_to_second(channels_last.ndim))
+    assert channels_second.shape == (2, 3, *spatial)
+    assert channels_second.transpose(channels_to_last(channels_second.ndim)).shape == channels_last.shape
+
+
 def test_differ_needs_proof() -> None:
     n, h = Dim.parse("N"), Dim.parse("H")
     assert differ((n,), (n, n))
     assert differ((n, Dim(2)), (n, Dim(3)))
-    assert not differ((n, Dim(2)), (h, Dim(2)))
-    assert not differ((n,), (Dim(2),))
+    assert differ((Dim(2),), ())
+    for left, right in (((n, Dim(2)), (h, Dim(2))), ((n,), (Dim(2),)), ((Dim(2), n), (Dim(2), n)), ((), ())):
+        assert not differ(left, right)
+        assert not differ(right, left)
 
 
 def test_text() -> None:

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import ModelProto
 
-from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.index import ModelIndex, value_infos_of
 from poolgrad_lowering.ir.scopes import Scope, Use, canonical_domain
 from tests.pool_graphs import parse
 
@@ -165,6 +165,64 @@ def test_a_function_that_redefines_an_operator() -> None:
     assert ("", "Relu") not in index.scopes[0].by_op
 
 
+@pytest.mark.parametrize("domain", ["", "other"])
+def test_only_the_operator_itself_is_redefined(domain: str) -> None:
+    """A function of another domain redefines nothing, and a node of another domain is not redefined."""
+    index = ModelIndex(
+        parse(
+            "g (float[2] X) => (float[2] Y) { A = other.Relu(X)  B = Neg(A)  Y = Relu(B) }",
+            imports='"other": 1',
+            functions=f'<domain: "{domain}", opset_import: ["": 16]> Relu (P) => (Q) {{ Q = Neg(P) }}',
+        )
+    )
+    assert [index.scopes[0].node(position).op[0] for position in range(3)] == [
+        "other",
+        "",
+        "" if domain else "local function",
+    ]
+
+
+def test_calls() -> None:
+    """The calls of a function in any scope, by domain, name and overload."""
+    texts = [
+        f'<domain: "{domain}", overload: "{overload}", opset_import: ["": 16]> f (P) => (Q) {{ Q = Neg(P) }}'
+        for domain, overload in (("", ""), ("l", ""), ("l", "o"))
+    ]
+    index = ModelIndex(
+        parse(
+            """g (float[2] X, bool c) => (float[2] Z) {
+                A = f(X)
+                B = l.f(A)
+                C = l.f:o(B)
+                Y = If(c) <then_branch = yes () => (float[2] T) { T = l.f:o(C) },
+                           else_branch = no () => (float[2] E) { E = f(C) }>
+                D = k.f(Y)
+                Z = l.f(D)
+            }""",
+            imports='"l": 1, "k": 1',
+            functions=" ".join(texts),
+        )
+    )
+    functions = [scope for scope in index.scopes if scope.path.startswith("function")]
+    assert [scope.path for scope in functions] == ["function .f", "function l.f", "function l.f"]
+    assert [[node.label for node in index.calls(scope)] for scope in functions] == [["A", "E"], ["B", "Z"], ["C", "T"]]
+    assert index.calls(index.scopes[0]) == []
+
+
+def test_value_infos() -> None:
+    model = parse("g (float[2] X) => (float[2] Y) { A = Relu(X)  Y = Relu(A) }")
+    for number, name in enumerate("ABCA"):
+        scope = ModelIndex(model).scopes[0]
+        if number == 3:
+            assert value_infos_of(scope, ["C", "Y", "A"]) == [2, 0]
+            assert value_infos_of(scope, []) == []
+        model.graph.value_info.add(name=name)
+    scope = ModelIndex(model).scopes[0]
+    assert value_infos_of(scope, ["C", "Y", "A"]) == [0, 2, 3]
+    assert value_infos_of(scope, ["Y"]) == []
+    assert scope.declared("A") is model.graph.value_info[3]
+
+
 def test_sparse_initializers_are_values_from_outside() -> None:
     model = parse("g (float[2] X) => (float[2] Y) { Y = Add(X, S) }")
     sparse = model.graph.sparse_initializer.add(dims=[2])
@@ -182,7 +240,15 @@ def test_training_reads_and_sets_values_of_the_main_graph() -> None:
     training.update_binding.add(key="W", value="W_next")
     index = ModelIndex(model)
     assert places(index, "main", "A") == [("main", 1), ("main", -1)]
-    assert "W" in index.scopes[0].inputs
+    assert index.scopes[0].inputs == {"X", "W"}
+
+
+def test_training_binds_what_the_main_graph_stores() -> None:
+    model = parse("g (float[2] X) => (float[2] Y) <float[2] W = {1.0, 2.0}> { Y = Add(X, W) }")
+    model.training_info.add().initialization_binding.add(key="nobody", value="v")
+    index = ModelIndex(model)
+    assert index.scopes[0].inputs == {"X"}
+    assert [scope.path for scope in index.scopes] == ["main"]
 
 
 @pytest.mark.parametrize("count", [3, 300])
@@ -221,3 +287,10 @@ def test_use_of_a_value_that_nobody_makes() -> None:
     node = index.scopes[0].node(0)
     assert node.input(1) is None
     assert Use(index.scopes[0], 0) in (node.input(0) or pytest.fail("X")).uses
+
+
+def test_outputs_that_nobody_makes() -> None:
+    """They are names that the graph uses, sorted, also where one is not text."""
+    content = ModelProto(graph=onnx.GraphProto(output=[onnx.ValueInfoProto(name=name) for name in "c#a"]))
+    index = ModelIndex(ModelProto.FromString(content.SerializeToString().replace(b"#", b"\xff")))
+    assert list(index.scopes[0].free_names) == ["a", b"\xff", "c"]

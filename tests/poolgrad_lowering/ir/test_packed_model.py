@@ -8,11 +8,13 @@ from pathlib import Path
 
 import onnx
 import pytest
+from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto, helper
 
 from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import InvalidModelError, lower_file
+from poolgrad_lowering.ir import packed_model
 from poolgrad_lowering.ir.packed_model import Packed, PackedModel
 from tests.packed_lowering import assert_same_packed
 from tests.pool_graphs import parse
@@ -57,6 +59,42 @@ def test_every_field_of_the_format_is_known() -> None:
     theirs = {field.name for field in onnx.GraphProto.DESCRIPTOR.fields}
     message = packed()._message.graph
     assert {field.name for field in message.DESCRIPTOR.fields} == theirs
+
+
+def test_the_format_with_three_fields_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The types of the format but for the long lists of the main graph, in a pool that has only onnx's."""
+    theirs = onnx.ModelProto.DESCRIPTOR.file
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(theirs.serialized_pb)
+    monkeypatch.setattr(descriptor_pool, "Default", lambda: pool)
+    ours = packed_model._model_type().DESCRIPTOR
+    packed_fields = {"node", "value_info", "initializer"}
+    expected = {
+        name: [
+            (field.name, field.number, field.is_repeated, None)
+            if name == "GraphProto" and field.name in packed_fields
+            else (
+                field.name,
+                field.number,
+                field.is_repeated,
+                field.message_type
+                and ("poolgrad_lowering.GraphProto" if field.name == "graph" else field.message_type.full_name),
+            )
+            for field in theirs.message_types_by_name[name].fields
+        ]
+        for name in ("GraphProto", "ModelProto")
+    }
+    assert ours.file.name == "poolgrad_lowering/packed.proto"
+    assert not ours.file.enum_types_by_name
+    assert {
+        name: [
+            (field.name, field.number, field.is_repeated, field.message_type and field.message_type.full_name)
+            for field in message.fields
+        ]
+        for name, message in sorted(ours.file.message_types_by_name.items())
+    } == expected
+    graph = ours.fields_by_name["graph"].message_type
+    assert {field.name for field in graph.fields if field.type == field.TYPE_BYTES} == packed_fields
 
 
 def test_edits() -> None:

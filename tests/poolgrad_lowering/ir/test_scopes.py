@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a node is: its operator, unless the caller of its function decides what it does."""
+"""What scopes, values and nodes say of a model."""
 
 from __future__ import annotations
+
+import gc
+import weakref
+from itertools import islice
 
 import onnx
 import pytest
@@ -10,7 +14,9 @@ from onnx import AttributeProto, ModelProto, TensorProto, helper
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.ir.index import ModelIndex
-from tests.pool_graphs import torch_gradient
+from poolgrad_lowering.ir.packed_model import PackedModel
+from poolgrad_lowering.ir.scopes import Scope, Value
+from tests.pool_graphs import parse, torch_gradient
 
 DOMAIN = "local"
 
@@ -76,3 +82,131 @@ def test_an_operator_whose_attribute_is_the_callers(referred: bool) -> None:
     model = helper.make_model(graph, opset_imports=imports, functions=[function])
     [scope] = [scope for scope in ModelIndex(model).scopes if scope.path.startswith("function")]
     assert scope.node(0).is_a("Concat") is not referred
+
+
+NESTED = """g (float[2] X, bool c) => (float[2] Y) <float[2] W = {1.0, 2.0}> {
+    A = Relu(X)
+    Y = If(c) <
+        then_branch = yes () => (float[2] T, float[2] W) <float[2] V = {1.0, 2.0}> {
+            B = Add(A, V)
+            C = Add(A, W)
+            T = If(c) <then_branch = two () => (float[2] D) { D = Sum(B, V, X, nobody) },
+                       else_branch = three () => (float[2] A) { }>
+        },
+        else_branch = no () => (float[2] E, float[2] A) { E = Neg(A) }
+    >
+}"""
+FUNCTION = '<domain: "l", opset_import: ["": 13]> f (P) => (Q) { Q = Neg(P) }'
+IN_BRANCH = "main/Y.then_branch"
+
+
+def scopes_of(model: ModelProto | PackedModel) -> dict[str, Scope]:
+    return {scope.path: scope for scope in ModelIndex(model).scopes}
+
+
+def resolved(scope: Scope, name: str) -> Value:
+    value = scope.resolve(name)
+    assert value is not None
+    return value
+
+
+def test_captures_and_depth() -> None:
+    scopes = scopes_of(parse(NESTED, imports='"l": 1', functions=FUNCTION))
+    assert {path: (scope.depth, sorted(scope.captures())) for path, scope in scopes.items()} == {
+        "main": (0, ["nobody"]),
+        IN_BRANCH: (1, ["A", "W", "X", "c", "nobody"]),
+        f"{IN_BRANCH}/T.then_branch": (2, ["B", "V", "X", "nobody"]),
+        f"{IN_BRANCH}/T.else_branch": (2, ["A"]),
+        "main/Y.else_branch": (1, ["A"]),
+        "function l.f": (0, []),
+    }
+
+
+def test_uses_are_counted_with_the_output() -> None:
+    scopes = scopes_of(parse(NESTED))
+    counts = {
+        (path, name): (len(value.uses), value.use_count, value.is_output)
+        for path, name in (("main", "A"), ("main", "Y"), (IN_BRANCH, "T"), (IN_BRANCH, "B"), (IN_BRANCH, "V"))
+        for value in [resolved(scopes[path], name)]
+    }
+    assert counts == {
+        ("main", "A"): (5, 5, False),
+        ("main", "Y"): (0, 1, True),
+        (IN_BRANCH, "T"): (0, 1, True),
+        (IN_BRANCH, "B"): (1, 1, False),
+        (IN_BRANCH, "V"): (2, 2, False),
+    }
+    unused = resolved(scopes[IN_BRANCH], "C")
+    assert (unused.use_count, unused.use_count) == (0, 0)
+
+
+def test_initializers_and_declarations() -> None:
+    model = parse(NESTED, imports='"l": 1', functions=FUNCTION)
+    for holder in (model.graph, model.functions[0]):
+        holder.value_info.add(name="A")
+        holder.value_info.add(name="X").doc_string = "not the input"
+    scopes = scopes_of(model)
+    main, branch, function = (scopes[path] for path in ("main", IN_BRANCH, "function l.f"))
+    assert (main.initializer("W"), main.initializer("A")) == (model.graph.initializer[0], None)
+    assert (branch.initializer("W"), (branch.initializer("V") or TensorProto()).name) == (None, "V")
+    assert function.initializer("P") is None
+    assert [main.declared(name) for name in "XYAW"] == [
+        model.graph.input[0],
+        model.graph.output[0],
+        model.graph.value_info[0],
+        None,
+    ]
+    assert [function.declared(name) for name in "PAX"] == [None, *model.functions[0].value_info]
+
+
+def test_the_empty_name_is_no_value() -> None:
+    model = parse("g (float[2] X) => (float[2] Y) { Y = Clip(X, , X) }")
+    model.graph.initializer.add(name="")
+    model.graph.input.add(name="")
+    assert [value and value.name for value in scopes_of(model)["main"].node(0).inputs] == ["X", None, "X"]
+
+
+def test_no_opset() -> None:
+    model = parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }")
+    assert ModelIndex(model).opset == 16
+    del model.opset_import[:]
+    assert ModelIndex(model).opset == 0
+
+
+def test_text_of_a_value() -> None:
+    assert repr(resolved(scopes_of(parse(NESTED))[IN_BRANCH], "A")) == "Value('main', 'A')"
+
+
+def test_ancestors_are_each_reached_once() -> None:
+    nodes = "A = Add(X, D)  B = Neg(A)  C = Neg(A)  D = Clip(B, , C)  Y = Add(D, A)"
+    scope = scopes_of(parse(f"g (float[2] X) => (float[2] Y) {{ {nodes} }}"))["main"]
+    for name, count, expected in (("Y", 3, "YDABCX"), ("Y", 1, "YDBAX"), ("X", 3, "X")):
+        found = islice(resolved(scope, name).ancestors(lambda node: node.inputs[:count]), 20)  # noqa: B023
+        assert "".join(value.name for value in found) == expected
+
+
+def test_changes_are_written_back() -> None:
+    """Changes of a node of the main graph, or in its subgraphs, reach the bytes of a packed model."""
+    expected = parse(NESTED, imports='"l": 1', functions=FUNCTION)
+    for path, position in (("main", 0), (IN_BRANCH, 1), (f"{IN_BRANCH}/T.then_branch", 0), ("function l.f", 0)):
+        model = PackedModel(expected.SerializeToString())
+        packed, plain = scopes_of(model)[path], scopes_of(expected)[path]
+        for scope in (packed, plain):
+            scope.node(position).proto.name = "changed"
+            scope.write_back(position)
+        assert model.SerializeToString() == expected.SerializeToString()
+
+
+def test_a_released_index_is_freed_without_the_collector() -> None:
+    index = ModelIndex(parse(NESTED))
+    for scope in index.scopes:
+        for name in (*scope.producers, "c"):
+            resolved(scope, name).origin.uses  # noqa: B018 - fills the caches
+    watched = [weakref.ref(scope) for scope in index.scopes]
+    gc.disable()
+    try:
+        index.release()
+        del index, scope
+        assert [found() for found in watched] == [None] * 5
+    finally:
+        gc.enable()

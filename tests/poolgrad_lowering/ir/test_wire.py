@@ -73,6 +73,16 @@ def test_as_many_fields_as_are_read() -> None:
     assert read_fields([field(1, b"x") * 64], (1,)).strings(1) == ([0] * 64, ["x"] * 64)
 
 
+@pytest.mark.parametrize("before", [[], [b"x" * 70_000]])
+def test_as_many_bytes_as_are_read(before: list[bytes]) -> None:
+    largest = b"\x0a\xfc\xff\x03" + b"x" * 65_532
+    assert len(largest) == 1 << 16
+    fields = read_fields([*before, largest, field(1, b"behind"), largest + b"x"], (1,))
+    first = len(before)
+    assert fields.strings(1) == ([first, first + 1], ["x" * 65_532, "behind"])
+    assert fields.unread == [*range(first), first + 2]
+
+
 def test_a_length_that_is_longer_than_it_has_to_be() -> None:
     assert read_fields([b"\x0a\x81\x80\x00x"], (1,)).strings(1) == ([0], ["x"])
 
