@@ -9,6 +9,8 @@ from pathlib import Path
 import onnx
 import pytest
 from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto, helper
 
@@ -61,40 +63,26 @@ def test_every_field_of_the_format_is_known() -> None:
     assert {field.name for field in message.DESCRIPTOR.fields} == theirs
 
 
+def fields_of(message: Descriptor) -> dict[str, tuple[object, ...]]:
+    """The number, label, type and type's name of each field."""
+    stored = DescriptorProto()
+    message.CopyToProto(stored)
+    return {field.name: (field.number, field.label, field.type, field.type_name) for field in stored.field}
+
+
 def test_the_format_with_three_fields_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The types of the format but for the long lists of the main graph, in a pool that has only onnx's."""
-    theirs = onnx.ModelProto.DESCRIPTOR.file
+    """The format is that of onnx but for the long lists of the main graph, also in a pool that has only onnx's."""
     pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(theirs.serialized_pb)
+    pool.AddSerializedFile(onnx.ModelProto.DESCRIPTOR.file.serialized_pb)
     monkeypatch.setattr(descriptor_pool, "Default", lambda: pool)
-    ours = packed_model._model_type().DESCRIPTOR
-    packed_fields = {"node", "value_info", "initializer"}
-    expected = {
-        name: [
-            (field.name, field.number, field.is_repeated, None)
-            if name == "GraphProto" and field.name in packed_fields
-            else (
-                field.name,
-                field.number,
-                field.is_repeated,
-                field.message_type
-                and ("poolgrad_lowering.GraphProto" if field.name == "graph" else field.message_type.full_name),
-            )
-            for field in theirs.message_types_by_name[name].fields
-        ]
-        for name in ("GraphProto", "ModelProto")
-    }
-    assert ours.file.name == "poolgrad_lowering/packed.proto"
-    assert not ours.file.enum_types_by_name
-    assert {
-        name: [
-            (field.name, field.number, field.is_repeated, field.message_type and field.message_type.full_name)
-            for field in message.fields
-        ]
-        for name, message in sorted(ours.file.message_types_by_name.items())
-    } == expected
-    graph = ours.fields_by_name["graph"].message_type
-    assert {field.name for field in graph.fields if field.type == field.TYPE_BYTES} == packed_fields
+    model, graph = (fields_of(message.DESCRIPTOR) for message in (onnx.ModelProto, onnx.GraphProto))
+    model["graph"] = (*model["graph"][:3], ".poolgrad_lowering.GraphProto")
+    for name in ("node", "value_info", "initializer"):
+        graph[name] = (*graph[name][:2], FieldDescriptorProto.TYPE_BYTES, "")
+    file = packed_model._model_type().DESCRIPTOR.file
+    messages = {name: fields_of(message) for name, message in file.message_types_by_name.items()}
+    assert messages == {"ModelProto": model, "GraphProto": graph}
+    assert (file.name, dict(file.enum_types_by_name)) == ("poolgrad_lowering/packed.proto", {})
 
 
 def test_edits() -> None:
