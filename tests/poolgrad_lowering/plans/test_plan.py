@@ -272,7 +272,7 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
         "'main:A' cannot be lowered: ",
     ),
     "no such field": (lambda plan: plan.update(sides=[]), "", "has no field 'sides' (did you mean sites?)"),
-    "a field too few": (lambda plan: plan.pop("target"), "", "the plan lacks 'target'"),
+    "a field too few": (lambda plan: plan.pop("target"), "", "the plan lacks 'target'\n"),
     "sites of a wrong kind": (lambda plan: plan.update(sites={}), ": sites", "'sites' must be a list"),
     "a truth for a number": (
         lambda plan: plan.update(schema_version=True),
@@ -292,7 +292,11 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
         ": sites[0]",
         "a site has no field 'skip': its fields are site, ",
     ),
-    "a field of a site too few": (lambda plan: plan["sites"][0].pop("forward"), ": sites[0]", "a site lacks 'forward'"),
+    "a field of a site too few": (
+        lambda plan: plan["sites"][0].pop("forward"),
+        ": sites[0]",
+        "a site lacks 'forward'\n",
+    ),
     "no such operator": (
         lambda plan: plan["sites"][0].update(operator="MaxPool3dGradWithArgmax"),
         ": sites[0].operator",
