@@ -154,10 +154,10 @@ def _is_base_table(facts: Facts, table: Value, found: Indices, source: Value) ->
     planes, plane = size(x_shape[:2]).static, size(x_shape[2:]).static
     own = max((axis + 1 for axis, extent in enumerate(entries.shape) if extent != 1), default=0)
     leading = tuple(Dim(extent) for extent in entries.shape[:own])
-    if entries.dtype != np.int64 or not planes or plane is None or leading != shape[:own] or entries.size % planes:
+    if entries.dtype != np.int64 or not planes or plane is None or leading != shape[:own]:
         return False
     expected = np.repeat(np.arange(planes) * plane, entries.size // planes)
-    return np.array_equal(entries.reshape(-1), expected)
+    return np.array_equal(entries.ravel(), expected)
 
 
 def _is_plane_base(facts: Facts, base: Value, found: Indices, node: Node) -> bool:

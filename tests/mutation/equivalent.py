@@ -141,4 +141,5 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.ir.scopes.Value.use_count: if self._use_count < 0 → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.ir.scopes.Value.use_count: self._use_count < 0 → self._use_count <= 0": _ONLY_FOR_SPEED,
     "poolgrad_lowering.ir.scopes.Value.use_count: 0 → 1": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.plans.plan_file.read_plan: 'utf-8' → 'utf-8_'": _ONE_ENCODING,
 }

@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from poolgrad_lowering import (
 )
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.entry.files import inspect_file
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.plans.site_names import site_names
 from tests.pool_graphs import parse, torch_gradient
 
 BUILT = Path(__file__).parents[3] / "models" / "built"
@@ -162,10 +165,13 @@ def test_a_model_stays_as_it_was_where_a_plan_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"A": {"forward": None}}, "'main:B' cannot become MaxPool3DWithArgmaxV2: the plan leaves the forward pool of"),
+        (
+            {"A": {"forward": None}},
+            r"'main:B' cannot become MaxPool3DWithArgmaxV2: the plan leaves the forward pool of .*\(skipped-by-plan\)$",
+        ),
         (
             {"A": {"operator": None, "forward": None}},
-            "cannot become MaxPool3DWithArgmaxV2: the Indices of 'Y' are used",
+            r"cannot become MaxPool3DWithArgmaxV2: the Indices of 'Y' are used .* \(forward-readers\)$",
         ),
         ({"B": {"forward": "MaxPoolWithArgmaxV3"}}, "on atlas-a2 it can only become MaxPool3DWithArgmaxV2"),
     ],
@@ -178,6 +184,56 @@ def test_pools_that_cannot_become_what_the_plan_says(changes: dict[str, Any], me
 def test_forward_pools_that_are_not_lowered() -> None:
     with pytest.raises(PlanError, match="forward pools are not lowered"):
         lower(TWO_SITES, plan=plan_of(TWO_SITES), forward=False)
+
+
+def test_an_operator_whose_name_the_model_has_taken() -> None:
+    """A function of the model's own is in the way of the operator that the plan chooses, and of no other."""
+    taken = ModelProto.FromString(TWO_SITES.SerializeToString())
+    taken.functions.add(domain="npu", name=ADAPTIVE, input=["a"], output=["a"])
+    assert operators(lower(taken, plan=plan_of(taken)).model) == [GRADIENT, GRADIENT, POOL]
+    with pytest.raises(PlanError) as raised:
+        lower(taken, plan=plan_of(taken, B={"operator": ADAPTIVE}))
+    conflict = f"the model defines its own function npu.{ADAPTIVE} (dialect-conflict)"
+    assert str(raised.value) == f"'main:B' cannot become {ADAPTIVE}: {conflict}"
+
+
+def test_a_plan_in_a_file_for_another_target(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(plan_of(TWO_SITES).to_json())
+    with pytest.raises(PlanError) as raised:
+        lower(TWO_SITES, plan=read_plan(path), target="ascend950")
+    assert str(raised.value) == f"{path}: target: the plan is for atlas-a2, not for ascend950"
+
+
+def test_one_site_that_trusts_a_default() -> None:
+    report = inspect(TWO_SITES)
+    first, second = report.anchors
+    assert not LoweringPlan.of(report, "").trust_defaults
+    trusting = replace(report, anchors=[replace(first, trusted_defaults=["rows"]), second])
+    assert LoweringPlan.of(trusting, "").trust_defaults
+
+
+def test_names_are_written_as_they_are() -> None:
+    plan = LoweringPlan("atlas-a2", "", (SiteChoice("main:梯度", GRADIENT, None),))
+    assert '"site": "main:梯度"' in plan.to_json()
+
+
+@pytest.mark.parametrize("alternatives", [None, [], [ADAPTIVE]])
+def test_a_file_in_which_a_site_is_skipped(tmp_path: Path, alternatives: list[str] | None) -> None:
+    path = tmp_path / "plan.json"
+    document = json.loads(plan_of(TWO_SITES).to_json())
+    document["sites"][0].update(operator=None, forward=None, alternatives=alternatives)
+    path.write_text(json.dumps(document))
+    skipped = read_plan(path).sites[0]
+    assert skipped == SiteChoice("main:A", None, None, None, tuple(alternatives or ()))
+
+
+def test_a_site_is_named_by_its_first_output() -> None:
+    model = parse("g (float[1,1,4] x) => (i) { y, i = MaxPool<kernel_shape = [2]>(x) [sink] z = Sink() }")
+    model.graph.node[0].output[0] = ""
+    del model.graph.node[1].output[:]
+    main_graph = ModelIndex(model).scopes[0]
+    assert site_names(map(main_graph.node, (0, 1))) == ["main:i", "main:sink"]
 
 
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,9 +266,13 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
         ": target",
         "unknown target 'atlas-a4' (did you mean atlas-a",
     ),
-    "another target": (lambda plan: plan.update(target="atlas-training"), ": sites[0]", "'main:A' cannot be lowered: "),
+    "another target": (
+        lambda plan: plan.update(target="atlas-training"),
+        ": sites[0]",
+        "'main:A' cannot be lowered: ",
+    ),
     "no such field": (lambda plan: plan.update(sides=[]), "", "has no field 'sides' (did you mean sites?)"),
-    "a field too few": (lambda plan: plan.pop("target"), "", "the plan lacks 'target'"),
+    "a field too few": (lambda plan: plan.pop("target"), "", "the plan lacks 'target'\n"),
     "sites of a wrong kind": (lambda plan: plan.update(sites={}), ": sites", "'sites' must be a list"),
     "a truth for a number": (
         lambda plan: plan.update(schema_version=True),
@@ -232,11 +292,20 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
         ": sites[0]",
         "a site has no field 'skip': its fields are site, ",
     ),
-    "a field of a site too few": (lambda plan: plan["sites"][0].pop("forward"), ": sites[0]", "a site lacks 'forward'"),
+    "a field of a site too few": (
+        lambda plan: plan["sites"][0].pop("forward"),
+        ": sites[0]",
+        "a site lacks 'forward'\n",
+    ),
     "no such operator": (
         lambda plan: plan["sites"][0].update(operator="MaxPool3dGradWithArgmax"),
         ": sites[0].operator",
         "not a possible operator (did you mean MaxPool3DGradWithArgmax?)",
+    ),
+    "nothing like an operator": (
+        lambda plan: plan["sites"][0].update(operator="none"),
+        ": sites[0].operator",
+        "'operator' is 'none', which is not a possible operator: give one of MaxPool3DGradWithArgmax, ",
     ),
     "an operator of another product": (
         lambda plan: plan["sites"][0].update(operator="MaxPoolGradWithArgmaxV3"),
@@ -290,6 +359,7 @@ def test_near_misses(
         (b"[]", "plan.json: the plan must be an object"),
         (b"{\n\xff}", "plan.json: it is not UTF-8 text"),
         (b'{"target": 1,\n"target": 2}', "plan.json: not JSON: an object has two members 'target'"),
+        (b'{"a": 1, "b": 2, "b": 3}', "plan.json: not JSON: an object has two members 'b'"),
         (b'{"schema_version": NaN}', "plan.json: not JSON: NaN is not a number"),
     ],
 )
