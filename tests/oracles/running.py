@@ -49,6 +49,29 @@ class MaxPool(OpRun):
         return results[: len(self.onnx_node.output)]
 
 
+class Div(OpRun):
+    """Div from its definition: onnx's own evaluator divides integers as float64 up to onnx 1.19."""
+
+    op_domain = ""
+
+    def _run(self, a: Array, b: Array) -> tuple[Array]:
+        """Return the quotient; one of integers is rounded towards zero."""
+        if a.dtype.kind == "f":
+            return (np.divide(a, b),)
+        quotient = a // b
+        return (quotient + ((quotient * b != a) & ((a < 0) != (b < 0))).astype(quotient.dtype),)
+
+
+class Gather(OpRun):
+    """Gather from its definition: onnx's own evaluator loses the axes of an empty result up to onnx 1.19."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, indices: Array, *, axis: int = 0) -> tuple[Array]:
+        """Return the slices; a negative index counts from the end."""
+        return (np.take(data, indices, axis),)
+
+
 class GatherElements(OpRun):
     """GatherElements from its definition: onnx's own evaluator takes no negative axis."""
 
@@ -74,7 +97,7 @@ class MaxPoolGrad(OpRun):
         return (pool_gradient(third.tolist(), first, second),)
 
 
-OWN = [GatherElements, MaxPool, MaxPoolGrad]
+OWN = [Div, Gather, GatherElements, MaxPool, MaxPoolGrad]
 
 
 class Evaluator(ReferenceEvaluator):

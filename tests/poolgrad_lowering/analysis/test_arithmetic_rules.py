@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from onnx import TensorProto, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES
 from poolgrad_lowering.analysis.evaluation import Evaluation
+from tests.oracles.running import Evaluator
 from tests.pool_graphs import main_value, parse
 
 Array = npt.NDArray[Any]
@@ -59,7 +59,7 @@ def known(nodes: str, given: Mapping[str, Array], constants: Mapping[str, Array]
 def actual(nodes: str, given: Mapping[str, Array]) -> Array:
     """What onnx's reference evaluator computes."""
     with np.errstate(all="ignore"):
-        [found] = ReferenceEvaluator(parse(f"g ({', '.join(given)}) => (Y) {{ {nodes} }}")).run(None, dict(given))
+        [found] = Evaluator(parse(f"g ({', '.join(given)}) => (Y) {{ {nodes} }}")).run(None, dict(given))
     return np.asarray(found)
 
 
@@ -92,7 +92,7 @@ def test_of_two(op_type: str) -> None:
     x, w = y.scope.resolve("X"), y.scope.resolve("W")
     assert x is not None
     assert w is not None
-    evaluator = ReferenceEvaluator(model)
+    evaluator = Evaluator(model)
     counts = {True: 0, False: 0}
     for left, right in product(OPERANDS, repeat=2):
         found = Evaluation(facts, ARITHMETIC_RULES, {x: left, w: right}).value(y)

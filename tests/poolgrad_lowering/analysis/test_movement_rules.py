@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from onnx import numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from poolgrad_lowering.analysis import evaluation
 from poolgrad_lowering.analysis.evaluation import Evaluation
 from poolgrad_lowering.analysis.movement_rules import MOVEMENT_RULES, NOWHERE
+from tests.oracles.running import Evaluator
 from tests.pool_graphs import main_value, parse
 
 Array = npt.NDArray[Any]
@@ -39,7 +39,7 @@ def computed(nodes: str, shape: tuple[int, ...], constants: Mapping[str, Array |
         return None
     assert not isinstance(found, np.ndarray) or found.dtype.kind == "i"
     dtype = held.get("F", INFINITY).dtype
-    [expected] = ReferenceEvaluator(model).run(None, {"X": numbers.astype(dtype)})
+    [expected] = Evaluator(model).run(None, {"X": numbers.astype(dtype)})
     assert np.shape(found) == np.shape(expected)
     assert found.tolist() == np.where(np.isneginf(expected), NOWHERE, expected).tolist()
     return [found.tolist()]
