@@ -25,7 +25,7 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
-from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.attributes import boolean, integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, flag
@@ -89,8 +89,7 @@ def _forward(facts: Facts, recorded: Value) -> _Reduction:
     node = source.producer
     if node is not None and (x := node.input(0)) is not None:
         if node.is_a("ArgMax"):
-            keepdims = integer(node, "keepdims")
-            return _Reduction(x, integer(node, "axis"), None if keepdims is None else bool(keepdims))
+            return _Reduction(x, integer(node, "axis"), boolean(node, "keepdims"))
         if aten_operator(facts, node) in _FORWARD and source == node.output(1):
             return _Reduction(x, _number(facts, node, _FORWARD_DIM), flag(facts, node, _FORWARD_KEEPDIM))
     raise Refuse(

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from poolgrad_lowering.analysis.pool import PoolAttributes, pooled_sizes
-from poolgrad_lowering.ir.attributes import attribute, integer, integers
+from poolgrad_lowering.ir.attributes import attribute, boolean, integer, integers
 from poolgrad_lowering.ir.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.ir.scopes import Node, Value
 
@@ -203,7 +203,7 @@ def _shape_shape(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _arg_max(known: Known, node: Node, _: Value) -> Shape | None:
-    source, axis, kept = input_shape(known, node, 0), integer(node, "axis"), integer(node, "keepdims")
+    source, axis, kept = input_shape(known, node, 0), integer(node, "axis"), boolean(node, "keepdims")
     if source is None or axis is None or kept is None or not -len(source) <= axis < len(source):
         return None
     axis %= len(source)

@@ -78,6 +78,12 @@ def integer(node: Node, name: str, absent: int | None = None) -> int | None:
     return value if isinstance(value, int) else None
 
 
+def boolean(node: Node, name: str) -> bool | None:
+    """The value of an integer that is 0 or 1; None for any other, which runtimes read in different ways."""
+    value = integer(node, name)
+    return bool(value) if value in (0, 1) else None
+
+
 def text(node: Node, name: str) -> str | None:
     """The value of a string; None if there is no attribute and no default, or for any other type."""
     value = attribute(node, name)

@@ -218,6 +218,11 @@ NEAR_MISSES: NearMisses = {
         ARGUMENTS,
         axis_gradient(forward=ARG_MAX.replace("keepdims=0", "keepdims=0.0")),
     ),
+    "a_flag_that_runtimes_read_in_different_ways": (
+        Code.POOL_ATTRIBUTES,
+        ARGUMENTS,
+        axis_gradient(forward=ARG_MAX.replace("keepdims=0", "keepdims=2"), keepdim="1"),
+    ),
     "axis_beyond_the_rank": (Code.POOL_ATTRIBUTES, ARGUMENTS, axis_gradient(dim="4")),
     "traced_indices": (
         Code.CONSTANT_INDICES,

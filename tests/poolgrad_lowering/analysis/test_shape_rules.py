@@ -176,7 +176,7 @@ NOTHING = [
     "Y = ArgMax<axis = 3>(X)",
     "Y = ArgMax<axis = -4>(X)",
     'Y = ArgMax<axis = "0">(X)',
-    "Y = ArgMax<keepdims = [1]>(X)",
+    *(f"Y = ArgMax<keepdims = {kept}>(X)" for kept in ("[1]", "2", "-1")),
     "Y = ArgMax(nobody)",
     "Y = ArgMax()",
     *(f"Y = Flatten<axis = {axis}>(X)" for axis in ("-4", "4", '"1"')),

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import AttributeProto, ModelProto
 
-from poolgrad_lowering.ir.attributes import UNREADABLE, attribute, has_attribute, integer, integers, text
+from poolgrad_lowering.ir.attributes import UNREADABLE, attribute, boolean, has_attribute, integer, integers, text
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node
 from tests.pool_graphs import parse
@@ -30,6 +30,11 @@ def test_stored() -> None:
     assert integer(node, "ceil_mode") == 1
     assert text(node, "auto_pad") == "VALID"
     assert has_attribute(node, "ceil_mode")
+
+
+@pytest.mark.parametrize(("stored", "read"), [("0", False), ("1", True), ("2", None), ("-1", None), ("1.0", None)])
+def test_boolean(stored: str, read: bool | None) -> None:
+    assert boolean(only_node(f"Y = MaxPool<kernel_shape = [2], ceil_mode = {stored}>(X)"), "ceil_mode") is read
 
 
 def test_defaults_of_the_opset() -> None:
