@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.ir.attributes import attribute, integer
+from poolgrad_lowering.ir.attributes import attribute, boolean, integer
 from poolgrad_lowering.ir.dims import Shape, size
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.views import view_sources
@@ -33,6 +33,8 @@ class FirstMaximum:
         shape, axis = facts.shape(data) if data is not None else None, integer(node, "axis")
         if data is None or shape is None or axis is None or not -len(shape) <= axis < len(shape):
             raise Refuse(Code.UNKNOWN_SHAPE, "the shape that ArgMax '{}' reduces is not known", node.label)
+        if boolean(node, "keepdims") is None:
+            raise Refuse(Code.POOL_ATTRIBUTES, "whether ArgMax '{}' keeps the axis, runtimes see differently", node.label)
         # The attribute exists from opset 12; before, runtimes select the first one too.
         if attribute(node, "select_last_index") not in (0, None):
             raise Refuse(Code.LAST_MAXIMUM, "ArgMax '{}' selects the last of equal maxima", node.label)

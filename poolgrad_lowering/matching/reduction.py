@@ -12,7 +12,7 @@ from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.dialect.maximum import Maximum
 from poolgrad_lowering.gradient import PoolGradient, Reduction
-from poolgrad_lowering.ir.attributes import integers
+from poolgrad_lowering.ir.attributes import boolean, integers
 from poolgrad_lowering.ir.dims import Dim, Shape, size
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.first_maximum import FirstMaximum
@@ -84,9 +84,9 @@ def _reductions(facts: Facts, maximum: FirstMaximum) -> Iterator[tuple[Node, ran
 
 
 def _axes(facts: Facts, node: Node, rank: int) -> range | None:
-    """The axes that a ReduceMax names, if they are adjacent ones."""
+    """The axes that a ReduceMax names, if they are adjacent ones and runtimes agree whether it keeps them."""
     named = integers(node, "axes") or static_integers(facts, node, 1)
-    if not named or not all(-rank <= axis < rank for axis in named):
+    if not named or boolean(node, "keepdims") is None or not all(-rank <= axis < rank for axis in named):
         return None
     axes = sorted({axis % rank for axis in named})
     return range(axes[0], axes[-1] + 1) if len(axes) == axes[-1] - axes[0] + 1 else None

@@ -16,6 +16,7 @@ from poolgrad_lowering.verification.flat import attribute_values
 from poolgrad_lowering.verification.operators.pool import window_count
 
 Sizes = Sequence[int | str | None]
+_ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN)
 
 
 def rounds_up(node: NodeProto) -> bool:
@@ -55,12 +56,20 @@ def without_dropped_windows(node: NodeProto, sizes: Sizes) -> NodeProto | None:
     return onnx.helper.make_node("MaxPool", node.input, node.output, domain=node.domain, **rounded)
 
 
+def is_of_onnx(domain: str, op_type: str) -> bool:
+    """Whether ONNX itself has the operator; the process may have registered others."""
+    domain = "" if domain == "ai.onnx" else domain
+    return domain in _ONNX_DOMAINS and onnx.defs.has(op_type, domain)
+
+
 def without_claims(model: ModelProto) -> ModelProto:
-    """Return a copy without the value_infos of what ONNX's operators compute, since inference may have written them."""
+    """Return a copy without the shapes declared of what ONNX's operators compute: they may be false."""
     copied = ModelProto()
     copied.CopyFrom(model)
-    computed = {name for node in copied.graph.node if onnx.defs.has(node.op_type, node.domain) for name in node.output}
-    kept = [value for value in model.graph.value_info if value.name not in computed]
+    computed = {name for node in model.graph.node if is_of_onnx(node.domain, node.op_type) for name in node.output}
     del copied.graph.value_info[:]
-    copied.graph.value_info.extend(kept)
+    copied.graph.value_info.extend(value for value in model.graph.value_info if value.name not in computed)
+    for value in copied.graph.output:
+        if value.name in computed and value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
     return copied

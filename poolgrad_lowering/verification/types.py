@@ -14,7 +14,7 @@ import onnx
 from google.protobuf.message import EncodeError
 from onnx import GraphProto, ModelProto, ValueInfoProto
 
-from poolgrad_lowering.verification.dropped import rounds_up, without_claims, without_dropped_windows
+from poolgrad_lowering.verification.dropped import is_of_onnx, rounds_up, without_claims, without_dropped_windows
 from poolgrad_lowering.verification.flat import MAIN, main_unit
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,8 @@ class TensorType:
 def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     """Return the types of the values of the main graph and its subgraphs, by their names in `main_unit`.
 
-    Declared types take precedence; inference adds sizes that are not declared.
+    What ONNX's operators compute takes precedence over what the model declares of it, which may be false; declared
+    sizes, and those that follow from them, stand for what inference does not know.
     """
     known: dict[str, TensorType] = {}
     for source in _sources(model):
@@ -48,22 +49,30 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     return known
 
 
-def _sources(model: ModelProto) -> tuple[ModelProto, ModelProto]:
-    """Return the model and what onnx infers of it, both without the windows that runtimes drop."""
+def _sources(model: ModelProto) -> tuple[ModelProto, ...]:
+    """Return the model, what onnx infers with its claims, and what without them: a number in a later one is truer.
+
+    Where the model defines an operator of ONNX anew, the last is left out: onnx takes its own.
+    """
+    declared = (model, _inferred(model))
+    if any(is_of_onnx(function.domain, function.name) for function in model.functions):
+        return declared
+    return *declared, _computed(without_claims(model))
+
+
+def _computed(model: ModelProto) -> ModelProto:
+    """Return what onnx infers, without the windows that runtimes drop; the model is changed."""
     inferred = _inferred(model)
-    rounding = [position for position, node in enumerate(model.graph.node) if rounds_up(node)]
-    changed = False
-    for position in rounding:
-        node = model.graph.node[position]
+    for node in model.graph.node:
+        if not rounds_up(node):
+            continue
         values = (*inferred.graph.input, *inferred.graph.value_info)
         x = next((value.type.tensor_type.shape.dim for value in values if value.name == node.input[0]), ())
         other = without_dropped_windows(node, [_dim(dim) for dim in x][2:])
         if other is not None:
-            model = model if changed else without_claims(model)
-            changed = True
-            model.graph.node[position].CopyFrom(other)
+            node.CopyFrom(other)
             inferred = _inferred(model)
-    return model, inferred
+    return inferred
 
 
 def value_info(name: str, found: TensorType | None) -> ValueInfoProto:
@@ -82,14 +91,15 @@ def _learn(known: dict[str, TensorType], name: str, value: ValueInfoProto) -> No
         dims = tuple(_dim(dim) for dim in tensor.shape.dim)
     before = known.get(name)
     if before is not None and before.dims is not None:
-        if dims is None or len(dims) != len(before.dims):
+        if dims is None:
             return
-        dims = tuple(_better(one, other) for one, other in zip(before.dims, dims, strict=True))
+        if len(dims) == len(before.dims):
+            dims = tuple(_better(one, other) for one, other in zip(before.dims, dims, strict=True))
     known[name] = TensorType(before.element if before else tensor.elem_type, dims)
 
 
-def _better(declared: Dim, inferred: Dim) -> Dim:
-    return inferred if declared is None or (isinstance(inferred, int) and not isinstance(declared, int)) else declared
+def _better(before: Dim, truer: Dim) -> Dim:
+    return truer if before is None or isinstance(truer, int) else before
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The sizes of a verified model's values: what its operators compute, before what it declares of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from poolgrad_lowering.verification.types import Dim, tensor_types
+from tests.pool_graphs import parse
+
+
+def declaring(model: ModelProto, **dims: list[Any]) -> ModelProto:
+    """The model with value_infos of float tensors."""
+    made = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name, sizes in dims.items()]
+    model.graph.value_info.extend(made)
+    return model
+
+
+def dims(model: ModelProto) -> dict[str, tuple[Dim, ...] | None]:
+    return {name: found.dims for name, found in tensor_types(model).items()}
+
+
+@pytest.mark.parametrize("claimed", [[2, 5], [2, "rows"], [2, 3, 1], [6]], ids=str)
+def test_a_false_claim_about_what_is_computed(claimed: list[Any]) -> None:
+    model = declaring(parse("g (float[2,3] x) => (float[2,5] z) { y = Relu(x) z = Neg(y) }"), y=claimed)
+    assert dims(model) == dict.fromkeys("xyz", (2, 3))
+
+
+def test_a_claim_about_what_cannot_be_computed() -> None:
+    model = parse("g (float[2,3] x, int64[2] s) => (float[a,b] z) { y = Reshape(x, s) z = Neg(y) }")
+    found = dims(declaring(model, y=[3, 2]))
+    assert (found["y"], found["z"]) == ((3, 2), (3, 2))
+
+
+def test_names_of_sizes_stay() -> None:
+    """What onnx infers has names that it makes up, another for each value."""
+    model = parse('g (float[2,3] x, int64[2] s) => (float["rows",3] z) { y = Reshape(x, s) z = Neg(y) }')
+    found = dims(declaring(model, y=["rows", 3]))
+    assert (found["y"], found["z"]) == (("rows", 3), ("rows", 3))
+
+
+def test_an_operator_that_the_model_defines_anew() -> None:
+    model = parse(
+        "g (float[2,3] x) => (float[6] z) { y = Relu(x) z = Neg(y) }",
+        functions='<domain: "", opset_import: ["": 16]> Relu (x) => (y) { s = Constant<value_ints = [-1]>() y = Reshape(x, s) }',
+    )
+    found = dims(declaring(model, y=[6]))
+    assert (found["y"], found["z"]) == ((6,), (6,))
+
+
+def test_an_output_that_is_no_tensor() -> None:
+    model = parse("g (float[2,3] x) => (seq(float[2,3]) z) { z = SequenceConstruct(x) }")
+    kept = model.SerializeToString()
+    assert dims(model) == {"x": (2, 3)}
+    assert model.SerializeToString() == kept
