@@ -34,7 +34,7 @@ class FirstMaximum:
         if data is None or shape is None or axis is None or not -len(shape) <= axis < len(shape):
             raise Refuse(Code.UNKNOWN_SHAPE, "the shape that ArgMax '{}' reduces is not known", node.label)
         if boolean(node, "keepdims") is None:
-            raise Refuse(Code.POOL_ATTRIBUTES, "whether ArgMax '{}' keeps the axis, runtimes see differently", node.label)
+            raise Refuse(Code.POOL_ATTRIBUTES, "runtimes differ about keepdims of ArgMax '{}'", node.label)
         # The attribute exists from opset 12; before, runtimes select the first one too.
         if attribute(node, "select_last_index") not in (0, None):
             raise Refuse(Code.LAST_MAXIMUM, "ArgMax '{}' selects the last of equal maxima", node.label)

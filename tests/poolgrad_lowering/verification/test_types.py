@@ -46,7 +46,8 @@ def test_names_of_sizes_stay() -> None:
 def test_an_operator_that_the_model_defines_anew() -> None:
     model = parse(
         "g (float[2,3] x) => (float[6] z) { y = Relu(x) z = Neg(y) }",
-        functions='<domain: "", opset_import: ["": 16]> Relu (x) => (y) { s = Constant<value_ints = [-1]>() y = Reshape(x, s) }',
+        functions="""<domain: "", opset_import: ["": 16]>
+            Relu (x) => (y) { s = Constant<value_ints = [-1]>() y = Reshape(x, s) }""",
     )
     found = dims(declaring(model, y=[6]))
     assert (found["y"], found["z"]) == ((6,), (6,))
