@@ -30,7 +30,7 @@ def with_whole_reduction(facts: Facts, gradient: PoolGradient, recorder: Node | 
 
 
 def with_gathered_reduction(facts: Facts, gradient: PoolGradient, recorder: Node, *, is_adaptive: bool) -> PoolGradient:
-    """The gradient with its `reduction`, if there is one; `recorder` is an ArgMax over gathered windows.
+    """The gradient with its `reduction`, if there is one; `recorder` is an ArgMax over windows of x.
 
     `is_adaptive`: they are those of adaptive pooling, each a row, behind its elements −inf where the longest has more.
     """
@@ -50,7 +50,10 @@ def _with(facts: Facts, gradient: PoolGradient, node: Node, recorder: Node, orde
 
 
 def _find(facts: Facts, gradient: PoolGradient, recorder: Node | None) -> tuple[Node, Shape] | None:
-    """The ReduceMax over the windows of an ArgMax, and the sizes of the axes after those that it reduces."""
+    """The ReduceMax over the windows of an ArgMax, and the sizes of the axes after those that it reduces.
+
+    What the ArgMax reads is computed from x, so x is defined there.
+    """
     if recorder is None:
         return None
     before = facts.defaults
@@ -60,8 +63,7 @@ def _find(facts: Facts, gradient: PoolGradient, recorder: Node | None) -> tuple[
         facts.defaults = before  # they have proven nothing
         return None
     for node, axes, shape in _reductions(facts, maximum):
-        is_defined = _is_defined(gradient.x, node) and _is_defined(gradient.x, recorder)
-        if is_defined and _same_windows(shape, axes, maximum):
+        if _is_defined(gradient.x, node) and _same_windows(shape, axes, maximum):
             return node, shape[axes[-1] + 1 :]
     facts.defaults = before
     return None
@@ -74,11 +76,14 @@ def _reductions(facts: Facts, maximum: FirstMaximum) -> Iterator[tuple[Node, ran
     """
     for source in view_sources(facts, maximum.data):
         shape = facts.shape(source)
-        for use in source.uses if shape is not None else ():
-            node = use.scope.node(use.position) if use.position >= 0 else None
-            if shape is None or node is None or node.scope is not maximum.node.scope or not node.is_a("ReduceMax"):
+        if shape is None:
+            continue
+        for use in source.uses:
+            if use.scope is not maximum.node.scope or use.position < 0:
                 continue
-            axes = _axes(facts, node, len(shape)) if node.input(0) == source else None
+            node = use.scope.node(use.position)
+            is_maximum = node.is_a("ReduceMax") and node.input(0) == source
+            axes = _axes(facts, node, len(shape)) if is_maximum else None
             if axes is not None:
                 yield node, axes, shape
 
@@ -108,6 +113,9 @@ def _is_defined(x: Value, node: Node) -> bool:
 
 
 def _after_window(pooled: Shape) -> Shape:
-    """The sizes after the last axis that is pooled to one element, which the body leaves where they are."""
+    """The sizes after the last axis that is pooled to one element, of which there is one at least.
+
+    The body leaves them where they are.
+    """
     ones = [axis for axis, extent in enumerate(pooled) if extent == Dim(1)]
-    return pooled[ones[-1] + 1 :] if ones else ()
+    return pooled[ones[-1] + 1 :]

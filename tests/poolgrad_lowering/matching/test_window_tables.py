@@ -81,6 +81,7 @@ def test_fill_may_stand_anywhere_but_order_counts() -> None:
     assert not same_windows(table, np.array([[1, 0, NOWHERE], [2, 3, 4]]))
     assert not same_windows(table, np.array([[0, 1, NOWHERE], [2, 3, NOWHERE]]))
     assert not same_windows(table, table[:1])
+    assert not same_windows(np.array([[0, 1], [2, NOWHERE]]), np.array([[0, NOWHERE], [1, 2]]))
 
 
 def test_factorisations() -> None:
