@@ -28,6 +28,7 @@ CONSTANTS = """
     under = Constant <value = int64[2] {3, -5}> ()
     none = Constant <value = int64[0] {}> ()
     rows = Constant <value = int64[3] {2, 3, 20}> ()
+    columns = Constant <value = int64[4] {2, 3, 20, 1}> ()
     lines = Constant <value = int64[2] {24, 5}> ()
     batches = Constant <value = int64[2] {2, 60}> ()
     zero = Constant <value = int64[1] {0}> ()
@@ -37,9 +38,15 @@ CONSTANTS = """
 
 
 def reduction(
-    nodes: str, *, x: str = "x", sizes: Sequence[int] = (2, 3, 4, 5), opset: int = 18, whole: bool = True
+    nodes: str,
+    *,
+    x: str = "x",
+    sizes: Sequence[int] = (2, 3, 4, 5),
+    axis: int = -1,
+    opset: int = 18,
+    whole: bool = True,
 ) -> Reduction | None:
-    """Of the gradient of the ArgMax a over the last axis of x, a value of the main graph; a may be in a branch."""
+    """Of the gradient of the ArgMax a over an axis of x, a value of the main graph; a may be in a branch."""
     model = parse(
         f"""g (float[2,3,4,5] x, float[2,3,4,5] other, int64[1] given, int64[K] sizes_given, bool b) => (a) {{
             {CONSTANTS}
@@ -52,7 +59,7 @@ def reduction(
     facts, main = Facts(index), index.scopes[0]
     [a] = [value for scope in index.scopes if scope.defines("a") and (value := scope.resolve("a")) is not None]
     assert a.producer is not None
-    gradient = axis_record(Value(main, x), a, static_dims(sizes), len(sizes) - 1)
+    gradient = axis_record(Value(main, x), a, static_dims(sizes), axis % len(sizes))
     if whole:
         return with_whole_reduction(facts, gradient, a.producer).reduction
     return with_gathered_reduction(facts, gradient, a.producer, is_adaptive=True).reduction
@@ -98,6 +105,19 @@ def test_axes_as_an_attribute() -> None:
     found = reduction(f"{LAST} y = ReduceMax <axes = [-1]> (x)", opset=17)
     assert found is not None
     assert (found.node.label, found.order) == ("y", Maximum.WHOLE)
+
+
+def test_the_order_of_lines_before_others() -> None:
+    found = reduction("a = ArgMax <axis = 2> (x) y = ReduceMax (x, before)", axis=2)
+    assert found is not None
+    assert found.order is Maximum.WHOLE
+
+
+def test_no_order_where_one_element_stands_behind_the_window() -> None:
+    nodes = "v = Reshape (x, columns) a = ArgMax <axis = 2> (v) y = ReduceMax (v, before)"
+    found = reduction(nodes, x="v", sizes=(2, 3, 20, 1), axis=2)
+    assert found is not None
+    assert found.order is None
 
 
 NOT_FOUND = {
