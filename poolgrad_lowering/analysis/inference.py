@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import onnx
 
+from poolgrad_lowering.analysis.hiding import Hiding, hide_shapes
 from poolgrad_lowering.analysis.outlining import Outliner
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.dims import Dim
-from poolgrad_lowering.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.model import serialised, with_nodes
 from poolgrad_lowering.ir.scopes import LOCAL, canonical_domain
 
@@ -62,10 +63,10 @@ def _without_weights(index: ModelIndex, external: ExternalData) -> bytes:
     believed = _results_of_unknown_operators(index)
     for value in graph.output:
         if value.name not in believed:
-            _hide_shapes(value.type)
+            hide_shapes(value.type)
     for value in graph.input:
         if not value.type.HasField("tensor_type"):  # runtimes do not check the tensors in a sequence
-            _hide_shapes(value.type)
+            hide_shapes(value.type)
     declared = index.scopes[0].value_infos
     graph.value_info.extend(model.graph.value_info[declared[name]] for name in declared.keys() & believed)
     overridable = {value.name for value in model.graph.input}  # inference treats every initializer as a constant
@@ -76,30 +77,30 @@ def _without_weights(index: ModelIndex, external: ExternalData) -> bytes:
     copied = onnx.ModelProto(
         ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions, graph=graph
     )
-    outliner = Outliner(copied)
+    hiding, outliner = Hiding(copied.functions), Outliner(copied)
     for function in copied.functions[:]:
-        _hide_claims(function.node)
+        hiding.hide(function.node)
         del function.value_info[:]
         for node in function.node:
             outliner.outline(node, function.opset_import)
-    nodes = _nodes_without_claims(index, outliner, copied.opset_import)
+    nodes = _nodes_without_claims(index, hiding, outliner, copied.opset_import)
     return with_nodes(copied, nodes)
 
 
 def _nodes_without_claims(
-    index: ModelIndex, outliner: Outliner, opsets: Sequence[onnx.OperatorSetIdProto]
+    index: ModelIndex, hiding: Hiding, outliner: Outliner, opsets: Sequence[onnx.OperatorSetIdProto]
 ) -> list[bytes]:
     """The main graph's nodes, serialised, those with subgraphs outlined.
 
-    Only those with claims or subgraphs are parsed, if the model's are bytes.
+    Only those with something to hide or subgraphs are parsed, if the model's are bytes.
     """
     main = index.scopes[0]
     nodes = serialised(main.proto.node)
-    slices = [position for (_, op_type), found in main.by_op.items() if op_type == "Slice" for position in found]
+    hidden = [position for op, found in main.by_op.items() if hiding.concerns(op) for position in found]
     holders = [scope.holder for scope in index.scopes if scope.parent is main]
-    for position in {*slices, *holders}:
+    for position in {*hidden, *holders}:
         node = onnx.NodeProto.FromString(nodes[position])
-        _hide_claims([node])
+        hiding.hide([node])
         outliner.outline(node, opsets)
         nodes[position] = node.SerializeToString()
     return nodes
@@ -129,31 +130,3 @@ def _as_inference_needs(tensor: onnx.TensorProto, external: ExternalData) -> onn
         return external.inlined(tensor) if tensor.data_type in _SHAPE_TYPES else without_value
     except UnreadableError:
         return without_value
-
-
-def _hide_claims(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Remove the bounds of each Slice and the shapes that subgraphs declare.
-
-    Of a Slice, inference then propagates only type and rank; the rules derive more. With known bounds, its inference
-    ends the process if a window larger than its input made a size negative.
-    """
-    for node in nodes:
-        if node.op_type == "Slice":
-            node.input[1:] = [""] * (len(node.input) - 1)
-        for attribute in node.attribute:
-            for _, graph in subgraphs(attribute):
-                del graph.value_info[:]
-                for value in (*graph.input, *graph.output):
-                    _hide_shapes(value.type)
-                _hide_claims(graph.node)
-
-
-def _hide_shapes(declared: onnx.TypeProto) -> None:
-    """Remove the shape from the type of a tensor, or of the tensors in a sequence, an optional or a map."""
-    kind = declared.WhichOneof("value")
-    if kind in ("tensor_type", "sparse_tensor_type"):
-        getattr(declared, kind).ClearField("shape")
-    elif kind in ("sequence_type", "optional_type"):
-        _hide_shapes(getattr(declared, kind).elem_type)
-    elif kind == "map_type":
-        _hide_shapes(declared.map_type.value_type)

@@ -7,14 +7,19 @@ The formulas are those of the MaxPool page of the ONNX operator documentation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
+
+import onnx
 
 from poolgrad_lowering.ir.attributes import integer, integers, text
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node
 
+COUNTED = ("AveragePool", "LpPool", "MaxPool")
+"""Operators whose windows `ceil_mode` counts."""
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
@@ -39,6 +44,30 @@ class AxisWindow(NamedTuple):
         if ceil and (count - 1) * self.stride >= size + self.begin:
             count -= 1
         return count
+
+
+def may_drop_windows(node: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto] = MappingProxyType({})) -> bool:
+    """Whether runtimes may make fewer windows of a pool than ONNX's shape inference counts.
+
+    With `ceil_mode` the last window may start behind x and the padding before it. Runtimes drop that one, inference
+    does not. It can only be there if stride + padding behind > effective kernel. A pool that cannot be read may drop.
+    `given` are the attributes of the function around the node; a reference to another one stands for no attribute.
+    """
+    referred = {held.name: given.get(held.ref_attr_name) if held.ref_attr_name else held for held in node.attribute}
+    held = {name: attribute for name, attribute in referred.items() if attribute is not None}
+    ceil, auto_pad = held.get("ceil_mode"), held.get("auto_pad")
+    if node.op_type not in COUNTED or ceil is None or not ceil.i:
+        return False
+    if auto_pad is not None and auto_pad.s.startswith(b"SAME"):
+        return False
+    kernel = held["kernel_shape"].ints if "kernel_shape" in held else ()
+    rank = len(kernel)
+    strides, dilations = (held[name].ints if name in held else [1] * rank for name in ("strides", "dilations"))
+    pads = held["pads"].ints if "pads" in held else [0] * 2 * rank
+    if not rank or (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank):
+        return True
+    axes = zip(strides, pads[rank:], dilations, kernel, strict=True)
+    return any(stride + end > dilation * (taps - 1) + 1 for stride, end, dilation, taps in axes)
 
 
 @dataclass(frozen=True)

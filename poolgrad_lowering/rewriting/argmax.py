@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.ir.dims import size
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
 from poolgrad_lowering.verdicts import Lowered
@@ -38,9 +39,9 @@ def plane_argmax(writer: NodeWriter, site: Lowered, *, is_int32: bool) -> str:
 
 
 def _plane_size(writer: NodeWriter, gradient: PoolGradient) -> str:
-    sizes = [dim.static for dim in gradient.x_shape[2:]]
-    if all(extent is not None for extent in sizes):
-        return writer.constant(int(np.prod(np.asarray(sizes, dtype=object))), "plane")
+    plane = size(gradient.x_shape[2:]).static
+    if plane is not None:
+        return writer.constant(plane, "plane")
     shape = writer.write("Shape", [gradient.x.name], "x_shape")
     axes = writer.constant(list(range(2, len(gradient.x_shape))), "spatial_axes")
     spatial = writer.write("Gather", [shape, axes], "sizes", axis=0)
@@ -70,7 +71,7 @@ def _from_axis(writer: NodeWriter, argmax: str, gradient: PoolGradient) -> str:
 def canvas_extents(gradient: PoolGradient, op: LoweredOp) -> tuple[list[int], list[int]]:
     """Static sizes of the plane and of the canvas (a canvas is planned only where they are known)."""
     sizes = [dim.static or 0 for dim in gradient.x_shape[2:]]
-    return sizes, [size + before + after for size, (before, after) in zip(sizes, op.canvas, strict=True)]
+    return sizes, [extent + before + after for extent, (before, after) in zip(sizes, op.canvas, strict=True)]
 
 
 def _on_canvas(writer: NodeWriter, argmax: str, gradient: PoolGradient, op: LoweredOp) -> str:

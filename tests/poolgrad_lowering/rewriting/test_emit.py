@@ -54,6 +54,11 @@ def lowered_once(model: ModelProto, target: str = "atlas-a2") -> ModelProto:
     return result.model
 
 
+def written(model: ModelProto) -> str:
+    """The names of the nodes in the gradient's place, in order and without their prefix."""
+    return " ".join(node.name.removeprefix("dX/") for node in model.graph.node if node.name.startswith("dX/"))
+
+
 @pytest.mark.parametrize(("x_shape", "attributes"), CANVASES)
 @pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
 def test_canvas(x_shape: list[int], attributes: dict[str, Any], target: str) -> None:
@@ -77,6 +82,8 @@ def test_every_opset(opset: int, x_shape: list[int], attributes: dict[str, Any])
     expected = run_reference(model, feeds)["dX"]
     assert_same_bits(run_ort(lowered, feeds)["dX"], expected)
     assert ("Mod" in [node.op_type for node in lowered.graph.node]) == (opset >= 10)
+    off_canvas = "plane_of_canvas" if opset < 10 else "starts ends axes plane_of_canvas"
+    assert written(lowered).endswith(off_canvas) == ("canvas" in str(lowered.graph))
 
 
 @pytest.mark.parametrize(("x_shape", "attributes"), DIRECT)
@@ -109,6 +116,7 @@ def test_plane_local_int32_indices_on_a_canvas() -> None:
     lowered = lowered_once(model)
     feeds = random_feeds(model)
     assert_same_bits(run_ort(lowered, feeds)["dX"], run_ort(model, feeds)["dX"])
+    assert written(lowered).startswith("wide_argmax origin canvas_index argmax")
 
 
 def narrowed_indices(pool: str, size: int, count: int) -> ModelProto:
@@ -155,6 +163,7 @@ def test_rows_of_two_symbolic_sizes() -> None:
     feeds = random_feeds(static)
     feeds["dY"] = feeds["dY"].reshape(6, 7)
     assert_same_bits(run_ort(lowered, feeds)["dX"], run_ort(model, feeds)["dX"])
+    assert written(lowered) == "argmax pooled_shape grad MaxPool3DGradWithArgmax"
 
 
 def test_a_result_of_two_symbolic_sizes_in_another_shape_is_refused() -> None:

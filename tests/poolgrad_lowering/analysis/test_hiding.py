@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Sizes behind pools whose last window starts behind their input: onnxruntime drops it, ONNX's inference counts it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from poolgrad_lowering.analysis.inference import inferred_types
+from poolgrad_lowering.analysis.pool import may_drop_windows
+from poolgrad_lowering.ir.index import ModelIndex
+from tests.oracles import run_ort
+from tests.pool_graphs import main_value, parse
+
+# (kernel, stride, begin, end, dilation)
+AXES = [
+    (kernel, stride, begin, end, dilation)
+    for kernel in (1, 2, 3)
+    for stride in (1, 2, 3)
+    for begin in (0, 1)
+    for end in (0, 1)
+    for dilation in (1, 2)
+    if max(begin, end) < dilation * (kernel - 1) + 1
+]
+
+
+def sizes(count: int, axis: tuple[int, ...], *, drops: bool) -> int:
+    """The number of windows over `count` elements from the definition, with or without the last that may start behind."""
+    kernel, stride, begin, end, dilation = axis
+    extent = dilation * (kernel - 1) + 1
+    windows = -(-(count + begin + end - extent) // stride) + 1
+    return sum(not drops or number * stride < count + begin for number in range(windows))
+
+
+@pytest.mark.parametrize("axis", AXES, ids=str)
+def test_pools_that_drop_for_some_size_are_told(axis: tuple[int, ...]) -> None:
+    kernel, stride, begin, end, dilation = axis
+    extent = dilation * (kernel - 1) + 1
+    attributes = f"kernel_shape=[{kernel}], strides=[{stride}], pads=[{begin},{end}], dilations=[{dilation}]"
+    node = parse(f"g (float[1,1,9] x) => (y) {{ y = MaxPool <{attributes}, ceil_mode=1> (x) }}").graph.node[0]
+    differs = [
+        sizes(count, axis, drops=True) != sizes(count, axis, drops=False) for count in range(extent, extent + 40)
+    ]
+    assert may_drop_windows(node) == any(differs)
+
+
+BODY = """<domain: "l", opset_import: ["": 18]> pool {parameters} (x) => (y) {{
+    y = MaxPool <kernel_shape = [1], strides{refer} = {strides}, ceil_mode = 1> (x)
+}}"""
+MODELS = {
+    "MaxPool": ("y = MaxPool <kernel_shape = [1], strides = [2], ceil_mode = 1> (x)", ""),
+    "with Indices": ("y, i = MaxPool <kernel_shape = [1], strides = [2], ceil_mode = 1> (x)", ""),
+    "AveragePool": ("y = AveragePool <kernel_shape = [1], strides = [2], ceil_mode = 1> (x)", ""),
+    "LpPool": ("y = LpPool <kernel_shape = [1], strides = [2], ceil_mode = 1> (x)", ""),
+    "a function": ("y = l.pool (x)", BODY.format(parameters="", refer="", strides="[2]")),
+    "a call": (
+        "y = l.pool <s = [2]> (x)",
+        BODY.format(parameters="<s>", refer=": ints", strides="@s"),
+    ),
+    "a branch": (
+        """yes = Constant <value = bool {1}> ()
+        y = If (yes) <
+            then_branch = t () => (a) { a = MaxPool <kernel_shape = [1], strides = [2], ceil_mode = 1> (x) },
+            else_branch = e () => (b) { b = MaxPool <kernel_shape = [1], strides = [2], ceil_mode = 1> (x) }
+        >""",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("nodes", "functions"), MODELS.values(), ids=MODELS)
+def test_no_size_behind_a_pool_is_false(nodes: str, functions: str) -> None:
+    """Of two elements one window is left; Elu has no rule, so that inference tells what comes out."""
+    graph = f"g (float[1,1,2] x) => (float[1,1,size] z) {{ {nodes} z = Elu (y) }}"
+    model = parse(graph, opset=18, imports='"l": 1' if functions else "", functions=functions)
+    facts, z = main_value(model, "z")
+    found = facts.shape(z)
+    assert found is None or found[2].static in (None, 1)
+    pytest.importorskip("onnxruntime")
+    assert run_ort(model, {"x": np.zeros((1, 1, 2), np.float32)})["z"].shape == (1, 1, 1)
+
+
+@pytest.mark.parametrize("kernel", [1, 2])
+def test_a_call_whose_windows_are_all_counted(kernel: int) -> None:
+    """Only what may be miscounted is hidden."""
+    body = """<domain: "l", opset_import: ["": 18]> pool <k> (x) => (y) {
+        y = MaxPool <kernel_shape: ints = @k, strides = [2], ceil_mode = 1> (x)
+    }"""
+    graph = f"g (float[1,1,4] x) => (z) {{ y = l.pool <k = [{kernel}]> (x) z = Elu (y) }}"
+    types = inferred_types(ModelIndex(parse(graph, opset=18, imports='"l": 1', functions=body)))
+    assert ("z" in types and types["z"].tensor_type.HasField("shape")) == (kernel == 2)
