@@ -191,6 +191,24 @@ def test_a_result_of_two_symbolic_sizes_in_another_shape_is_refused() -> None:
     assert anchor.code == "dx-shape"
 
 
+def test_channels_last() -> None:
+    """An incoming gradient with channels last is put into the operator's order, and the result back."""
+    model = parse(
+        """g (float[2,5,7,3] X, float[2,3,4,3] dY) => (float[2,5,7,3] dX) {
+            second = Transpose<perm = [0, 3, 1, 2]>(X)
+            pooled = MaxPool<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>(second)
+            Y = Transpose<perm = [0, 2, 3, 1]>(pooled)
+            dX = MaxPoolGrad<ksize = [1, 3, 3, 1], strides = [1, 2, 2, 1], padding = "SAME">(X, Y, dY)
+        }"""
+    )
+    result = lower(model, forward=False)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    feeds = random_feeds(model)
+    assert_same_bits(run_ort(result.model, feeds)["dX"], run_reference(model, feeds)["dX"])
+    names = [node.name for node in result.model.graph.node][-3:]
+    assert names == ["dX/grad", "dX/MaxPool3DGradWithArgmax", "dX/channels_last"]
+
+
 def test_provenance() -> None:
     lowered = lowered_once(torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2]))
     [node] = dialect_nodes(lowered)
