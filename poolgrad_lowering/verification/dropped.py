@@ -63,12 +63,20 @@ def is_of_onnx(domain: str, op_type: str) -> bool:
 
 
 def without_claims(model: ModelProto) -> ModelProto:
-    """Return a copy without the shapes declared of what ONNX's operators compute: they may be false."""
+    """Return a copy without the shapes declared of what ONNX's operators compute: they may be false.
+
+    Nor has it the bounds of Slices: inference ends the process where one is of a negative size, which a window larger
+    than its input makes, and which a claim may have hidden.
+    """
     copied = ModelProto()
     copied.CopyFrom(model)
     computed = {name for node in model.graph.node if is_of_onnx(node.domain, node.op_type) for name in node.output}
     del copied.graph.value_info[:]
     copied.graph.value_info.extend(value for value in model.graph.value_info if value.name not in computed)
+    for node in copied.graph.node:
+        if node.op_type == "Slice":
+            node.input[1:] = [""] * (len(node.input) - 1)
+            del node.attribute[:]
     for value in copied.graph.output:
         if value.name in computed and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")

@@ -97,11 +97,11 @@ def _give_gradient_shapes(graph: GraphProto, around: Mapping[str, str]) -> None:
     nodes = list(graph.node)
     del graph.node[:]
     for node in nodes:
-        if node.op_type == "MaxPool" and len(node.output) > 1:
+        if node.op_type == "MaxPool" and node.input and len(node.output) > 1:
             pooled[node.output[1]] = node.input[0]
-        elif node.op_type == "Identity" and node.input[0] in pooled:
+        elif node.op_type == "Identity" and node.output and node.input and node.input[0] in pooled:
             pooled[node.output[0]] = pooled[node.input[0]]
-        if node.op_type == "MaxPoolGrad" and len(node.input) == 2:
+        if node.op_type == "MaxPoolGrad" and len(node.input) == 2 and node.output:
             graph.node.append(_shape_node(node, declared.get(node.output[0]), pooled.get(node.input[1])))
             node.input.append(graph.node[-1].output[0])
         for attribute in node.attribute:

@@ -44,7 +44,7 @@ def flow_flaw(region: Region, types: Mapping[str, TensorType]) -> str | None:
         made_by = producers.get(value)
         if made_by is None or value in seen or _is_pool_of_the_original(region, made_by):
             continue
-        if made_by.op[1] not in MOVING:
+        if made_by.op[1] not in MOVING or not made_by.inputs:
             return _text(made_by)
         seen.add(value)
         pending.append(made_by.inputs[0])

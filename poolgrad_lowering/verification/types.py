@@ -64,7 +64,7 @@ def _computed(model: ModelProto) -> ModelProto:
     """Return what onnx infers, without the windows that runtimes drop; the model is changed."""
     inferred = _inferred(model)
     for node in model.graph.node:
-        if not rounds_up(node):
+        if not rounds_up(node) or not node.input:
             continue
         values = (*inferred.graph.input, *inferred.graph.value_info)
         x = next((value.type.tensor_type.shape.dim for value in values if value.name == node.input[0]), ())

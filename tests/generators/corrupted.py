@@ -42,10 +42,15 @@ BUILT = (
 ADAPTIVE = ("ort_module/pyramid", "torch_legacy/adaptive")
 """Models with gradients of adaptive pools, which exports expand."""
 DRAWN = {
-    "other windows": [name for name in BUILT if name not in (*ADAPTIVE, "torch/global")],
+    "other windows": [name for name in BUILT if name not in (*ADAPTIVE, "ort/unequal_pads", "torch/global")],
+    "axes changed": [name for name in BUILT if name != "torch/global"],
     "expanded node changed": ADAPTIVE,
 }
-"""The models that a kind draws from, if not from all: other windows of an adaptive or global pool can be the same."""
+"""The models that a kind draws from, if not from all, as the others can compute the same after the change.
+
+Those are other windows of an adaptive or global pool; a kernel that is one less, where it was one more so that both pads
+are the same; and a plane of one window in which the axis of size 1 has moved.
+"""
 OF_EXPORTS = ("axes changed", "expanded node changed")
 
 
