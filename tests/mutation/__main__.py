@@ -22,7 +22,7 @@ from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.modules import TESTS
 from tests.mutation.mutants import Mutant, all_mutants
 from tests.mutation.reach import Reach
-from tests.mutation.running import PYTEST, Session, Trial, in_order, noticed_by_import, outcomes
+from tests.mutation.running import COLLECTING, PYTEST, Session, Trial, in_order, noticed_by_import, outcomes
 from tests.mutation.type_checks import TypeChecker
 
 OUTCOMES = ("killed", "timeout", "survived", "equivalent")
@@ -58,11 +58,14 @@ class Run:
         self.counts["mistyped"] += len(mistyped)
 
     def _trial(self, mutant: Mutant) -> Trial:
-        tests, total = [], 0.0
+        tests, total, files = [], 0.0, set[str]()
         for test in in_order(self._reach.of(mutant), self._reach.seconds, mutant):
-            if total + self._reach.seconds[test] <= self._seconds:
+            file = test.partition("::")[0]
+            collecting = COLLECTING if not mutant.function and file not in files else 0.0
+            if total + self._reach.seconds[test] + collecting <= self._seconds:
                 tests.append(test)
-                total += self._reach.seconds[test]
+                total += self._reach.seconds[test] + collecting
+                files.add(file)
         return Trial(mutant, tests, total)
 
     def _count(self, ended: Iterator[tuple[Trial, str]]) -> None:

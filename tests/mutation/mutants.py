@@ -133,6 +133,8 @@ def _is_idle(node: ast.AST) -> bool:
     """Imports, docstrings, and the promise that zip's operands are of one length."""
     if isinstance(node, ast.keyword):
         return node.arg == STRICT
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return True
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return is_text or isinstance(node, (ast.Import, ast.ImportFrom))
 

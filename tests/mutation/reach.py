@@ -30,11 +30,11 @@ class Reach:
     seconds: dict[str, float]
 
     def of(self, mutant: Mutant) -> list[str]:
-        """The tests that run a mutant; where only importing runs it, all tests of the module."""
+        """The tests that run a mutant; where only importing runs it, all of the module, or all if it has no function."""
         lines = self.tests.get(str(mutant.file), {})
         own = range(mutant.first_line, mutant.last_line + 1) if mutant.function else lines
         found = {test for line in own for test in lines.get(line, ())}
-        return sorted(found)
+        return sorted(found if found or mutant.function else self.seconds)
 
     def save(self, path: Path) -> None:
         """Write it as JSON, each test once: lines have the numbers of their tests."""

@@ -34,6 +34,9 @@ from tests.mutation.mutants import Mutant
 PYTEST = ("-x", "-q", "-s", "-p", "no:cacheprovider")
 _MEMORY = 8 << 30
 _GRACE = 20.0  # seconds
+_BATCH = 8  # files
+COLLECTING = 1.0
+"""Seconds for the tests of one file, where the package is imported anew."""
 _SLOWER = 5.0
 """The tests of a mutant may take so many times as long as without it, and the grace besides."""
 
@@ -50,14 +53,14 @@ class Trial:
 def in_order(tests: Sequence[str], seconds: Mapping[str, float], mutant: Mutant) -> list[str]:
     """The tests of the mutant's own file, then the quickest of each file, the second of each, and so on.
 
-    Tests of one file notice the same, so each file should have its turn early.
+    Tests of one file notice the same, so each file should have its turn early, those of the mutant's room first.
     """
-    own_file = f"/test_{mutant.file.stem}.py::"
+    own_file, room = f"/test_{mutant.file.stem}.py::", f"/{mutant.file.parent.name}/"
     earlier: Counter[str] = Counter()  # of each file
     order = []
     for test in sorted(tests, key=lambda test: (seconds[test], test)):
         file = test.partition("::")[0]
-        order.append((own_file not in test, earlier[file], seconds[test], test))
+        order.append((own_file not in test, earlier[file], room not in test, seconds[test], test))
         earlier[file] += 1
     return [test for *_, test in sorted(order)]
 
@@ -107,11 +110,12 @@ def _ended(child: int, deadline: float) -> str | None:
 
 
 def noticed_by_import(trial: Trial) -> bool:
-    """Whether a test fails where the package has not been imported yet, one file after the other: few tell enough."""
+    """Whether a test fails where the package has not been imported yet, some files after the other: few tell enough."""
     sys.meta_path.insert(0, _Instead(trial.mutant.module, trial.mutant.code()))
     files = list(dict.fromkeys(test.partition("::")[0] for test in trial.tests))
+    batches = [files[:1], *(files[begin : begin + _BATCH] for begin in range(1, len(files), _BATCH))]
     passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    return any(pytest.main([*PYTEST, file], plugins=[_Selection(trial.tests)]) not in passed for file in files)
+    return any(pytest.main([*PYTEST, *batch], plugins=[_Selection(trial.tests)]) not in passed for batch in batches)
 
 
 class Session:
