@@ -61,6 +61,7 @@ KNOWN = (
     Loss(_TRANSFORMERS, "dtype-mix", "constants in functions stay float32"),
     Loss(_TRANSFORMERS, "window-tables", "positions are computed in float16"),
     Loss("onnx version_converter", NO_ANCHOR, "functions are gone"),
+    Loss("onnxscript version_converter", "indices-numbering", "a Split of opset 18 lacks the number of its outputs"),
     Loss("onnxruntime quant_pre_process", NO_ANCHOR, "functions are gone"),
     Loss("onnxsim", NO_ANCHOR, "views are merged, and as many other nodes are refused as before"),
     Loss("onnxruntime offline", "dtype-mix", "in float16, Casts to float32 are written for the CPU"),

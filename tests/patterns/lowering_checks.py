@@ -87,11 +87,11 @@ def _plain(node: NodeProto) -> NodeProto:
     return plain
 
 
-def check_well_formed(model: ModelProto, lowered: ModelProto, target: str) -> None:
-    """Valid, nothing left that nobody reads, and lowered for good."""
+def check_well_formed(model: ModelProto, lowered: ModelProto, target: str, *, infers: bool = True) -> None:
+    """Valid, nothing left that nobody reads, and lowered for good; `infers`: ONNX's inference counts all windows right."""
     if _has_all_operators(lowered):
         with registered_schemas():
-            onnx.checker.check_model(lowered, full_check=True)
+            onnx.checker.check_model(lowered, full_check=infers)
     left = {tensor.name for tensor in lowered.graph.initializer} & _read(model)
     assert left <= _read(lowered)
     assert lower(lowered, target=target).model.SerializeToString() == lowered.SerializeToString()
