@@ -35,8 +35,7 @@ _INFERENCE: Mapping[Kind, Callable[[Op, InferenceContext], None]] = MappingProxy
 
 
 def schema(op: Op) -> OpSchema:
-    """Return the schema of `op`, with shape inference if onnx supports it in Python (1.19 and newer)."""
-    used = {operand.type_variable for operand in (*op.inputs, *op.outputs)}
+    """Return the schema of `op`, with shape inference."""
     built = OpSchema(
         op.name,
         DOMAIN,
@@ -44,11 +43,10 @@ def schema(op: Op) -> OpSchema:
         op.doc,
         inputs=[_parameter(operand) for operand in op.inputs],
         outputs=[_parameter(operand) for operand in op.outputs],
-        type_constraints=[(name, [_type_text(t) for t in TYPES[name]], "") for name in TYPES if name in used],
+        type_constraints=[(name, [_type_text(t) for t in TYPES[name]], "") for name in TYPES],
         attributes=[_attribute(attribute) for attribute in op.attributes],
     )
-    if hasattr(built, "set_type_and_shape_inference_function"):
-        built.set_type_and_shape_inference_function(partial(_INFERENCE[op.kind], op))
+    built.set_type_and_shape_inference_function(partial(_INFERENCE[op.kind], op))
     return built
 
 
@@ -67,7 +65,7 @@ def registered_schemas() -> Iterator[None]:
 
 
 class _Registration:
-    """Counts the active contexts: the first registers missing schemas, the last removes them."""
+    """Counts the active contexts: each registers missing schemas, the last removes them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -76,8 +74,7 @@ class _Registration:
 
     def acquire(self) -> None:
         with self._lock:
-            if self._users == 0:
-                self._register_missing()
+            self._register_missing()
             self._users += 1
 
     def release(self) -> None:
@@ -113,7 +110,7 @@ def _parameter(operand: Operand) -> OpSchema.FormalParameter:
 def _attribute(attribute: Attribute) -> OpSchema.Attribute:
     if attribute.required:
         kind = getattr(OpSchema.AttrType, AttributeProto.AttributeType.Name(attribute.type))
-        return OpSchema.Attribute(attribute.name, kind, attribute.doc, required=True)
+        return OpSchema.Attribute(attribute.name, kind, attribute.doc)
     return OpSchema.Attribute(attribute.name, default_proto(attribute), attribute.doc)
 
 

@@ -48,8 +48,8 @@ DRAWN = {
 }
 """The models that a kind draws from, if not from all, as the others can compute the same after the change.
 
-Those are other windows of an adaptive or global pool; a kernel that is one less, where it was one more so that both pads
-are the same; and a plane of one window in which the axis of size 1 has moved.
+Those are other windows of an adaptive or global pool; a kernel that is one less, where it was one more so that both
+pads are the same; and a plane of one window in which the axis of size 1 has moved.
 """
 OF_EXPORTS = ("axes changed", "expanded node changed")
 

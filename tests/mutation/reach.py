@@ -30,7 +30,7 @@ class Reach:
     seconds: dict[str, float]
 
     def of(self, mutant: Mutant) -> list[str]:
-        """The tests that run a mutant; where only importing runs it, all of the module, or all if it has no function."""
+        """The tests that run a mutant; where only importing runs it, all of its module, else all."""
         lines = self.tests.get(str(mutant.file), {})
         own = range(mutant.first_line, mutant.last_line + 1) if mutant.function else lines
         found = {test for line in own for test in lines.get(line, ())}

@@ -88,7 +88,7 @@ def _plain(node: NodeProto) -> NodeProto:
 
 
 def check_well_formed(model: ModelProto, lowered: ModelProto, target: str, *, infers: bool = True) -> None:
-    """Valid, nothing left that nobody reads, and lowered for good; `infers`: ONNX's inference counts all windows right."""
+    """Valid, nothing left that nobody reads, and lowered for good. `infers`: ONNX infers the sizes that runs have."""
     if _has_all_operators(lowered):
         with registered_schemas():
             onnx.checker.check_model(lowered, full_check=infers)

@@ -10,7 +10,6 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort
 from tests.pool_graphs import parse
 

@@ -26,7 +26,7 @@ AXES = [
 
 
 def sizes(count: int, axis: tuple[int, ...], *, drops: bool) -> int:
-    """The number of windows over `count` elements from the definition, with or without the last that may start behind."""
+    """The number of windows over `count` elements by definition; `drops`: without one that starts behind them."""
     kernel, stride, begin, end, dilation = axis
     extent = dilation * (kernel - 1) + 1
     windows = -(-(count + begin + end - extent) // stride) + 1

@@ -11,16 +11,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from onnx.defs import OpSchema
 from onnx.shape_inference import infer_shapes
 
 from poolgrad_lowering.dialect import DOMAIN, OPS, VERSION, DialectError, Kind, registered_schemas
 from tests.pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, pool_node
-
-pytestmark = pytest.mark.skipif(
-    not hasattr(OpSchema, "set_type_and_shape_inference_function"),
-    reason="this onnx has no shape inference from Python",
-)
 
 STEM = PoolCase(POOL_3D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 0), (1, 1))
 FLAT = PoolCase(POOL_2D, (2, 3, 8, 9), (3, 2), (2, 1), (1, 0), (1, 1))
@@ -74,6 +68,23 @@ def test_unknown_rank() -> None:
     types = inferred(POOL_3D, STEM.attributes(), None)
     assert not types["argmax"].HasField("shape")
     assert types["y"].elem_type == TensorProto.FLOAT
+
+
+def test_a_stride_makes_another_size() -> None:
+    """Also where the window and its padding would keep the size without one."""
+    case = PoolCase(POOL_3D, (2, 3, 8), (3,), (2,), (1,), (1,))
+    assert sizes(inferred(POOL_3D, case.attributes(), ["N", "C", "L"])["y"])[2] != "L"
+
+
+def test_one_output() -> None:
+    node = pool_node(POOL_3D, STEM.attributes())
+    del node.output[1:]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, STEM.x_shape)
+    graph = helper.make_graph([node], "g", [x], [helper.make_empty_tensor_value_info("y")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, VERSION)]
+    with registered_schemas():
+        found = infer_shapes(helper.make_model(graph, opset_imports=opsets, ir_version=8), strict_mode=True)
+    assert sizes(found.graph.output[0].type.tensor_type) == [2, 3, 4, 8]
 
 
 def test_absent_attributes_take_their_defaults() -> None:

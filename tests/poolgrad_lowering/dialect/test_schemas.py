@@ -21,11 +21,6 @@ from tests.dialect_models import OP_RANKS, gradient_model, gradient_node, node_a
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-needs_inference = pytest.mark.skipif(
-    not hasattr(OpSchema, "set_type_and_shape_inference_function"),
-    reason="this onnx has no shape inference from Python",
-)
-
 
 def bare_model(
     node: onnx.NodeProto,
@@ -70,7 +65,6 @@ def test_schema_is_the_table(op: str) -> None:
     }
 
 
-@needs_inference
 @pytest.mark.parametrize(("op", "rank"), OP_RANKS)
 def test_y_has_shape_and_type_of_x(op: str, rank: int) -> None:
     x, grad = shapes_of(rank)
@@ -82,13 +76,11 @@ def test_y_has_shape_and_type_of_x(op: str, rank: int) -> None:
             assert [size.dim_param for size in y.shape.dim] == x
 
 
-@needs_inference
 def test_static_sizes_are_kept() -> None:
     y = inferred_y(bare_model(gradient_node("AdaptiveMaxPool3DGrad"), ["N", 3, 8, 8], ["N", 3, "h", 4], [2, 3, 4, 4]))
     assert [size.dim_param or size.dim_value for size in y.shape.dim] == ["N", 3, 8, 8]
 
 
-@needs_inference
 def test_unknown_x_is_left_unknown() -> None:
     model = bare_model(gradient_node("AdaptiveMaxPool3DGrad"))
     model.graph.node[0].input[0] = "mystery"
@@ -98,7 +90,6 @@ def test_unknown_x_is_left_unknown() -> None:
         assert [value.name for value in infer_shapes(model).graph.value_info] == []
 
 
-@needs_inference
 def test_absent_optional_attributes_take_their_defaults() -> None:
     node = gradient_node("MaxPool3DGradWithArgmax", dilation=None, ceil_mode=None, data_format=None)
     assert len(inferred_y(bare_model(node)).shape.dim) == 4
@@ -148,7 +139,6 @@ BROKEN: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
 }
 
 
-@needs_inference
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken_nodes_are_refused(case: str) -> None:
     op, changed, operands, message = BROKEN[case]
@@ -161,7 +151,6 @@ def test_broken_nodes_are_refused(case: str) -> None:
     assert isinstance(caught.value, InferenceError)
 
 
-@needs_inference
 def test_an_operand_that_is_no_tensor() -> None:
     model = bare_model(gradient_node(ADAPTIVE))
     model.graph.input[0].CopyFrom(helper.make_tensor_sequence_value_info("x", FLOAT, [2, 3, 8, 8]))
