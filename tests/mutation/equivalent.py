@@ -20,6 +20,8 @@ _NO_SIZE = "where there are no sizes, any number that is not negative says so"
 _NOT_FIRST = "what it reads is made by a node, so it does not stand at position 0"
 _LAST_NODE = "it would stand for the last node of the scope, whose own use of the value comes earlier"
 _INT64_ANYWAY = "numpy's integers are int64, but for numpy 1 on Windows, where no mutant has run"
+_STEPS_OVER = "only the first axis may be symbolic where a maximum is over it, and its size moves no first element"
+_NO_EMPTY_CANVAS = "a canvas has sizes that are numbers, and none is 0: a window without an element is refused"
 _ONE_ENCODING = "Python's names of encodings may end with an underscore"
 
 EQUIVALENT: dict[str, str] = {
@@ -29,6 +31,24 @@ EQUIVALENT: dict[str, str] = {
     "np.prod(canvas[axis + 1:], dtype=np.int64) → np.prod(canvas[axis + 1:])": _ONLY_A_TYPE,
     "poolgrad_lowering.rewriting.argmax._on_canvas: "
     "np.prod(sizes[axis:], dtype=np.int64) → np.prod(sizes[axis:])": _ONLY_A_TYPE,
+    "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
+    "(… for node in function.node if node.op_type in COUNTED and _refers(node)) → "
+    "(… for node in function.node)": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
+    "node.op_type in COUNTED and _refers(node) → "
+    "node.op_type in COUNTED or _refers(node)": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
+    "node.op_type in COUNTED and _refers(node) → "
+    "_refers(node)": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
+    "node.op_type in COUNTED and _refers(node) → "
+    "node.op_type in COUNTED": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.analysis.hiding.Hiding.__init__: if pools → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.rewriting.argmax._from_axis: 1 → 2": _STEPS_OVER,
+    "poolgrad_lowering.rewriting.argmax.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
+    "poolgrad_lowering.plans.apply._apply_choice: "
+    "site.op if choice.operator == site.op.name else select_op_named(choice.operator, site.gradient, target) → "
+    "select_op_named(choice.operator, site.gradient, target)": _ONLY_FOR_SPEED,
     "poolgrad_lowering.rewriting.argmax._from_axis: "
     "np.arange(math.prod(sizes), dtype=np.int64) → np.arange(math.prod(sizes))": _WRITTEN_AS_INT64,
     "poolgrad_lowering.rewriting.bodies.FunctionBodies._body: if key not in self._created → if True": _ONLY_FOR_SPEED,
