@@ -39,6 +39,11 @@ NEAR_MISSES: NearMisses = {
             outputs="float[1,1,1,1] y, float[1,1,2,2] dx",
         ),
     ),
+    "indices_as_the_incoming_gradient": (
+        Code.DTYPE_MIX,
+        "the incoming gradient 'i' is the Indices of 'y'",
+        max_pool_gradient(operands="i, x, k, s, p, d, ceil, i"),
+    ),
     "traced_indices_as_an_initializer": (
         Code.CONSTANT_INDICES,
         "the indices 'j' are a constant",
