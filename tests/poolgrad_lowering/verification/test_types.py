@@ -38,7 +38,7 @@ def test_a_claim_about_what_cannot_be_computed() -> None:
 
 def test_names_of_sizes_stay() -> None:
     """What onnx infers has names that it makes up, another for each value."""
-    model = parse('g (float[2,3] x, int64[2] s) => (float[rows,3] z) { y = Reshape(x, s) z = Neg(y) }')
+    model = parse("g (float[2,3] x, int64[2] s) => (float[rows,3] z) { y = Reshape(x, s) z = Neg(y) }")
     found = dims(declaring(model, y=["rows", 3]))
     assert (found["y"], found["z"]) == (("rows", 3), ("rows", 3))
 
