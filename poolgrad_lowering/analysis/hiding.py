@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
+from onnx import AttributeProto, FunctionProto, NodeProto
 
 from poolgrad_lowering.analysis.pool import COUNTED, may_drop_windows
 from poolgrad_lowering.ir.index import subgraphs
@@ -25,24 +27,28 @@ class Hiding:
     attributes make one, it infers nothing.
     """
 
-    def __init__(self, functions: Iterable[onnx.FunctionProto]) -> None:
-        """Take the model's functions: the attributes of a call may be those of a pool in one."""
-        self._called: dict[Op, tuple[onnx.FunctionProto, list[onnx.NodeProto]]] = {}
+    def __init__(self, functions: Iterable[FunctionProto]) -> None:
+        """Take the model's functions, whose calls are not recursive.
+
+        The attributes of a call may be those of a pool in the function, or in one that it calls.
+        """
+        self._referring: defaultdict[Op, list[tuple[FunctionProto, list[NodeProto]]]] = defaultdict(list)
         for function in functions:
-            pools = [node for node in function.node if node.op_type in COUNTED and _refers(node)]
-            if pools:
-                self._called[canonical_domain(function.domain) or LOCAL, function.name] = function, pools
+            referring = [node for node in _with_inner(function.node) if _refers(node)]
+            if referring:
+                self._referring[canonical_domain(function.domain) or LOCAL, function.name].append((function, referring))
+        self._found: dict[tuple[Op, tuple[tuple[str, bytes], ...]], bool] = {}
 
     def concerns(self, op: Op) -> bool:
         """Whether nodes of an operator may have something to hide, besides subgraphs."""
-        return op[1] in ("Slice", *COUNTED) or op in self._called
+        return op[1] in ("Slice", *COUNTED) or op in self._referring
 
-    def hide(self, nodes: Iterable[onnx.NodeProto]) -> None:
+    def hide(self, nodes: Iterable[NodeProto]) -> None:
         """Change nodes, and those in their subgraphs."""
         for node in nodes:
             if node.op_type == "Slice":
                 node.input[1:] = [""] * (len(node.input) - 1)
-            elif (may_drop_windows(node) and not _refers(node)) or self._may_drop_inside(node):
+            elif not _refers(node) and self._may_drop(node, {}):
                 node.op_type = _UNKNOWN
             for attribute in node.attribute:
                 for _, graph in subgraphs(attribute):
@@ -51,17 +57,43 @@ class Hiding:
                         hide_shapes(value.type)
                     self.hide(graph.node)
 
-    def _may_drop_inside(self, call: onnx.NodeProto) -> bool:
-        op = canonical_domain(call.domain) or LOCAL, call.op_type
-        if op not in self._called:
-            return False
-        function, pools = self._called[op]
-        given = {attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)}
-        return any(may_drop_windows(pool, given) for pool in pools)
+    def _may_drop(self, node: NodeProto, given: Mapping[str, AttributeProto]) -> bool:
+        """Whether a node, or one that it calls, may drop windows in a function with the attributes `given`."""
+        held = dict(_held(node.attribute, given))
+        op = canonical_domain(node.domain) or LOCAL, node.op_type
+        if op not in self._referring:
+            return may_drop_windows(node.op_type, held)
+        key = op, tuple(sorted((name, attribute.SerializeToString()) for name, attribute in held.items()))
+        if key not in self._found:
+            self._found[key] = any(
+                self._may_drop(inner, {default.name: default for default in function.attribute_proto} | held)
+                for function, referring in self._referring[op]
+                for inner in referring
+            )
+        return self._found[key]
 
 
-def _refers(node: onnx.NodeProto) -> bool:
+def _held(
+    attributes: Iterable[AttributeProto], given: Mapping[str, AttributeProto]
+) -> Iterator[tuple[str, AttributeProto]]:
+    """The names and values of a node's attributes; one that refers to nothing in `given` is absent."""
+    for attribute in attributes:
+        value = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if value is not None:
+            yield attribute.name, value
+
+
+def _refers(node: NodeProto) -> bool:
     return any(attribute.ref_attr_name for attribute in node.attribute)
+
+
+def _with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """The nodes, and those in their subgraphs."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for _, graph in subgraphs(attribute):
+                yield from _with_inner(graph.node)
 
 
 def hide_shapes(declared: onnx.TypeProto) -> None:

@@ -58,7 +58,7 @@ def infer_type(known: Known, node: Node, value: Value) -> onnx.TypeProto | None:
 def infer_shape(known: Known, node: Node, value: Value) -> Shape | None:
     """Return the shape that ONNX infers for an output of a node; None if it infers none, or a negative size."""
     operands = [operand for operand in node.inputs if operand is not None]
-    if all(known.shape(operand) is None for operand in operands) or may_drop_windows(node.proto):
+    if all(known.shape(operand) is None for operand in operands) or may_drop_windows(node.op[1], node.attributes):
         return None
     inferred = infer_type(known, node, value)
     if inferred is None or not inferred.tensor_type.HasField("shape"):

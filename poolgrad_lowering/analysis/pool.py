@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 import onnx
@@ -46,17 +45,15 @@ class AxisWindow(NamedTuple):
         return count
 
 
-def may_drop_windows(node: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto] = MappingProxyType({})) -> bool:
+def may_drop_windows(op_type: str, held: Mapping[str, onnx.AttributeProto]) -> bool:
     """Whether runtimes may make fewer windows of a pool than ONNX's shape inference counts.
 
     With `ceil_mode` the last window may start behind x and the padding before it. Runtimes drop that one, inference
     does not. It can only be there if stride + padding behind > effective kernel. A pool that cannot be read may drop.
-    `given` are the attributes of the function around the node; a reference to another one stands for no attribute.
+    `held` are the attributes of the node, with the values that its function is given.
     """
-    referred = {held.name: given.get(held.ref_attr_name) if held.ref_attr_name else held for held in node.attribute}
-    held = {name: attribute for name, attribute in referred.items() if attribute is not None}
     ceil, auto_pad = held.get("ceil_mode"), held.get("auto_pad")
-    if node.op_type not in COUNTED or ceil is None or not ceil.i:
+    if op_type not in COUNTED or ceil is None or not ceil.i:
         return False
     if auto_pad is not None and auto_pad.s.startswith(b"SAME"):
         return False

@@ -42,7 +42,7 @@ def test_pools_that_drop_for_some_size_are_told(axis: tuple[int, ...]) -> None:
     differs = [
         sizes(count, axis, drops=True) != sizes(count, axis, drops=False) for count in range(extent, extent + 40)
     ]
-    assert may_drop_windows(node) == any(differs)
+    assert may_drop_windows(node.op_type, {held.name: held for held in node.attribute}) == any(differs)
 
 
 READ = {
@@ -65,7 +65,7 @@ READ = {
 @pytest.mark.parametrize(("pool", "drops"), READ.items(), ids=READ)
 def test_attributes_with_which_windows_may_be_dropped(pool: str, drops: bool) -> None:
     node = parse(f"g (float[1,1,9] x) => (y) {{ y = {pool} (x) }}").graph.node[0]
-    assert may_drop_windows(node) is drops
+    assert may_drop_windows(node.op_type, {held.name: held for held in node.attribute}) is drops
 
 
 BODY = """<domain: "l", opset_import: ["": 18]> pool {parameters} (x) => (y) {{
@@ -91,6 +91,34 @@ MODELS = {
             a = MaxPool <kernel_shape = [1], strides: ints = @s, ceil_mode = 1> (x)
             b = MaxPool <kernel_shape = [2], strides: ints = @s, ceil_mode = 1> (x)
             y = Add (a, b)
+        }""",
+    ),
+    "attributes through two calls": (
+        "y = l.outer <s = [2], c = 1> (x)",
+        """<domain: "l", opset_import: ["": 18, "l": 1]> outer <s, c> (x) => (y) {
+            y = l.inner <t: ints = @s, d: int = @c> (x)
+        }
+        <domain: "l", opset_import: ["": 18]> inner <t, d> (x) => (y) {
+            y = MaxPool <kernel_shape = [1], strides: ints = @t, ceil_mode: int = @d> (x)
+        }""",
+    ),
+    "a default of the outer function": (
+        "y = l.outer (x)",
+        """<domain: "l", opset_import: ["": 18, "l": 1]> outer <c: int = 1> (x) => (y) {
+            y = l.inner <d: int = @c> (x)
+        }
+        <domain: "l", opset_import: ["": 18]> inner <d: int = 0> (x) => (y) {
+            y = MaxPool <kernel_shape = [1], strides = [2], ceil_mode: int = @d> (x)
+        }""",
+    ),
+    "a branch in a function with the caller's attributes": (
+        "y = l.pool <c = 1> (x)",
+        """<domain: "l", opset_import: ["": 18]> pool <c> (x) => (y) {
+            yes = Constant <value = bool {1}> ()
+            y = If (yes) <
+                then_branch = t () => (a) { a = MaxPool <kernel_shape = [1], strides = [2], ceil_mode: int = @c> (x) },
+                else_branch = e () => (b) { b = MaxPool <kernel_shape = [1], strides = [2], ceil_mode: int = @c> (x) }
+            >
         }""",
     ),
     "a branch": (
@@ -121,6 +149,19 @@ def test_no_size_behind_a_pool_is_false(name: str) -> None:
         return
     pytest.importorskip("onnxruntime")
     assert run_ort(model, {"x": np.zeros((1, 1, 2), np.float32)})["z"].shape[2] == 1
+
+
+def test_no_size_behind_one_of_two_overloads_is_false() -> None:
+    body = BODY.format(parameters="<c>", refer="", strides="[2]").replace("ceil_mode = 1", "ceil_mode: int = @c")
+    graph = "g (float[1,1,2] x) => (float[1,1,size] z) { y = l.pool <c = 1> (x) z = Elu (y) }"
+    model = parse(graph, opset=18, ir=10, imports='"l": 1', functions=body)
+    harmless = model.functions.add()
+    harmless.CopyFrom(model.functions[0])
+    harmless.node[0].attribute[0].ints[:] = [3]
+    model.functions[0].overload = model.graph.node[0].overload = "first"
+    facts, z = main_value(model, "z")
+    found = facts.shape(z)
+    assert found is None or found[2].static in (None, 1)
 
 
 @pytest.mark.parametrize("kernel", [1, 2])
