@@ -124,7 +124,7 @@ class Facts(Memo):
             return tensor.data_type
         node = value.producer
         stated = stated_type(node, value) if node is not None else None
-        if stated is not None:
+        if node is not None and stated is not None and not self.is_function(node):
             return stated
         declared = value.scope.declared(value.name) if self._has_checked_type(value) else None
         if declared is not None and declared.type.tensor_type.elem_type:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
+from poolgrad_lowering.ir.aten import operator_name
 from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.scopes import Node, Value
 
@@ -15,16 +16,27 @@ KEEPS_TYPE = (
 )
 """Operators whose output has the element type of the first input (MaxPool: the first output)."""
 
+_WITH_INDICES = (
+    *("max", "max.dim", "max_pool2d_with_indices", "max_pool3d_with_indices"),
+    *("adaptive_max_pool2d", "adaptive_max_pool3d"),
+)
+"""PyTorch's operators whose second output are the positions of maxima."""
+
 
 def stated_type(node: Node, value: Value) -> int | None:
     """Return the element type of a node's output if the operator and its attributes determine it, else None."""
     if node.is_a("Cast"):
         return integer(node, "to")
-    if node.is_a("Shape", "Size", "ArgMax") or (node.is_a("MaxPool") and value == node.output(1)):
+    if node.is_a("Shape", "Size", "ArgMax") or (value == node.output(1) and _records_indices(node)):
         return int(TensorProto.INT64)
     if node.is_a("Constant", "ConstantOfShape"):
         return _stored_type(node)
     return None
+
+
+def _records_indices(node: Node) -> bool:
+    """Whether the second output of a node are the positions of maxima."""
+    return node.is_a("MaxPool") or operator_name(node) in _WITH_INDICES
 
 
 def _stored_type(node: Node) -> int | None:

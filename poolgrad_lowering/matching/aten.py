@@ -2,9 +2,8 @@
 
 """PyTorch's operators in ONNX graphs: which one a node of domain org.pytorch.aten calls, and its constant arguments.
 
-Exporters write an operator as the node `ATen`, its name in an attribute, or under its own name as the op type. Inputs
-are the arguments by position; numbers, lists of them and flags are constants of the graph. Argument lists and defaults
-are those of PyTorch's operator schemas.
+Inputs are the arguments by position; numbers, lists of them and flags are constants of the graph. Argument lists and
+defaults are those of PyTorch's operator schemas.
 """
 
 from __future__ import annotations
@@ -15,13 +14,10 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.shape_rules import input_integers, static_integers
 from poolgrad_lowering.gradient import AdaptiveWindows
-from poolgrad_lowering.ir.attributes import attribute
+from poolgrad_lowering.ir.aten import DOMAIN, GENERIC, operator_name
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.backward_ops import Windows
-
-DOMAIN = "org.pytorch.aten"
-GENERIC = "ATen"
 
 
 def aten_anchors(*operators: str) -> tuple[tuple[str, str], ...]:
@@ -34,13 +30,7 @@ def aten_operator(facts: Facts, node: Node) -> str | None:
 
     One whose operator the model defines itself, as a function, is none.
     """
-    domain, op_type = node.op
-    if domain != DOMAIN or facts.is_function(node):
-        return None
-    if op_type != GENERIC:
-        return op_type
-    name, overload = attribute(node, "operator"), attribute(node, "overload_name")
-    return f"{name}.{overload}" if overload else str(name)
+    return None if facts.is_function(node) else operator_name(node)
 
 
 def number_list(facts: Facts, node: Node, position: int) -> list[int] | None:

@@ -72,7 +72,6 @@ ReadForward = Callable[[Facts, Node], ForwardOp | None]
 def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> PoolGradient:
     """Return the gradient that the node computes. Raises `Refuse` if it cannot be lowered."""
     forward, argmax, numbering = _recorded(facts, backward, read_forward)
-    _check_grad(facts, backward, read_forward)
     x_shape = facts.shape(backward.x)
     if x_shape is None:
         raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", backward.x.name)
@@ -137,14 +136,6 @@ def _recorded(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> 
         )
     pool = forward_pool(facts, found.pool)
     return ForwardOp(pool.node, pool.x, Windows(pool.attributes)), found.argmax, found.argmax_numbering
-
-
-def _check_grad(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> None:
-    """The incoming gradient is not the Indices of a pool; no fact tells their type where ONNX does not define it."""
-    source = unchanged_source(backward.grad)
-    maker = source.producer
-    if maker is not None and source == maker.output(1) and read_forward(facts, maker) is not None:
-        raise Refuse(Code.DTYPE_MIX, "the incoming gradient '{}' is the Indices of '{}'", source.name, maker.label)
 
 
 def _check_rank(backward: BackwardOp, x_shape: Shape) -> None:

@@ -41,7 +41,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "indices_as_the_incoming_gradient": (
         Code.DTYPE_MIX,
-        "the incoming gradient 'i' is the Indices of 'y'",
+        "'i' is int64, the pooled input 'x' float",
         max_pool_gradient(operands="i, x, k, s, p, d, ceil, i"),
     ),
     "traced_indices_as_an_initializer": (

@@ -177,6 +177,11 @@ def without_result() -> onnx.ModelProto:
 ARGUMENTS = "'dx' has arguments that are not constant or out of range"
 MISMATCH = "'dx' reduces another axis, or otherwise, than the maximum of 'x'"
 NEAR_MISSES: NearMisses = {
+    "indices_as_the_incoming_gradient": (
+        Code.DTYPE_MIX,
+        "'i' is int64, the pooled input 'x' float",
+        axis_gradient(operands="i, dim, i, sizes, keep"),
+    ),
     "points_of_symbolic_number": (
         Code.UNKNOWN_SHAPE,
         "'x' of shape [N, H, 12] cannot be folded around axis 1: several sizes are not known",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import onnx
 import pytest
+from onnx import TensorProto
 
 import poolgrad_lowering.analysis.facts as facts_module
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE
@@ -52,6 +53,48 @@ def test_same_as_onnx_infers(nodes: str) -> None:
     [inferred] = [v for v in onnx.shape_inference.infer_shapes(model).graph.output if v.name == "Y"]
     facts, value = main_value(model, "Y")
     assert facts.element_type(value) == inferred.type.tensor_type.elem_type != 0
+
+
+POSITIONS = (
+    'ATen<operator = "max", overload_name = "dim">',
+    'ATen<operator = "max_pool2d_with_indices">',
+    'ATen<operator = "max_pool3d_with_indices">',
+    'ATen<operator = "adaptive_max_pool2d">',
+    'ATen<operator = "adaptive_max_pool3d">',
+    "max",
+    "max_pool2d_with_indices",
+)
+
+
+@pytest.mark.parametrize("operator", POSITIONS)
+def test_positions_of_maxima_by_pytorch_are_int64(operator: str) -> None:
+    graph = f"g (float[2,3,4] X) => (Y) {{ y, Y = org.pytorch.aten.{operator} (X) }}"
+    facts, value = main_value(parse(graph, imports='"org.pytorch.aten": 1'), "Y")
+    assert facts.element_type(value) == TensorProto.INT64
+    assert value.producer is not None
+    y = value.producer.output(0)
+    assert y is not None
+    assert facts.element_type(y) is None
+
+
+@pytest.mark.parametrize(
+    "node", ['ATen<operator = "std_mean">(X)', "other.max(X)"], ids=["another operator", "another domain"]
+)
+def test_second_output_of_another_operator(node: str) -> None:
+    call = node if node.startswith("other") else f"org.pytorch.aten.{node}"
+    model = parse(f"g (float[2,3,4] X) => (Y) {{ y, Y = {call} }}", imports='"org.pytorch.aten": 1, "other": 1')
+    facts, value = main_value(model, "Y")
+    assert facts.element_type(value) is None
+
+
+def test_a_model_may_define_an_operator_of_pytorch_itself() -> None:
+    function = """<domain: "org.pytorch.aten", opset_import: ["": 16]> max (x) => (y, Y) {
+        y = Neg (x)
+        Y = Cast <to = 10> (x)
+    }"""
+    graph = "g (float[2,3,4] X) => (Y) { y, Y = org.pytorch.aten.max (X) }"
+    facts, value = main_value(parse(graph, imports='"org.pytorch.aten": 1', functions=function), "Y")
+    assert facts.element_type(value) is None
 
 
 @pytest.mark.parametrize("nodes", [nodes for nodes in STATED if "Constant<" not in nodes])
