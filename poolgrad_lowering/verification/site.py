@@ -176,18 +176,17 @@ def describe(region: Region) -> SiteResult:
 
 
 def _with_gradient_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
-    """Return the types; an incoming gradient of unknown type gets the element type of the pooled tensor.
+    """Return the types; an incoming gradient of unknown or claimed type gets the element type of the pooled tensor.
 
     Raises `UnprovenError` for an input of unknown type, or of a type for which no data is generated.
     """
     known = dict(types)
     pooled = [types[value].element for value, role in cut.inputs.items() if role is Role.POOLED and value in types]
     for value, role in cut.inputs.items():
-        if value in known:
-            continue
-        if role is not Role.GRADIENT or not pooled:
+        if role is Role.GRADIENT and pooled and (value not in known or known[value].claimed):
+            known[value] = TensorType(pooled[0], known[value].dims if value in known else None)
+        if value not in known:
             raise UnprovenError(f"the type of '{value}' is not known")
-        known[value] = TensorType(pooled[0], None)
     for value in cut.inputs:
         if known[value].element not in DRAWN:
             raise UnprovenError(f"'{value}' has an element type for which no data is generated")

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import FunctionProto, ModelProto
@@ -20,7 +20,7 @@ from poolgrad_lowering.verification.order import in_order
 from poolgrad_lowering.verification.outside import compare_models, compare_units, new_names
 from poolgrad_lowering.verification.regions import Region, Split, split
 from poolgrad_lowering.verification.result import Difference
-from poolgrad_lowering.verification.types import TensorType, tensor_types
+from poolgrad_lowering.verification.types import TensorType, function_types, tensor_types
 
 Pair = tuple[ModelProto, ModelProto]
 
@@ -100,8 +100,13 @@ def _count(region: Region) -> str:
     return f"{len(region.removed)} removed and {len(region.added)} added nodes"
 
 
-def _cases(models: Pair, units: tuple[Unit, Unit], sites: Sequence[Region]) -> list[Case]:
-    types = tensor_types(models[0]) if sites else {}
+def _cases(
+    models: Pair,
+    units: tuple[Unit, Unit],
+    sites: Sequence[Region],
+    types_of: Callable[[ModelProto], dict[str, TensorType]] = tensor_types,
+) -> list[Case]:
+    types = types_of(models[0]) if sites else {}
     return [Case(models, units, region, types) for region in sites]
 
 
@@ -109,7 +114,7 @@ def _function_cases(models: Pair, name: str) -> Iterable[Case]:
     units = comparable(main_unit(models[0]), main_unit(models[1]))
     parts = split(*units, ordered=False)
     sites, _ = _sites(units[1], parts, default_opset(models[1]))
-    found = _cases(models, units, sites)
+    found = _cases(models, units, sites, function_types)
     return [replace(case, region=replace(case.region, unit=name)) for case in found]
 
 

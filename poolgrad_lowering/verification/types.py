@@ -8,7 +8,7 @@ A dimension is a number, a symbol's name, or None if it is not known.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx
 from google.protobuf.message import EncodeError
@@ -24,10 +24,14 @@ Dim = int | str | None
 
 @dataclass(frozen=True)
 class TensorType:
-    """The type of a tensor: `element` is a `TensorProto.DataType`; `dims` is None if the rank is not known."""
+    """The type of a tensor: `element` is a `TensorProto.DataType`; `dims` is None if the rank is not known.
+
+    `claimed`: the element type follows from declarations alone that no runtime checks.
+    """
 
     element: int
     dims: tuple[Dim, ...] | None
+    claimed: bool = False
 
 
 def tensor_types(model: ModelProto) -> dict[str, TensorType]:
@@ -47,6 +51,15 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
         for name, tensor in unit.constants.items():
             known.setdefault(name, TensorType(tensor.data_type, tuple(tensor.dims)))
     return known
+
+
+def function_types(model: ModelProto) -> dict[str, TensorType]:
+    """Return the types of a function that is a main graph, whose `value_info` no runtime checks."""
+    bare = ModelProto()
+    bare.CopyFrom(model)
+    del bare.graph.value_info[:]
+    computed = tensor_types(bare)
+    return {name: replace(found, claimed=name not in computed) for name, found in tensor_types(model).items()}
 
 
 def _sources(model: ModelProto) -> tuple[ModelProto, ...]:
@@ -89,13 +102,12 @@ def _learn(known: dict[str, TensorType], name: str, value: ValueInfoProto) -> No
     dims: tuple[Dim, ...] | None = None
     if tensor.HasField("shape"):
         dims = tuple(_dim(dim) for dim in tensor.shape.dim)
-    before = known.get(name)
-    if before is not None and before.dims is not None:
-        if dims is None:
-            return
-        if len(dims) == len(before.dims):
-            dims = tuple(_better(one, other) for one, other in zip(before.dims, dims, strict=True))
-    known[name] = TensorType(before.element if before else tensor.elem_type, dims)
+    before = known[name].dims if name in known else None
+    if dims is None:
+        dims = before
+    elif before is not None and len(dims) == len(before):
+        dims = tuple(_better(one, other) for one, other in zip(before, dims, strict=True))
+    known[name] = TensorType(tensor.elem_type, dims)
 
 
 def _better(before: Dim, truer: Dim) -> Dim:

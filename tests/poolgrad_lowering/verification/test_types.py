@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from poolgrad_lowering.verification.types import Dim, tensor_types
+from poolgrad_lowering.verification.types import Dim, function_types, tensor_types
 from tests.pool_graphs import parse
 
 
@@ -58,3 +58,21 @@ def test_an_output_that_is_no_tensor() -> None:
     kept = model.SerializeToString()
     assert dims(model) == {"x": (2, 3)}
     assert model.SerializeToString() == kept
+
+
+def test_element_types_that_only_a_function_claims() -> None:
+    """Converters to float16 change the types of a graph's values and leave those that functions declare."""
+    model = parse(
+        "g (float16[2,3] x) => (z) { h = Relu(x) y = other.Op(h) z = Neg(y) w = other.Op(h) v = Neg(w) }",
+        imports='"other": 1',
+    )
+    found = function_types(declaring(model, h=[2, 3], y=[2, 3], v=[2]))
+    half, single = TensorProto.FLOAT16, TensorProto.FLOAT
+    assert {name: (found[name].element, found[name].claimed) for name in found} == {
+        "x": (half, False),
+        "h": (half, False),
+        "y": (single, True),
+        "z": (single, True),
+        "v": (single, True),
+    }
+    assert (found["v"].dims, found["h"].dims) == ((2,), (2, 3))
