@@ -11,17 +11,21 @@ import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, inliner, numpy_helper
 
+from poolgrad_lowering.verification.flat import default_opset
 from tests.generators.protos import Choices, renamed, with_nodes
 
 FUNCTION_DOMAIN = "local"
+_FIRST_OPSET_OF_OTHER_SHAPES = 11
+"""In which the branches of an If may have other shapes."""
 _FIRST_IR_WITH_TYPED_FUNCTIONS = 10
 
 
 def in_a_branch(model: ModelProto, _: Choices) -> ModelProto:
     """The model with its graph in the taken branch of an If; the other branch has outputs of the same types."""
     taken, declined = _inner(model), GraphProto(name="declined")
+    of_one_shape = default_opset(model) < _FIRST_OPSET_OF_OTHER_SHAPES
     for value in model.graph.output:
-        name, zeros = f"{value.name}/declined", _zeros(value)
+        name, zeros = f"{value.name}/declined", _zeros(value, sized=of_one_shape)
         declined.node.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(zeros)))
         declined.output.append(helper.make_tensor_value_info(name, value.type.tensor_type.elem_type, zeros.shape))
     outputs = [value.name for value in model.graph.output]
@@ -50,10 +54,12 @@ def in_a_loop(model: ModelProto, _: Choices) -> ModelProto:
     return copy
 
 
-def _zeros(value: ValueInfoProto) -> npt.NDArray[Any]:
-    """A tensor with one zero, of a value's rank and type."""
+def _zeros(value: ValueInfoProto, *, sized: bool = False) -> npt.NDArray[Any]:
+    """A tensor with one zero, of a value's rank and type; `sized`: zeros of its shape, as far as that is numbers."""
     tensor = value.type.tensor_type
-    return np.zeros([1] * len(tensor.shape.dim), helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    return np.zeros(
+        [(sized and dim.dim_value) or 1 for dim in tensor.shape.dim], helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+    )
 
 
 def _inner(model: ModelProto) -> GraphProto:
