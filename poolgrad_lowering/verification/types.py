@@ -59,7 +59,10 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
     bare.CopyFrom(model)
     del bare.graph.value_info[:]
     computed = tensor_types(bare)
-    return {name: replace(found, claimed=name not in computed) for name, found in tensor_types(model).items()}
+    return {
+        name: replace(found, element=computed[name].element) if name in computed else replace(found, claimed=True)
+        for name, found in tensor_types(model).items()
+    }
 
 
 def _sources(model: ModelProto) -> tuple[ModelProto, ...]:
@@ -102,12 +105,13 @@ def _learn(known: dict[str, TensorType], name: str, value: ValueInfoProto) -> No
     dims: tuple[Dim, ...] | None = None
     if tensor.HasField("shape"):
         dims = tuple(_dim(dim) for dim in tensor.shape.dim)
-    before = known[name].dims if name in known else None
-    if dims is None:
-        dims = before
-    elif before is not None and len(dims) == len(before):
-        dims = tuple(_better(one, other) for one, other in zip(before, dims, strict=True))
-    known[name] = TensorType(tensor.elem_type, dims)
+    before = known.get(name)
+    if before is not None and before.dims is not None:
+        if dims is None:
+            return
+        if len(dims) == len(before.dims):
+            dims = tuple(_better(one, other) for one, other in zip(before.dims, dims, strict=True))
+    known[name] = TensorType(before.element if before else tensor.elem_type, dims)
 
 
 def _better(before: Dim, truer: Dim) -> Dim:

@@ -76,3 +76,10 @@ def test_element_types_that_only_a_function_claims() -> None:
         "v": (single, True),
     }
     assert (found["v"].dims, found["h"].dims) == ((2,), (2, 3))
+
+
+def test_element_types_that_a_graph_declares() -> None:
+    """Runtimes refuse a graph that declares others than it computes, so none is more wrong than the other."""
+    model = parse("g (float16[2,3] x) => (z) { y = Relu(x) z = Neg(y) }")
+    found = tensor_types(declaring(model, y=[2, 3]))
+    assert (found["y"].element, found["y"].claimed) == (TensorProto.FLOAT, False)
