@@ -64,7 +64,10 @@ KNOWN = (
     Loss("onnxscript version_converter", "indices-numbering", "a Split of opset 18 lacks the number of its outputs"),
     Loss("onnxruntime quant_pre_process", NO_ANCHOR, "functions are gone"),
     Loss("onnxsim", NO_ANCHOR, "views are merged, and as many other nodes are refused as before"),
-    Loss("onnxruntime offline", "dtype-mix", "in float16, Casts to float32 are written for the CPU"),
+    *(
+        Loss(tool, "dtype-mix", "in float16, Casts to float32 are written for the CPU")
+        for tool in ("onnxruntime offline", "onnxruntime quant_pre_process")
+    ),
     Loss("onnxslim", "dtype-mix", "a Cast to float16 and back, which rounds, is gone"),
     *(Loss(tool, code, "views are merged") for tool in _OPTIMISERS for code in _VIEWS),
 )
