@@ -196,7 +196,7 @@ def _used_after(sites: Sequence[Lowered], lowered: Mapping[Use, _Pool]) -> Itera
         yield site.gradient.grad
         if _place(site.gradient) not in lowered:
             yield site.gradient.argmax
-    yield from pooled_by(missing_outputs([site for site in sites if _place(site.gradient) not in lowered]))
+    yield from pooled_by(missing_outputs(sites))  # a pool that is lowered reads x, which is used anyway
 
 
 def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bool) -> LoweredPool:

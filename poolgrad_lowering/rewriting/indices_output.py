@@ -32,7 +32,7 @@ def missing_outputs(sites: Sequence[Lowered]) -> dict[Node, str]:
         pool: site.gradient.argmax.name
         for site in sites
         if (pool := site.gradient.pool) is not None
-        if pool.is_a("MaxPool") and pool.output(1) is None and not isinstance(site.forward, LoweredOp)
+        if pool.output(1) is None and not isinstance(site.forward, LoweredOp)
     }
 
 

@@ -70,6 +70,19 @@ def test_unknown_rank() -> None:
     assert types["y"].elem_type == TensorProto.FLOAT
 
 
+def test_unknown_type() -> None:
+    """Of an x without a type nothing is said of y, and its argmax still has one."""
+    unknown = helper.make_node("Unknown", ["a"], ["x"], domain="other")
+    nodes = [unknown, pool_node(POOL_3D, STEM.attributes()), helper.make_node("Identity", ["y"], ["z"])]
+    outputs = [helper.make_empty_tensor_value_info("z")]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("a", TensorProto.FLOAT, [1])], outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, VERSION), helper.make_opsetid("other", 1)]
+    with registered_schemas():
+        found = infer_shapes(helper.make_model(graph, opset_imports=opsets, ir_version=8), strict_mode=True)
+    types = {value.name: value.type.tensor_type.elem_type for value in found.graph.value_info}
+    assert types == {"argmax": TensorProto.INT32}
+
+
 def test_a_stride_makes_another_size() -> None:
     """Also where the window and its padding would keep the size without one."""
     case = PoolCase(POOL_3D, (2, 3, 8), (3,), (2,), (1,), (1,))

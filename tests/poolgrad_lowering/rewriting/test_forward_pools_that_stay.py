@@ -22,6 +22,7 @@ from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.legality.targets import find_target
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.rewriting.forward_pools import choose_forward_pools
+from poolgrad_lowering.rewriting.indices_output import name_indices
 from poolgrad_lowering.rewriting.rewrite import names
 from poolgrad_lowering.verdicts import Lowered
 from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed
@@ -242,6 +243,30 @@ def test_a_pool_that_a_plan_leaves_keeps_the_companion_too() -> None:
         lower(model, plan=dataclasses.replace(plan, sites=(a, left)))
     result = lower(model, plan=dataclasses.replace(plan, sites=(dataclasses.replace(a, forward=None), left)))
     assert result.model.SerializeToString() == lower(model, forward=False).model.SerializeToString()
+
+
+def test_a_pool_that_gets_indices_keeps_the_companion_that_its_input_needs() -> None:
+    """B pools A's Indices. Its gradient names another tensor as the pooled one, as a form may, so B stays."""
+    model = parse(
+        """g (float[2,3,8,8] x, float[2,3,4,4] other, float[2,3,4,4] dA, float[2,3,2,2] dB)
+            => (float[2,3,8,8] gA, float[2,3,4,4] gB) {
+            A, IA = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            gA = MaxPoolGrad <kernel_shape=[2,2], strides=[2,2]> (dA, IA)
+            numbers = Cast <to = 1> (IA)
+            B = MaxPool <kernel_shape=[2,2], strides=[2,2]> (numbers)
+            gB = MaxPoolGrad <ksize=[1,1,2,2], strides=[1,1,2,2], padding="VALID", data_format="NCHW"> (numbers, B, dB)
+        }"""
+    )
+    index = ModelIndex(model)
+    facts, target, taken = Facts(index), find_target("atlas-a2"), names(index)
+    a, b = match_anchors(index, facts, target)
+    assert isinstance(a, Lowered)
+    assert isinstance(b, Lowered)
+    other = Value(index.scopes[0], "other")
+    b = dataclasses.replace(b, gradient=dataclasses.replace(b.gradient, x=other))
+    sites, forwards = choose_forward_pools(name_indices([a, b], taken), target, FunctionBodies(index), taken)
+    verdicts = [site.forward.code for site in sites if isinstance(site.forward, Refusal)]
+    assert (verdicts, forwards) == ([Code.FORWARD_READERS, Code.FORWARD_SOURCE], [])
 
 
 SHARED = """g (float[2,3,6,6] X, float[2,3,3,3] dA, float[2,3,2,2] dB) => (float[2,3,6,6] gA, float[2,3,6,6] gB) <
