@@ -8,11 +8,12 @@ A dimension is a number, a symbol's name, or None if it is not known.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, replace
 
 import onnx
 from google.protobuf.message import EncodeError
-from onnx import GraphProto, ModelProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 from poolgrad_lowering.verification.dropped import is_of_onnx, rounds_up, without_claims, without_dropped_windows
 from poolgrad_lowering.verification.flat import MAIN, main_unit
@@ -20,6 +21,7 @@ from poolgrad_lowering.verification.flat import MAIN, main_unit
 logger = logging.getLogger(__name__)
 
 Dim = int | str | None
+_KEPT_ELEMENTS = 1 << 10  # shapes have fewer, weights more
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
     sizes, and those that follow from them, stand for what inference does not know.
     """
     known: dict[str, TensorType] = {}
-    for source in _sources(model):
+    for source in _sources(_without_weights(model)):
         unit = main_unit(source)
         for path, scope in unit.scopes.items():
             prefix = "" if path == MAIN else f"{path}: "
@@ -63,6 +65,24 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
         name: replace(found, element=computed[name].element) if name in computed else replace(found, claimed=True)
         for name, found in tensor_types(model).items()
     }
+
+
+def _without_weights(model: ModelProto) -> ModelProto:
+    """Return a copy in which large initializers of the main graph have no values: inference copies the model."""
+    made, graph = ModelProto(ir_version=model.ir_version), model.graph
+    made.opset_import.extend(model.opset_import)
+    made.functions.extend(model.functions)
+    made.graph.name = graph.name
+    made.graph.node.extend(graph.node)
+    made.graph.input.extend(graph.input)
+    made.graph.output.extend(graph.output)
+    made.graph.value_info.extend(graph.value_info)
+    made.graph.sparse_initializer.extend(graph.sparse_initializer)
+    for tensor in graph.initializer:
+        is_large = math.prod(tensor.dims) > _KEPT_ELEMENTS
+        empty = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+        made.graph.initializer.append(empty if is_large else tensor)
+    return made
 
 
 def _sources(model: ModelProto) -> tuple[ModelProto, ...]:

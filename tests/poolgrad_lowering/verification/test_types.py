@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.verification.types import Dim, function_types, tensor_types
 from tests.pool_graphs import parse
@@ -83,3 +85,21 @@ def test_element_types_that_a_graph_declares() -> None:
     model = parse("g (float16[2,3] x) => (z) { y = Relu(x) z = Neg(y) }")
     found = tensor_types(declaring(model, y=[2, 3]))
     assert (found["y"].element, found["y"].claimed) == (TensorProto.FLOAT, False)
+
+
+def test_inference_sees_no_weights_but_the_numbers_that_shapes_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    infer, seen = onnx.shape_inference.infer_shapes, []
+
+    def watched(model: ModelProto, **options: Any) -> ModelProto:
+        seen.append(model.ByteSize())
+        return infer(model, **options)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", watched)
+    model = parse("g (float[6] x, float[1] a) => (z) <int64[2] s = {3, 2}> { y = Reshape(x, s) z = Add(w, w) }")
+    weights = np.zeros((500, 1000), np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    found = dims(model)
+    assert (found["y"], found["w"], found["z"]) == ((3, 2), (500, 1000), (500, 1000))
+    assert seen
+    assert max(seen) < 2000
+    assert np.array_equal(numpy_helper.to_array(model.graph.initializer[1]), weights)
