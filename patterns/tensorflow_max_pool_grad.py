@@ -20,9 +20,10 @@ from __future__ import annotations
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.layout import Arranged, arranged
-from poolgrad_lowering.matching.tensorflow import DOMAINS, GradientOperator, gradient_operator, tensorflow_gradient
+from poolgrad_lowering.matching.tensorflow import GradientOperator, gradient_operator, tensorflow_gradient
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
@@ -53,7 +54,7 @@ def _pool_of(pooled: Value, operator: GradientOperator) -> Node | None:
 
 PATTERN = Pattern(
     name="tensorflow_max_pool_grad",
-    anchors=tuple((domain, op_type) for domain in DOMAINS for op_type in ("MaxPoolGrad", "MaxPool3DGrad")),
+    anchors=tuple((domain, op_type) for domain in TENSORFLOW_DOMAINS for op_type in ("MaxPoolGrad", "MaxPool3DGrad")),
     summary="TensorFlow through tf2onnx: MaxPoolGrad and MaxPool3DGrad (x, y, dy) with the MaxPool that made y",
     match=match,
     priority=20,

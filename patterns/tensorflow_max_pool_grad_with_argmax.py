@@ -24,9 +24,10 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, channels_to_last, size
+from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.layout import Arranged, arranged
-from poolgrad_lowering.matching.tensorflow import DOMAINS, gradient_operator, tensorflow_gradient
+from poolgrad_lowering.matching.tensorflow import gradient_operator, tensorflow_gradient
 
 _RANK = 4  # TensorFlow has the operator for two spatial axes and channels last only
 _MAX_DEPTH = 8
@@ -151,7 +152,7 @@ def _is_range(facts: Facts, value: Value, count: Dim) -> bool:
 
 PATTERN = Pattern(
     name="tensorflow_max_pool_grad_with_argmax",
-    anchors=tuple((domain, "MaxPoolGradWithArgmax") for domain in DOMAINS),
+    anchors=tuple((domain, "MaxPoolGradWithArgmax") for domain in TENSORFLOW_DOMAINS),
     summary="TensorFlow through tf2onnx: MaxPoolGradWithArgmax (x, dy, argmax), argmax made from a MaxPool's Indices",
     match=match,
     priority=30,

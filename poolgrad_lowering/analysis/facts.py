@@ -37,6 +37,7 @@ from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.producers import keeps_element_type
 from poolgrad_lowering.ir.scopes import LOCAL, Node, Value, canonical_domain
 
 T = TypeVar("T")
@@ -132,8 +133,7 @@ class Facts(Memo):
         if node is None:
             return self._passed(value, self.element_type)
         source = node.input(0)
-        keeps_type = node.is_a(*KEEPS_TYPE, *VIEW_OPS)
-        found = self.element_type(source) if keeps_type and source is not None else None
+        found = self.element_type(source) if source is not None and self._keeps_type(node, value) else None
         if found is not None:
             return found
         inferred = self._inferred_type(value) or infer_type(self, node, value)
@@ -147,7 +147,14 @@ class Facts(Memo):
         """
         if not isinstance(value.scope.root.proto, onnx.FunctionProto):
             return True
-        return value.producer is not None and not self._is_computed(value.producer)
+        node = value.producer
+        return node is not None and not self._is_computed(node) and not self._keeps_type(node, value)
+
+    def _keeps_type(self, node: Node, value: Value) -> bool:
+        """Whether an output of a node has the element type of its first input."""
+        if node.is_a(*KEEPS_TYPE, *VIEW_OPS):
+            return True
+        return value == node.output(0) and keeps_element_type(node) and not self.is_function(node)
 
     # -- shapes
 

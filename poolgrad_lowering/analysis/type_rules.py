@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from poolgrad_lowering.ir.aten import operator_name
 from poolgrad_lowering.ir.attributes import attribute, integer
+from poolgrad_lowering.ir.producers import gives_positions
 from poolgrad_lowering.ir.scopes import Node, Value
 
 KEEPS_TYPE = (
@@ -15,12 +15,6 @@ KEEPS_TYPE = (
     *("ScatterElements", "ScatterND", "Slice", "Sub", "Sum", "Transpose"),
 )
 """Operators whose output has the element type of the first input (MaxPool: the first output)."""
-
-_WITH_INDICES = (
-    *("max", "max.dim", "max_pool2d_with_indices", "max_pool3d_with_indices"),
-    *("adaptive_max_pool2d", "adaptive_max_pool3d"),
-)
-"""PyTorch's operators whose second output are the positions of maxima."""
 
 
 def stated_type(node: Node, value: Value) -> int | None:
@@ -35,8 +29,7 @@ def stated_type(node: Node, value: Value) -> int | None:
 
 
 def _records_indices(node: Node) -> bool:
-    """Whether the second output of a node are the positions of maxima."""
-    return node.is_a("MaxPool") or operator_name(node) in _WITH_INDICES
+    return node.is_a("MaxPool") or gives_positions(node)
 
 
 def _stored_type(node: Node) -> int | None:

@@ -14,15 +14,15 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.shape_rules import input_integers, static_integers
 from poolgrad_lowering.gradient import AdaptiveWindows
-from poolgrad_lowering.ir.aten import DOMAIN, GENERIC, operator_name
 from poolgrad_lowering.ir.dims import Dim, Shape
+from poolgrad_lowering.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.backward_ops import Windows
 
 
 def aten_anchors(*operators: str) -> tuple[tuple[str, str], ...]:
     """The operators (domain, op type) of nodes that can call one of PyTorch's."""
-    return ((DOMAIN, GENERIC), *((DOMAIN, name) for name in operators))
+    return ((ATEN_DOMAIN, ATEN_GENERIC), *((ATEN_DOMAIN, name) for name in operators))
 
 
 def aten_operator(facts: Facts, node: Node) -> str | None:
@@ -30,7 +30,7 @@ def aten_operator(facts: Facts, node: Node) -> str | None:
 
     One whose operator the model defines itself, as a function, is none.
     """
-    return None if facts.is_function(node) else operator_name(node)
+    return None if facts.is_function(node) else aten_name(node)
 
 
 def number_list(facts: Facts, node: Node, position: int) -> list[int] | None:

@@ -24,9 +24,6 @@ from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.matching.layout import arranged
 
-DOMAINS = ("", "ai.onnx.converters.tensorflow")
-"""Where tf2onnx leaves operators that it cannot convert: by default, and with its custom operator handlers."""
-
 _CHANNELS_LAST = {"NHWC": True, "NDHWC": True, "NCHW": False, "NCDHW": False}
 _AUTO_PADS = {"SAME": "SAME_UPPER", "VALID": "VALID", "EXPLICIT": "NOTSET"}
 _FIRST_WITH_INDICES = 8

@@ -15,8 +15,9 @@ import onnx
 from google.protobuf.message import EncodeError
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
+from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.dropped import is_of_onnx, rounds_up, without_claims, without_dropped_windows
-from poolgrad_lowering.verification.flat import MAIN, main_unit
+from poolgrad_lowering.verification.flat import MAIN, Unit, main_unit
 
 logger = logging.getLogger(__name__)
 
@@ -56,15 +57,28 @@ def tensor_types(model: ModelProto) -> dict[str, TensorType]:
 
 
 def function_types(model: ModelProto) -> dict[str, TensorType]:
-    """Return the types of a function that is a main graph, whose `value_info` no runtime checks."""
+    """Return the types of a function that is a main graph, whose `value_info` no runtime checks.
+
+    The results of pools and gradients that onnx does not know have the element types of their first operands.
+    """
     bare = ModelProto()
     bare.CopyFrom(model)
     del bare.graph.value_info[:]
-    computed = tensor_types(bare)
+    computed, behind = tensor_types(bare), _first_operands(main_unit(bare))
+    while learned := {y: computed[x] for y, x in behind.items() if y not in computed and x in computed}:
+        bare.graph.value_info.extend(value_info(y, replace(found, dims=None)) for y, found in learned.items())
+        computed = tensor_types(bare)
     return {
         name: replace(found, element=computed[name].element) if name in computed else replace(found, claimed=True)
         for name, found in tensor_types(model).items()
     }
+
+
+def _first_operands(unit: Unit) -> dict[str, str]:
+    """Return the first operand of each pool and gradient in the unit, but not in its subgraphs, by the first result."""
+    nodes = [node for node in unit.nodes if node.scope == unit.name and node.inputs and node.outputs]
+    found = [node for node in nodes if node.outputs[0] and (roles.pooled(node) or roles.incoming_gradient(node))]
+    return {node.outputs[0]: node.inputs[0] for node in found}
 
 
 def _without_weights(model: ModelProto) -> ModelProto:

@@ -9,7 +9,9 @@ import pytest
 from onnx import TensorProto
 
 import poolgrad_lowering.analysis.facts as facts_module
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE
+from poolgrad_lowering.ir.index import ModelIndex
 from tests.pool_graphs import main_value, parse
 
 STATED = [
@@ -55,46 +57,82 @@ def test_same_as_onnx_infers(nodes: str) -> None:
     assert facts.element_type(value) == inferred.type.tensor_type.elem_type != 0
 
 
-POSITIONS = (
-    'ATen<operator = "max", overload_name = "dim">',
-    'ATen<operator = "max_pool2d_with_indices">',
-    'ATen<operator = "max_pool3d_with_indices">',
-    'ATen<operator = "adaptive_max_pool2d">',
-    'ATen<operator = "adaptive_max_pool3d">',
-    "max",
-    "max_pool2d_with_indices",
+FOREIGN = '"org.pytorch.aten": 1, "ai.onnx.converters.tensorflow": 1, "other": 1'
+"""The operator sets of producers."""
+FORWARD = ("max", "max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d")
+POOLS = (
+    'org.pytorch.aten.ATen<operator = "max", overload_name = "dim">',
+    *(f'org.pytorch.aten.ATen<operator = "{name}">' for name in FORWARD[1:]),
+    *(f"org.pytorch.aten.{name}" for name in FORWARD),
+)
+GRADIENTS = (
+    *(f'org.pytorch.aten.ATen<operator = "{name}_backward">' for name in FORWARD[1:]),
+    'org.pytorch.aten.ATen<operator = "value_selecting_reduction_backward">',
+    *(f"{name}" for name in ("MaxPoolGrad", "MaxPool3DGrad", "MaxPoolGradWithArgmax")),
+    *(f"ai.onnx.converters.tensorflow.{name}" for name in ("MaxPoolGrad", "MaxPool3DGrad", "MaxPoolGradWithArgmax")),
 )
 
 
-@pytest.mark.parametrize("operator", POSITIONS)
+@pytest.mark.parametrize("operator", POOLS)
 def test_positions_of_maxima_by_pytorch_are_int64(operator: str) -> None:
-    graph = f"g (float[2,3,4] X) => (Y) {{ y, Y = org.pytorch.aten.{operator} (X) }}"
-    facts, value = main_value(parse(graph, imports='"org.pytorch.aten": 1'), "Y")
+    graph = f"g (double[2,3,4] X) => (Y) {{ y, Y = {operator} (X) }}"
+    facts, value = main_value(parse(graph, imports=FOREIGN), "Y")
     assert facts.element_type(value) == TensorProto.INT64
-    assert value.producer is not None
-    y = value.producer.output(0)
-    assert y is not None
-    assert facts.element_type(y) is None
+
+
+@pytest.mark.parametrize("operator", [*POOLS, *GRADIENTS])
+def test_operators_of_producers_keep_the_type(operator: str) -> None:
+    graph = f"g (double[2,3,4] X, float t) => (Y) {{ Y, z = {operator} (X, t) }}"
+    facts, value = main_value(parse(graph, imports=FOREIGN), "Y")
+    assert facts.element_type(value) == TensorProto.DOUBLE
+
+
+@pytest.mark.parametrize("value", ["Y", "Z"])
+@pytest.mark.parametrize(
+    "node", ['org.pytorch.aten.ATen<operator = "std_mean">', "other.max", "other.MaxPoolGrad", "org.pytorch.aten.std"]
+)
+def test_operators_of_which_nothing_is_known(node: str, value: str) -> None:
+    model = parse(f"g (float[2,3,4] X) => (Y) {{ Y, Z = {node} (X) }}", imports=FOREIGN)
+    facts, found = main_value(model, value)
+    assert facts.element_type(found) is None
+
+
+def test_other_results_of_a_gradient() -> None:
+    facts, found = main_value(parse("g (float[2,3,4] X) => (Y) { Y, Z = MaxPoolGrad (X) }"), "Z")
+    assert facts.element_type(found) is None
+
+
+@pytest.mark.parametrize("value", ["Y", "Z"])
+def test_a_model_may_define_an_operator_of_pytorch_itself(value: str) -> None:
+    function = """<domain: "org.pytorch.aten", opset_import: ["": 16]> max (x) => (y, z) {
+        y = Cast <to = 11> (x)
+        z = Cast <to = 10> (x)
+    }"""
+    graph = "g (float[2,3,4] X) => (Y) { Y, Z = org.pytorch.aten.max (X) }"
+    facts, found = main_value(parse(graph, imports=FOREIGN, functions=function), value)
+    assert facts.element_type(found) is None
 
 
 @pytest.mark.parametrize(
-    "node", ['ATen<operator = "std_mean">(X)', "other.max(X)"], ids=["another operator", "another domain"]
+    ("node", "expected"),
+    [("org.pytorch.aten.max", TensorProto.FLOAT16), ("MaxPoolGrad", TensorProto.FLOAT16), ("other.Op", 1)],
 )
-def test_second_output_of_another_operator(node: str) -> None:
-    call = node if node.startswith("other") else f"org.pytorch.aten.{node}"
-    model = parse(f"g (float[2,3,4] X) => (Y) {{ y, Y = {call} }}", imports='"org.pytorch.aten": 1, "other": 1')
-    facts, value = main_value(model, "Y")
-    assert facts.element_type(value) is None
+def test_a_function_that_still_declares_the_types_before_a_conversion(node: str, expected: int) -> None:
+    """Converters to float16 leave the types that functions declare; only of an unknown operator they are all there is.
 
-
-def test_a_model_may_define_an_operator_of_pytorch_itself() -> None:
-    function = """<domain: "org.pytorch.aten", opset_import: ["": 16]> max (x) => (y, Y) {
-        y = Neg (x)
-        Y = Cast <to = 10> (x)
-    }"""
-    graph = "g (float[2,3,4] X) => (Y) { y, Y = org.pytorch.aten.max (X) }"
-    facts, value = main_value(parse(graph, imports='"org.pytorch.aten": 1', functions=function), "Y")
-    assert facts.element_type(value) is None
+    The model's own declarations are checked by runtimes, those of functions are not.
+    """
+    function = f"""<domain: "l", opset_import: ["": 16, "org.pytorch.aten": 1, "other": 1]> f (x) => (z) {{
+        y = {node} (x)
+        z = Identity (y)
+    }}"""
+    graph = "g (float16[2,3,4] X) => (Z) { Z = l.f (X) }"
+    model = parse(graph, ir=10, imports=f'"l": 1, {FOREIGN}', functions=function)
+    model.functions[0].value_info.append(onnx.helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, 4]))
+    index = ModelIndex(model)
+    y = index.scopes[1].resolve("y")
+    assert y is not None
+    assert Facts(index).element_type(y) == expected
 
 
 @pytest.mark.parametrize("nodes", [nodes for nodes in STATED if "Constant<" not in nodes])

@@ -103,3 +103,21 @@ def test_inference_sees_no_weights_but_the_numbers_that_shapes_depend_on(monkeyp
     assert seen
     assert max(seen) < 2000
     assert np.array_equal(numpy_helper.to_array(model.graph.initializer[1]), weights)
+
+
+def test_element_types_behind_pools_and_gradients_that_onnx_does_not_know() -> None:
+    """Their first results have the types of their first operands, whatever a function claims."""
+    model = parse(
+        """g (float16[2,3,4] x, float[2,3,4] t) => (z) {
+            p, i = org.pytorch.aten.ATen<operator = "max", overload_name = "dim">(x)
+            q = Relu(p)
+            r = MaxPoolGrad(q, t)
+            s = ai.onnx.converters.tensorflow.MaxPoolGrad(r, t, t)
+            z = Neg(s)
+        }""",
+        imports='"org.pytorch.aten": 1, "ai.onnx.converters.tensorflow": 1',
+    )
+    found = function_types(declaring(model, p=[2, 3], q=[2, 3], r=[2, 3], s=[2, 3]))
+    assert {name: found[name].element for name in "pqrsz"} == dict.fromkeys("pqrsz", TensorProto.FLOAT16)
+    assert not any(held.claimed for held in found.values())
+    assert found["r"].dims == (2, 3)
