@@ -127,15 +127,15 @@ class Facts(Memo):
         stated = stated_type(node, value) if node is not None else None
         if node is not None and stated is not None and not self.is_function(node):
             return stated
+        source = node.input(0) if node is not None and self._keeps_type(node, value) else None
+        kept = self.element_type(source) if source is not None else None
+        if kept is not None:
+            return kept
         declared = value.scope.declared(value.name) if self._has_checked_type(value) else None
         if declared is not None and declared.type.tensor_type.elem_type:
             return declared.type.tensor_type.elem_type
         if node is None:
             return self._passed(value, self.element_type)
-        source = node.input(0)
-        found = self.element_type(source) if source is not None and self._keeps_type(node, value) else None
-        if found is not None:
-            return found
         inferred = self._inferred_type(value) or infer_type(self, node, value)
         return None if inferred is None else inferred.tensor_type.elem_type or None
 

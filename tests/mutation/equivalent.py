@@ -32,18 +32,9 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.rewriting.argmax._on_canvas: "
     "np.prod(sizes[axis:], dtype=np.int64) → np.prod(sizes[axis:])": _ONLY_A_TYPE,
     "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
-    "(… for node in function.node if node.op_type in COUNTED and _refers(node)) → "
-    "(… for node in function.node)": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
-    "node.op_type in COUNTED and _refers(node) → "
-    "node.op_type in COUNTED or _refers(node)": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
-    "node.op_type in COUNTED and _refers(node) → "
-    "_refers(node)": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
-    "node.op_type in COUNTED and _refers(node) → "
-    "node.op_type in COUNTED": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.analysis.hiding.Hiding.__init__: if pools → if True": _ONLY_FOR_SPEED,
+    "(… for node in _with_inner(function.node) if _refers(node)) → "
+    "(… for node in _with_inner(function.node))": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.analysis.hiding.Hiding.__init__: if referring → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.rewriting.argmax._from_axis: 1 → 2": _STEPS_OVER,
     "poolgrad_lowering.rewriting.argmax.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
     "poolgrad_lowering.plans.apply._apply_choice: "

@@ -135,6 +135,20 @@ def test_a_function_that_still_declares_the_types_before_a_conversion(node: str,
     assert Facts(index).element_type(y) == expected
 
 
+@pytest.mark.parametrize("node", ["Neg", "Identity", "Relu"])
+def test_what_operators_keep_comes_before_what_a_graph_declares(node: str) -> None:
+    """Converters to float16 leave graphs that declare another type than a Cast in them makes."""
+    model = parse(f"g (float16[2] X) => (Z) <float16[2] Y> {{ h = Cast<to = 1>(X) Y = {node}(h) Z = Neg(Y) }}")
+    facts, y = main_value(model, "Y")
+    assert facts.element_type(y) == TensorProto.FLOAT
+
+
+def test_what_a_graph_declares_where_nothing_else_is_known() -> None:
+    model = parse("g (float16[2] X) => (Z) <double[2] Y> { h = other.Op(X) Y = Neg(h) Z = Neg(Y) }", imports=FOREIGN)
+    facts, y = main_value(model, "Y")
+    assert facts.element_type(y) == TensorProto.DOUBLE
+
+
 @pytest.mark.parametrize("nodes", [nodes for nodes in STATED if "Constant<" not in nodes])
 def test_the_operator_states_it(nodes: str) -> None:
     """Whatever the operands are."""
