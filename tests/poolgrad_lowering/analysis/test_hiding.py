@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from poolgrad_lowering.analysis.hiding import Hiding
 from poolgrad_lowering.analysis.inference import inferred_types
 from poolgrad_lowering.analysis.pool import may_drop_windows
 from poolgrad_lowering.ir.index import ModelIndex
@@ -162,6 +163,25 @@ def test_no_size_behind_one_of_two_overloads_is_false() -> None:
     facts, z = main_value(model, "z")
     found = facts.shape(z)
     assert found is None or found[2].static in (None, 1)
+
+
+def test_functions_that_call_the_next_one_twice() -> None:
+    """The time does not double with each function."""
+    depth = 60
+    twice = "\n".join(
+        f"""<domain: "l", opset_import: ["": 18, "l": 1]> f{number} <c> (x) => (z) {{
+            y = l.f{number + 1} <c: int = @c> (x)
+            z = l.f{number + 1} <c: int = @c> (y)
+        }}"""
+        for number in range(depth)
+    )
+    last = BODY.format(parameters="<c>", refer="", strides="[2]").replace("ceil_mode = 1", "ceil_mode: int = @c")
+    functions = f"{twice}\n{last.replace('pool', f'f{depth}', 1)}"
+    model = parse(
+        "g (x) => (y, z) { y = l.f0 <c = 1> (x) z = l.f0 <c = 0> (x) }", imports='"l": 1', functions=functions
+    )
+    Hiding(model.functions).hide(model.graph.node)
+    assert [node.op_type for node in model.graph.node] == ["?", "f0"]
 
 
 @pytest.mark.parametrize("kernel", [1, 2])
