@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto
 
-from poolgrad_lowering.analysis.pool import COUNTED, may_drop_windows
+from poolgrad_lowering.analysis.pool import COUNTED, has_ignored_pads, may_drop_windows, without_ignored_pads
 from poolgrad_lowering.ir.index import subgraphs
 from poolgrad_lowering.ir.scopes import LOCAL, canonical_domain
 
@@ -20,7 +20,7 @@ _UNKNOWN = "?"
 
 
 class Hiding:
-    """Hides the bounds of Slices, pools whose windows are miscounted, and what subgraphs declare.
+    """Hides the bounds of Slices, ignored pads, pools whose windows are miscounted, and what subgraphs declare.
 
     Of a Slice, inference then propagates only type and rank; the rules derive more. With known bounds, its inference
     ends the process if a window larger than its input made a size negative. Of such a pool, and of a call whose
@@ -48,7 +48,9 @@ class Hiding:
         for node in nodes:
             if node.op_type == "Slice":
                 node.input[1:] = [""] * (len(node.input) - 1)
-            elif not _refers(node) and self._may_drop(node, {}):
+                continue
+            node.CopyFrom(without_ignored_pads(node))
+            if not _refers(node) and self._is_miscounted(node, {}):
                 node.op_type = _UNKNOWN
             for attribute in node.attribute:
                 for _, graph in subgraphs(attribute):
@@ -57,16 +59,16 @@ class Hiding:
                         hide_shapes(value.type)
                     self.hide(graph.node)
 
-    def _may_drop(self, node: NodeProto, given: Mapping[str, AttributeProto]) -> bool:
-        """Whether a node, or one that it calls, may drop windows in a function with the attributes `given`."""
+    def _is_miscounted(self, node: NodeProto, given: Mapping[str, AttributeProto]) -> bool:
+        """Whether a node, or one that it calls, may be miscounted in a function with the attributes `given`."""
         held = dict(_held(node.attribute, given))
         op = canonical_domain(node.domain) or LOCAL, node.op_type
         if op not in self._referring:
-            return may_drop_windows(node.op_type, held)
+            return may_drop_windows(node.op_type, held) or has_ignored_pads(node.op_type, held)
         key = op, tuple(sorted((name, attribute.SerializeToString()) for name, attribute in held.items()))
         if key not in self._found:
             self._found[key] = any(
-                self._may_drop(inner, {default.name: default for default in function.attribute_proto} | held)
+                self._is_miscounted(inner, {default.name: default for default in function.attribute_proto} | held)
                 for function, referring in self._referring[op]
                 for inner in referring
             )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import onnx
 from onnx import AttributeProto, numpy_helper
 
-from poolgrad_lowering.analysis.pool import may_drop_windows
+from poolgrad_lowering.analysis.pool import may_drop_windows, without_ignored_pads
 from poolgrad_lowering.analysis.shape_rules import Known, opaque
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -49,7 +49,7 @@ def infer_type(known: Known, node: Node, value: Value) -> onnx.TypeProto | None:
     domain, op_type = node.op
     try:
         schema = onnx.defs.get_schema(op_type, node.scope.opsets.get(domain, 0), domain)
-        found = onnx.shape_inference.infer_node_outputs(schema, node.proto, types, data)
+        found = onnx.shape_inference.infer_node_outputs(schema, without_ignored_pads(node.proto), types, data)
     except _ERRORS:
         return None
     return found.get(value.name)

@@ -18,7 +18,7 @@ from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node
 
 COUNTED = ("AveragePool", "LpPool", "MaxPool")
-"""Operators whose windows `ceil_mode` counts."""
+"""Pools of ONNX, whose windows `ceil_mode` counts."""
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
@@ -65,6 +65,27 @@ def may_drop_windows(op_type: str, held: Mapping[str, onnx.AttributeProto]) -> b
         return True
     axes = zip(strides, pads[rank:], dilations, kernel, strict=True)
     return any(stride + end > dilation * (taps - 1) + 1 for stride, end, dilation, taps in axes)
+
+
+def has_ignored_pads(op_type: str, held: Mapping[str, onnx.AttributeProto]) -> bool:
+    """Whether runtimes ignore the `pads` of a pool, as `auto_pad` says another thing; ONNX's inference reads them.
+
+    Runtimes refuse a Conv with both.
+    """
+    auto_pad = held.get("auto_pad")
+    is_given = auto_pad is not None and not auto_pad.ref_attr_name and auto_pad.s not in (b"", b"NOTSET")
+    return is_given and op_type in COUNTED and "pads" in held
+
+
+def without_ignored_pads(node: onnx.NodeProto) -> onnx.NodeProto:
+    """Return the node, or a copy without `pads` if runtimes ignore them."""
+    if not has_ignored_pads(node.op_type, {held.name: held for held in node.attribute}):
+        return node
+    copied = onnx.NodeProto()
+    copied.CopyFrom(node)
+    del copied.attribute[:]
+    copied.attribute.extend(held for held in node.attribute if held.name != "pads")
+    return copied
 
 
 @dataclass(frozen=True)
@@ -115,8 +136,11 @@ class PoolAttributes:
     def has_ambiguous_pads(self) -> bool:
         """Whether runtimes compute different pads.
 
-        For SAME_*, onnxruntime ignores dilations, and with strides larger than the kernel it uses other pads.
+        For SAME_*, onnxruntime ignores dilations, and with strides larger than the kernel it uses other pads. ONNX
+        forbids pads beside another `auto_pad` than NOTSET.
         """
+        if self.auto_pad != "NOTSET" and any(self.begins + self.ends):
+            return True
         spread = max(self.dilations) > 1 or any(s > k for s, k in zip(self.strides, self.kernel, strict=True))
         return self.auto_pad.startswith("SAME") and spread
 

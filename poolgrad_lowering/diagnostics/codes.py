@@ -122,7 +122,7 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.PLANE_SIZE: "A plane has more elements than the target's operator can number.",
     Code.PLUGIN_FAILED: "A form of another package raised an error, or returned neither a gradient nor a refusal.",
     Code.POOL_ATTRIBUTES: "The MaxPool's attributes are missing, malformed or out of ONNX's range, or runtimes pad it "
-    "differently (auto_pad SAME_* with dilations, or with strides larger than the kernel).",
+    "differently (auto_pad with pads, or SAME_* with dilations or with strides larger than the kernel).",
     Code.REDUCTION: "The scatter overwrites, or uses another reduction than addition.",
     Code.ROWS_NOT_PLANES: "The scatter's rows are not the (n, c) planes of the pooled input.",
     Code.ROW_LENGTH: "The scatter's rows are longer or shorter than one plane of the pooled input.",

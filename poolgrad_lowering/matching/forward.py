@@ -46,7 +46,7 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool:
     if attributes.has_ambiguous_pads:
         raise Refuse(
             Code.POOL_ATTRIBUTES,
-            "MaxPool '{}' has auto_pad={} with dilations or gaps, which runtimes pad differently",
+            "MaxPool '{}' has auto_pad={} with pads, dilations or gaps, which runtimes pad differently",
             node.label,
             attributes.auto_pad,
         )

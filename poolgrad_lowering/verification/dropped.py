@@ -66,7 +66,7 @@ def without_claims(model: ModelProto) -> ModelProto:
     """Return a copy without the shapes declared of what ONNX's operators compute: they may be false.
 
     Nor has it the bounds of Slices: inference ends the process where one is of a negative size, which a window larger
-    than its input makes, and which a claim may have hidden.
+    than its input makes, and which a claim may have hidden; nor pads that runtimes ignore beside `auto_pad`.
     """
     copied = ModelProto()
     copied.CopyFrom(model)
@@ -77,6 +77,10 @@ def without_claims(model: ModelProto) -> ModelProto:
         if node.op_type == "Slice":
             node.input[1:] = [""] * (len(node.input) - 1)
             del node.attribute[:]
+        elif attribute_values(node).get("auto_pad", b"NOTSET") not in (b"", b"NOTSET"):
+            kept = [attribute for attribute in node.attribute if attribute.name != "pads"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
     for value in copied.graph.output:
         if value.name in computed and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")

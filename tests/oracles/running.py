@@ -43,6 +43,8 @@ class MaxPool(OpRun):
         if auto_pad.startswith("SAME"):
             ones = [1] * len(kernel_shape)
             pads = same_pads(x.shape[2:], kernel_shape, strides or ones, upper=auto_pad == "SAME_UPPER")
+        elif auto_pad == "VALID":
+            pads = None
         results = max_pool(
             x, kernel_shape, strides, pads, dilations, ceil_mode=bool(ceil_mode), storage_order=storage_order
         )

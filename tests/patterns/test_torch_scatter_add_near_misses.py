@@ -77,7 +77,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "dilated_windows_of_the_same_size": (
         Code.POOL_ATTRIBUTES,
-        "MaxPool 'y' has auto_pad=SAME_UPPER with dilations or gaps, which runtimes pad differently",
+        "MaxPool 'y' has auto_pad=SAME_UPPER with pads, dilations or gaps, which runtimes pad differently",
         gradient(pool='y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], dilations=[2,2], auto_pad="SAME_UPPER"> (x)'),
     ),
     "whole_tensor_indices_onto_one_of_two_rows": (

@@ -45,6 +45,8 @@ class MaxPool(OpRun):
         if auto_pad.startswith("SAME"):
             upper = auto_pad == "SAME_UPPER"
             padding = same_pads(x.shape[2:], kernel_shape, steps, spacing, upper=upper)
+        elif auto_pad == "VALID":
+            padding = [0] * rank, [0] * rank
         y, positions = max_pool(x, kernel_shape, steps, spacing, padding, ceil=bool(ceil_mode))
         if storage_order:
             coordinates = np.unravel_index(positions, x.shape[2:])

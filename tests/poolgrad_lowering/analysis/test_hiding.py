@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from poolgrad_lowering.analysis.hiding import Hiding
 from poolgrad_lowering.analysis.inference import inferred_types
 from poolgrad_lowering.analysis.pool import may_drop_windows
+from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.index import ModelIndex
 from tests.oracles import run_ort
 from tests.pool_graphs import main_value, parse
@@ -163,6 +165,50 @@ def test_no_size_behind_one_of_two_overloads_is_false() -> None:
     facts, z = main_value(model, "z")
     found = facts.shape(z)
     assert found is None or found[2].static in (None, 1)
+
+
+SAME = 'AveragePool <kernel_shape = [2], auto_pad = "SAME_UPPER", pads = [0, 0]> (x)'
+IGNORED = {
+    "SAME_UPPER": 'y = MaxPool <kernel_shape = [2], auto_pad = "SAME_UPPER", pads = [0, 0]> (x)',
+    "SAME_LOWER": 'y = MaxPool <kernel_shape = [2], auto_pad = "SAME_LOWER", pads = [0, 0]> (x)',
+    "VALID": 'y = MaxPool <kernel_shape = [2], auto_pad = "VALID", pads = [0, 1]> (x)',
+    "VALID and ceil_mode": 'y = MaxPool <kernel_shape = [2], auto_pad = "VALID", pads = [1, 1], ceil_mode = 1> (x)',
+    "AveragePool": f"y = {SAME}",
+    "a branch": f"""yes = Constant <value = bool {{1}}> ()
+        y = If (yes) <then_branch = t () => (a) {{ a = {SAME} }}, else_branch = e () => (b) {{ b = {SAME} }}>""",
+    "a function": "y = l.same (x)",
+    "a call": 'y = l.given <a = "SAME_UPPER", p = [0, 0]> (x)',
+    "a call with pads": "y = l.pads <p = [0, 0]> (x)",
+}
+IGNORING = f"""<domain: "l", opset_import: ["": 18]> same (x) => (y) {{ y = {SAME} }}
+<domain: "l", opset_import: ["": 18]> given <a, p> (x) => (y) {{
+    y = AveragePool <kernel_shape = [2], auto_pad: string = @a, pads: ints = @p> (x)
+}}
+<domain: "l", opset_import: ["": 18]> pads <p> (x) => (y) {{
+    y = AveragePool <kernel_shape = [2], auto_pad = "SAME_UPPER", pads: ints = @p> (x)
+}}"""
+
+
+@pytest.mark.parametrize("name", IGNORED)
+def test_no_size_behind_ignored_pads_is_false(name: str) -> None:
+    """With another `auto_pad` than NOTSET runtimes ignore `pads`; ONNX's inference counts them and not `auto_pad`."""
+    graph = f"g (float[1,1,3] x) => (float[1,1,size] z) {{ {IGNORED[name]} z = Elu (y) }}"
+    model = parse(graph, opset=18, imports='"l": 1', functions=IGNORING)
+    facts, z = main_value(model, "z")
+    found = facts.shape(z)
+    pytest.importorskip("onnxruntime")
+    size = run_ort(model, {"x": np.zeros((1, 1, 3), np.float32)})["z"].shape[2]
+    assert found is None or found[2].static in (None, size)
+    inferred = onnx.shape_inference.infer_shapes(model).graph.output[0].type.tensor_type.shape.dim[2].dim_value
+    assert inferred != size  # else nothing needs to be hidden
+
+
+@pytest.mark.parametrize("pads", ["", ", pads = [0, 0]"])
+def test_sizes_that_are_known_without_the_ignored_pads(pads: str) -> None:
+    pool = f'y = AveragePool <kernel_shape = [2], auto_pad = "SAME_UPPER"{pads}> (x)'
+    graph = f"g (float[1,1,3] x) => (z) {{ {pool} z = Elu (y) }}"
+    facts, z = main_value(parse(graph, opset=18), "z")
+    assert facts.shape(z) == static_dims([1, 1, 3])
 
 
 def test_functions_that_call_the_next_one_twice() -> None:

@@ -135,6 +135,10 @@ def test_auto_pad_windows_are_onnxruntimes(mode: str, ceil: int) -> None:
         ({"auto_pad": "SAME_LOWER", "strides": [4]}, True),
         ({"auto_pad": "VALID", "strides": [4], "dilations": [2]}, False),
         ({"dilations": [2]}, False),
+        ({"auto_pad": "SAME_UPPER", "pads": [0, 0]}, False),
+        ({"auto_pad": "SAME_UPPER", "pads": [1, 0]}, True),
+        ({"auto_pad": "VALID", "pads": [0, 1]}, True),
+        ({"pads": [0, 1]}, False),
     ],
 )
 def test_ambiguous_pads(attributes: dict[str, Any], ambiguous: bool) -> None:

@@ -62,7 +62,7 @@ REFUSED = {
         'kernel_shape = [2, 2], strides = [3, 3], auto_pad = "SAME_LOWER"',
         "float[2,3,9,12] x",
         Code.POOL_ATTRIBUTES,
-        "has auto_pad=SAME_LOWER with dilations or gaps, which runtimes pad differently",
+        "has auto_pad=SAME_LOWER with pads, dilations or gaps, which runtimes pad differently",
     ),
     "no_batch": (WINDOW, "float[3,9,12] x", Code.POOL_ATTRIBUTES, "has 2 spatial axes, 'x' has others"),
     "another_axis": (WINDOW, "float[2,3,9,12,1] x", Code.POOL_ATTRIBUTES, "has 2 spatial axes, 'x' has others"),

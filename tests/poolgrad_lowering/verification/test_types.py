@@ -121,3 +121,12 @@ def test_element_types_behind_pools_and_gradients_that_onnx_does_not_know() -> N
     assert {name: found[name].element for name in "pqrsz"} == dict.fromkeys("pqrsz", TensorProto.FLOAT16)
     assert not any(held.claimed for held in found.values())
     assert found["r"].dims == (2, 3)
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+def test_pads_that_runtimes_ignore(auto_pad: str) -> None:
+    """Beside another `auto_pad` than NOTSET; onnx reads them and not `auto_pad`."""
+    pads = [1, 1] if auto_pad == "VALID" else [0, 0]
+    pool = f'MaxPool<kernel_shape = [2], auto_pad = "{auto_pad}", pads = {pads}>'
+    found = dims(parse(f"g (float[1,1,3] x) => (z) {{ y = {pool}(x) z = Neg(y) }}"))
+    assert found["z"] == (1, 1, 2 if auto_pad == "VALID" else 3)
