@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import ModelProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 pytestmark = [pytest.mark.tools, pytest.mark.filterwarnings("ignore")]
 pytest.importorskip("onnxslim")
@@ -20,8 +20,9 @@ from tests.generators.plans import Plan, plans  # noqa: E402
 from tests.generators.transforms import Transform  # noqa: E402
 from tests.other_tools import search  # noqa: E402
 from tests.other_tools.apart import Apart, ToolError  # noqa: E402
-from tests.other_tools.before_lowering import Case, Tally, check, check_changed  # noqa: E402
+from tests.other_tools.before_lowering import Case, Tally, check, check_changed, declares_false_types  # noqa: E402
 from tests.other_tools.producers import TOOLS  # noqa: E402
+from tests.pool_graphs import parse  # noqa: E402
 
 SOME = settings(QUIET, max_examples=3, derandomize=True)
 BUILT = {name: case for name, case in search.built_cases() if name in ("ort/nested", "torch/lenet", "torch/nested")}
@@ -78,6 +79,25 @@ def test_a_gradient_that_is_lost(two_gradients: Case) -> None:
         check_changed(two_gradients, changed, "onnxslim", tally, 2)
     assert tally.counts["other results"] == 1
     assert tally.refused["reduction"] == 2
+
+
+@pytest.mark.parametrize("declared", ["float16", "float"])
+@pytest.mark.parametrize("place", ["a = Cast <to = 1> (x)", "h = Cast <to = 1> (x) a = Neg (h)"])
+def test_a_graph_that_declares_another_type_than_it_computes(declared: str, place: str) -> None:
+    """Runtimes refuse it, so that there is nothing to be lowered."""
+    branch = f"() => ({declared}[2] a) {{ {place} }}"
+    model = parse(
+        f"g (bool c, float16[2] x) => (y) {{ y = If (c) <then_branch = t {branch}, else_branch = e {branch}> }}",
+        opset=18,
+    )
+    assert declares_false_types(model) == (declared == "float16")
+
+
+def test_a_tool_that_writes_such_a_graph(two_gradients: Case) -> None:
+    changed, tally = _copied(two_gradients.model), Tally()
+    changed.graph.output[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    check_changed(two_gradients, changed, "onnxslim", tally, 2)
+    assert tally.counts == {"not a model": 1}
 
 
 def test_a_tool_that_crashes(two_gradients: Case) -> None:
