@@ -136,7 +136,10 @@ def declares_false_types(model: ModelProto) -> bool:
     bare = ModelProto()
     bare.CopyFrom(model)
     declared = dict(_element_types(bare.graph, forget=True))
-    inferred = dict(_element_types(shape_inference.infer_shapes(bare).graph))
+    try:
+        inferred = dict(_element_types(shape_inference.infer_shapes(bare).graph))
+    except shape_inference.InferenceError:
+        return False  # something else is wrong with it
     return any(declared.get(name) not in (None, 0, found) for name, found in inferred.items() if found)
 
 
@@ -146,8 +149,8 @@ def _element_types(graph: GraphProto, *, forget: bool = False) -> Iterator[tuple
     for value in (*graph.value_info, *graph.output):
         if value.name in computed:
             yield value.name, value.type.tensor_type.elem_type
-            if forget:
-                value.ClearField("type")
+        if forget:  # also what is declared of initializers
+            value.ClearField("type")
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
