@@ -256,8 +256,8 @@ class Facts(Memo):
     def _passed(self, value: Value, fact: Callable[[Value], T | None]) -> T | None:
         """Return a fact about a function's input if all calls of the function agree on it, else None."""
         proto = value.scope.proto
-        if not isinstance(proto, onnx.FunctionProto):
-            return None
+        if not isinstance(proto, onnx.FunctionProto) or value.name not in proto.input:
+            return None  # a pool's Indices that are still to be added are no input either
         position = list(proto.input).index(value.name)
         operands = [node.input(position) for node in self._index.calls(value.scope)]
         found = {None if operand is None else fact(operand) for operand in operands}

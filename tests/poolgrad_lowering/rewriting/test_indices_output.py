@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from onnx import inliner
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.analysis.facts import Facts
@@ -60,6 +61,26 @@ def test_a_pool_outside_the_gradients_scope() -> None:
         "wanted": np.array(True),
     }
     assert np.array_equal(run_reference(model, feeds)["dx"], run_reference(result.model, feeds)["dx"])
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_pool_in_a_function(forward: bool) -> None:
+    model = parse(
+        "g (float[2,3,8,8] x, float[2,3,4,4] dy) => (float[2,3,8,8] dx) { dx = l.training (x, dy) }",
+        imports='"l": 1',
+        functions=f"""<domain: "l", opset_import: ["": 16]> training (x, dy) => (dx) {{
+            y = MaxPool <kernel_shape=[2,2], strides=[2,2]> (x)
+            dx = MaxPoolGrad {GRADIENT} (x, y, dy)
+        }}""",
+    )
+    result = lower(model, forward=forward)
+    assert len(result.report.lowered) == 1
+    assert_same_packed(model, target="atlas-a2", forward=forward)
+    pool = result.model.functions[0].node[0]
+    assert list(pool.output) == ["y", "y/argmax" if forward else "y/indices"]
+    feeds = random_feeds(model)
+    expected = run_reference(inliner.inline_local_functions(model), feeds)["dx"]
+    assert np.array_equal(expected, run_reference(inliner.inline_local_functions(result.model), feeds)["dx"])
 
 
 @pytest.mark.parametrize("forward", [True, False])
