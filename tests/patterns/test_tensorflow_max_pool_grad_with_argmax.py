@@ -70,6 +70,9 @@ VARIANTS = {
         position="l = Transpose <perm=[0,2,3,1]> (i)\nq = Mod (l, plane)\nd = Mul (depth, q)",
         channel="a = Add (channels, d)",
     ),
+    "with_a_copy": gradient(
+        position="l = Transpose <perm=[0,2,3,1]> (i)\nc = Identity (l)\nq = Mod (c, plane)\nd = Mul (q, depth)"
+    ),
     "parts_written_out": gradient(
         sizes="",
         position="l = Transpose <perm=[0,2,3,1]> (i)\nq = Mod (l, plane)\nd = Mul (q, depth)",

@@ -9,7 +9,7 @@ import pytest
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
-from tests.patterns.aten_graphs import PLANE_INDICES, user_gradient
+from tests.patterns.aten_graphs import PLANE_INDICES, model, user_gradient
 from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses, node_text
 
 ATTRIBUTES = "kernel_size=[3,3], stride=[2,2], padding=[1,1], dilation=[1,1], ceil_mode=0"
@@ -34,6 +34,21 @@ def test_indices_of_the_users_forward() -> None:
     check_lowered(
         user_gradient(forward=FORWARD, types=INDICES),
         f"{FORWARD}\ndx_argmax = Cast <to=6> (i)\n{backward()}",
+    )
+
+
+def test_three_axes() -> None:
+    attributes = "kernel_size=[2,3,3], stride=[1,2,2], padding=[1,1,1], dilation=[1,1,1], ceil_mode=0"
+    forward = f"y, i = npu.NPUMaxPool3dWithIndices <{attributes}> (x)"
+    window = "ksize=[2,3,3], strides=[1,2,2], pads=[1,1,1], dilation=[1,1,1], ceil_mode=0"
+    check_lowered(
+        model(
+            f"{forward}\ndx = npu.NPUMaxPool3dWithIndicesBackward <{attributes}> (dy, x, i)",
+            "float[2,3,4,9,12] x, float[2,3,5,5,6] dy",
+            "float[2,3,5,5,6] y, float[2,3,4,9,12] dx",
+            types="int64[2,3,5,5,6] i",
+        ),
+        f"{forward}\ndx_argmax = Cast <to=6> (i)\n{backward(window=window)}",
     )
 
 
