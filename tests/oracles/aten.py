@@ -75,7 +75,14 @@ def axis_maximum(x: Array, dim: Ints, keepdim: npt.NDArray[np.bool_]) -> tuple[A
 
 
 def selecting_gradient(dy: Array, dim: Ints, indices: Ints, sizes: Ints, keepdim: npt.NDArray[np.bool_]) -> Array:
-    """Return value_selecting_reduction_backward: zeros of `sizes` with dY at the positions on axis `dim`."""
+    """Return value_selecting_reduction_backward: zeros of `sizes` with dY at the positions on axis `dim`.
+
+    Raises:
+        ValueError: dY and the positions have other shapes. PyTorch refuses a smaller dY and reads a part of a larger
+            one.
+    """
+    if dy.shape != indices.shape:
+        raise ValueError(f"dY has shape {dy.shape}, the positions {indices.shape}")
     axis = int(dim)
     if not keepdim:
         dy, indices = np.expand_dims(dy, axis), np.expand_dims(indices, axis)

@@ -47,6 +47,19 @@ def test_torch(name: str, generic: bool) -> None:
     assert_same_bits(run(backward, list(map(as_array, operands)), 1, generic=generic)[0], expected.numpy())
 
 
+def test_a_gradient_of_another_shape() -> None:
+    """numpy would repeat a gradient of one element."""
+    operands = [np.ones(1, np.float32), np.array(1), np.zeros(2, np.int64), np.array([2, 1]), np.array(False)]
+    with pytest.raises(ValueError, match=r"dY has shape \(1,\), the positions \(2,\)"):
+        run("value_selecting_reduction_backward", operands, 1, generic=True)
+    torch = pytest.importorskip("torch")
+    dy, dim, indices, sizes, keepdim = operands
+    with pytest.raises(RuntimeError, match="no larger size than src"):
+        torch.ops.aten.value_selecting_reduction_backward(
+            torch.from_numpy(dy), int(dim), torch.from_numpy(indices), sizes.tolist(), bool(keepdim)
+        )
+
+
 def backward_operands(name: str, x: Any, dy: Any, arguments: list[Any], indices: Any) -> list[Any]:
     if name == "max":
         dim, keepdim = arguments

@@ -65,6 +65,8 @@ def _maximum(x: Array, dim: Array, keepdim: Array) -> tuple[Array, Ints]:
 
 def _selecting_backward(dy: Array, dim: Array, indices: Ints, sizes: Ints, keepdim: Array) -> Array:
     """value_selecting_reduction_backward: zeros of shape `sizes`, with dy written at the indices along an axis."""
+    if dy.shape != indices.shape:
+        raise ValueError(f"the gradient has shape {dy.shape}, the indices {indices.shape}")
     axis = int(dim)
     if not keepdim:
         dy, indices = np.expand_dims(dy, axis), np.expand_dims(indices, axis)

@@ -161,6 +161,13 @@ def test_torch_operators(name: str) -> None:
         assert_same_bits(found, wanted)
 
 
+def test_selected_gradient_of_another_shape() -> None:
+    """numpy would repeat it; PyTorch refuses it."""
+    operands = np.ones(1, np.float32), np.array(1), np.zeros(2, np.int64), np.array([2, 1]), np.array(False)
+    with pytest.raises(ValueError, match=r"shape \(1,\), the indices \(2,\)"):
+        aten._FUNCTIONS["value_selecting_reduction_backward"](*operands)
+
+
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("padding", ["VALID", "SAME", "EXPLICIT"])
 def test_tensorflow_gradient(layout: str, padding: str) -> None:
