@@ -22,6 +22,7 @@ _LAST_NODE = "it would stand for the last node of the scope, whose own use of th
 _INT64_ANYWAY = "numpy's integers are int64, but for numpy 1 on Windows, where no mutant has run"
 _STEPS_OVER = "only the first axis may be symbolic where a maximum is over it, and its size moves no first element"
 _NO_EMPTY_CANVAS = "a canvas has sizes that are numbers, and none is 0: a window without an element is refused"
+_REMOVED_ANYWAY = "the pool is replaced, and with it the output that it would get"
 _ONE_ENCODING = "Python's names of encodings may end with an underscore"
 
 EQUIVALENT: dict[str, str] = {
@@ -35,6 +36,8 @@ EQUIVALENT: dict[str, str] = {
     "(… for node in _with_inner(function.node) if _refers(node)) → "
     "(… for node in _with_inner(function.node))": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.hiding.Hiding.__init__: if referring → if True": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.rewriting.indices_output.missing_outputs: "
+    "pool.output(1) is None and (not isinstance(site.forward, LoweredOp)) → pool.output(1) is None": _REMOVED_ANYWAY,
     "poolgrad_lowering.rewriting.argmax._from_axis: 1 → 2": _STEPS_OVER,
     "poolgrad_lowering.rewriting.argmax.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
     "poolgrad_lowering.plans.apply._apply_choice: "
