@@ -147,8 +147,7 @@ class Facts(Memo):
         """
         if not isinstance(value.scope.root.proto, onnx.FunctionProto):
             return True
-        node = value.producer
-        return node is not None and not self._is_computed(node) and not self._keeps_type(node, value)
+        return value.producer is not None and not self._is_computed(value.producer)
 
     def _keeps_type(self, node: Node, value: Value) -> bool:
         """Whether an output of a node has the element type of its first input."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto
 
-from poolgrad_lowering.analysis.pool import COUNTED, has_ignored_pads, may_drop_windows, without_ignored_pads
+from poolgrad_lowering.analysis.pool import COUNTED, has_ignored_pads, may_drop_windows
 from poolgrad_lowering.ir.index import subgraphs
 from poolgrad_lowering.ir.scopes import LOCAL, canonical_domain
 
@@ -20,7 +20,7 @@ _UNKNOWN = "?"
 
 
 class Hiding:
-    """Hides the bounds of Slices, ignored pads, pools whose windows are miscounted, and what subgraphs declare.
+    """Hides the bounds of Slices, pools whose windows are miscounted, and what subgraphs declare.
 
     Of a Slice, inference then propagates only type and rank; the rules derive more. With known bounds, its inference
     ends the process if a window larger than its input made a size negative. Of such a pool, and of a call whose
@@ -48,9 +48,7 @@ class Hiding:
         for node in nodes:
             if node.op_type == "Slice":
                 node.input[1:] = [""] * (len(node.input) - 1)
-                continue
-            node.CopyFrom(without_ignored_pads(node))
-            if not _refers(node) and self._is_miscounted(node, {}):
+            elif not _refers(node) and self._is_miscounted(node, {}):
                 node.op_type = _UNKNOWN
             for attribute in node.attribute:
                 for _, graph in subgraphs(attribute):

@@ -23,6 +23,7 @@ _INT64_ANYWAY = "numpy's integers are int64, but for numpy 1 on Windows, where n
 _STEPS_OVER = "only the first axis may be symbolic where a maximum is over it, and its size moves no first element"
 _NO_EMPTY_CANVAS = "a canvas has sizes that are numbers, and none is 0: a window without an element is refused"
 _REMOVED_ANYWAY = "the pool is replaced, and with it the output that it would get"
+_NO_NAME = "the inputs of a graph are no names, so none is the value's"
 _ONE_ENCODING = "Python's names of encodings may end with an underscore"
 
 EQUIVALENT: dict[str, str] = {
@@ -54,6 +55,10 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.matching.views.find_result: break → continue": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.facts.Facts.element_type: 'element_type' → 'element_type_'": _ONLY_A_FACT,
     "poolgrad_lowering.analysis.facts.Facts.constant: 'constant' → 'constant_'": _ONLY_A_FACT,
+    "poolgrad_lowering.analysis.facts.Facts._passed: "
+    "not isinstance(proto, onnx.FunctionProto) or value.name not in proto.input → value.name not in proto.input": (
+        _NO_NAME
+    ),
     "poolgrad_lowering.analysis.facts.Facts.table: 'table' → 'table_'": _ONLY_A_FACT,
     "poolgrad_lowering.analysis.facts.Facts.integers: 'integers' → 'integers_'": _ONLY_A_FACT,
     "poolgrad_lowering.analysis.facts.Facts.is_zero: 'zero' → 'zero_'": _ONLY_A_FACT,

@@ -63,6 +63,7 @@ KNOWN = (
     Loss("onnx version_converter", NO_ANCHOR, "functions are gone"),
     Loss("onnxscript version_converter", "indices-numbering", "a Split of opset 18 lacks the number of its outputs"),
     Loss("onnxruntime quant_pre_process", NO_ANCHOR, "functions are gone"),
+    Loss("onnxoptimizer", NO_ANCHOR, "nodes of a branch that takes the place of its If lose their domains"),
     Loss("onnxsim", NO_ANCHOR, "views are merged, and as many other nodes are refused as before"),
     *(
         Loss(tool, "dtype-mix", "in float16, Casts to float32 are written for the CPU")
