@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 
-from tests.oracles.gradient import pool_gradient
+from tests.oracles.gradient import pool_gradient_of
 from tests.oracles.pooling import max_pool
 
 Array = npt.NDArray[Any]
@@ -42,7 +42,7 @@ def plane_gradient(dy: Array, x: Array, indices: npt.NDArray[np.integer[Any]]) -
     """Return dX of a pool with plane-local indices."""
     plane = np.prod(x.shape[2:], dtype=np.int64)
     first = np.arange(np.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * (x.ndim - 2)) * plane
-    return pool_gradient(x.shape, dy, indices + first)
+    return pool_gradient_of(x, dy, indices + first)
 
 
 def adaptive_pool(x: Array, output_size: Numbers) -> tuple[Array, Ints]:

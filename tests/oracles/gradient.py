@@ -35,3 +35,16 @@ def pool_gradient(
     accumulator = np.zeros(size, np.float64 if dy.dtype == np.float64 else np.float32)
     np.add.at(accumulator, indices.reshape(-1), dy.astype(accumulator.dtype).reshape(-1))
     return accumulator.astype(dy.dtype).reshape(tuple(x_shape))
+
+
+def pool_gradient_of(
+    x: npt.NDArray[Any], dy: npt.NDArray[Any], indices: npt.NDArray[np.integer[Any]]
+) -> npt.NDArray[Any]:
+    """Return `pool_gradient` of an operator that takes x itself, as PyTorch's and TensorFlow's do.
+
+    Raises:
+        ValueError: x and dy have different element types, which both refuse.
+    """
+    if x.dtype != dy.dtype:
+        raise ValueError(f"dy has type {dy.dtype}, x {x.dtype}")
+    return pool_gradient(x.shape, dy, indices)

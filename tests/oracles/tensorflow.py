@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 
-from tests.oracles.gradient import pool_gradient
+from tests.oracles.gradient import pool_gradient_of
 from tests.oracles.pooling import max_pool_indices, same_pads
 
 Array = npt.NDArray[Any]
@@ -43,14 +43,14 @@ def max_pool_grad(
         pads = same_pads(x.shape[2:], kernel, steps, upper=True)
     elif padding == "EXPLICIT":
         pads = [explicit_paddings[2 * axis + end] for end in (0, 1) for axis in spatial]
-    dx = pool_gradient(x.shape, dy, max_pool_indices(x, kernel, steps, pads))
+    dx = pool_gradient_of(x, dy, max_pool_indices(x, kernel, steps, pads))
     return np.moveaxis(dx, 1, channel)
 
 
 def max_pool_grad_with_argmax(x: Array, dy: Array, argmax: Array, *, include_batch_in_index: bool) -> Array:
     """Return dx of TensorFlow's MaxPoolGradWithArgmax, all (N, H, W, C)."""
     batch = 0 if include_batch_in_index else np.arange(len(x)).reshape(-1, 1, 1, 1) * x[0].size
-    return pool_gradient(x.shape, dy, argmax + batch)
+    return pool_gradient_of(x, dy, argmax + batch)
 
 
 class MaxPoolGrad(OpRun):

@@ -60,6 +60,19 @@ def test_a_gradient_of_another_shape() -> None:
         )
 
 
+@pytest.mark.parametrize("name", [name for name in CALLS if "pool" in name])
+def test_a_gradient_of_another_type(name: str) -> None:
+    shape, arguments, backward = CALLS[name]
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    y, indices = run(name, [x, *map(as_array, arguments)], 2, generic=True)
+    operands = backward_operands(name, x, y.astype(np.float16), arguments, indices)
+    with pytest.raises(ValueError, match="dy has type float16, x float32"):
+        run(backward, list(map(as_array, operands)), 1, generic=True)
+    torch = pytest.importorskip("torch")
+    with pytest.raises(RuntimeError, match=r"[Ee]xpected (dtype|scalar type) [Ff]loat"):
+        getattr(torch.ops.aten, backward)(*(as_tensor(torch, operand) for operand in operands))
+
+
 def backward_operands(name: str, x: Any, dy: Any, arguments: list[Any], indices: Any) -> list[Any]:
     if name == "max":
         dim, keepdim = arguments

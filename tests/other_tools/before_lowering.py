@@ -115,12 +115,13 @@ def check_changed(case: Case, changed: ModelProto, tool: str, tally: Tally, site
         tally.counts["not a model"] += 1
         tally.told[f"compiler: {error.fault.value}"] += 1
         return
-    if declares_false_types(changed):  # no runtime loads it, so there is nothing to prove
+    if declares_false_types(changed):  # no runtime loads it: there is nothing to prove, and there are no results
         tally.told["tool: declares other element types than the nodes compute"] += 1
-    elif result.report.lowered:
-        _check_proof(changed, result.model)
-    if case.feeds is not None:
-        _check_results(case, changed, result.model, tool, tally)
+    else:
+        if result.report.lowered:
+            _check_proof(changed, result.model)
+        if case.feeds is not None:
+            _check_results(case, changed, result.model, tool, tally)
     tally.counts["sites"] += sites
     tally.counts["lowered"] += min(sites, len(result.report.lowered))
     lost = _lost(case, result, sites)

@@ -15,9 +15,9 @@ from poolgrad_lowering.verification.operators.pool import (
     Array,
     Ints,
     adaptive_max_pool,
+    gradient_of,
     max_pool,
     plane_starts,
-    scatter_gradient,
 )
 
 Numbers = Sequence[int] | Ints
@@ -47,7 +47,7 @@ def plane_pool(
 
 def plane_gradient(dy: Array, x: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
     """Return dx of a pool with plane-local indices."""
-    return scatter_gradient(x.shape, dy, indices + plane_starts(x.shape))
+    return gradient_of(x, dy, indices + plane_starts(x.shape))
 
 
 def _adaptive(x: Array, size: Numbers) -> tuple[Array, Ints]:

@@ -138,6 +138,16 @@ def scatter_gradient(shape: Sequence[int], dy: Array, indices: npt.NDArray[np.in
     return sums.astype(dy.dtype).reshape(tuple(shape))
 
 
+def gradient_of(x: Array, dy: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
+    """Return `scatter_gradient` of an operator that takes x itself, as PyTorch's and TensorFlow's do.
+
+    Raises `ValueError` if x and dy have different element types, which both refuse.
+    """
+    if x.dtype != dy.dtype:
+        raise ValueError(f"x has type {x.dtype}, the gradient {dy.dtype}")
+    return scatter_gradient(x.shape, dy, indices)
+
+
 def plane_starts(shape: Sequence[int]) -> Ints:
     """Return the position of each (n, c) plane's first element in the whole tensor, in a shape that broadcasts."""
     planes = np.arange(shape[0] * shape[1], dtype=np.int64) * math.prod(shape[2:])

@@ -17,10 +17,10 @@ from onnx.reference.op_run import OpRun
 from poolgrad_lowering.verification.operators.pool import (
     Array,
     Pads,
+    gradient_of,
     max_pool,
     plane_starts,
     same_pads,
-    scatter_gradient,
 )
 
 DOMAIN = "ai.onnx.converters.tensorflow"
@@ -50,7 +50,7 @@ def pool_gradient(
         begins, ends = ([explicit_paddings[2 * axis + end] for axis in spatial] for end in (0, 1))
         pads = begins, ends
     positions = max_pool(planes, kernel, steps, ones, pads)[1]
-    dx = scatter_gradient(planes.shape, grad, positions + plane_starts(planes.shape))
+    dx = gradient_of(planes, grad, positions + plane_starts(planes.shape))
     moved: Array = np.moveaxis(dx, 1, channels)
     return moved
 
@@ -72,7 +72,7 @@ class MaxPoolGradWithArgmax(OpRun):
     def _run(self, x: Array, dy: Array, argmax: Array, *, include_batch_in_index: int = 0, **_: Any) -> tuple[Array]:
         image = 0 if include_batch_in_index else math.prod(x.shape[1:])
         first = (np.arange(len(x)) * image).reshape(-1, *[1] * (x.ndim - 1))
-        return (scatter_gradient(x.shape, dy, argmax + first),)
+        return (gradient_of(x, dy, argmax + first),)
 
 
 def _also_by_default(operator: type[OpRun], name: str = "") -> type[OpRun]:

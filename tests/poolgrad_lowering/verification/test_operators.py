@@ -168,6 +168,17 @@ def test_selected_gradient_of_another_shape() -> None:
         aten._FUNCTIONS["value_selecting_reduction_backward"](*operands)
 
 
+def test_gradient_of_another_type() -> None:
+    """PyTorch and TensorFlow refuse it."""
+    x, dy, positions = np.ones((1, 1, 1, 1)), np.ones((1, 1, 1, 1), np.float32), np.zeros((1, 1, 1, 1), np.int64)
+    attributes = {"ksize": [1, 1, 1, 1], "strides": [1, 1, 1, 1], "padding": "VALID"}
+    refused = pytest.raises(ValueError, match="x has type float64, the gradient float32")
+    with refused:
+        aten.plane_gradient(dy, x, positions)
+    with refused:
+        tensorflow.pool_gradient(x, dy, **attributes)
+
+
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("padding", ["VALID", "SAME", "EXPLICIT"])
 def test_tensorflow_gradient(layout: str, padding: str) -> None:
