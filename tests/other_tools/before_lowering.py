@@ -9,14 +9,14 @@ its bits; a gradient that was lowered without the tool still is, but for the los
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import AttributeProto, GraphProto, ModelProto, helper, inliner, shape_inference
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, checker, defs, helper, inliner, shape_inference
 from onnxscript import ir
 
 from poolgrad_lowering import LoweringResult, lower, verify
@@ -115,8 +115,9 @@ def check_changed(case: Case, changed: ModelProto, tool: str, tally: Tally, site
         tally.counts["not a model"] += 1
         tally.told[f"compiler: {error.fault.value}"] += 1
         return
-    if declares_false_types(changed):  # no runtime loads it: there is nothing to prove, and there are no results
-        tally.told["tool: declares other element types than the nodes compute"] += 1
+    wrong = misuses_operators(changed) or declares_false_types(changed)
+    if wrong:  # no runtime loads it: there is nothing to prove, and there are no results
+        tally.told[f"tool: {wrong}"] += 1
     else:
         if result.report.lowered:
             _check_proof(changed, result.model)
@@ -131,16 +132,45 @@ def check_changed(case: Case, changed: ModelProto, tool: str, tally: Tally, site
     assert not unknown, [(anchor.name, anchor.code, anchor.reason) for anchor in result.report.refused] or [NO_ANCHOR]
 
 
-def declares_false_types(model: ModelProto) -> bool:
-    """Whether a graph declares another element type than onnx infers without what it declares; runtimes refuse it."""
+def misuses_operators(model: ModelProto) -> str:
+    """Say so if a node has not the inputs, outputs or attributes of its operator in ONNX, else return nothing."""
+    parts = [(model.graph.node, model.opset_import), *((held.node, held.opset_import) for held in model.functions)]
+    for nodes, imports in parts:
+        context = checker.C.CheckerContext()
+        context.ir_version = model.ir_version
+        context.opset_imports = {one.domain: one.version for one in imports}
+        for node in _flat(nodes):
+            with suppress(defs.SchemaError):  # MaxPoolGrad, for one, is no operator of ONNX
+                defs.get_schema(node.op_type, context.opset_imports.get("", 1), node.domain)
+                try:
+                    checker.check_node(node, context)
+                except checker.ValidationError:
+                    return "writes a node with other inputs, outputs or attributes than its operator has"
+    return ""
+
+
+def _flat(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """The nodes that hold no graph, at any depth."""
+    for node in nodes:
+        graphs = [attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH]
+        if not graphs:
+            yield node
+        for graph in graphs:
+            yield from _flat(graph.node)
+
+
+def declares_false_types(model: ModelProto) -> str:
+    """Say so if a graph declares other element types than onnx infers without what it declares, else return nothing."""
     bare = ModelProto()
     bare.CopyFrom(model)
     declared = dict(_element_types(bare.graph, forget=True))
     try:
         inferred = dict(_element_types(shape_inference.infer_shapes(bare).graph))
     except shape_inference.InferenceError:
-        return False  # something else is wrong with it
-    return any(declared.get(name) not in (None, 0, found) for name, found in inferred.items() if found)
+        return ""  # something else is wrong with it
+    if any(declared.get(name) not in (None, 0, found) for name, found in inferred.items() if found):
+        return "declares other element types than the nodes compute"
+    return ""
 
 
 def _element_types(graph: GraphProto, *, forget: bool = False) -> Iterator[tuple[str, int]]:

@@ -20,7 +20,7 @@ from tests.generators.plans import Plan, plans  # noqa: E402
 from tests.generators.transforms import Transform  # noqa: E402
 from tests.other_tools import search  # noqa: E402
 from tests.other_tools.apart import Apart, ToolError  # noqa: E402
-from tests.other_tools.before_lowering import Case, Tally, check, check_changed, declares_false_types  # noqa: E402
+from tests.other_tools.before_lowering import Case, Tally, check, check_changed, declares_false_types, misuses_operators  # noqa: E402
 from tests.other_tools.producers import TOOLS  # noqa: E402
 from tests.pool_graphs import parse  # noqa: E402
 
@@ -90,7 +90,18 @@ def test_a_graph_that_declares_another_type_than_it_computes(declared: str, plac
         f"g (bool c, float16[2] x) => (y) {{ y = If (c) <then_branch = t {branch}, else_branch = e {branch}> }}",
         opset=18,
     )
-    assert declares_false_types(model) == (declared == "float16")
+    assert bool(declares_false_types(model)) == (declared == "float16")
+
+
+@pytest.mark.parametrize(("opset", "is_wrong"), [(12, False), (13, True)])
+def test_a_node_that_is_not_of_the_opset(opset: int, is_wrong: bool) -> None:
+    """onnxscript's converter writes a newer opset and leaves some nodes as they are, in branches too."""
+    branch = "() => (float[2, 1] a) { a = Unsqueeze <axes = [1]> (x) }"
+    model = parse(
+        f"g (bool c, float[2] x) => (y) {{ y = If (c) <then_branch = t {branch}, else_branch = e {branch}> }}",
+        opset=opset,
+    )
+    assert bool(misuses_operators(model)) == is_wrong
 
 
 def test_a_tool_that_writes_such_a_graph(two_gradients: Case) -> None:
