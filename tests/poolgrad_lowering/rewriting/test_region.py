@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import networkx as nx
+import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering.ir.index import ModelIndex
@@ -142,6 +143,28 @@ def test_effects_and_unknown_operators_live() -> None:
     [region] = taken(model, "D")
     assert labels(region) == ["D"]
     assert {value.name for value in region.frontier} == {"A", "B", "C", "E"}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "A = Bernoulli(X)",
+        "A = Multinomial(X)",
+        "A = RandomNormal<shape = [2]>()",
+        "A = RandomNormalLike(X)",
+        "A = RandomUniform<shape = [2]>()",
+        "A = RandomUniformLike(X)",
+        "A = Loop(, c, X)<body = b (int64 i, bool go, T) => (again, V) { again = Identity(go) V = Neg(T) }>",
+        "A = Scan<num_scan_inputs = 1, body = b (T) => (V) { V = Neg(T) }>(X)",
+        "A = SequenceMap(S)<body = b (T) => (V) { V = Neg(T) }>",
+    ],
+)
+def test_an_effect_lives(node: str) -> None:
+    """Random numbers advance their generator, and a subgraph may hold a node that does."""
+    model = parse(f"g (float[2, 2] X, bool c, seq(float[2]) S) => (Z) {{ {node} D = Identity(A) Z = Neg(X) }}")
+    [region] = taken(model, "D")
+    assert labels(region) == ["D"]
+    assert {value.name for value in region.frontier} == {"A"}
 
 
 def test_captured_values_die_with_their_reader() -> None:
