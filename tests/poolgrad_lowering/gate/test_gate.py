@@ -13,7 +13,7 @@ from onnx import AttributeProto, ModelProto
 
 from poolgrad_lowering import Fault, InvalidModelError, Limits, inspect, lower, lower_file
 from poolgrad_lowering.diagnostics.faults import FAULTS
-from tests.bad_models import BAD, Bad, calls, f, function, nested, replaced
+from tests.bad_models import BAD, Bad, calls, f, function, nested, pool, replaced
 from tests.pool_graphs import parse, torch_gradient
 
 CASES = [pytest.param(bad, id=name, marks=pytest.mark.fault(bad.fault.value)) for name, bad in BAD.items()]
@@ -149,6 +149,28 @@ def test_the_first_flaw_of_a_node_may_come_before_that_of_its_operators_name() -
         match=r"node 0 'Y' \(b'\\xffeakyRelu'\): attribute 'alpha' has a type that ONNX does not define",
     ):
         lower(replaced(model, b"LeakyRelu", b"\xffeakyRelu"))
+
+
+@pytest.mark.parametrize("domain", ["", "com.microsoft"])
+@pytest.mark.parametrize(
+    "op_type", ["MaxPool", "MaxPoolGrad", "AveragePool", "AveragePoolGrad", "LpPool", "MaxUnpool", "Conv"]
+)
+def test_windows_of_every_pool(op_type: str, domain: str) -> None:
+    """A Conv's are not checked: no window of a gradient comes from them."""
+    model = parse("g (X) => (Y) { Y = MaxPool <kernel_shape = [0, 1]> (X) }", imports='"com.microsoft": 1')
+    model.graph.node[0].op_type, model.graph.node[0].domain = op_type, domain
+    if op_type == "Conv":
+        assert not lower(model).report.anchors
+        return
+    with pytest.raises(InvalidModelError, match="'kernel_shape' has the value 0"):
+        lower(model)
+
+
+def test_the_largest_window() -> None:
+    largest = pool(strides=[1, 2**31 - 1])
+    assert not lower(largest).report.anchors
+    with pytest.raises(InvalidModelError, match="'strides' has the value 2147483648"):
+        lower(pool(strides=[1, 2**31]))
 
 
 def test_a_name_in_a_message_is_on_one_line_and_not_endless() -> None:

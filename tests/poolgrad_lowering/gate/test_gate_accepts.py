@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -159,3 +160,26 @@ def test_four_bits_in_external_data() -> None:
     model = external(("location", "w"), ("length", "2"), data_type=TensorProto.INT4, dims=[3])
     assert tensor_flaw(model.graph.initializer[0]) is None
     assert tensor_flaw(tensor(dims=[0]).graph.initializer[0]) is None
+
+
+_SPARSE = helper.make_sparse_tensor(
+    helper.make_tensor("v", TensorProto.FLOAT, [1], [1.0]), helper.make_tensor("i", TensorProto.INT64, [1], [0]), [2]
+)
+_TYPE = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
+_ATTRIBUTES = {
+    "sparse tensor": _SPARSE,
+    "type": _TYPE,
+    "floats": [1.0, 2.0],
+    "tensors": [numpy_helper.from_array(np.ones(2, np.float32))],
+    "graphs": [parse("g (float[2] X) => (float[2] Y) { Y = Neg(X) }").graph],
+    "sparse tensors": [_SPARSE],
+    "types": [_TYPE],
+}
+
+
+@pytest.mark.parametrize("value", _ATTRIBUTES.values(), ids=_ATTRIBUTES)
+def test_attributes_of_every_type(value: Any) -> None:
+    """A custom operator may have any, with a description of its own."""
+    model = parse("g (float[2] X) => (float[2] Y) { Y = other.Op (X) }", imports='"other": 1')
+    model.graph.node[0].attribute.append(helper.make_attribute("a", value, doc_string="what it is for"))
+    assert lower(model).model == model
