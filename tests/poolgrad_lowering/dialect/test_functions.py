@@ -41,7 +41,7 @@ DTYPES: dict[int, Any] = {
     TensorProto.BFLOAT16: ml_dtypes.bfloat16,
 }
 INDEX_DTYPES = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
-GENERATIONS = [9, 11, 13, 15, 16, 18]
+GENERATIONS = [9, 11, 13, 14, 15, 16, 18]
 """One opset of each spelling, and those where an operator of a spelling changed its form."""
 
 X_SHAPES = {3: (2, 3, 11), 4: (2, 3, 4, 5), 5: (2, 3, 3, 4, 5)}
