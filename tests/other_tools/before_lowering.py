@@ -49,6 +49,7 @@ _OPTIMISERS = (
     "onnxruntime quant_pre_process",
     "onnxruntime.transformers optimizer",
     "onnxscript optimizer",
+    "onnxscript rewriter",
     "onnxsim",
     "onnxslim",
 )
