@@ -90,6 +90,12 @@ def test_a_model_without_sites() -> None:
     assert lower(plain, plan=plan_of(plain)).model == plain
 
 
+def test_a_plan_trusts_no_defaults_unless_it_says_so() -> None:
+    plan = LoweringPlan("atlas-a2", "0" * 64, ())
+    assert not plan.trust_defaults
+    assert plan == LoweringPlan("atlas-a2", "0" * 64, (), trust_defaults=False)
+
+
 # -- edited
 
 
@@ -318,6 +324,11 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
         ": sites[0].operator",
         "which is not a possible operator",
     ),
+    "a gradient in a pool's place": (
+        lambda plan: plan["sites"][0].update(forward="MaxPool3DGradWithArgmax"),
+        ": sites[0].forward",
+        "'forward' is 'MaxPool3DGradWithArgmax', which is not a possible operator",
+    ),
     "a pool without its gradient": (
         lambda plan: plan["sites"][0].update(operator=None),
         ": sites[0].forward",
@@ -326,7 +337,7 @@ NEAR_MISSES: dict[str, tuple[Edit, str, str]] = {
     "notes of a wrong kind": (
         lambda plan: plan["sites"][0].update(alternatives="none"),
         ": sites[0].alternatives",
-        "'alternatives' must be a list or null",
+        "'alternatives' must be a list or null\n",
     ),
 }
 
