@@ -86,7 +86,6 @@ def _without_weights(model: ModelProto) -> ModelProto:
     made, graph = ModelProto(ir_version=model.ir_version), model.graph
     made.opset_import.extend(model.opset_import)
     made.functions.extend(model.functions)
-    made.graph.name = graph.name
     made.graph.node.extend(graph.node)
     made.graph.input.extend(graph.input)
     made.graph.output.extend(graph.output)

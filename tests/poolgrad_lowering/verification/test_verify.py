@@ -22,6 +22,7 @@ from poolgrad_lowering.verification.data import NO_INFINITE_POOLED, NO_NAN_POOLE
 from poolgrad_lowering.verification.result import Mismatch, Verification
 from poolgrad_lowering.verification.roles import is_dialect_gradient
 from poolgrad_lowering.verification.structure import compare_structure
+from tests.bad_models import replaced
 from tests.patterns.test_scopes import FORMS, PLACES
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
@@ -306,3 +307,13 @@ def test_page_names_every_field() -> None:
         assert f"`{name}`" in page, name
     for reason in (NO_NAN_POOLED, NO_INFINITE_POOLED, ONLY_WHOLE):
         assert reason in page
+
+
+@pytest.mark.parametrize("text", [b"the-graph", b"the-producer", b"the-model", b"the-description"])
+def test_texts_that_nobody_reads_need_not_be_utf_8(text: bytes) -> None:
+    """Protobuf returns them as bytes, which it does not take for another message."""
+    original = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
+    original.graph.name, original.graph.doc_string = "the-graph", "the-description"
+    original.producer_name, original.doc_string = "the-producer", "the-model"
+    unread = replaced(original, text, text.replace(b"the", b"\xff\xfe\xfd"))
+    assert verify(unread, lower(unread).model).proven
