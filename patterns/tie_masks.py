@@ -28,7 +28,7 @@ _CODES = {
     "MaxPool": Code.GRADIENT_TO_ALL_TIES,
 }
 _LAYOUT = (*VIEW_OPS, "Transpose")
-_SPREADS = (*_LAYOUT, "Expand", "Resize", "Tile", "Upsample")
+_SPREADS = (*_LAYOUT, "Expand", "Resize", "Tile")
 
 
 def match(_: Facts, node: Node) -> None:

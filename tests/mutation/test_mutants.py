@@ -16,6 +16,7 @@ from types import CodeType
 
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import all_mutants, mutants
+from tests.mutation.reach import Reach
 from tests.mutation.running import Trial, _renew_made, in_order, outcomes
 
 SOURCE = '''
@@ -77,6 +78,15 @@ def test_the_order_of_tests(tmp_path: Path) -> None:
         "b/test_b.py::1",
         "a/test_a.py::2",
     ]
+
+
+def test_a_table_is_also_tested_where_no_line_of_its_module_runs(tmp_path: Path) -> None:
+    file = tmp_path / "m.py"
+    file.write_text("x = 1", encoding="utf-8")
+    [mutant] = mutants("m", file)
+    named, running, other = "tests/test_m.py::test_a", "tests/test_n.py::test_b", "tests/test_n.py::test_c"
+    reach = Reach({str(file): {5: [running]}}, {named: 0.1, running: 0.1, other: 0.1})
+    assert reach.of(mutant) == [named, running]
 
 
 def test_every_mutant_has_a_name_and_every_equivalent_one_is_there() -> None:

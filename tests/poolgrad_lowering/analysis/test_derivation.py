@@ -194,7 +194,9 @@ NAMED = [
     (POOL, "N,3", ["N", "3", "?"]),
     (POOL, "N,3,P,Q", ["N", "3", "?"]),
     (POOL, "P", ["N", "3", "?"]),
-    ("A = Conv(X, W)", "N,4,P", ["N", "4", "P"]),
+    ("A = Conv(X, W)", "N,3,P", ["N", "3", "P"]),
+    ("A = ConvTranspose(X, W)", "N,3,P", ["N", "3", "P"]),
+    ("A = LpPool<kernel_shape = [3]>(X)", "N,3,P", ["N", "3", "P"]),
     ("A = AveragePool<kernel_shape = [3]>(X)", "N,3,P", ["N", "3", "P"]),
     ("A = Concat<axis = -1>(X, X)", "N,3,P", ["N", "3", "P"]),
     ("B = NonZero(X)  A = Cast<to = 1>(B)", "3,P", ["3", "?"]),
@@ -214,7 +216,7 @@ def test_names_that_a_model_declares(
     if not inferred:
         monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
     model = parse(
-        f"""g (float[N,3,L] X, bool[K] given) => (Y) <float[4,3,3] W = {{{",".join("1" * 36)}}}, float[{declared}] A> {{
+        f"""g (float[N,3,L] X, bool[K] given) => (Y) <float[3,3,3] W = {{{",".join("1" * 27)}}}, float[{declared}] A> {{
             {nodes}
             Y = Softplus(A)
         }}""",
