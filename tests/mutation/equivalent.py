@@ -25,6 +25,38 @@ _NO_EMPTY_CANVAS = "a canvas has sizes that are numbers, and none is 0: a window
 _REMOVED_ANYWAY = "the pool is replaced, and with it the output that it would get"
 _NO_NAME = "the inputs of a graph are no names, so none is the value's"
 _ONE_ENCODING = "Python's names of encodings may end with an underscore"
+_ONLY_THE_ORDER = "the forms of one anchor are tried in the order of these numbers, and none lies between"
+_ONLY_FOR_TYPES = "what only the type checker reads"
+_NO_AXIS = "only a maximum over one axis has this, and then it is given"
+_NEWER_THAN_ALL = "onnx has operator sets up to 30 or so, and takes the newest for any number above"
+_ONLY_A_LIMIT = "the most nodes that a search visits or bytes that are read at once; none of the limits is exact"
+_OTHER_SPELLING = "at opset 15 the older spelling of the body computes the same"
+
+_PRIORITIES = {
+    "adaptive_window_tables": 10,
+    "aten_adaptive_max_pool_grad": 10,
+    "aten_max_pool_grad": 20,
+    "aten_value_selecting_grad": 30,
+    "decomposed_forward": 20,
+    "implicit_gradient": 10,
+    "max_over_axis": 30,
+    "ort_max_pool_grad": 10,
+    "overwrite_scatter": 40,
+    "scatter_nd_add": 60,
+    "tensorflow_max_pool_grad": 20,
+    "tensorflow_max_pool_grad_with_argmax": 30,
+    "tie_masks": 10,
+    "torch_global_max": 50,
+    "torch_scatter_add": 60,
+    "user_symbolic_grad": 40,
+}
+_NAMES = {
+    "dialect.maximum.Maximum": ("filled", "gathered", "selected", "whole"),
+    "dialect.op.Kind": ("gradient", "pool"),
+    "patterns.tensorflow_max_pool_grad_with_argmax": ("batch", "channel", "position"),
+}
+_STATIC_FIRST = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
+"""Operators whose inferred shapes are taken before the rules derive the same."""
 
 EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.patterns.decomposed_forward._attributes: 0 → 1": _ONLY_OF_NODES,
@@ -159,4 +191,29 @@ EQUIVALENT: dict[str, str] = {
     "np.arange(extent, dtype=np.int64) → np.arange(extent)": _INT64_ANYWAY,
     "poolgrad_lowering.matching.reduction._reductions: "
     "use.scope is not maximum.node.scope or use.position < 0 → use.scope is not maximum.node.scope": _LAST_NODE,
+    **{f"poolgrad_lowering.patterns.{form}: {at} → {at + 1}": _ONLY_THE_ORDER for form, at in _PRIORITIES.items()},
+    **{
+        f"poolgrad_lowering.{place}: '{name}' → '{name}_'": _ONLY_A_NAME
+        for place, names in _NAMES.items()
+        for name in names
+    },
+    **{f"poolgrad_lowering.analysis.shape_rules: '{op}' → '{op}_'": _ONLY_FOR_SPEED for op in _STATIC_FIRST},
+    "poolgrad_lowering.gradient.Pattern: 100 → 101": _ONLY_THE_ORDER,
+    "poolgrad_lowering.gradient.PoolGradient: 0 → 1": _NO_AXIS,
+    "poolgrad_lowering.analysis.evaluation: 'Evaluation' → 'Evaluation_'": _ONLY_FOR_TYPES,
+    "poolgrad_lowering.analysis.facts: 'T' → 'T_'": _ONLY_FOR_TYPES,
+    "poolgrad_lowering.analysis.memo: 'T' → 'T_'": _ONLY_FOR_TYPES,
+    "poolgrad_lowering.ir.packed_model: 'M' → 'M_'": _ONLY_FOR_TYPES,
+    "poolgrad_lowering.ir.packed_model: TypeVar('M', bound=Message) → TypeVar('M')": _ONLY_FOR_TYPES,
+    "poolgrad_lowering.dialect.op: 'T' → 'T_'": _ONLY_A_NAME,
+    "poolgrad_lowering.dialect.op: 'I' → 'I_'": _ONLY_A_NAME,
+    "poolgrad_lowering.dialect.pool: 15 → 16": _OTHER_SPELLING,
+    "poolgrad_lowering.gate.gate._place: 1 → 2": _ANY_NEGATIVE,
+    "poolgrad_lowering.gate.gate._require_at: 1 → 2": _ANY_NEGATIVE,
+    "poolgrad_lowering.gate.gate: 256 → 257": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.ir.attributes: 'utf-8' → 'utf-8_'": _ONE_ENCODING,
+    "poolgrad_lowering.ir.attributes: 1 → 2": _NEWER_THAN_ALL,
+    "poolgrad_lowering.ir.scopes: 64 → 65": _ONLY_A_LIMIT,
+    "poolgrad_lowering.ir.wire: 1 → 2": _ONLY_A_LIMIT,
+    "poolgrad_lowering.ir.wire: 16 → 17": _ONLY_A_LIMIT,
 }

@@ -14,6 +14,7 @@ import pytest
 
 from poolgrad_lowering import cli, lower, patterns
 from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.gradient import Pattern
 from tests.pool_graphs import parse
 
 Register = Callable[..., None]
@@ -90,6 +91,11 @@ def test_without_plugins() -> None:
     report = lower(MODEL).report
     assert report.anchors == ()
     assert report.to_dict()["broken_plugins"] == []
+
+
+def test_forms_of_other_packages_come_after_those_of_this_one() -> None:
+    other = Pattern("a_form", (("", "MaxPoolGrad"),), "A form.", lambda *_: None)
+    assert max(patterns.own_patterns(), key=lambda pattern: pattern.priority).priority < other.priority
 
 
 def test_a_form_of_another_package(register: Register, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,6 +32,13 @@ def test_stored() -> None:
     assert has_attribute(node, "ceil_mode")
 
 
+def test_a_text_that_is_not_utf_8() -> None:
+    """It is no value that ONNX defines."""
+    model = parse('g (float[1,1,4] X) => (Y) { Y = MaxPool<kernel_shape = [2], auto_pad = "VALID">(X) }')
+    model.graph.node[0].attribute[1].s = b"VALID\xff"
+    assert text(first_node(model), "auto_pad") == "VALID\ufffd"
+
+
 @pytest.mark.parametrize(("stored", "read"), [("0", False), ("1", True), ("2", None), ("-1", None), ("1.0", None)])
 def test_boolean(stored: str, read: bool | None) -> None:
     assert boolean(only_node(f"Y = MaxPool<kernel_shape = [2], ceil_mode = {stored}>(X)"), "ceil_mode") is read
