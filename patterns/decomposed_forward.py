@@ -47,8 +47,6 @@ from poolgrad_lowering.matching.views import view_sources
 from poolgrad_lowering.matching.window_tables import adaptive_table, pool_table, same_windows
 from poolgrad_lowering.matching.written_windows import written_windows
 
-_ARITHMETIC = tuple(op_type for op_type in ARITHMETIC_RULES if op_type not in ("Expand", "GatherElements"))
-
 
 @dataclass(frozen=True)
 class _Gathered:
@@ -93,8 +91,9 @@ def _computed_from(facts: Facts, recorded: Value) -> Node | None:
             continue
         if made.is_a("ArgMax"):
             return made if computed else None
-        if made.is_a(*_ARITHMETIC) or facts.is_view(made):
-            computed = computed or made.is_a(*_ARITHMETIC)
+        is_arithmetic = made.is_a(*ARITHMETIC_RULES)
+        if is_arithmetic or facts.is_view(made):
+            computed = computed or is_arithmetic
             pending += [operand for operand in made.inputs if operand is not None]
     return None
 
