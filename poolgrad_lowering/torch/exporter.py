@@ -30,8 +30,11 @@ class _Module(nn.Module):
         self.function = function
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Return the results of the function."""
-        return tuple(self.function(*inputs))
+        """Return the results of the function; 16-bit ones as copies, since the exporter makes a sum that is an output
+        float32.
+        """
+        halves = (torch.float16, torch.bfloat16)
+        return tuple(value.clone() if value.dtype in halves else value for value in self.function(*inputs))
 
 
 def to_onnx(

@@ -24,16 +24,19 @@ Loss = Callable[[Any, Tensor], Tensor]
 
 
 class WithLoss(nn.Module):
-    """A model and its loss as one module. A loss that is a module may have weights."""
+    """A model and its loss as one module, in the `torch.autocast` that is active now. A loss may have weights."""
 
     def __init__(self, model: nn.Module, loss: Loss) -> None:
         super().__init__()
         self.model = model
         self.loss = loss
+        self._is_mixed = torch.is_autocast_enabled("cpu")
+        self._short = torch.get_autocast_dtype("cpu")
 
     def forward(self, *inputs: Tensor) -> Tensor:
         """Return the loss of the model's output for all inputs but the last, against the last."""
-        return self.loss(self.model(*inputs[:-1]), inputs[-1])
+        with torch.autocast("cpu", self._short, enabled=self._is_mixed):
+            return self.loss(self.model(*inputs[:-1]), inputs[-1])
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ def trace_joint(
     }
     batched = [position for position, name in enumerate(inputs) if name in example_names and dynamic_batch]
     try:
-        graph = trace(step, list(inputs.values()), batched, decompositions)
+        with torch.autocast("cpu", enabled=False):  # in which nobody runs a backward pass; the forward enters its own
+            graph = trace(step, list(inputs.values()), batched, decompositions)
     except Exception as error:
         raise TorchExportError(f"torch cannot trace the training step: {error}") from error
     trained = tuple(map(_in_model, step.trained))

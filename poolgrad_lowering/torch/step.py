@@ -53,10 +53,15 @@ class TrainingStep:
     def check(self, *, steps: int = 1, tolerance: float | None = None) -> StepCheck:
         """Compare steps on the example inputs with eager PyTorch, in onnxruntime on the CPU.
 
-        Both begin with `values`, and dropout layers use the same masks in both. An output may differ from PyTorch's
-        by `tolerance` times its largest element, by default 1e-3, and 5e-2 if a float16 or bfloat16 is in the model:
-        sums of n products in another order differ by up to √n roundings, and deep networks amplify this, while a
-        gradient that is wrong is off by about its own size.
+        Both begin with `values`, dropout layers use the same masks in both, and eager PyTorch runs in the
+        `torch.autocast` of the export. An output may differ from PyTorch's by `tolerance` times its largest element,
+        by default 1e-3, and 5e-2 if a float16 or bfloat16 is in the model: sums of n products in another order differ
+        by up to √n roundings, and deep networks amplify this, while a gradient that is wrong is off by about its own
+        size.
+
+        For the comparison, each result in 16 bits is computed in float32 and then rounded, as PyTorch does it; no
+        kernels of onnxruntime for these types are tried. Networks with many layers of BatchNorm amplify the rounding
+        of 16 bits to the size of the gradients, in PyTorch as well: compare their step in float32.
 
         Raises:
             StepMismatchError: an output differs by more.

@@ -148,7 +148,8 @@ def test_a_dynamic_batch_of_sizes_that_do_not_divide_is_refused(name: str) -> No
     assert [anchor.code for anchor in report.anchors] == ["window-tables"]
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", ["average", "adaptive average", "adaptive"])
-def test_half_precision(name: str) -> None:
-    with torch.autocast("cpu", torch.float16):
+def test_mixed_precision(name: str, dtype: Any) -> None:
+    with torch.autocast("cpu", dtype):
         exported(name).check()
