@@ -63,7 +63,10 @@ KNOWN = (
     Loss(_TRANSFORMERS, "window-tables", "positions are computed in float16"),
     Loss("onnx version_converter", NO_ANCHOR, "functions are gone"),
     Loss("onnxscript version_converter", "indices-numbering", "a Split of opset 18 lacks the number of its outputs"),
-    Loss("onnxruntime quant_pre_process", NO_ANCHOR, "functions are gone"),
+    *(
+        Loss(f"onnxruntime {tool}", NO_ANCHOR, "functions are gone")
+        for tool in ("quant_pre_process", "quantize_dynamic")
+    ),
     Loss("onnxoptimizer", NO_ANCHOR, "nodes of a branch that takes the place of its If lose their domains"),
     Loss("onnxsim", NO_ANCHOR, "views are merged, and as many other nodes are refused as before"),
     *(

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, inliner, parser
 
 pytestmark = [pytest.mark.tools, pytest.mark.filterwarnings("ignore")]
 pytest.importorskip("onnxslim")
 
+from poolgrad_lowering import lower  # noqa: E402
+from tests.generators import places  # noqa: E402
 from tests.generators.fuzz import QUIET  # noqa: E402
 from tests.generators.plans import Plan, plans  # noqa: E402
 from tests.generators.transforms import Transform  # noqa: E402
@@ -79,6 +81,47 @@ def test_a_gradient_that_is_lost(two_gradients: Case) -> None:
         check_changed(two_gradients, changed, "onnxslim", tally, 2)
     assert tally.counts["other results"] == 1
     assert tally.refused["reduction"] == 2
+
+
+def in_a_function(opset: int) -> ModelProto:
+    return parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["": {opset}, "local": 1]>
+        training (float[2,3,4] x, float[2,3,2] dy) => (float[2,3,4] dx) {{ dx = local.Pooled (x, dy) }}
+        <domain: "local", opset_import: ["": {opset}]>
+        Pooled (x, dy) => (dx) {{
+            y, i = MaxPool <kernel_shape = [2], strides = [2]> (x)
+            dx = MaxPoolGrad <kernel_shape = [2], strides = [2]> (dy, i)
+        }}"""
+    )
+
+
+QUANTISERS = ("onnxruntime quantize_dynamic", "onnxruntime quant_pre_process, skip_symbolic_shape")
+ONNX_CONVERTER = "onnx version_converter, newest"
+
+
+@pytest.mark.parametrize("tool", [*QUANTISERS, ONNX_CONVERTER])
+def test_a_tool_that_removes_functions(tool: str, apart: Apart) -> None:
+    """Nothing is left to lower, and `MaxPoolGrad` cannot be inlined before, as onnx's converter does not know it."""
+    model = in_a_function(9)
+    assert len(lower(model).report.lowered) == 1
+    changed = apart.apply(tool, model)
+    assert not changed.functions
+    assert not lower(changed).report.anchors
+    with pytest.raises(ToolError, match="no registered schema"):
+        apart.apply(tool, inliner.inline_local_functions(model))
+
+
+@pytest.mark.parametrize("tool", QUANTISERS)
+def test_quantisation_in_a_newer_opset_keeps_functions(tool: str, apart: Apart) -> None:
+    assert len(lower(apart.apply(tool, in_a_function(11))).report.lowered) == 1
+
+
+def test_functions_that_are_inlined_before_a_conversion(apart: Apart) -> None:
+    scattered = places.in_a_function(BUILT["torch/lenet"].model, [])
+    assert len(lower(scattered).report.lowered) == 2
+    assert not lower(apart.apply(ONNX_CONVERTER, scattered)).report.anchors
+    changed = apart.apply(ONNX_CONVERTER, inliner.inline_local_functions(scattered))
+    assert len(lower(changed).report.lowered) == 2
 
 
 @pytest.mark.parametrize("declared", ["float16", "float"])
