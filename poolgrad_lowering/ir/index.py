@@ -9,10 +9,11 @@ columns of the node list (`node_columns`), not node by node.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from itertools import compress, repeat
 from operator import ge, gt
+from typing import TYPE_CHECKING
 
 import onnx
 from onnx import AttributeProto, TensorProto
@@ -22,6 +23,9 @@ from poolgrad_lowering.ir.model import Graph, Model
 from poolgrad_lowering.ir.node_columns import NodeColumns, declared_names, node_columns
 from poolgrad_lowering.ir.scopes import LOCAL, Node, Scope, Use, canonical_domain
 from poolgrad_lowering.ir.use_lists import UseLists
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.ir.model import Entries
 
 
 class Visitor:
@@ -118,7 +122,7 @@ class ModelIndex:
             self._visitor.on_initializer(scope, tensor)
             scope.initializers[tensor.name] = number
         scope.interface = {value.name: value for value in (*graph.output, *graph.input)}
-        scope.value_infos = _numbered(declared_names(graph.value_info))
+        scope.value_infos = _declarations(graph.value_info)
         self._add_nodes(scope)
         return scope
 
@@ -126,7 +130,7 @@ class ModelIndex:
         path = f"function {function.domain}.{function.name}"
         scope = Scope(function, path, None, _opsets(function.opset_import), self._redefined)
         scope.inputs, scope.outputs = frozenset(function.input), frozenset(function.output)
-        scope.value_infos = _numbered(declared_names(function.value_info))
+        scope.value_infos = _declarations(function.value_info)
         self._add_nodes(scope)
 
     def _add_nodes(self, scope: Scope) -> None:
@@ -214,9 +218,19 @@ def value_infos_of(scope: Scope, names: Collection[str]) -> list[int]:
     return [position for position, name in enumerate(declared_names(entries)) if name in names]
 
 
-def _numbered(names: Sequence[str]) -> dict[str, int]:
-    """Names with their positions, the last where one is there twice."""
-    return dict(zip(names, range(len(names)), strict=True))
+def _declarations(entries: Entries) -> dict[str, int]:
+    """The positions of value_infos by name; where one is there twice, the last of those that say most."""
+    names = declared_names(entries)
+    found = {name: position for position, name in enumerate(names)}
+    if len(found) < len(names):
+        by_content = sorted(range(len(names)), key=lambda position: _content(entries[position].type))
+        found = {names[position]: position for position in by_content}
+    return found
+
+
+def _content(declared: onnx.TypeProto) -> int:
+    """How much is declared: nothing, a type, or a tensor's shape too."""
+    return declared.HasField("value") + declared.tensor_type.HasField("shape")
 
 
 def _first_duplicate(scope: Scope, columns: NodeColumns) -> tuple[int, str]:

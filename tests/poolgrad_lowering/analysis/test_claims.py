@@ -156,6 +156,14 @@ def test_whose_results_are_declared(operator: str, place: str, expected: list[ob
     assert found.get("Y") == expected
 
 
+@pytest.mark.parametrize("comes_first", [False, True])
+def test_a_result_that_is_declared_twice_and_once_without_a_type(comes_first: bool) -> None:
+    model = model_of("a = other.Foo(X)  Y = Softplus(a)")
+    typed = onnx.helper.make_tensor_value_info("a", TensorProto.FLOAT, [2, "K"])
+    model.graph.value_info.extend([typed, ValueInfoProto(name="a")][:: 1 if comes_first else -1])
+    assert shapes(inferred_types(ModelIndex(model)))["Y"] == [2, "K"]
+
+
 ELEMENTS: dict[str, Callable[[TypeProto], TypeProto.Tensor]] = {
     "seq(float[2,3])": lambda kind: kind.sequence_type.elem_type.tensor_type,
     "optional(float[2,3])": lambda kind: kind.optional_type.elem_type.tensor_type,

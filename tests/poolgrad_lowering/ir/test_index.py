@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import onnx
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, helper
 
 from poolgrad_lowering.ir.index import ModelIndex, value_infos_of
+from poolgrad_lowering.ir.packed_model import PackedModel
 from poolgrad_lowering.ir.scopes import Scope, Use, canonical_domain
 from tests.pool_graphs import parse
 
@@ -221,6 +223,20 @@ def test_value_infos() -> None:
     assert value_infos_of(scope, ["C", "Y", "A"]) == [0, 2, 3]
     assert value_infos_of(scope, ["Y"]) == []
     assert scope.declared("A") is model.graph.value_info[3]
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(2)), *itertools.permutations(range(3))])
+def test_a_value_that_is_declared_more_than_once(order: tuple[int, ...]) -> None:
+    """Optimisers add declarations without a type to those that are there: the one that says most counts."""
+    declarations = [
+        helper.make_value_info("A", onnx.TypeProto()),
+        helper.make_tensor_value_info("A", onnx.TensorProto.FLOAT, None),
+        helper.make_tensor_value_info("A", onnx.TensorProto.FLOAT, [2]),
+    ]
+    model = parse("g (float[2] X) => (float[2] Y) { A = local.F(X)  B = local.G(X)  Y = Add(A, B) }")
+    model.graph.value_info.extend(declarations[position] for position in order)
+    for read in (model, PackedModel(model.SerializeToString())):
+        assert ModelIndex(read).scopes[0].declared("A") == declarations[max(order)]
 
 
 def test_sparse_initializers_are_values_from_outside() -> None:
