@@ -11,7 +11,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT, assignment
+from poolgrad_lowering.runtime.cann_provider import CANN_PROVIDER, is_graph_mode, set_defaults
 from poolgrad_lowering.runtime.errors import SessionError
+from poolgrad_lowering.runtime.graph_mode import for_graph_mode
 from poolgrad_lowering.runtime.library import get_ep_name
 from poolgrad_lowering.runtime.registration import import_onnxruntime, provider_devices, register
 
@@ -24,12 +26,6 @@ if TYPE_CHECKING:
 # The session entry that selects the backend of the provider and of the custom operators.
 BACKEND_ENTRY = f"ep.{get_ep_name().lower()}.backend"
 
-CANN_PROVIDER = "CANNExecutionProvider"
-"""onnxruntime-cann's own provider, for the rest of the graph on the NPU."""
-
-_GRAPH_MODE, _SUBGRAPHS = "enable_cann_graph", "enable_cann_subgraph"
-"""Its options: whole graphs instead of single operators (on by default), and parts of graphs (off by default)."""
-
 
 def create_session(
     model: str | os.PathLike[str] | bytes | onnx.ModelProto,
@@ -38,12 +34,18 @@ def create_session(
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = (),
     require_nodes: bool = False,
     session_options: onnxruntime.SessionOptions | None = None,
-    **provider_options: str,
+    force: bool = False,
+    **provider_options: str | int,
 ) -> onnxruntime.InferenceSession:
     """Return an onnxruntime session on the execution provider, without fallback to a session that lacks it.
 
     Nodes that the provider does not claim run on the `providers`, and all others on onnxruntime's CPU provider;
     `assignment` returns the provider of each node. Warns (`RuntimeWarning`) if no node runs on the provider.
+
+    Beside onnxruntime-cann's provider in graph mode, the session runs the model in a form that CANN's graph engine
+    reads, as `export_cann` writes it: inputs, outputs and results are those of the model. That provider then keeps
+    element types (precision_mode=must_keep_origin_dtype) and stores no built parts (dump_om_model=0), unless its options
+    are given.
 
     Args:
         model: path, serialised model, or model.
@@ -52,11 +54,12 @@ def create_session(
             CANNExecutionProvider if this onnxruntime has it. That provider claims parts of a graph only with the option
             enable_cann_subgraph, which is set unless enable_cann_graph is "0".
         require_nodes: raise an error instead of a warning if no node runs on the provider.
+        force: create the session, with a warning, even if CANN's graph engine refuses or changes a node.
         session_options: options without a provider; the provider is added to them, with their value of
             use_deterministic_compute.
-        provider_options: further options of the provider. `deterministic="1"`: the bits of a sum do not depend on
-            scheduling; on an NPU this setting applies to the whole process and stays on. `device_id="1"`: the second
-            device that is visible to the process.
+        provider_options: further options of the provider, as texts, numbers or truth values. `deterministic=True`: the
+            bits of a sum do not depend on scheduling; on an NPU this setting applies to the whole process and stays on.
+            `device_id=1`: the second device that is visible to the process.
 
     Raises:
         OnnxRuntimeMissingError, LibraryMissingError: see `register`.
@@ -68,12 +71,18 @@ def create_session(
     options = session_options if session_options is not None else ort.SessionOptions()
     if options.use_deterministic_compute:  # onnxruntime does not pass it to plugin providers
         provider_options.setdefault("deterministic", "1")
-    _add_provider(ort, options, {"backend": backend, **provider_options})
+    own = {"backend": backend, **{name: _text(value) for name, value in provider_options.items()}}
+    device = _add_provider(ort, options, own)
+    given = model
     for name, other_options in others:
+        if name == CANN_PROVIDER:
+            set_defaults(other_options, device.ep_metadata["soc"])
+            if is_graph_mode(other_options):
+                given = for_graph_mode(model, options, force=force)
         options.add_provider(name, other_options)
     try:
         # Without enable_fallback=0, onnxruntime's Python layer creates a CPU session after any failure.
-        session = ort.InferenceSession(_loadable(model), options, enable_fallback=0)
+        session = ort.InferenceSession(_loadable(given), options, enable_fallback=0)
     except Exception as error:
         message = f"onnxruntime cannot make a session on {get_ep_name()}: {error}"
         raise SessionError("; ".join([message, *_damages(_index(model))])) from error
@@ -106,32 +115,11 @@ def _others(
     if providers is None:
         providers = [CANN_PROVIDER] if CANN_PROVIDER in available else []
     others = [(one, {}) if isinstance(one, str) else (one[0], dict(one[1])) for one in providers]
-    for name, options in others:
+    for name, _ in others:
         if name not in available:
             advice = "; pip install onnxruntime-cann" if name == CANN_PROVIDER else ""
             raise SessionError(f"this onnxruntime has no provider '{name}': it has {', '.join(available)}{advice}")
-        if name == CANN_PROVIDER:
-            _enable_subgraphs(options)
     return others
-
-
-def _enable_subgraphs(options: dict[str, str]) -> None:
-    """Set the option with which the CANN provider claims parts of a graph, instead of the whole graph or nothing.
-
-    Raises `SessionError` if the options exclude it.
-    """
-    if not _is_on(options.get(_GRAPH_MODE, "1")):
-        return
-    if not _is_on(options.setdefault(_SUBGRAPHS, "1")):
-        raise SessionError(
-            f"with {_GRAPH_MODE} and without {_SUBGRAPHS}, {CANN_PROVIDER} takes a whole graph or nothing, "
-            f"which nodes of domain npu rule out: set {_SUBGRAPHS} to '1', or {_GRAPH_MODE} to '0'"
-        )
-
-
-def _is_on(option: object) -> bool:
-    """Whether the CANN provider takes the value of one of its options for true."""
-    return str(option) in ("1", "True", "true")
 
 
 def _report_no_node(model: str | os.PathLike[str] | bytes | onnx.ModelProto, *, require_nodes: bool) -> None:
@@ -171,7 +159,13 @@ def _damages(index: ModelIndex | None) -> list[str]:
     return [] if index is None else [text for _, text in damages(index)]
 
 
-def _add_provider(ort: ModuleType, options: onnxruntime.SessionOptions, provider_options: dict[str, str]) -> None:
+def _text(option: str | int) -> str:
+    """Return a provider option as onnxruntime takes it: "1" for True."""
+    return str(int(option)) if isinstance(option, bool) else str(option)
+
+
+def _add_provider(ort: ModuleType, options: onnxruntime.SessionOptions, provider_options: dict[str, str]) -> Any:
+    """Add the provider to the options, and return its `OrtEpDevice`."""
     if options.has_providers():
         raise SessionError("session_options has providers already; pass options to which none was added")
     options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
@@ -180,6 +174,7 @@ def _add_provider(ort: ModuleType, options: onnxruntime.SessionOptions, provider
         options.add_provider_for_devices([device], provider_options)
     except Exception as error:
         raise SessionError(f"onnxruntime does not accept {get_ep_name()} with {provider_options}: {error}") from error
+    return device
 
 
 def _device(ort: ModuleType, device_id: str) -> Any:

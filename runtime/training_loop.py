@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from poolgrad_lowering.runtime.errors import SessionError
-from poolgrad_lowering.runtime.registration import import_onnxruntime
+from poolgrad_lowering.runtime.tensors import Place, as_array, check_fits, place_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,59 +19,66 @@ _NEW = "new_"
 """An output `new_NAME` is the next value of the input `NAME`."""
 
 
+class Step(Protocol):
+    """A training step with the first values of its inputs, e.g. `poolgrad_lowering.torch.TrainingStep`."""
+
+    @property
+    def values(self) -> Mapping[str, np.ndarray]:
+        """The values by input name."""
+
+
 class TrainingLoop:
     """Training steps in a session whose outputs `new_NAME` are the next values of its inputs `NAME`.
 
-    Each carried value has two buffers on the device. A step reads one and writes the other, so that nothing is copied
-    to the host or allocated between steps. Not for concurrent use.
+    Each carried value has two buffers where the session reads it: in device memory, if that is where the session's
+    tensors are. A step reads one and writes the other, so that nothing is copied to the host or allocated between steps.
+    Not for concurrent use.
 
-        loop = TrainingLoop(create_session(lowered), step.values)
+        loop = TrainingLoop(create_session(lowered), step)
         for images, labels in batches:
             loss = loop.step(input=images, target=labels, learning_rate=rate)["loss"]
         weights = loop.values()
 
     Args:
         session: a session of a training step, e.g. of `poolgrad_lowering.torch.export_training_step`, lowered or not.
-        values: the first values of the inputs that are not given to `step`: weights, buffers, state.
-        device: where they are kept, as onnxruntime names devices: "cpu", or "cann" with onnxruntime-cann.
-        device_id: the number of the device.
+        values: the first values of the inputs that are not given to `step`: weights, buffers, state; or a step with them
+            as its `values`.
 
     Raises:
-        OnnxRuntimeMissingError: onnxruntime is missing or too old.
-        ValueError: `values` lacks an input that the session carries from step to step.
+        OnnxRuntimeMissingError: onnxruntime is missing.
+        ValueError: `values` lacks an input that the session carries from step to step, or one does not fit it.
     """
 
-    def __init__(
-        self,
-        session: onnxruntime.InferenceSession,
-        values: Mapping[str, np.ndarray],
-        *,
-        device: str = "cpu",
-        device_id: int = 0,
-    ) -> None:
+    def __init__(self, session: onnxruntime.InferenceSession, values: Mapping[str, np.ndarray] | Step) -> None:
+        import onnxruntime  # noqa: PLC0415 - optional: the caller's session is of it
+
         self._session = session
-        self._device = device, device_id
-        self._ort = import_onnxruntime()
-        inputs = {value.name for value in session.get_inputs()}
+        self._ort: ModuleType = onnxruntime
+        first: Mapping[str, np.ndarray] = values if isinstance(values, Mapping) else values.values
+        self._inputs = {value.name: value for value in session.get_inputs()}
         outputs = [value.name for value in session.get_outputs()]
-        self._carried = {name: name.removeprefix(_NEW) for name in outputs if name.removeprefix(_NEW) in inputs}
+        self._carried = {name: name.removeprefix(_NEW) for name in outputs if name.removeprefix(_NEW) in self._inputs}
         self._results = [name for name in outputs if name not in self._carried]
-        if missing := set(self._carried.values()) - values.keys():
+        if missing := set(self._carried.values()) - first.keys():
             raise ValueError(f"values lacks {', '.join(sorted(missing))}, of which the session computes new values")
-        self._now = {name: self._kept(value) for name, value in values.items() if name in inputs}
-        self._next = {name: self._kept(values[name]) for name in self._carried.values()}
+        self._places = {name: place_of(session, position) for position, name in enumerate(self._inputs)}
+        self._now = {name: self._kept(name, value) for name, value in first.items() if name in self._inputs}
+        self._next = {name: self._kept(name, first[name]) for name in self._carried.values()}
 
     def step(self, **inputs: Any) -> dict[str, np.ndarray]:
         """Run one step and return its other outputs, e.g. the loss, as arrays.
 
-        `inputs` are arrays, or numbers for scalars of type float32.
+        `inputs` are arrays, tensors of PyTorch, or numbers for scalars.
 
-        Raises `SessionError` if onnxruntime cannot run the step; the values are then those before it.
+        Raises `ValueError` if an input is missing, unknown, or of another type or shape than the session's, and
+        `SessionError` if onnxruntime cannot run the step. The values are then those before it.
         """
+        given = {name: as_array(value, self._inputs.get(name)) for name, value in inputs.items()}
+        self._check(given)
         binding = self._session.io_binding()
         make = self._ort.OrtValue.ortvalue_from_numpy
-        given = {name: make(_array(value)) for name, value in inputs.items()}  # the binding keeps none alive
-        for name, value in {**self._now, **given}.items():
+        fed = {name: make(value) for name, value in given.items()}  # the binding keeps none alive
+        for name, value in {**self._now, **fed}.items():
             binding.bind_ortvalue_input(name, value)
         for output, name in self._carried.items():
             binding.bind_ortvalue_output(output, self._next[name])
@@ -87,14 +95,21 @@ class TrainingLoop:
 
     def values(self) -> dict[str, np.ndarray]:
         """Return copies of the weights, buffers and state as they are now, by input name."""
-        return {name: value.numpy().copy() for name, value in self._now.items()}
+        return {name: self._places[name].to_array(self._ort, value) for name, value in self._now.items()}
 
-    def _kept(self, value: np.ndarray) -> onnxruntime.OrtValue:
-        """Return a copy of the value on the device. On the CPU, an OrtValue shares the memory of its array."""
-        return self._ort.OrtValue.ortvalue_from_numpy(value.copy(), *self._device)
+    def _check(self, given: Mapping[str, np.ndarray]) -> None:
+        if unknown := given.keys() - self._inputs.keys():
+            raise ValueError(f"the step has no input {', '.join(sorted(unknown))}; it takes {', '.join(self._free())}")
+        if missing := self._inputs.keys() - self._now.keys() - given.keys():
+            raise ValueError(f"the step lacks {', '.join(sorted(missing))}: give each as an argument")
+        for name, value in given.items():
+            check_fits(self._inputs[name], value)
 
+    def _free(self) -> list[str]:
+        """Return the inputs that a step is given."""
+        return [name for name in self._inputs if name not in self._now] or list(self._inputs)
 
-def _array(value: Any) -> np.ndarray:
-    import numpy as np  # noqa: PLC0415 - importing the runtime must not load numpy
-
-    return np.array(value, np.float32 if isinstance(value, float) else None, order="C")
+    def _kept(self, name: str, value: np.ndarray) -> onnxruntime.OrtValue:
+        check_fits(self._inputs[name], value)
+        place: Place = self._places[name]
+        return place.keep(self._ort, value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import onnx.inliner
 from onnx import ModelProto
 
-from poolgrad_lowering.atc.registered import PROTOTYPES
+from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.dialect import DOMAIN, OPS
 
 

@@ -15,24 +15,26 @@ from typing import Any
 
 from onnx import ModelProto
 
-from poolgrad_lowering.atc.check import find_obstacles, opset_of
+from poolgrad_lowering.atc.check import find_obstacles
 from poolgrad_lowering.atc.conversion import Conversion, conversion
 from poolgrad_lowering.atc.expand import expand_operators
 from poolgrad_lowering.atc.rank import raise_ranks
-from poolgrad_lowering.atc.tidy import (
-    defaults,
-    drop_stale_value_infos,
-    drop_unread_indices,
-    drop_unused_import,
-    make_inputs,
-    name_nodes,
-)
-from poolgrad_lowering.atc.types import ValueTypes, value_types
+from poolgrad_lowering.atc.weights import defaults, make_inputs
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.html_table import html_table
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.ge.forms import write_forms
+from poolgrad_lowering.ge.obstacles import opset_of
+from poolgrad_lowering.ge.tidy import (
+    declare_results,
+    drop_stale_value_infos,
+    drop_unread_indices,
+    drop_unused_import,
+    name_nodes,
+)
+from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.model_file import require_model
@@ -48,11 +50,13 @@ SCHEMA_VERSION = 1
 class Edits:
     """What the export changed after the lowering.
 
-    `raised` nodes were brought to rank 5, `expanded` operators replaced by standard nodes, `indices_dropped` Indices
-    outputs taken off, `renamed` nodes got another name, and `inputs` are initializers that became graph inputs.
+    `raised` nodes were brought to rank 5, `expanded` operators replaced by standard nodes, `rewritten` nodes got a form
+    that GE reads, `indices_dropped` Indices outputs were taken off, `renamed` nodes got another name, and `inputs` are
+    initializers that became graph inputs.
     """
 
     raised: int
+    rewritten: int
     expanded: tuple[str, ...]
     indices_dropped: int
     renamed: int
@@ -74,8 +78,8 @@ class AtcReport:
 
     @property
     def converts(self) -> bool:
-        """Whether nothing is known that ATC cannot convert."""
-        return not self.obstacles
+        """Whether nothing is known that ATC's parser refuses or changes."""
+        return all(found.is_weak for found in self.obstacles)
 
     def __repr__(self) -> str:
         return f"<AtcReport for {self.lowering.target}: {self._totals()}>"
@@ -184,12 +188,14 @@ def export_lowered(
 def _edit(model: ModelProto, expanded: Sequence[str], types: ValueTypes, weights: Sequence[str]) -> Edits:
     inputs = make_inputs(model, weights)
     dropped = drop_unread_indices(model)
+    rewritten = write_forms(model, opset_of(model), types)
     raised = raise_ranks(model, opset_of(model), types)
     drop_stale_value_infos(model)
+    declare_results(model, types)
     if expanded:
         drop_unused_import(model)
     renamed = name_nodes(model)
-    return Edits(raised, tuple(expanded), dropped, renamed, tuple(inputs))
+    return Edits(raised, rewritten, tuple(expanded), dropped, renamed, tuple(inputs))
 
 
 def _exact_name(target: Target, name: str | None) -> str | None:

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.atc.graphs import fresh, graphs, names_of, names_read
-from poolgrad_lowering.atc.registered import PROTOTYPES
-from poolgrad_lowering.atc.types import ValueTypes
+from poolgrad_lowering.ge.graphs import fresh, graphs, names_of, names_read
+from poolgrad_lowering.ge.registered import PROTOTYPES
+from poolgrad_lowering.ge.values import ValueTypes
 from poolgrad_lowering.dialect import DOMAIN, onnx_window
 
 RANK = 5
@@ -111,6 +111,9 @@ class _Graph:
         self._types.ranks[name] = RANK
         if value in self._types.elements:
             self._types.elements[name] = self._types.elements[value]
+        if value in self._types.shapes:
+            shape = self._types.shapes[value]
+            self._types.shapes[name] = (*shape[:2], *[1] * (RANK - len(shape)), *shape[2:])
         return name
 
 

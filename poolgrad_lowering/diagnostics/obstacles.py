@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The obstacles to a conversion with ATC: checks, reports, tests and docs share this table.
+"""The obstacles to GE's reading of a model, in ATC and in graph mode: checks, reports, tests and docs share this table.
 
 Sources: the ONNX parser of CANN's graph engine (GE), its parser plugins, and the operator definitions of ops-nn.
 """
@@ -14,20 +14,32 @@ from poolgrad_lowering.diagnostics.faults import Meaning
 
 
 class Obstacle(Enum):
-    """A condition under which ATC does not convert a model, or converts it to other results."""
+    """A condition under which GE refuses a model, or takes it for one with other results."""
 
     ARGMAX_TYPE = "argmax-type"
+    DROPPED_ALPHA = "dropped-alpha"
     DROPPED_DILATION = "dropped-dilation"
+    ELEMENT_TYPE = "element-type"
     EMPTY_NAMES = "empty-names"
     FLOAT64 = "float64"
+    FMOD = "fmod"
     FUNCTION_CALL = "function-call"
     KEPT_INDICES = "kept-indices"
+    KERNEL_SHAPE = "kernel-shape"
+    LARGE_KERNEL = "large-kernel"
     LARGE_WINDOW = "large-window"
+    LAST_INDEX = "last-index"
+    NEGATIVE_PADS = "negative-pads"
     NO_INPUT = "no-input"
+    NO_OPEN_PROTOTYPE = "no-open-prototype"
     OPSET = "opset"
+    PAD_AXES = "pad-axes"
     POOL_AXES = "pool-axes"
     SAME_LOWER = "same-lower"
+    SCATTER_REDUCTION = "scatter-reduction"
+    SHAPE_OPERAND = "shape-operand"
     STORAGE_ORDER = "storage-order"
+    TRAINING_MODE = "training-mode"
     UNKNOWN_RANK = "unknown-rank"
     UNREGISTERED_OPERATOR = "unregistered-operator"
     WRONG_TARGET = "wrong-target"
@@ -47,8 +59,57 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "name for a value and joins the two.",
         "Give the output a name.",
     ),
+    Obstacle.DROPPED_ALPHA: Meaning(
+        "A Gemm has an alpha and no C, and its element type is not known. The plugin then drops alpha.",
+        "Declare the type of its input, or multiply by alpha in a node of its own.",
+    ),
+    Obstacle.ELEMENT_TYPE: Meaning(
+        "A value has an element type that GE's parser does not know.",
+        "Export the model with another type.",
+    ),
+    Obstacle.FMOD: Meaning(
+        "A Mod has fmod 1, which the plugin drops: the sign of its result changes.",
+        "Write the remainder in other operators.",
+    ),
+    Obstacle.KERNEL_SHAPE: Meaning(
+        "A convolution has no kernel_shape, and the shape of its weight is not known. The plugin of ConvTranspose refuses it.",
+        "Declare the weight's shape, or write kernel_shape.",
+    ),
+    Obstacle.LARGE_KERNEL: Meaning(
+        "A convolution's kernel is larger than CANN documents: 255, over three axes 511.",
+        'Of a training step out of PyTorch, leave `weight_gradient` at "matmul".',
+    ),
+    Obstacle.LAST_INDEX: Meaning(
+        "An ArgMax or ArgMin has select_last_index 1, which the plugin refuses.",
+        "Use the first index.",
+    ),
+    Obstacle.NEGATIVE_PADS: Meaning(
+        "A Pad has negative pads that cannot be written as a Slice: its mode is not constant, or the rank of its input is not known. Only Ascend 950 has a kernel for them.",
+        "Cut the tensor by a Slice.",
+    ),
+    Obstacle.NO_OPEN_PROTOTYPE: Meaning(
+        "The plugin of an operator makes an operator of GE that is in none of CANN's open repositories. A release of CANN may have it.",
+        "Try it; if GE refuses it, write it in other operators.",
+    ),
+    Obstacle.PAD_AXES: Meaning(
+        "A Pad has the input axes, and its pads, its axes or its rank are not known. The plugin refuses it.",
+        "Write the pads of all axes as a constant.",
+    ),
+    Obstacle.SCATTER_REDUCTION: Meaning(
+        "A ScatterND has a reduction, and its data has a size that is not known. Two libraries of CANN register ScatterND, and one drops the reduction.",
+        "Declare the shape of the data, or use ScatterElements.",
+    ),
+    Obstacle.SHAPE_OPERAND: Meaning(
+        "In graph mode, the shape of a Reshape or Expand is computed by the graph. It may be an input of the part of the graph that GE builds, and GE has to know it then.",
+        "Use numbers for sizes, e.g. a fixed batch.",
+    ),
+    Obstacle.TRAINING_MODE: Meaning(
+        "A BatchNormalization has training_mode 1. The plugin drops its momentum: the running statistics become those of the batch.",
+        "Export the model with torch's decompositions, as `poolgrad_lowering.torch` does.",
+    ),
     Obstacle.FLOAT64: Meaning(
-        "A node computes float64, which Ascend's vector and matrix units do not have.",
+        "A node computes float64. GE's parser takes it; Ascend's vector and matrix units do not have it, so it runs on the "
+        "device's CPU or not at all.",
         "Export the model in float32.",
     ),
     Obstacle.FUNCTION_CALL: Meaning(
@@ -70,7 +131,7 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "Make what changes between runs a graph input.",
     ),
     Obstacle.OPSET: Meaning(
-        "The model imports a version of ONNX's operators outside 11 to 18. ATC has no plugins for other versions.",
+        "The model imports a version of ONNX's operators outside 8 to 18. GE has no plugins for other versions.",
         "Export the model at opset 18 (`torch.onnx.export(…, opset_version=18)`).",
     ),
     Obstacle.POOL_AXES: Meaning(
@@ -78,7 +139,8 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "Reshape the tensor so that at most three axes are pooled.",
     ),
     Obstacle.SAME_LOWER: Meaning(
-        "A MaxPool has auto_pad SAME_LOWER. ATC's plugin pads it as SAME_UPPER, without an error.",
+        "A pool or convolution has auto_pad SAME_LOWER, and a size of its input is not known. The plugin pads it as "
+        "SAME_UPPER, without an error.",
         "Write the pads as numbers.",
     ),
     Obstacle.STORAGE_ORDER: Meaning(
@@ -101,6 +163,10 @@ OBSTACLES: dict[Obstacle, Meaning] = {
 }
 
 
+WEAK = frozenset((Obstacle.FLOAT64, Obstacle.NO_OPEN_PROTOTYPE))
+"""Obstacles that GE's parser takes: whether the model runs, only a device can tell."""
+
+
 @dataclass(frozen=True)
 class NodeObstacle:
     """An obstacle at one node: the node's name, its operator with its domain, the code, and a sentence.
@@ -112,6 +178,11 @@ class NodeObstacle:
     operator: str
     code: str
     reason: str
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether GE's parser takes the node, and what follows is not known."""
+        return Obstacle(self.code) in WEAK
 
     @property
     def advice(self) -> str:

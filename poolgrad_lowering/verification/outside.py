@@ -57,7 +57,8 @@ def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
         found += _other_fields(path, before, after, ("input",) if path == MAIN else ())
         infos = _Entries(before.value_info, after.value_info)
         removed = {name for name in infos.first if prefix + name in original.defined - lowered.defined}
-        found += infos.differences(path, "value_info", may_go=removed, must_go=removed)
+        made = {name for node in lowered.nodes if node.op[0] == DOMAIN for name in node.proto.output}
+        found += infos.differences(path, "value_info", may_go=removed, must_go=removed, may_come=made)
         if isinstance(before, GraphProto) and isinstance(after, GraphProto):
             found += _initializers(path, before, after, prefix, (original, lowered))
         elif isinstance(before, FunctionProto) and isinstance(after, FunctionProto):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from poolgrad_lowering.atc import registered
+from poolgrad_lowering.ge import registered
 from poolgrad_lowering.dialect import OPS
 from tests.atc.ge import standard
 from tests.atc.ge.prototypes import PROTOTYPES, RELEASES, prototype

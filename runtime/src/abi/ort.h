@@ -136,7 +136,8 @@ struct OrtApi {
   OrtStatus* (*KernelInfoGetAttribute_int64)(const OrtKernelInfo* info, const char* name, std::int64_t* out);
   OrtStatus* (*KernelInfoGetAttribute_string)(const OrtKernelInfo* info, const char* name, char* out,
                                               std::size_t* size);
-  Gap<88, 90> gap_88;
+  OrtStatus* (*KernelContext_GetInputCount)(const OrtKernelContext* context, std::size_t* out);
+  Gap<89, 90> gap_89;
   OrtStatus* (*KernelContext_GetInput)(const OrtKernelContext* context, std::size_t index, const OrtValue** out);
   OrtStatus* (*KernelContext_GetOutput)(OrtKernelContext* context, std::size_t index, const std::int64_t* dims,
                                         std::size_t rank, OrtValue** out);
@@ -261,7 +262,10 @@ struct OrtEpApi {
   OrtStatus* (*KernelDefBuilder_SetExecutionProvider)(OrtKernelDefBuilder* builder, const char* ep_name);
   OrtStatus* (*KernelDefBuilder_SetInputMemType)(OrtKernelDefBuilder* builder, std::size_t input, OrtMemType type);
   OrtStatus* (*KernelDefBuilder_SetOutputMemType)(OrtKernelDefBuilder* builder, std::size_t output, OrtMemType type);
-  Gap<29, 32> gap_29;
+  Gap<29, 30> gap_29;
+  OrtStatus* (*KernelDefBuilder_AddInputOutputAliases)(OrtKernelDefBuilder* builder, const int* inputs,
+                                                       const int* outputs, std::size_t count);
+  Gap<31, 32> gap_31;
   OrtStatus* (*KernelDefBuilder_Build)(OrtKernelDefBuilder* builder, OrtKernelDef** out);
   void (*ReleaseKernelDef)(OrtKernelDef* kernel_def);
   Gap<34, 41> gap_34;
@@ -381,6 +385,7 @@ struct OrtCustomOp {
   X(OrtApi, MemoryInfoGetId, 72)                            \
   X(OrtApi, KernelInfoGetAttribute_int64, 86)               \
   X(OrtApi, KernelInfoGetAttribute_string, 87)              \
+  X(OrtApi, KernelContext_GetInputCount, 88)                \
   X(OrtApi, KernelContext_GetInput, 90)                     \
   X(OrtApi, KernelContext_GetOutput, 91)                    \
   X(OrtApi, ReleaseStatus, 93)                              \
@@ -450,6 +455,7 @@ struct OrtCustomOp {
   X(OrtEpApi, KernelDefBuilder_SetExecutionProvider, 26)    \
   X(OrtEpApi, KernelDefBuilder_SetInputMemType, 27)         \
   X(OrtEpApi, KernelDefBuilder_SetOutputMemType, 28)        \
+  X(OrtEpApi, KernelDefBuilder_AddInputOutputAliases, 30)   \
   X(OrtEpApi, KernelDefBuilder_Build, 32)                   \
   X(OrtEpApi, ReleaseKernelDef, 33)                         \
   X(OrtEpApi, EpGraphSupportInfo_LookUpKernel, 41)          \

@@ -12,6 +12,9 @@ namespace poolgrad::ep {
 constexpr const char* kDialectDomain = "npu";
 constexpr int kDialectVersion = 1;
 
+// Gives tensors of rank 0 one axis: x0, x1, ... -> y0, y1, ... It is no pool, and aclnn has no function for it.
+constexpr const char* kUnsqueezeScalars = "UnsqueezeScalars";
+
 enum class Direction {
   kForward,   // x -> y, argmax
   kBackward,  // x, grad, argmax -> y, where y has the shape and type of x

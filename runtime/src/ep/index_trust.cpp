@@ -11,15 +11,10 @@ namespace {
 
 using PoolValues = std::pair<const ort::OrtValueInfo*, const ort::OrtValueInfo*>;  // x and argmax
 
-// CANN's documentation of aclnnMaxPool2dWithIndices excludes NaN and -inf: with these its indices may be out of range.
-bool GivesIndicesInRange(const Claim& claim) {
-  return claim.op->direction == Direction::kForward && claim.entry != aclnn::Entry::kMaxPool2d;
-}
-
 std::set<PoolValues> PoolsOf(const OrtContext& ort, const std::vector<Claim>& claims) {
   std::set<PoolValues> pools;
   for (const Claim& claim : claims) {
-    if (!GivesIndicesInRange(claim)) continue;
+    if (claim.op->direction != Direction::kForward) continue;
     pools.emplace(InputValuesOf(ort, claim.node, 1)[0], OutputValuesOf(ort, claim.node, 2)[1]);
   }
   return pools;

@@ -2,12 +2,18 @@
 
 #include "ep/kernel_definition.h"
 
+#include <numeric>
+#include <vector>
+
 #include "ep/registry.h"
 
 namespace poolgrad::ep {
 namespace {
 
 constexpr int kMemcpyVersion = 1;
+
+// The scalars of one node whose memory is shared; the kernel copies any further ones.
+constexpr std::size_t kSharedScalars = 512;
 
 // Sets no type constraints: onnxruntime cannot match these against a node that has a function body. The provider checks
 // types before it claims a node.
@@ -33,6 +39,14 @@ class Builder {
     Check(ort_.api, ort_.ep_api.KernelDefBuilder_SetOutputMemType(builder_.get(), index, ort::OrtMemTypeCPUOutput));
   }
 
+  // Makes each of the first outputs the memory of the input at its position.
+  void ShareMemory(std::size_t count) {
+    std::vector<int> positions(count);
+    std::iota(positions.begin(), positions.end(), 0);
+    Check(ort_.api, ort_.ep_api.KernelDefBuilder_AddInputOutputAliases(builder_.get(), positions.data(),
+                                                                       positions.data(), count));
+  }
+
   KernelDefinition Build() {
     ort::OrtKernelDef* definition = nullptr;
     Check(ort_.api, ort_.ep_api.KernelDefBuilder_Build(builder_.get(), &definition));
@@ -51,6 +65,16 @@ KernelDefinition DefineOperation(const EpContext& ort, const DialectOp& op, bool
   if (!is_on_device) {
     for (std::size_t i = 0; i < InputCount(op); ++i) builder.SetHostInput(i);
     for (std::size_t i = 0; i < OutputCount(op); ++i) builder.SetHostOutput(i);
+  }
+  return builder.Build();
+}
+
+KernelDefinition DefineUnsqueezeScalars(const EpContext& ort, bool is_on_device) {
+  Builder builder(ort, kDialectDomain, kUnsqueezeScalars, kDialectVersion);
+  builder.ShareMemory(kSharedScalars);
+  for (std::size_t i = 0; !is_on_device && i < kSharedScalars; ++i) {
+    builder.SetHostInput(i);
+    builder.SetHostOutput(i);
   }
   return builder.Build();
 }

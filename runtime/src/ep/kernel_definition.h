@@ -17,6 +17,9 @@ using KernelDefinition = OrtHandle<ort::OrtKernelDef>;
 // All inputs and outputs are in device memory if `is_on_device`, else in host memory. Throws Error.
 KernelDefinition DefineOperation(const EpContext& ort, const DialectOp& op, bool is_on_device);
 
+// Outputs are the memory of the inputs at their positions. All are in device memory if `is_on_device`.
+KernelDefinition DefineUnsqueezeScalars(const EpContext& ort, bool is_on_device);
+
 KernelDefinition DefineMemcpy(const EpContext& ort, MemcpyDirection direction);
 
 }  // namespace poolgrad::ep

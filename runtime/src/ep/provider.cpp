@@ -72,19 +72,23 @@ ort::OrtStatus* Provider::CreateAllocatorImpl(ort::OrtEp* self, const ort::OrtMe
 std::optional<Claim> Provider::Consider(const ort::OrtNode* node, ort::OrtEpGraphSupportInfo* support) {
   const ort::OrtKernelDef* kernel_def = nullptr;
   Check(ort_.api, ort_.ep_api.EpGraphSupportInfo_LookUpKernel(support, node, &kernel_def));
-  const DialectOp* op = kernel_def == nullptr ? nullptr : FindDialectOp(OperatorType(ort_, node).c_str());
+  const std::string op_type = OperatorType(ort_, node);
+  if (kernel_def != nullptr && op_type == kUnsqueezeScalars) {
+    Check(ort_.api, ort_.ep_api.EpGraphSupportInfo_AddSingleNode(support, node));
+    return std::nullopt;
+  }
+  const DialectOp* op = kernel_def == nullptr ? nullptr : FindDialectOp(op_type.c_str());
   if (op == nullptr) return std::nullopt;
-  const Route* route = nullptr;
   try {
     const Attributes attributes = ReadAttributes(*op, NodeAttributes(ort_, node));
-    route = &CheckNode(*op, attributes, backend_, deterministic_, InputsOf(ort_, node, InputCount(*op)),
+    CheckNode(*op, attributes, backend_, deterministic_, InputsOf(ort_, node, InputCount(*op)),
                        OutputsOf(ort_, node, OutputCount(*op)));
   } catch (const Error& reason) {
     session_logger_.Info(Label(ort_, node) + " is left to its function body: " + reason.what());
     return std::nullopt;
   }
   Check(ort_.api, ort_.ep_api.EpGraphSupportInfo_AddSingleNode(support, node));
-  return Claim{node, op, route->entry};
+  return Claim{node, op};
 }
 
 }  // namespace poolgrad::ep

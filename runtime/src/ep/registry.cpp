@@ -25,12 +25,13 @@ std::shared_ptr<Placement> PlacementOf(const aclnn::Backend& backend, std::share
 
 KernelRegistry::KernelRegistry(const EpContext& ort, const aclnn::Backend& backend,
                                std::shared_ptr<aclnn::Stream> stream, bool deterministic, const IndexTrust& trust)
-    : ort_(ort), registry_(CreateRegistry(ort)) {
+    : ort_(ort), stream_(stream), registry_(CreateRegistry(ort)) {
   const std::shared_ptr<Placement> placement = PlacementOf(backend, stream, deterministic);
   for (const DialectOp& op : kDialectOps) {
     operations_.push_back(std::make_unique<OperationCreator>(OperationCreator{ort, placement, trust, op}));
     Add(DefineOperation(ort, op, stream != nullptr).get(), CreateKernel, operations_.back().get());
   }
+  Add(DefineUnsqueezeScalars(ort, stream != nullptr).get(), CreateScalars, this);
   if (stream == nullptr) return;
   for (const MemcpyDirection direction : {MemcpyDirection::kFromHost, MemcpyDirection::kToHost}) {
     copies_.push_back(std::make_unique<MemcpyCreator>(MemcpyCreator{ort, stream, direction}));
@@ -46,6 +47,12 @@ ort::OrtStatus* KernelRegistry::CreateKernel(void* creator, const ort::OrtKernel
                                              ort::OrtKernelImpl** out) noexcept {
   const OperationCreator& self = *static_cast<const OperationCreator*>(creator);
   return Guard(self.ort.api, [&] { *out = new Kernel(self.ort, self.placement, self.op, info, self.trust); });
+}
+
+ort::OrtStatus* KernelRegistry::CreateScalars(void* registry, const ort::OrtKernelInfo*,
+                                              ort::OrtKernelImpl** out) noexcept {
+  const KernelRegistry& self = *static_cast<const KernelRegistry*>(registry);
+  return Guard(self.ort_.api, [&] { *out = new ScalarsKernel(self.ort_, self.stream_); });
 }
 
 ort::OrtStatus* KernelRegistry::CreateMemcpy(void* creator, const ort::OrtKernelInfo*,

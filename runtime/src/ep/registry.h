@@ -10,12 +10,13 @@
 #include "ep/kernel.h"
 #include "ep/memcpy_kernel.h"
 #include "ep/ort_context.h"
+#include "ep/scalars_kernel.h"
 
 namespace poolgrad::ep {
 
 inline constexpr char kProviderName[] = "AclnnExecutionProvider";
 
-// The registry of one session: a kernel for every dialect operator.
+// The registry of one session: a kernel for every dialect operator, and for UnsqueezeScalars.
 class KernelRegistry {
  public:
   // stream: the session's stream, or null if its tensors are in host memory. `ort` and `trust` must outlive the
@@ -40,11 +41,14 @@ class KernelRegistry {
   };
 
   static ort::OrtStatus* CreateKernel(void* creator, const ort::OrtKernelInfo* info, ort::OrtKernelImpl** out) noexcept;
+  static ort::OrtStatus* CreateScalars(void* registry, const ort::OrtKernelInfo* info,
+                                       ort::OrtKernelImpl** out) noexcept;
   static ort::OrtStatus* CreateMemcpy(void* creator, const ort::OrtKernelInfo* info, ort::OrtKernelImpl** out) noexcept;
 
   void Add(const ort::OrtKernelDef* kernel_def, ort::OrtKernelCreateFunc create, void* creator);
 
   const EpContext& ort_;
+  std::shared_ptr<aclnn::Stream> stream_;
   std::vector<std::unique_ptr<OperationCreator>> operations_;
   std::vector<std::unique_ptr<MemcpyCreator>> copies_;
   OrtHandle<ort::OrtKernelRegistry> registry_;

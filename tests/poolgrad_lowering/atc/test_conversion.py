@@ -15,7 +15,7 @@ from onnx import ModelProto
 
 from poolgrad_lowering import export_atc
 from poolgrad_lowering.atc.conversion import Conversion, conversion
-from poolgrad_lowering.atc.registered import is_registered, least_release
+from poolgrad_lowering.ge.registered import is_registered, least_release
 from poolgrad_lowering.legality.targets import find_target
 from tests.pool_graphs import parse, torch_gradient
 from tests.processes import environment
@@ -107,7 +107,7 @@ def test_the_least_release_of_cann(target: str, cann: str) -> None:
 
 
 def test_releases_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    from poolgrad_lowering.atc import registered
+    from poolgrad_lowering.ge import registered
 
     prototypes = {"A": registered.Prototype(5, "10.0.0"), "B": registered.Prototype(5, "9.1.0")}
     monkeypatch.setattr(registered, "PROTOTYPES", prototypes)

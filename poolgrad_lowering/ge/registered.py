@@ -17,8 +17,16 @@ from pathlib import Path
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.legality.targets import ADAPTIVE, MAX_POOL_2D, MAX_POOL_2D_GRAD, MAX_POOL_3D, MAX_POOL_3D_GRAD
 
-OPSETS = range(11, 19)
-"""The versions of ONNX's operators that ATC converts."""
+OPSETS = range(8, 19)
+"""The versions of ONNX's operators for which GE has plugins."""
+
+WITHOUT_PROTOTYPE = frozenset(
+    (
+        *("ConcatFromSequence", "Det", "Dropout", "HardSwish", "ReduceLogSum", "SequenceAt", "SequenceConstruct"),
+        *("SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence"),
+    )
+)
+"""Operators with a plugin that makes an operator of GE which no open repository of CANN defines."""
 
 _WITHOUT_PLUGIN = {("", "Constant")}
 """Operators that the parser itself knows."""

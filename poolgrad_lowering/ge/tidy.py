@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Edits that ATC needs and that change no result: node names, outputs that nobody reads, weights as graph inputs."""
+"""Edits that GE needs and that change no result: names of nodes, outputs that nobody reads, declarations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from itertools import chain
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, helper
 
-from poolgrad_lowering.atc.graphs import fresh, graphs, inputs_to_feed, names_read
-from poolgrad_lowering.diagnostics.errors import UsageError
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.ge.graphs import fresh, graphs, names_read
+from poolgrad_lowering.ge.values import ValueTypes
 
-_FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
 
-
-def name_nodes(model: ModelProto) -> int:
+def name_nodes(model: ModelProto, *, is_cut: bool = False) -> int:
     """Give every node a name that no other node, graph input or initializer has; return how many names changed.
 
-    In a graph of CANN, inputs and initializers are nodes too; an initializer's node is named after it and its place.
+    In a graph of CANN, inputs and initializers are nodes too; an initializer's node is named after it and its place. If
+    the graph `is_cut` into several, any value may be an input of one of them, which its own producer is not in.
     """
     all_graphs = list(graphs(model.graph))
     stored = {tensor.name for graph in all_graphs for tensor in graph.initializer}
     taken = stored | {value.name for graph in all_graphs for value in graph.input}
+    values = {name for graph in all_graphs for node in graph.node for name in node.output} if is_cut else set()
     changed = 0
     for graph in all_graphs:
         for node in graph.node:
             wanted = node.name or next(iter(filter(None, node.output)), node.op_type)
+            if wanted in values and wanted not in node.output:
+                wanted = fresh(f"{wanted}/{node.op_type}", values)
             initializer, _, number = wanted.rpartition("_Initializer_")
             name = fresh(f"{wanted}_" if initializer in stored and number.isdecimal() else wanted, taken)
             if name != node.name:
@@ -77,33 +77,10 @@ def drop_unused_import(model: ModelProto) -> None:
             del model.opset_import[position]
 
 
-def make_inputs(model: ModelProto, patterns: Sequence[str]) -> list[str]:
-    """Make graph inputs of the floating-point initializers of the main graph that match a pattern; return their names.
-
-    A pattern is a name or a glob such as `*.weight`. An input that has a default loses it. The values are not kept.
-    Raises `UsageError` for a pattern that matches nothing.
-    """
-    graph = model.graph
-    weights = [tensor.name for tensor in graph.initializer if tensor.data_type in _FLOATS]
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in weights):
-            raise UsageError(f"'{pattern}' matches no floating-point initializer of the main graph")
-    chosen = {name for name in weights if any(fnmatchcase(name, pattern) for pattern in patterns)}
-    _declare_inputs(graph, chosen)
-    for position in reversed(range(len(graph.initializer))):
-        if graph.initializer[position].name in chosen:
-            del graph.initializer[position]
-    return [name for name in weights if name in chosen]
-
-
-def _declare_inputs(graph: GraphProto, chosen: set[str]) -> None:
-    declared = {value.name for value in graph.input}
-    for tensor in graph.initializer:
-        if tensor.name in chosen - declared:
-            graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-
-
-def defaults(model: ModelProto) -> list[str]:
-    """Return the graph inputs that have an initializer as default. ATC makes constants of them."""
-    fed = {value.name for value in inputs_to_feed(model)}
-    return [value.name for value in model.graph.input if value.name not in fed]
+def declare_results(model: ModelProto, types: ValueTypes) -> None:
+    """Declare the shapes of the results of the dialect's nodes: inputs of GE's graphs have to have shapes."""
+    for graph in graphs(model.graph):
+        declared = {value.name for value in (*graph.input, *graph.output, *graph.value_info)}
+        results = {name for node in graph.node if node.domain == DOMAIN for name in node.output}
+        for name in sorted((results & types.shapes.keys() & types.elements.keys()) - declared):
+            graph.value_info.append(helper.make_tensor_value_info(name, types.elements[name], types.shapes[name]))

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Writes nodes in forms that GE's ONNX parser reads right, with the same results in every other runtime.
+
+Each form is a row of `_FORMS`: the operator, and a function that adds the nodes in its place to a `Writer`, or returns
+False for a node that GE reads as it is, or whose form needs a shape that is not known. `obstacles` names the latter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from poolgrad_lowering.ge.graphs import graphs, names_of
+from poolgrad_lowering.ge.values import ValueTypes, constant_tensor
+from poolgrad_lowering.ge.writer import Writer
+
+_LAST = (1 << 63) - 1
+_MOST_AXES_OF_GLOBAL_MAX_POOL = 2
+"""The plugin of GlobalMaxPool reduces axis 2 and the last one."""
+_AXIS_COERCED_UNTIL = 13
+"""Below this opset Softmax and LogSoftmax normalise over all axes from `axis` on, which is 1 by default."""
+
+
+def write_forms(model: ModelProto, opset: int, types: ValueTypes) -> int:
+    """Write the nodes of the main graph and of its subgraphs in forms that GE reads; return how many were changed.
+
+    The new values are added to `types`. Nodes keep their outputs' names.
+    """
+    present = {node.op_type for graph in graphs(model.graph) for node in graph.node if is_standard(node)}
+    if not present & _FORMS.keys():
+        return 0
+    taken = names_of(model.graph)
+    return sum(_write(Writer(graph, opset, types, taken), graph.node) for graph in graphs(model.graph))
+
+
+def is_standard(node: NodeProto) -> bool:
+    """Whether the node's operator is one of ONNX's own."""
+    return node.domain in ("", "ai.onnx")
+
+
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    """Return the values of a node's attributes by name."""
+    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+
+
+def _write(writer: Writer, nodes: Any) -> int:
+    changed = 0
+    for node in nodes:
+        form = _FORMS.get(node.op_type) if is_standard(node) else None
+        if form is not None and form(node, attributes_of(node), writer):
+            changed += 1
+        else:
+            writer.keep(_copy(node))
+    if changed:
+        del nodes[:]
+        nodes.extend(writer.nodes)
+    return changed
+
+
+def _constant(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The parser reads the attribute `value` only, and takes numbers for an empty scalar."""
+    tensor = constant_tensor(node)
+    if "value" in attributes or tensor is None:
+        return False
+    writer.keep(_with(node, {"value": tensor}, without=attributes))
+    return True
+
+
+def _convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """ConvTranspose needs kernel_shape, and Conv one of four attributes; pads of SAME_LOWER become those of SAME."""
+    kernel = kernel_of(node, attributes, writer.types)
+    if kernel is None:
+        return False
+    wanted: dict[str, Any] = {} if "kernel_shape" in attributes else {"kernel_shape": kernel}
+    if node.op_type == "Conv":
+        wanted |= _written_pads(node, {**attributes, "kernel_shape": kernel}, writer.types)
+    return _change(node, wanted, writer)
+
+
+def _pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugins take SAME_LOWER for SAME_UPPER."""
+    return _change(node, _written_pads(node, attributes, writer.types), writer)
+
+
+def _change(node: NodeProto, wanted: Mapping[str, Any], writer: Writer) -> bool:
+    if wanted:
+        writer.keep(_with(node, wanted))
+    return bool(wanted)
+
+
+def kernel_of(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> list[int] | None:
+    """Return the kernel of a convolution, from its attribute or from the shape of its weight; None if unknown."""
+    if "kernel_shape" in attributes:
+        return list(attributes["kernel_shape"])
+    kernel = types.shapes.get(node.input[1], ())[2:]
+    return [int(size) for size in kernel if isinstance(size, int)] if kernel and all(_is_int(k) for k in kernel) else None
+
+
+def _written_pads(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> dict[str, Any]:
+    """Return the pads of SAME_LOWER as attributes; nothing for another auto_pad or where a size is not known.
+
+    With `auto_pad` SAME there are ceil(size / stride) windows; SAME_LOWER has the odd element of padding in front.
+    """
+    if attributes.get("auto_pad") != b"SAME_LOWER":
+        return {}
+    sizes = types.shapes.get(node.input[0], ())[2:]
+    kernel = attributes["kernel_shape"]
+    if len(sizes) != len(kernel):
+        return {}
+    ones = [1] * len(kernel)
+    rows = zip(sizes, kernel, attributes.get("strides", ones), attributes.get("dilations", ones), strict=True)
+    front, back = [], []
+    for size, extent, stride, dilation in rows:
+        if not isinstance(size, int):
+            return {}
+        whole = max((math.ceil(size / stride) - 1) * stride + dilation * (extent - 1) + 1 - size, 0)
+        front.append(whole - whole // 2)
+        back.append(whole // 2)
+    return {"auto_pad": "NOTSET", "pads": [*front, *back]}
+
+
+def _shape(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin drops start and end."""
+    start, end = attributes.get("start", 0), attributes.get("end", _LAST)
+    if start == 0 and end == _LAST:
+        return False
+    whole = writer.name(f"{node.output[0]}/whole")
+    writer.keep(_with(node, {}, without=("start", "end"), outputs=[whole]))
+    writer.types.learn(whole, TensorProto.INT64, (writer.types.ranks.get(node.input[0]),))
+    writer.slice(whole, [start], [end], [0], node.output[0])
+    return True
+
+
+def _gemm(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin drops alpha where C is missing. A C of −0.0 changes no sum, not even one that is a zero."""
+    element = writer.types.elements.get(node.input[0])
+    has_c = len(node.input) > 2 and node.input[2]
+    if has_c or attributes.get("alpha", 1.0) == 1.0 or element not in _FLOATS:
+        return False
+    zero = writer.tensor(helper.make_tensor(f"{node.output[0]}/C", element, [1], [-0.0]))
+    writer.keep(_with(node, {"beta": 1.0}, inputs=[*node.input[:2], zero]))
+    return True
+
+
+def _global_max_pool(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """Over three spatial axes, the plugin leaves one out."""
+    rank = writer.types.ranks.get(node.input[0])
+    if rank is None or rank - 2 <= _MOST_AXES_OF_GLOBAL_MAX_POOL:
+        return False
+    writer.reduce("ReduceMax", node.input[0], range(2, rank), node.output[0])
+    return True
+
+
+def _softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """Below opset 13, the plugins normalise over one axis, and that of LogSoftmax takes the last one by default."""
+    if writer.opset >= _AXIS_COERCED_UNTIL:
+        return False
+    rank, axis = writer.types.ranks.get(node.input[0]), attributes.get("axis", 1)
+    if rank is None or axis in (-1, rank - 1):
+        return rank is not None and "axis" not in attributes and _change(node, {"axis": axis}, writer)
+    value, result = node.input[0], node.output[0]
+    rows, done = (writer.name(f"{result}/{part}") for part in ("rows", "normalised"))
+    writer.add("Flatten", [value], rows, axis=axis)
+    writer.keep(_with(node, {"axis": 1}, inputs=[rows], outputs=[done]))
+    shape = writer.add("Shape", [value], writer.name(f"{result}/shape"))
+    writer.add("Reshape", [done, shape], result)
+    return True
+
+
+def _clip(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin refuses a Clip without bounds."""
+    if writer.opset < 11 or any(node.input[1:]):  # noqa: PLR2004 - the first opset in which bounds are inputs
+        return False
+    writer.add("Identity", node.input[:1], node.output[0])
+    return True
+
+
+def _dropout(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """There is no open plugin of Dropout. Without training, it is an Identity."""
+    mask_is_read = len(node.output) > 1 and node.output[1]
+    if mask_is_read or not _is_inference(node, attributes, writer):
+        return False
+    writer.add("Identity", node.input[:1], node.output[0])
+    return True
+
+
+def _is_inference(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    if writer.opset < 12:  # noqa: PLR2004 - the first opset with training_mode
+        return attributes.get("is_test", 1) != 0
+    mode = node.input[2] if len(node.input) > 2 else ""
+    tensor = writer.types.constants.get(mode)
+    if not mode or tensor is None or tensor.data_location == TensorProto.EXTERNAL:
+        return not mode
+    return not numpy_helper.to_array(tensor).any()
+
+
+def _pad(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin refuses the input `axes`, and only Ascend 950 has a kernel for negative pads."""
+    if writer.opset < 11:  # noqa: PLR2004 - the first opset in which pads are an input
+        return False
+    rank, pads = writer.types.ranks.get(node.input[0]), writer.types.numbers(node.input[1])
+    axes = writer.types.numbers(node.input[3]) if len(node.input) > 3 and node.input[3] else None
+    has_axes = len(node.input) > 3 and bool(node.input[3])
+    if pads is None or rank is None or (has_axes and axes is None):
+        return False
+    full = _over_all_axes(pads, axes, rank)
+    if not has_axes and min(full, default=0) >= 0:
+        return False
+    before, after = full[:rank], full[rank:]
+    value = node.input[0]
+    if cut := [axis for axis in range(rank) if min(before[axis], after[axis]) < 0]:
+        if attributes.get("mode", b"constant") != b"constant":
+            return False
+        result = node.output[0] if max(full) <= 0 else writer.name(f"{node.output[0]}/cut")
+        starts = [max(-before[axis], 0) for axis in cut]
+        ends = [after[axis] if after[axis] < 0 else _LAST for axis in cut]
+        value = writer.slice(value, starts, ends, cut, result)
+    if value != node.output[0]:
+        widths = writer.vector([max(number, 0) for number in full])
+        inputs = [value, widths, *node.input[2:3]]
+        writer.keep(_with(node, {}, inputs=inputs if inputs[-1] else inputs[:-1]))
+    return True
+
+
+def _over_all_axes(pads: Sequence[int], axes: Sequence[int] | None, rank: int) -> list[int]:
+    """Return pads of every axis, front and back, from those of `axes`, which may be negative."""
+    if axes is None:
+        return list(pads)
+    full = [0] * (2 * rank)
+    for number, axis in enumerate(axes):
+        full[axis % rank], full[rank + axis % rank] = pads[number], pads[len(axes) + number]
+    return full
+
+
+def _scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """Two libraries of CANN register ScatterND, of which one drops the reduction; ScatterElements keeps it.
+
+    With data as rows (K, S), one for each position that an index tuple can have, the tuple (i₀ … iₖ₋₁) is row
+    Σ iₐ · strideₐ. The order of the updates stays.
+    """
+    reduction = attributes.get("reduction", b"none")
+    data, indices, updates = node.input
+    sizes, last = writer.types.sizes(data), (writer.types.shapes.get(indices) or (None,))[-1]
+    if reduction == b"none" or sizes is None or not isinstance(last, int) or 0 in sizes:
+        return False
+    result, element = node.output[0], writer.types.elements.get(data)
+    outer, inner = sizes[:last], math.prod(sizes[last:])
+    strides = [math.prod(outer[axis + 1 :]) for axis in range(last)]
+
+    def new(part: str) -> str:
+        return writer.name(f"{result}/{part}")
+
+    zero, extents = writer.vector([0]), writer.vector(outer)
+    wrapped = writer.add("Add", [indices, extents], new("wrapped"))
+    negative = writer.add("Less", [indices, zero], new("is_negative"))
+    positions = writer.add("Where", [negative, wrapped, indices], new("positions"))
+    terms = writer.add("Mul", [positions, writer.vector(strides)], new("terms"))
+    rows = writer.reduce("ReduceSum", terms, [-1], new("rows"))
+    column = writer.reshape(rows, [-1, 1], new("column"))
+    flat_updates = writer.reshape(updates, [-1, inner], new("updates"))
+    shape = writer.add("Shape", [flat_updates], new("shape"))
+    spread = writer.add("Expand", [column, shape], new("indices"))
+    flat = writer.reshape(data, [math.prod(outer), inner], new("data"))
+    writer.types.learn(flat, element, (math.prod(outer), inner))
+    added = writer.add("ScatterElements", [flat, spread, flat_updates], new("flat"), axis=0, reduction=reduction)
+    writer.reshape(added, sizes, result)
+    return True
+
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+
+_FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Writer], bool]] = {
+    "AveragePool": _pool,
+    "Clip": _clip,
+    "Constant": _constant,
+    "Conv": _convolution,
+    "ConvTranspose": _convolution,
+    "Dropout": _dropout,
+    "Gemm": _gemm,
+    "GlobalMaxPool": _global_max_pool,
+    "LogSoftmax": _softmax,
+    "MaxPool": _pool,
+    "Pad": _pad,
+    "ScatterND": _scatter_nd,
+    "Shape": _shape,
+    "Softmax": _softmax,
+}
+
+
+def _is_int(size: object) -> bool:
+    return isinstance(size, int)
+
+
+def _with(
+    node: NodeProto,
+    attributes: Mapping[str, Any],
+    *,
+    without: Sequence[str] | Mapping[str, Any] = (),
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> NodeProto:
+    """Return a copy of a node with other attributes, inputs or outputs."""
+    changed = _copy(node)
+    kept = [found for found in node.attribute if found.name not in attributes and found.name not in without]
+    del changed.attribute[:]
+    changed.attribute.extend([*kept, *(helper.make_attribute(name, value) for name, value in attributes.items())])
+    for names, wanted in ((changed.input, inputs), (changed.output, outputs)):
+        if wanted is not None:
+            names[:] = wanted
+    return changed
+
+
+def _copy(node: NodeProto) -> NodeProto:
+    copied = NodeProto()
+    copied.CopyFrom(node)
+    return copied

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Prepares a lowered model for a session with onnxruntime's CANN provider in graph mode.
+
+The provider hands parts of the graph to GE's parser and looks at domains and operator types only. What GE would refuse
+or change is rewritten where that is possible; what is left is an obstacle. The names and shapes of the model's inputs
+and outputs stay, and so do the bits of its results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx.inliner
+from onnx import ModelProto
+
+from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.dialect.op import DOMAIN
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.ge.forms import write_forms
+from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles, opset_of
+from poolgrad_lowering.ge.scalars import give_scalars_an_axis
+from poolgrad_lowering.ge.tidy import declare_results, drop_stale_value_infos, drop_unread_indices, name_nodes
+from poolgrad_lowering.ge.values import value_types
+from poolgrad_lowering.io.external_data import ExternalData
+
+
+@dataclass(frozen=True)
+class GraphModeEdits:
+    """What was changed, as numbers of nodes and values: forms, Indices outputs, names of nodes, values of rank 0."""
+
+    forms: int
+    indices_dropped: int
+    renamed: int
+    scalars: int
+
+
+def prepare_for_graph_mode(model: ModelProto, gate: Gate) -> tuple[GraphModeEdits, tuple[NodeObstacle, ...]]:
+    """Rewrite a lowered model for graph mode; return what was changed, and the obstacles that are left.
+
+    Raises `InvalidModelError`.
+    """
+    _inline_functions(model)
+    opset = opset_of(model)
+    types = value_types(model, gate.index(model), ExternalData(gate.folder, gate.limits))
+    edits = GraphModeEdits(
+        forms=write_forms(model, opset, types),
+        indices_dropped=drop_unread_indices(model),
+        scalars=give_scalars_an_axis(model, opset, types),
+        renamed=name_nodes(model, is_cut=True),
+    )
+    drop_stale_value_infos(model)
+    declare_results(model, types)
+    return edits, tuple(find_obstacles(model, types, GRAPH_MODE))
+
+
+def _inline_functions(model: ModelProto) -> None:
+    """Inline the functions that are not the dialect's: onnxruntime would, before the CANN provider takes the nodes."""
+    if names := [(function.domain, function.name) for function in model.functions if function.domain != DOMAIN]:
+        model.CopyFrom(onnx.inliner.inline_selected_functions(model, names))

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Finds what GE's ONNX parser refuses or changes in a model, node by node, before the user meets GE's own errors.
+
+ATC and graph mode use the same parser. They differ in the nodes that reach it (`Use`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onnx import ModelProto, NodeProto, TensorProto
+
+from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
+from poolgrad_lowering.dialect import DOMAIN, OPS
+from poolgrad_lowering.ge.forms import attributes_of, is_standard, kernel_of
+from poolgrad_lowering.ge.graph_mode_operators import is_taken
+from poolgrad_lowering.ge.graphs import graphs, inputs_to_feed
+from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered
+from poolgrad_lowering.ge.values import ValueTypes
+
+_MAX_POOL_AXES = 3
+"""The spatial axes of the parser's MaxPool, at most. With fewer, the plugin makes a 2-D pool without dilation."""
+
+_LARGEST_WINDOW, _LARGEST_STRIDE = 255, 63
+"""Of a 2-D pool on a core of Atlas A2 and A3. The plugin sends a larger one to the CPU of the device."""
+
+_LARGEST_KERNEL, _LARGEST_KERNEL_3D = 255, 511
+"""Of a convolution along one axis, as CANN documents Conv2D and Conv3D."""
+
+_SHAPE_OPERANDS = {"Expand": 1, "Reshape": 1}
+"""The operand that is a shape. GE has to know its numbers when it builds a graph."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """Which nodes reach the parser, and how.
+
+    `is_cut`: the graph is cut at nodes of other providers, and nodes that graph mode does not list stay out.
+    `large_windows_leave_the_core`: the product computes large 2-D pools on its CPU; None if the product is not known.
+    """
+
+    is_cut: bool
+    large_windows_leave_the_core: bool
+
+
+GRAPH_MODE = Use(is_cut=True, large_windows_leave_the_core=False)
+
+
+def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[NodeObstacle]:
+    """Yield the obstacles at the standard nodes of a model, in the order of its nodes; those of the model come first."""
+    yield from _of_model(model, use)
+    versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
+    functions = {(function.domain, function.name) for function in model.functions}
+    left_out = any("" in node.input and node.op_type != "Clip" for graph in graphs(model.graph) for node in graph.node)
+    for graph in graphs(model.graph):
+        for node in graph.node:
+            if left_out and "" in node.output and not use.is_cut:
+                reason = f"its output {list(node.output).index('')} has no name"
+                yield obstacle(node, Obstacle.EMPTY_NAMES, reason)
+            for code, reason in _of_node(node, versions, functions, types, use):
+                yield obstacle(node, code, reason)
+
+
+def obstacle(node: NodeProto, code: Obstacle, reason: str) -> NodeObstacle:
+    """Return an obstacle at a node."""
+    return NodeObstacle(node.name, f"{node.domain}.{node.op_type}" if node.domain else node.op_type, code.value, reason)
+
+
+def opset_of(model: ModelProto) -> int:
+    """Return the imported version of ONNX's own operators, 0 if they are not imported."""
+    return next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+
+
+def _of_model(model: ModelProto, use: Use) -> Iterator[NodeObstacle]:
+    opset = opset_of(model)
+    has_parts = not use.is_cut or any(is_taken(node) for node in model.graph.node)
+    if opset not in OPSETS and has_parts:
+        reason = f"the model imports ONNX's operators in version {opset}"
+        yield NodeObstacle("", "", Obstacle.OPSET.value, reason)
+    if not inputs_to_feed(model) and not use.is_cut:
+        yield NodeObstacle("", "", Obstacle.NO_INPUT.value, "every value of the graph is constant")
+
+
+def _of_node(
+    node: NodeProto, versions: Mapping[str, int], functions: set[tuple[str, str]], types: ValueTypes, use: Use
+) -> Iterator[tuple[Obstacle, str]]:
+    domain = _domain(node.domain)
+    if (domain == DOMAIN and node.op_type in OPS) or (use.is_cut and not is_taken(node)):
+        return
+    if (domain, node.op_type) in functions:
+        yield Obstacle.FUNCTION_CALL, "it calls a function of the model"
+    elif (domain or versions[domain] in OPSETS) and not is_registered(domain, node.op_type, versions[domain]):
+        key = f"{domain or 'ai.onnx'}::{versions[domain]}::{node.op_type}"
+        yield Obstacle.UNREGISTERED_OPERATOR, f"CANN has no plugin for {key}"
+    elif is_standard(node):
+        if node.op_type in WITHOUT_PROTOTYPE:
+            yield Obstacle.NO_OPEN_PROTOTYPE, f"{node.op_type} has a plugin, and its result no open prototype"
+        if (check := _CHECKS.get(node.op_type)) is not None:
+            yield from check(node, attributes_of(node), types, use)
+    if use.is_cut and (position := _SHAPE_OPERANDS.get(node.op_type)) is not None and is_standard(node):
+        shape = node.input[position]
+        if shape not in types.constants:
+            yield Obstacle.SHAPE_OPERAND, f"its shape '{shape}' is computed"
+    names = [name for name in (*node.input, *node.output) if name in types.elements]
+    if unread := [name for name in names if types.elements[name] in _UNREAD_TYPES]:
+        element = TensorProto.DataType.Name(types.elements[unread[0]]).lower()
+        yield Obstacle.ELEMENT_TYPE, f"'{unread[0]}' is {element}"
+    if double := [name for name in names if types.elements[name] == TensorProto.DOUBLE]:
+        yield Obstacle.FLOAT64, f"'{double[0]}' is float64"
+
+
+_UNREAD_TYPES = {
+    *(TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ, TensorProto.UINT4, TensorProto.INT4),
+    TensorProto.FLOAT4E2M1,
+}
+"""Element types that GE's parser does not know."""
+
+Found = Iterator[tuple[Obstacle, str]]
+
+
+def _max_pool(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, use: Use) -> Found:
+    kernel, strides = list(attributes.get("kernel_shape", [])), list(attributes.get("strides", []))
+    if len(node.output) > 1:
+        yield Obstacle.KEPT_INDICES, f"its Indices output '{node.output[1]}' is read"
+    if len(kernel) > _MAX_POOL_AXES:
+        yield Obstacle.POOL_AXES, f"it pools {len(kernel)} axes"
+    dilations = attributes.get("dilations", [])
+    if len(kernel) < _MAX_POOL_AXES and any(number != 1 for number in dilations):
+        yield Obstacle.DROPPED_DILATION, f"its dilations are {list(dilations)}"
+    is_large = math.prod(kernel) > _LARGEST_WINDOW or max(strides, default=1) > _LARGEST_STRIDE
+    if len(kernel) < _MAX_POOL_AXES and use.large_windows_leave_the_core and is_large and _extends(attributes):
+        yield Obstacle.LARGE_WINDOW, f"its kernel is {kernel}, its strides are {strides or 1}"
+    if attributes.get("storage_order", 0):
+        yield Obstacle.STORAGE_ORDER, "its storage_order is 1"
+    yield from _same_lower(node, attributes, types, use)
+
+
+def _extends(attributes: Mapping[str, Any]) -> bool:
+    """Whether a pool has windows that extend beyond its input."""
+    is_padded = attributes.get("auto_pad", b"").startswith(b"SAME") or any(attributes.get("pads", ()))
+    return is_padded or bool(attributes.get("ceil_mode", 0))
+
+
+def _same_lower(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
+    if attributes.get("auto_pad") == b"SAME_LOWER":
+        yield Obstacle.SAME_LOWER, "its auto_pad is SAME_LOWER, and the size of its input is not known"
+
+
+def _convolution(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, use: Use) -> Found:
+    kernel = kernel_of(node, attributes, types)
+    if kernel is None:
+        yield Obstacle.KERNEL_SHAPE, f"it has no kernel_shape, and the shape of its weight '{node.input[1]}' is unknown"
+        return
+    largest = _LARGEST_KERNEL if len(kernel) < _MAX_POOL_AXES else _LARGEST_KERNEL_3D
+    if max(kernel, default=1) > largest:
+        yield Obstacle.LARGE_KERNEL, f"its kernel is {kernel}; CANN documents {largest} at most"
+    yield from _same_lower(node, attributes, types, use)
+
+
+def _batch_normalization(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
+    if attributes.get("training_mode", 0):
+        yield Obstacle.TRAINING_MODE, "its training_mode is 1"
+
+
+def _pad(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
+    if len(node.input) > 3 and node.input[3]:
+        yield Obstacle.PAD_AXES, f"it has the input axes '{node.input[3]}'"
+    pads = types.numbers(node.input[1]) if len(node.input) > 1 else None
+    if pads is not None and min(pads, default=0) < 0:
+        yield Obstacle.NEGATIVE_PADS, f"its pads are {pads}"
+
+
+def _global_max_pool(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
+    if node.input[0] not in types.ranks:
+        yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
+
+
+def _softmax(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
+    if "axis" not in attributes and node.input[0] not in types.ranks:
+        yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
+
+
+def _scatter_nd(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
+    if attributes.get("reduction", b"none") != b"none":
+        yield Obstacle.SCATTER_REDUCTION, f"its reduction is {attributes['reduction'].decode(errors='replace')}"
+
+
+def _gemm(node: NodeProto, attributes: Mapping[str, Any], _: ValueTypes, __: Use) -> Found:
+    if attributes.get("alpha", 1.0) != 1.0 and not (len(node.input) > 2 and node.input[2]):
+        yield Obstacle.DROPPED_ALPHA, f"its alpha is {attributes['alpha']:g}, and it has no C"
+
+
+def _mod(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
+    if attributes.get("fmod", 0):
+        yield Obstacle.FMOD, "its fmod is 1"
+
+
+def _arg(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
+    if attributes.get("select_last_index", 0):
+        yield Obstacle.LAST_INDEX, "its select_last_index is 1"
+
+
+_CHECKS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], ValueTypes, Use], Found]] = {
+    "ArgMax": _arg,
+    "ArgMin": _arg,
+    "AveragePool": _same_lower,
+    "BatchNormalization": _batch_normalization,
+    "Conv": _convolution,
+    "ConvTranspose": _convolution,
+    "Gemm": _gemm,
+    "GlobalMaxPool": _global_max_pool,
+    "LogSoftmax": _softmax,
+    "MaxPool": _max_pool,
+    "Mod": _mod,
+    "Pad": _pad,
+    "ScatterND": _scatter_nd,
+}
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain

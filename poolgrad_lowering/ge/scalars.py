@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Gives every value of rank 0 that a node of the main graph computes, and every input of rank 0, one axis.
+
+In graph mode the CANN provider announces the shapes of a sub-model's inputs in a text that GE refuses for rank 0. Which
+values are such inputs depends on where onnxruntime cuts the graph, so no value keeps rank 0: most operators compute the
+same with one axis. Graph inputs get theirs from one node of the dialect, `UnsqueezeScalars`. Graph outputs lose it
+again: outputs of a sub-model are not announced. Names and shapes of the graph's inputs and outputs stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from poolgrad_lowering.dialect.op import DOMAIN, VERSION
+from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
+from poolgrad_lowering.ge.forms import is_standard
+from poolgrad_lowering.ge.graphs import inner_graphs, names_of, names_read
+from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ge.writer import Writer
+
+_ELEMENTWISE = frozenset(
+    (
+        *("Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift", "Cast", "Ceil", "Celu"),
+        *("Cos", "Cosh", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Greater", "GreaterOrEqual", "HardSigmoid"),
+        *("Identity", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mod", "Mul"),
+        *("Neg", "Not", "Or", "Pow", "RandomNormalLike", "RandomUniformLike", "Reciprocal", "Relu", "Round", "Selu"),
+        *("Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Tan", "Tanh"),
+        *("ThresholdedRelu", "Where", "Xor"),
+    )
+)
+"""Operators that compute the same for one element with and without an axis, with ONNX's broadcasting."""
+
+_VIEWS = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
+"""Operators that only change the shape: a Reshape to numbers takes their place."""
+
+
+def give_scalars_an_axis(model: ModelProto, opset: int, types: ValueTypes) -> int:
+    """Give one axis to the values of rank 0 of the main graph; return how many there were.
+
+    Values of unknown rank stay as they are, and those of constants. `types` learns the new values.
+    """
+    graph = model.graph
+    made = {name for node in graph.node if node.op_type != "Constant" for name in node.output if name}
+    read = set(names_read(graph.node))
+    inputs = [value.name for value in graph.input if types.ranks.get(value.name) == 0 and value.name in read]
+    scalars = {*inputs, *(name for name in made if types.ranks.get(name) == 0)}
+    if scalars:
+        _Graph(model, scalars, inputs, opset, types).write()
+    return len(scalars)
+
+
+class _Graph:
+    """The main graph while its scalars get an axis. `_with_axis` are the values with one, by the scalar's name."""
+
+    def __init__(
+        self, model: ModelProto, scalars: set[str], inputs: Sequence[str], opset: int, types: ValueTypes
+    ) -> None:
+        self._model = model
+        self._scalars = scalars
+        self._inputs = inputs
+        self._types = types
+        self._results = {value.name for value in model.graph.output}
+        self._there = {*self._results, *inputs}  # the scalars that are values under their own names too
+        self._writer = Writer(model.graph, opset, types, names_of(model.graph))
+        self._with_axis: dict[str, str] = {}
+        self._constants: dict[str, str] = {}
+        for name in sorted(scalars):
+            self._with_axis[name] = self._writer.name(f"{name}/1d")
+            types.learn(self._with_axis[name], types.elements.get(name), (1,))
+
+    def write(self) -> None:
+        graph, waiting = self._model.graph, set(self._inputs)
+        for node in graph.node:
+            if not waiting.isdisjoint(names_read([node])):
+                self._unsqueeze_inputs()
+                waiting = set()
+            copied = NodeProto()
+            copied.CopyFrom(node)
+            self._write(copied)
+        del graph.node[:]
+        graph.node.extend(self._writer.nodes)
+
+    def _unsqueeze_inputs(self) -> None:
+        """Add the node of the dialect: as late as possible, so that onnxruntime orders it behind what precedes it."""
+        outputs = [self._with_axis[name] for name in self._inputs]
+        name = self._writer.name(UNSQUEEZE_SCALARS)
+        self._writer.keep(helper.make_node(UNSQUEEZE_SCALARS, self._inputs, outputs, name=name, domain=DOMAIN))
+        self._model.functions.append(unsqueeze_scalars_body(len(outputs), self._writer.opset))
+        if all(entry.domain != DOMAIN for entry in self._model.opset_import):
+            self._model.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
+
+    def _write(self, node: NodeProto) -> None:
+        reads = [name for name in node.input if name in self._scalars]
+        results = [name for name in node.output if name in self._scalars]
+        for name in sorted((_captured(node) & self._scalars) - self._there):
+            self._there.add(self._writer.reshape(self._with_axis[name], [], name))
+        if not reads and not results:
+            self._writer.keep(node)
+            return
+        if is_standard(node) and self._computes_alike(node):
+            self._one_axis(node, results)
+        elif is_standard(node) and node.op_type in _VIEWS and self._is_view(node, results):
+            target = self._with_axis[results[0]] if results else node.output[0]
+            rank = 1 if results else self._types.ranks[node.output[0]]
+            self._writer.reshape(self._with_axis.get(node.input[0], node.input[0]), [1] * rank, target)
+        else:
+            self._between_views(node, results)
+        for name in results:
+            if name in self._results:
+                self._writer.reshape(self._with_axis[name], [], name)
+
+    def _computes_alike(self, node: NodeProto) -> bool:
+        """Whether a node computes the same for operands with one axis, and a result with one axis from those."""
+        if node.op_type not in _ELEMENTWISE and not (node.op_type == "Expand" and node.input[1] not in self._scalars):
+            return False
+        return all(name in self._types.ranks for name in node.output)
+
+    def _one_axis(self, node: NodeProto, results: Sequence[str]) -> None:
+        """Add the node with operands and results of one axis; if only constants are left, one of them gets it."""
+        if results and not any(name in self._scalars for name in node.input):
+            node.input[0] = self._constant(node.input[0])
+        for names in (node.input, node.output):
+            names[:] = [self._with_axis.get(name, name) for name in names]
+        self._writer.keep(node)
+
+    def _constant(self, name: str) -> str:
+        """Return an initializer with one axis and the value of a constant, or a Reshape of a value that is none."""
+        if name not in self._constants:
+            tensor = self._types.constants.get(name)
+            wanted = f"{name}/1d"
+            if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
+                self._constants[name] = self._writer.reshape(name, [1], self._writer.name(wanted))
+            else:
+                copied = TensorProto()
+                copied.CopyFrom(tensor)
+                copied.name, copied.dims[:] = wanted, [1]
+                self._constants[name] = self._writer.tensor(copied)
+        return self._constants[name]
+
+    def _is_view(self, node: NodeProto, results: Sequence[str]) -> bool:
+        """Whether a node that changes a shape changes it from rank 0, or to rank 0."""
+        return bool(results) or (node.input[0] in self._scalars and node.output[0] in self._types.ranks)
+
+    def _between_views(self, node: NodeProto, results: Sequence[str]) -> None:
+        """Add a node between Reshapes that drop and add the axis. A reduction keeps its axes, with size 1."""
+        reduces = is_standard(node) and (node.op_type.startswith("Reduce") or node.op_type in ("ArgMax", "ArgMin"))
+        for position, name in enumerate(node.input):
+            if name in self._scalars:
+                one = self._with_axis[name]
+                node.input[position] = one if reduces else self._writer.reshape(one, [], self._writer.name(f"{name}/0d"))
+        if reduces and results:
+            _keep_axes(node)
+        kept = {name: self._writer.name(f"{name}/kept") for name in results}
+        node.output[:] = [kept.get(name, name) for name in node.output]
+        self._writer.keep(node)
+        for name, value in kept.items():
+            self._writer.reshape(value, [1], self._with_axis[name])
+
+
+def _keep_axes(node: NodeProto) -> None:
+    kept = [attribute for attribute in node.attribute if attribute.name != "keepdims"]
+    del node.attribute[:]
+    node.attribute.extend([*kept, helper.make_attribute("keepdims", 1)])
+
+
+def _captured(node: NodeProto) -> set[str]:
+    """Return the names that the subgraphs of a node read."""
+    return {
+        name
+        for graph in inner_graphs(node)
+        for name in (*names_read(graph.node), *(value.name for value in graph.output))
+    }

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Element types, ranks, shapes and constants of a model's values by name, as the model declares or onnx infers them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
+
+from poolgrad_lowering.analysis.inference import inferred_types
+from poolgrad_lowering.dialect.schemas import registered_schemas
+from poolgrad_lowering.ge.graphs import graphs
+from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.ir.index import ModelIndex
+
+_MOST_ELEMENTS = 1 << 10
+"""Of a constant whose numbers are read: axes, shapes and pads have fewer."""
+_NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+"""The attributes of Constant with numbers in place of a tensor, and the element type that they give."""
+
+
+@dataclass(frozen=True)
+class ValueTypes:
+    """What is known of values, by name.
+
+    `elements` are element types (`TensorProto.DataType`). `shapes` have a number, a name or None for each axis; they
+    are those of inputs and initializers, and what onnx infers. `ranks` also come from other declarations. `constants`
+    are the tensors of initializers that no caller can override and of Constant nodes.
+    """
+
+    elements: dict[str, int] = field(default_factory=dict)
+    ranks: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, tuple[int | str | None, ...]] = field(default_factory=dict)
+    constants: dict[str, TensorProto] = field(default_factory=dict)
+
+    def sizes(self, name: str) -> tuple[int, ...] | None:
+        """Return the shape of a value whose sizes are all numbers, else None."""
+        shape = self.shapes.get(name, (None,))
+        return tuple(size for size in shape if isinstance(size, int)) if all(map(_is_size, shape)) else None
+
+    def numbers(self, name: str) -> list[int] | None:
+        """Return the integers of a small constant in row-major order, else None."""
+        tensor = self.constants.get(name)
+        if tensor is None or tensor.data_location == TensorProto.EXTERNAL or np.prod(tensor.dims) > _MOST_ELEMENTS:
+            return None
+        array = numpy_helper.to_array(tensor)
+        return [int(number) for number in array.flat] if np.issubdtype(array.dtype, np.integer) else None
+
+    def learn(self, name: str, element: int | None, shape: Sequence[int | str | None]) -> None:
+        """Add a value that a rewrite makes."""
+        if element is not None:
+            self.elements[name] = element
+        self.ranks[name], self.shapes[name] = len(shape), tuple(shape)
+
+
+def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) -> ValueTypes:
+    """Return what is known of the values of the main graph and its subgraphs. `index` is the model's index.
+
+    For element types and ranks, declarations take precedence. A wrong declaration leads to an error of the runtime, not
+    to other results.
+    """
+    found = ValueTypes()
+    all_graphs = list(graphs(model.graph))
+    for graph in all_graphs:
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            _learn(found, value.name, value.type)
+        overridable = {value.name for value in graph.input}
+        for tensor in graph.initializer:
+            found.elements.setdefault(tensor.name, tensor.data_type)
+            found.ranks.setdefault(tensor.name, len(tensor.dims))
+            found.shapes.setdefault(tensor.name, tuple(tensor.dims))
+            if tensor.name not in overridable:
+                found.constants[tensor.name] = tensor
+        for node in graph.node:
+            if node.op_type == "Constant" and (tensor := constant_tensor(node)) is not None:
+                found.constants[node.output[0]] = tensor
+                found.learn(node.output[0], tensor.data_type, tuple(tensor.dims))
+    with registered_schemas():
+        inferred = inferred_types(index, external)
+    for value in model.graph.input:
+        inferred.setdefault(value.name, value.type)
+    for name, inferred_type in inferred.items():
+        _learn(found, name, inferred_type)
+        if inferred_type.tensor_type.HasField("shape"):
+            found.shapes[name] = tuple(map(_size, inferred_type.tensor_type.shape.dim))
+    return found
+
+
+def constant_tensor(node: NodeProto) -> TensorProto | None:
+    """Return the tensor of a Constant node; None for strings and sparse tensors."""
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            return attribute.t
+        if attribute.name in _NUMBERS:
+            numbers = helper.get_attribute_value(attribute)
+            return numpy_helper.from_array(np.array(numbers, _NUMBERS[attribute.name]))
+    return None
+
+
+def _learn(found: ValueTypes, name: str, known: TypeProto) -> None:
+    tensor = known.tensor_type
+    if tensor.elem_type:
+        found.elements.setdefault(name, tensor.elem_type)
+    if tensor.HasField("shape"):
+        found.ranks.setdefault(name, len(tensor.shape.dim))
+
+
+def _size(dim: TensorShapeProto.Dimension) -> int | str | None:
+    return dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+
+
+def _is_size(size: object) -> bool:
+    return isinstance(size, int)

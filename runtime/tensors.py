@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Values for a session's inputs: as arrays, checked against the input, and kept where the session reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+HUAWEI = 0x19E5
+"""The vendor of device memory that Ascend's providers share (PCI's number of Huawei)."""
+
+_ELEMENTS = {
+    "float": "float32",
+    "double": "float64",
+}
+"""numpy's names of element types, where onnxruntime's are others; bfloat16 is numpy's with ml_dtypes."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The memory in which a session reads an input: device memory of Ascend, or the host's (`device_id` None)."""
+
+    device_id: int | None
+
+    def keep(self, ort: Any, value: np.ndarray) -> Any:
+        """Return an OrtValue in this memory with a copy of the array. On the host, it shares memory with that copy."""
+        on_host = ort.OrtValue.ortvalue_from_numpy(value.copy())
+        if self.device_id is None:
+            return on_host
+        kept = ort.OrtValue.ortvalue_from_shape_and_type(value.shape, value.dtype.type, "npu", self.device_id, HUAWEI)
+        ort.copy_tensors([on_host], [kept])
+        return kept
+
+    def to_array(self, ort: Any, value: Any) -> np.ndarray:
+        """Return a copy of an OrtValue of this memory."""
+        if self.device_id is None:
+            copied: np.ndarray = value.numpy().copy()
+            return copied
+        import numpy as np  # noqa: PLC0415 - importing the runtime must not load numpy
+
+        found: np.ndarray = np.empty(value.shape(), numpy_type(value.data_type()))
+        on_host = ort.OrtValue.ortvalue_from_numpy(found)
+        ort.copy_tensors([value], [on_host])
+        return np.array(on_host.numpy())
+
+
+def place_of(session: Any, position: int) -> Place:
+    """Return the memory of a session's input. Releases before 1.24 do not say it; there it is the host's."""
+    if not hasattr(session, "get_input_memory_infos"):
+        return Place(None)
+    memory = session.get_input_memory_infos()[position]
+    return Place(memory.device_id if memory.device_vendor_id == HUAWEI else None)
+
+
+def as_array(value: Any, wanted: Any) -> np.ndarray:
+    """Return an array, a tensor of PyTorch or a number as an array in row-major order.
+
+    A number gets the element type of the session's input `wanted` (`NodeArg`), if there is one.
+    """
+    import numpy as np  # noqa: PLC0415 - importing the runtime must not load numpy
+
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    is_number = isinstance(value, (int, float)) and wanted is not None
+    return np.array(value, numpy_type(wanted.type) if is_number else None, order="C")
+
+
+def check_fits(wanted: Any, value: np.ndarray) -> None:
+    """Require that an array has the element type and the shape of a session's input (`NodeArg`).
+
+    Raises `ValueError`, which names the input and both types or shapes.
+    """
+    element = numpy_type(wanted.type)
+    if str(value.dtype) != element:
+        raise ValueError(f"{wanted.name} is {element}, not {value.dtype}")
+    sizes = list(wanted.shape)
+    fits = len(sizes) == value.ndim and all(
+        not isinstance(size, int) or size == found for size, found in zip(sizes, value.shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(f"{wanted.name} has shape {tuple(sizes)}, not {value.shape}")
+
+
+def numpy_type(tensor_type: str) -> str:
+    """Return numpy's name of the element type in onnxruntime's name of a tensor's type: float32 for tensor(float)."""
+    element = tensor_type.removeprefix("tensor(").removesuffix(")")
+    return _ELEMENTS.get(element, element)
