@@ -40,6 +40,9 @@ SUCCESS, FAILED, PARAM_INVALID = 0, 0xFFFFFFFF, 0x03000001
 PRECISION_MODE, SOC_VERSION, INPUT_SHAPE = "ge.exec.precision_mode", "ge.socVersion", "input_shape"
 FIRST_LIBRARY = "GE_STAND_IN_FIRST_LIBRARY"
 """The environment's variable that names whose plugins are loaded first, ops-math or ops-nn."""
+RECORDS_ONLY = "GE_STAND_IN_RECORDS_ONLY"
+"""If the environment's variable is 1, refusals are recorded, and the model runs as it was handed over. So all
+sub-models of a session are seen; nothing else may be concluded from it."""
 
 SOC_NAMES: dict[str, Soc] = {"Ascend950": "ascend950", "Ascend910_93": "ascend910_93", "Ascend910B": "ascend910b"}
 
@@ -83,8 +86,9 @@ class WithoutPlugins:
 class GraphEngine:
     """The state of GE in a process. Its functions may be called by any thread."""
 
-    def __init__(self, first: Library = "ops-math") -> None:
+    def __init__(self, first: Library = "ops-math", *, records_only: bool = False) -> None:
         self.first: Library = first
+        self.records_only = records_only
         self.sub_models: list[SubModel] = []
         self.initialized: list[dict[str, str]] = []
         self._graphs: dict[int, GeGraph] = {}
@@ -101,7 +105,8 @@ class GraphEngine:
         with self._lock:
             number = len(self.sub_models)
             self.sub_models.append(record)
-        with _recorded(record):
+        with self._recorded(record):
+            self._graphs[number] = GeGraph(model, [])
             self._graphs[number] = parse(model, WithoutPlugins(), first=self.first)
         return number
 
@@ -123,30 +128,32 @@ class GraphEngine:
         """
         graph, record = self._graphs[number], self.sub_models[number]
         record.builds.append(dict(options))
-        with _recorded(record):
-            every = {**(self.initialized[-1] if self.initialized else {}), **options}
+        every = {**(self.initialized[-1] if self.initialized else {}), **options}
+        shapes = _shapes_as_written(every.get(INPUT_SHAPE, ""))
+        with self._recorded(record):
             shapes = _shapes(graph.model, every.get(INPUT_SHAPE, ""))
-            context = Context(graph.opset, _soc(every.get(SOC_VERSION, "")), graph.first)
-            return _computed(graph.model, shapes, context, half=computes_in_float16(every.get(PRECISION_MODE, "")))
+        context = Context(graph.opset, _soc(every.get(SOC_VERSION, "")), graph.first)
+        half = computes_in_float16(every.get(PRECISION_MODE, ""))
+        return _computed(graph.model, shapes, None if self.records_only else context, half=half)
 
     def refusals(self) -> list[str]:
         """Return why sub-models were refused."""
         return [f"{each.name}: {each.refused}" for each in self.sub_models if each.refused]
 
+    @contextlib.contextmanager
+    def _recorded(self, record: SubModel) -> Iterator[None]:
+        """Write a refusal into the record, and raise it unless refusals are only recorded."""
+        try:
+            yield
+        except GeError as error:
+            record.refused = record.refused or str(error)
+            if not self.records_only:
+                raise
+
     def report(self) -> dict[str, Any]:
         """Return the records as values of JSON."""
         with self._lock:
             return {"initialized": self.initialized, "sub_models": [asdict(each) for each in self.sub_models]}
-
-
-@contextlib.contextmanager
-def _recorded(record: SubModel) -> Iterator[None]:
-    """Write a refusal into the record."""
-    try:
-        yield
-    except GeError as error:
-        record.refused = str(error)
-        raise
 
 
 def _described(model: ModelProto) -> SubModel:
@@ -187,15 +194,22 @@ def _shapes(model: ModelProto, text: str) -> dict[str, list[int]]:
     return shapes
 
 
-def _computed(model: ModelProto, shapes: Mapping[str, list[int]], context: Context, *, half: bool) -> bytes:
-    """Return the model with these shapes of its inputs and with nodes that compute what GE computes.
+def _shapes_as_written(text: str) -> dict[str, list[int]]:
+    """Return the shapes of the option as the CANN provider means them: an entry without a colon is a scalar."""
+    entries = [entry.rpartition(":") for entry in text.split(";") if entry]
+    return {name or sizes: [int(size) for size in sizes.split(",")] if name else [] for name, _, sizes in entries}
+
+
+def _computed(model: ModelProto, shapes: Mapping[str, list[int]], context: Context | None, *, half: bool) -> bytes:
+    """Return the model with these shapes of its inputs and with nodes that compute what GE computes in the context.
 
     GE infers types and shapes itself, so those that are declared between inputs and outputs are left out.
     """
     computed = ModelProto()
     computed.CopyFrom(model)
     graph = computed.graph
-    replace_nodes(graph, context)
+    if context:
+        replace_nodes(graph, context)
     if half:
         _round_to_float16(graph)
     del graph.value_info[:]
@@ -248,7 +262,10 @@ def _rounding(value: str, output: str) -> list[NodeProto]:
 
 # -- the library
 
-ENGINE = GraphEngine("ops-nn" if os.environ.get(FIRST_LIBRARY) == "ops-nn" else "ops-math")
+ENGINE = GraphEngine(
+    "ops-nn" if os.environ.get(FIRST_LIBRARY) == "ops-nn" else "ops-math",
+    records_only=os.environ.get(RECORDS_ONLY) == "1",
+)
 
 _CALL = ctypes.CFUNCTYPE(
     ctypes.c_uint32,
