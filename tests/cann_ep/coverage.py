@@ -39,6 +39,7 @@ SOCS = {"atlas-a2": "Ascend910B1", "ascend950": "Ascend950PR_9599"}
 COPIES = {1: "to device", 2: "to host", 3: "on device"}
 CORPUS = os.environ.get("POOLGRAD_CORPUS", "")
 MODEL, FEEDS = "model.onnx", "feeds.npz"
+NOT_ON_THE_CPU = "the CPU provider does not run it"
 
 
 @dataclass
@@ -53,7 +54,9 @@ class Coverage:
         copies: the number of copies of each kind in the second Run.
         violations: broken rules of the device.
         precision_mode: what GE was initialized with; empty if nothing.
-        same_bits: whether the outputs of both Runs have the bits of the CPU provider.
+        same_bits: whether the outputs of both Runs have the bits of the CPU provider. Sums of gradients in overlapping
+            windows may have others on some SoCs, and float16 where one provider rounds and the other does not.
+        largest_error: the largest difference of an output, relative to the output's largest number.
         error: why there is no session, or why a Run failed; empty if neither.
     """
 
@@ -65,6 +68,7 @@ class Coverage:
     violations: list[str] = field(default_factory=list)
     precision_mode: str = ""
     same_bits: bool = False
+    largest_error: float = 0.0
     error: str = ""
 
     @property
@@ -78,19 +82,28 @@ class Coverage:
         return self.same_bits and not (self.error or self.refused or self.violations)
 
 
-def measure(model: onnx.ModelProto, feeds: Feeds, *, soc: str = SOCS["ascend950"], **environment: str) -> Coverage:
+def measure(
+    model: onnx.ModelProto,
+    feeds: Feeds,
+    *,
+    soc: str = SOCS["ascend950"],
+    options: Mapping[str, str] | None = None,
+    **environment: str,
+) -> Coverage:
     """Return the coverage of a lowered model in a process of its own.
 
     Args:
         model: lowered for the SoC.
         feeds: its inputs by name.
         soc: the name of the SoC.
+        options: of the CANN provider, which a user would have to know.
         environment: further variables of the process.
     """
-    found = _in_process(model, feeds, {"ACLNN_HOST_SOC": soc, **environment})
-    if not found.error:
+    variables = {"ACLNN_HOST_SOC": soc, **environment}
+    found = _in_process(model, feeds, options or {}, variables)
+    if not found.error or found.error.startswith(NOT_ON_THE_CPU):
         return found
-    every = _in_process(model, feeds, {"ACLNN_HOST_SOC": soc, **environment, RECORDS_ONLY: "1"})
+    every = _in_process(model, feeds, options or {}, {**variables, RECORDS_ONLY: "1"})
     return Coverage(
         **{
             **asdict(found),
@@ -102,11 +115,13 @@ def measure(model: onnx.ModelProto, feeds: Feeds, *, soc: str = SOCS["ascend950"
     )
 
 
-def _in_process(model: onnx.ModelProto, feeds: Feeds, environment: Mapping[str, str]) -> Coverage:
+def _in_process(
+    model: onnx.ModelProto, feeds: Feeds, options: Mapping[str, str], environment: Mapping[str, str]
+) -> Coverage:
     with tempfile.TemporaryDirectory() as folder:
         onnx.save(model, Path(folder) / MODEL)
         np.savez(Path(folder) / FEEDS, **dict(feeds))
-        code = f"from tests.cann_ep.coverage import measured_here\nanswer(measured_here({folder!r}))"
+        code = f"from tests.cann_ep.coverage import measured_here\nanswer(measured_here({folder!r}, {dict(options)!r}))"
         try:
             answer = run_python(code, ASCEND_HOME_PATH=str(HOME), ACLNN_HOST_STRICT="1", **environment)
         except AssertionError as error:
@@ -115,14 +130,14 @@ def _in_process(model: onnx.ModelProto, feeds: Feeds, environment: Mapping[str, 
     return Coverage(**answer)
 
 
-def measured_here(folder: str) -> dict[str, Any]:
+def measured_here(folder: str, options: Mapping[str, str]) -> dict[str, Any]:
     """Return the coverage of the model in a folder as values of JSON. Only once per process."""
     install(HOME)
     os.chdir(folder)
     model, feeds = onnx.load(MODEL), dict(np.load(FEEDS))
     found = Coverage()
     try:
-        _run(model, feeds, found)
+        _run(model, feeds, options, found)
     except Exception as error:
         found.error = _first_line(error)
     found.sub_models = len(ENGINE.sub_models)
@@ -133,16 +148,22 @@ def measured_here(folder: str) -> dict[str, Any]:
     return asdict(found)
 
 
-def _run(model: onnx.ModelProto, feeds: Feeds, found: Coverage) -> None:
+def _run(model: onnx.ModelProto, feeds: Feeds, options: Mapping[str, str], found: Coverage) -> None:
     from poolgrad_lowering.runtime import assignment, create_session
 
-    expected = on_cpu(model, feeds)
-    session = create_session(model, backend="cann", providers=[CANN], session_options=quiet_options())
+    try:
+        expected = on_cpu(model, feeds)
+    except Exception as error:
+        found.error = f"{NOT_ON_THE_CPU}: {_first_line(error)}"
+        return
+    providers = [(CANN, options)] if options else [CANN]
+    session = create_session(model, backend="cann", providers=providers, session_options=quiet_options())
     found.nodes = dict(Counter(node.provider for node in assignment(session)))
     results: list[Any] = [session.run(None, dict(feeds))]
     copies = count_copies(lambda: results.append(session.run(None, dict(feeds))))
     found.copies = {COPIES.get(kind, str(kind)): count for kind, count in copies.items()}
     found.same_bits = all(_same(values, expected) for values in results)
+    found.largest_error = max(_error(*pair) for values in results for pair in zip(values, expected, strict=True))
 
 
 def _same(values: list[Any], expected: list[Any]) -> bool:
@@ -151,6 +172,14 @@ def _same(values: list[Any], expected: list[Any]) -> bool:
         one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
         for one, other in pairs
     )
+
+
+def _error(value: Any, expected: Any) -> float:
+    """Return the largest difference relative to the largest number; infinity for another shape or NaN."""
+    one, other = np.asarray(value, np.float64), np.asarray(expected, np.float64)
+    if one.shape != other.shape or not np.isfinite(one).all():
+        return float("inf")
+    return float(np.abs(one - other).max(initial=0) / (np.abs(other).max(initial=0) or 1))
 
 
 def _first_line(error: Exception) -> str:
@@ -186,7 +215,7 @@ def summarize(coverages: Mapping[str, Coverage]) -> dict[str, Any]:
 
 def _kind_of(refusal: str) -> str:
     """Return a refusal without the names of its sub-model, node and operator."""
-    reason = refusal.partition(": ")[2]
+    reason = refusal.splitlines()[0].partition(": ")[2]
     reason = re.sub(r"the plugin of .* \((.*?)\) failed", r"\1", reason)
     reason = re.sub(r"'[^']*'", "'…'", reason)
     return re.sub(r": no plugin takes.*", "", re.sub(r"\[ai\.onnx::(\d+)::\w+\]", r"[ai.onnx::\1::…]", reason))
@@ -208,13 +237,14 @@ def models(target: str) -> Iterator[tuple[str, onnx.ModelProto, Feeds]]:
             yield str(file.relative_to(CORPUS)), model if is_lowered else lower(model, target=target).model, feeds
 
 
-def measure_all(target: str) -> dict[str, Coverage]:
+def measure_all(target: str, options: Mapping[str, str] | None = None) -> dict[str, Coverage]:
     """Return the coverage of every model that runs on the CPU provider and has a node of the dialect, by name."""
-    return {
-        name: measure(model, feeds, soc=SOCS[target])
+    every = {
+        name: measure(model, feeds, soc=SOCS[target], options=options)
         for name, model, feeds in models(target)
         if any(node.domain == "npu" for node in model.graph.node)
     }
+    return {name: each for name, each in every.items() if not each.error.startswith(NOT_ON_THE_CPU)}
 
 
 def main() -> None:
@@ -224,8 +254,9 @@ def main() -> None:
     )
     parser.add_argument("--target", choices=SOCS, default="ascend950")
     parser.add_argument("--json", type=Path, help="a file for the coverage of each model")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the CANN provider")
     arguments = parser.parse_args()
-    found = measure_all(arguments.target)
+    found = measure_all(arguments.target, dict(option.split("=", 1) for option in arguments.option))
     if arguments.json:
         rows = {name: asdict(coverage) for name, coverage in found.items()}
         arguments.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")

@@ -129,9 +129,11 @@ class GraphEngine:
         graph, record = self._graphs[number], self.sub_models[number]
         record.builds.append(dict(options))
         every = {**(self.initialized[-1] if self.initialized else {}), **options}
-        shapes = _shapes_as_written(every.get(INPUT_SHAPE, ""))
+        shapes = None
         with self._recorded(record):
             shapes = _shapes(graph.model, every.get(INPUT_SHAPE, ""))
+        if shapes is None:
+            shapes = _shapes_as_written(every.get(INPUT_SHAPE, ""))
         context = Context(graph.opset, _soc(every.get(SOC_VERSION, "")), graph.first)
         half = computes_in_float16(every.get(PRECISION_MODE, ""))
         return _computed(graph.model, shapes, None if self.records_only else context, half=half)

@@ -21,7 +21,8 @@ import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
 
-from tests.cann_ep.graph_engine import ENGINE, PRECISION_MODE, SOC_VERSION
+from tests.atc.ge.faults import GeError
+from tests.cann_ep.graph_engine import ENGINE, FIRST_LIBRARY, PRECISION_MODE, SOC_VERSION, GraphEngine
 from tests.cann_ep.mixed_sessions import CANN, MODES, Array, Feeds, image, on_cpu, on_device, quiet_options
 
 pytestmark = pytest.mark.cann_ep
@@ -239,3 +240,84 @@ def test_everything_that_is_handed_over_is_recorded() -> None:
         "refused": "",
         "builds": [{"input_shape": "x:2,3;b:3"}],
     }
+
+
+# -- the engine without a session
+
+
+def parsed(inputs: str, nodes: str, **constants: Array) -> tuple[GraphEngine, int]:
+    engine = GraphEngine()
+    return engine, engine.parse(model_of(inputs, nodes, **constants).SerializeToString())
+
+
+def built_shapes(engine: GraphEngine, number: int, text: str) -> dict[str, list[int]]:
+    model = onnx.load_from_string(engine.build(number, {"input_shape": text}))
+    return {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in model.graph.input}
+
+
+def test_shapes_are_those_of_the_option_else_of_the_model_else_of_a_scalar() -> None:
+    engine, number = parsed("float[2,3] x, float[N] n, float none", "y = Sum (x, n, none)")
+    graph = engine._graphs[number].model.graph
+    graph.input[2].type.tensor_type.ClearField("shape")
+    assert built_shapes(engine, number, "n:3") == {"x": [2, 3], "n": [3], "none": []}
+    assert built_shapes(engine, number, "x:4,3;n:3;none:1;other:7") == {"x": [4, 3], "n": [3], "none": [1]}
+    with pytest.raises(GeError, match=r"no ranges of shapes: \['n'\]"):
+        engine.build(number, {"input_shape": "x:4,3"})
+
+
+@pytest.mark.parametrize("text", ["x:0,3", "x:2,3;", "x", "x:2,N"])
+def test_other_texts_are_refused(text: str) -> None:
+    engine, number = parsed("float[2,3] x", "y = Relu (x)")
+    built_shapes(engine, number, "x:2,3")
+    with pytest.raises(GeError, match="E100"):
+        engine.build(number, {"input_shape": text})
+
+
+def test_an_input_without_a_type_is_refused() -> None:
+    model = model_of("float[2,3] x, float[2] z", "y = Relu (x)")
+    model.graph.input[1].ClearField("type")
+    with pytest.raises(GeError, match="input z: data type 0"):
+        GraphEngine().parse(model.SerializeToString())
+
+
+def test_values_are_rounded_at_the_borders_of_the_graph() -> None:
+    engine, number = parsed(
+        "float[2] x, int64[2] i", "a = Mul (x, t) y = Add (a, a)", t=np.array([1e6, 0.1], np.float32)
+    )
+    engine.initialize({})
+    model = onnx.load_from_string(engine.build(number, {}))
+    assert [node.op_type for node in model.graph.node] == ["Cast", "Cast", "Mul", "Add", "Cast", "Cast"]
+    assert numpy_helper.to_array(model.graph.initializer[0]).tolist() == [np.inf, float(np.float16(0.1))]
+    engine.initialize({PRECISION_MODE: "must_keep_origin_dtype"})
+    model = onnx.load_from_string(engine.build(number, {}))
+    assert [node.op_type for node in model.graph.node] == ["Mul", "Add"]
+
+
+def test_an_engine_that_only_records() -> None:
+    engine = GraphEngine(records_only=True)
+    model = model_of("float rate, float[2] x", "y = Mul (rate, x)", opset=21)
+    number = engine.parse(model.SerializeToString())
+    assert built_shapes(engine, number, "rate;x:2") == {"rate": [], "x": [2]}
+    assert [each.rank_0_inputs for each in engine.sub_models] == [["rate"]]
+    assert "ai.onnx::21::Mul" in engine.refusals()[0]
+
+
+def check_scatter(reduction: str) -> str:
+    model = model_of("float[4] s, int64[3,1] i, float[3] u", f'y = ScatterND <reduction="{reduction}"> (s, i, u)')
+    feeds = {"s": image(4), "i": np.array([[0], [0], [2]]), "u": image(3, seed=1) + 5}
+    return outcome(model, feeds)
+
+
+@pytest.mark.parametrize(
+    ("first", "reduction", "expected"),
+    [
+        ("ops-math", "add", "different"),
+        ("ops-nn", "add", SAME),
+        ("ops-math", "mul", "different"),
+        ("ops-nn", "mul", "reduction mul is not supported"),
+        ("ops-math", "none", SAME),
+    ],
+)
+def test_the_library_that_is_loaded_first(first: str, reduction: str, expected: str) -> None:
+    found = on_device(check_scatter, reduction, **{FIRST_LIBRARY: first})
+    assert expected in found
