@@ -49,10 +49,12 @@ HOME = ROOT / "build" / "cann_ep"  # `make test-cann-ep` fills it
 ORDERS = ("ours_first", "cann_first")
 
 # Options of the CANN provider. A built model would be saved in the current folder, and read from there by others.
+# Without a precision mode float32 would be computed in float16.
+_GRAPHS = {"dump_om_model": "0", "precision_mode": "must_keep_origin_dtype"}
 MODES = {
     "operators": {"enable_cann_graph": "0"},
-    "subgraphs": {"enable_cann_graph": "1", "enable_cann_subgraph": "1", "dump_om_model": "0"},
-    "whole_graph": {"dump_om_model": "0"},  # onnxruntime's default
+    "subgraphs": {"enable_cann_graph": "1", "enable_cann_subgraph": "1", **_GRAPHS},
+    "whole_graph": _GRAPHS,  # onnxruntime's default otherwise
 }
 GOOD_MODES = ("operators", "subgraphs")
 

@@ -23,11 +23,12 @@ from onnx import numpy_helper
 
 from tests.atc.ge.faults import GeError
 from tests.cann_ep.graph_engine import ENGINE, FIRST_LIBRARY, PRECISION_MODE, SOC_VERSION, GraphEngine
-from tests.cann_ep.mixed_sessions import CANN, MODES, Array, Feeds, image, on_cpu, on_device, quiet_options
+from tests.cann_ep.mixed_sessions import CANN, Array, Feeds, image, on_cpu, on_device, quiet_options
 
 pytestmark = pytest.mark.cann_ep
 
 EXACT = {"precision_mode": "must_keep_origin_dtype"}
+SUBGRAPHS = {"enable_cann_graph": "1", "enable_cann_subgraph": "1"}
 SAME = "same"
 IMAGE = image(1, 2, 5, 6)
 WEIGHT = np.arange(18, dtype=np.float32).reshape(1, 2, 3, 3)
@@ -36,7 +37,7 @@ WEIGHT = np.arange(18, dtype=np.float32).reshape(1, 2, 3, 3)
 def open_cann(model: onnx.ModelProto, **options: str) -> ort.InferenceSession:
     """A session of the CANN provider alone, which takes parts of the graph."""
     session_options = quiet_options()
-    session_options.add_provider(CANN, {**MODES["subgraphs"], **options})
+    session_options.add_provider(CANN, {**SUBGRAPHS, "dump_om_model": "0", **options})
     return ort.InferenceSession(model.SerializeToString(), session_options, enable_fallback=0)
 
 
@@ -205,9 +206,7 @@ def check_dump(dump: str) -> list[Any]:
         for factor in (2, 5):
             model = model_of("float[2,3] x", "y = Mul (x, t)", t=np.array([factor], np.float32))
             session_options = quiet_options()
-            session_options.add_provider(
-                CANN, {"enable_cann_graph": "1", "enable_cann_subgraph": "1", **EXACT, **options}
-            )
+            session_options.add_provider(CANN, {**SUBGRAPHS, **EXACT, **options})
             session = ort.InferenceSession(model.SerializeToString(), session_options, enable_fallback=0)
             found = session.run(None, {"x": np.ones((2, 3), np.float32)})[0]
             results.append(float(found[0, 0]))
