@@ -112,13 +112,23 @@ def test_a_large_pool_is_padded_with_a_finite_number() -> None:
 
 
 def test_a_missing_operand_is_joined_to_an_output_without_a_name() -> None:
+    text = """<ir_version: 8, opset_import: ["": 16]> g (float[4] x, int64[1] begin, int64[1] end) => (float[?] y, float[2] last) {
+      [a] first, last = Split (x)
+      [b] y = Slice (x, begin, end, , begin)
+    }"""  # noqa: E501
+    model = onnx.parser.parse_model(text)
+    assert parse(model, PythonPlugin()).model.graph.node[1].input[3] == ""
+    model.graph.node[0].output[0] = ""
+    joined = parse(model, PythonPlugin()).model.graph.node
+    assert joined[1].input[3] == joined[0].output[0] != ""
+
+
+def test_a_missing_bound_of_clip_is_not_joined() -> None:
     text = """<ir_version: 8, opset_import: ["": 16]> g (float[4] x, float high) => (float[4] y, float[2] last) {
       [a] first, last = Split (x)
       [b] y = Clip (x, , high)
     }"""
     model = onnx.parser.parse_model(text)
+    model.graph.node[0].output[0] = ""
     feeds = {"x": np.array([-1, 2, 3, 4], np.float32), "high": np.array(3, np.float32)}
     assert convert(model, feeds, PythonPlugin(), "ascend910b")["y"].tolist() == [-1, 2, 3, 3]
-    model.graph.node[0].output[0] = ""
-    joined = parse(model, PythonPlugin()).model.graph.node
-    assert joined[1].input[1] == joined[0].output[0] != ""

@@ -11,9 +11,9 @@ The stand-in for CANN is a folder that serves as ASCEND_HOME_PATH and is on LD_L
   and runs as late as possible; memory that is not written yet holds NaN; every violation is recorded.
 * The other functions that the CANN provider calls are in the library of `cpp/`, under the names libascendcl.so,
   libacl_op_compiler.so and libfmk_onnx_parser.so. It computes with onnxruntime's CPU provider, the libonnxruntime.so of
-  the same package: a single operator as a model of one ONNX node, a graph of GE as the ONNX model that it was parsed
-  from. Both read their inputs and write their outputs when the stream runs them. It has only the operators that these
-  models use, and no graphs whose output shapes depend on values.
+  the same package: a single operator as a model of one ONNX node, a graph of GE as the ONNX model that `graph_engine`
+  builds of it, as strict as GE. Both read their inputs and write their outputs when the stream runs them. It has only
+  the single operators that these models use, and no graphs whose output shapes depend on values.
 
 So a result has the bits of onnxruntime's CPU provider if both use the same kernel on the same shapes. Each check runs
 in a process of its own (`on_device`), because the device is chosen once per process.
@@ -49,10 +49,12 @@ HOME = ROOT / "build" / "cann_ep"  # `make test-cann-ep` fills it
 ORDERS = ("ours_first", "cann_first")
 
 # Options of the CANN provider. A built model would be saved in the current folder, and read from there by others.
+# Without a precision mode float32 would be computed in float16.
+_GRAPHS = {"dump_om_model": "0", "precision_mode": "must_keep_origin_dtype"}
 MODES = {
     "operators": {"enable_cann_graph": "0"},
-    "subgraphs": {"enable_cann_graph": "1", "enable_cann_subgraph": "1", "dump_om_model": "0"},
-    "whole_graph": {"dump_om_model": "0"},  # onnxruntime's default
+    "subgraphs": {"enable_cann_graph": "1", "enable_cann_subgraph": "1", **_GRAPHS},
+    "whole_graph": _GRAPHS,  # onnxruntime's default otherwise
 }
 GOOD_MODES = ("operators", "subgraphs")
 
@@ -79,7 +81,14 @@ def on_device(check: Callable[..., Any], *arguments: str, **environment: str) ->
     code = f"""
 from tests.runtime.host_control import HostLibrary
 from {check.__module__} import {check.__name__} as check
-answer([check(*{arguments!r}), HostLibrary().violations()])
+from pathlib import Path
+from tests.cann_ep.graph_engine import ENGINE, install
+install(Path({str(HOME)!r}))
+try:
+    answer([check(*{arguments!r}), HostLibrary().violations()])
+except BaseException:
+    print(*ENGINE.refusals(), sep="\\n", file=sys.stderr)
+    raise
 """
     result, violations = run_python(code, ASCEND_HOME_PATH=str(HOME), ACLNN_HOST_STRICT="1", **environment)
     assert not violations, "\n".join(f"{found['violation']}: {found['message']}" for found in violations)

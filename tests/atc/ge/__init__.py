@@ -7,6 +7,7 @@
              driver ──▶ a parser plugin in a process with GE's libraries (`cpp/`)
 
 It follows the sources of GE (`parser/`), of CANN's operators (`pooling/` in ops-nn) and of their plugins for ONNX, and
-has tables and definitions of its own. GE itself never ran here, and these things of it are not followed: shape
-inference before a graph runs, conversions of layout, fusions, subgraphs, and what plugins other than MaxPool's refuse.
+has tables and definitions of its own; `plugin_table.py` says what the plugins read, refuse and change. GE itself never
+ran here, and these things of it are not followed: shape inference before a graph runs, conversions of layout, fusions,
+and plugins without a row in the table.
 """

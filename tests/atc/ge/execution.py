@@ -2,14 +2,16 @@
 
 """Runs a graph that GE has taken, by GE's own reading: attributes, types and formats as the plugins left them.
 
-The pool operators and the pools that ATC's plugin changes are computed by numpy from the definitions. Everything
-between runs in onnxruntime without its optimizers, so that it has the bits that the same nodes have in another model.
+The pool operators are computed by numpy from the definitions. Everything between runs in onnxruntime without its
+optimizers, so that it has the bits that the same nodes have in another model: first each node is replaced by nodes that
+compute what GE computes of it (`standard.computed`).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,13 @@ import numpy.typing as npt
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from tests.atc.ge import faults
+from tests.atc.ge.faults import GeError
 from tests.atc.ge.operators import compute
 from tests.atc.ge.parser import GeGraph, GeOperator
+from tests.atc.ge.plugin_rules import Context
 from tests.atc.ge.prototypes import Soc
-from tests.atc.ge.standard import max_pool_of_atc
+from tests.atc.ge.standard import computed
 
 Array = npt.NDArray[Any]
 Values = dict[str, Array]
@@ -54,27 +59,39 @@ def execute(graph: GeGraph, feeds: Mapping[str, Array], soc: Soc, engine: Engine
     """
     source = graph.model.graph
     values = dict(feeds) | {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in source.initializer}
+    device = _Device(soc, engine)
     done = 0
-    for is_own, group in itertools.groupby(graph.operators, lambda operator: _is_own(operator, soc)):
+    for is_own, group in itertools.groupby(graph.operators, _is_own):
         operators = list(group)
         done += len(operators)
         if is_own:
             for operator in operators:
-                values |= zip(operator.node.output, _own_results(operator, values, soc), strict=False)
+                values |= zip(operator.node.output, _own_results(operator, values, device), strict=False)
         else:
-            values |= _run([operator.node for operator in operators], graph, values, _read_from(graph, done), engine)
+            nodes = list(computed((operator.node for operator in operators), Context(graph.opset, soc, graph.first)))
+            values |= _run(nodes, graph, values, _read_from(graph, done), engine)
     return {value.name: values[value.name] for value in source.output}
 
 
-def _is_own(operator: GeOperator, soc: Soc) -> bool:
-    """Return whether the engine would not compute what ATC's graph computes."""
-    return bool(operator.type) or max_pool_of_atc(operator.node, soc) is not None
+@dataclass(frozen=True)
+class _Device:
+    soc: Soc
+    engine: Engine
 
 
-def _own_results(operator: GeOperator, values: Values, soc: Soc) -> Sequence[Array]:
+def _is_own(operator: GeOperator) -> bool:
+    """Return whether an operator of the dialect is computed: this one, or one in its branches."""
+    branches = operator.branches.values()
+    return bool(operator.type) or any(_is_own(inner) for branch in branches for inner in branch.operators)
+
+
+def _own_results(operator: GeOperator, values: Values, device: _Device) -> Sequence[Array]:
     inputs = [values[name] for name in operator.node.input if name]
-    pool = max_pool_of_atc(operator.node, soc)
-    return [pool(inputs[0])] if pool else compute(operator, inputs, soc)
+    if operator.type:
+        return compute(operator, inputs, device.soc)
+    branch = operator.branches["then_branch" if inputs[0].item() else "else_branch"]
+    captured = {value.name: values[value.name] for value in branch.model.graph.input}
+    return list(execute(branch, captured, device.soc, device.engine).values())
 
 
 def _read_from(graph: GeGraph, at: int) -> set[str]:
@@ -105,7 +122,11 @@ def _run(nodes: Sequence[NodeProto], graph: GeGraph, values: Values, later: set[
         output=[ValueInfoProto(name=name) for name in sorted(made & later)],
     )
     imports = [entry for entry in graph.model.opset_import if not entry.domain]
-    return engine(ModelProto(ir_version=graph.model.ir_version, opset_import=imports, graph=piece), feeds)
+    model = ModelProto(ir_version=graph.model.ir_version, opset_import=imports, graph=piece)
+    try:
+        return engine(model, feeds)
+    except Exception as error:
+        raise GeError.of(faults.OPERATOR_INNER, f"shape inference or an operator refuses: {error}") from error
 
 
 def _declared(name: str, value: Array) -> ValueInfoProto:

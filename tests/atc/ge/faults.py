@@ -6,6 +6,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+OPTION_VALUE = "E10001"
+OPTION_SYNTAX = "E10002"
+OPTION_SIZE = "E10011"
+OPTION_RANGE = "E10013"
+OPTION_NUMBER = "E10014"
 NO_PROTOTYPE = "E10501"
 PLUGIN_FAILED = "E11010"
 NAME_REPEATED = "E13009"

@@ -1,34 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""ATC's plugins of standard operators: which keys they take, what they refuse, and what they change without a word.
+"""ATC's plugins of standard operators: which keys they take, what they refuse, and what GE computes of the rest.
 
-`registered.json` was collected from the sources of ops-nn, ops-math and ops-cv. What is known of a plugin beyond that
-is known of MaxPool, from its source.
+`registered.json` was collected from the sources of ops-nn, ops-math and ops-cv, `plugin_table.py` written from those of
+ops-nn and ops-math.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from onnx import NodeProto, helper
+from onnx import AttributeProto, GraphProto, NodeProto
 
-from tests.atc.ge.prototypes import Soc
-from tests.oracles import max_pool, same_pads
-
-Array = npt.NDArray[Any]
+from tests.atc.ge.plugin_rules import Context, Node
+from tests.atc.ge.plugin_table import PLUGINS, rules_for
 
 TABLE = Path(__file__).parent / "registered.json"
-LARGEST_KERNEL, LARGEST_STRIDE = 255, 63
-"""Of a 2-D pool on a core of ascend910b and ascend910_93; a larger one goes to the CPU of the device."""
-CPU_PADDING = -65504.0
-"""What the plugin pads with there: the least number of float16, not minus infinity."""
 
 
 @functools.cache
@@ -50,72 +40,71 @@ def is_registered(key: str) -> bool:
     return int(version) in registered().get(f"{domain}::{operator}", ())
 
 
-def plugin_refusal(node: NodeProto) -> str:
+def lacks_prototype(node: NodeProto, context: Context) -> bool:
+    """Return whether the plugin of a standard operator names an operator of GE without an open prototype."""
+    plugin = PLUGINS.get(node.op_type)
+    opsets = plugin.without_prototype if plugin else None
+    return opsets is not None and opsets[0] <= context.opset <= opsets[1]
+
+
+def plugin_refusal(node: NodeProto, context: Context) -> str:
     """Return why the plugin of a standard operator fails; empty if it does not."""
-    if node.op_type != "MaxPool" or node.domain:
-        return ""
-    attributes = _attributes(node)
-    if len(node.output) != 1:
-        return "The output of Indices is not support"
-    if attributes.get("storage_order") == 1:
-        return "storage_order is 1"
-    if len(attributes.get("kernel_shape", ())) not in (1, 2, 3):
-        return "a kernel_shape of 1, 2 or 3 axes is needed"
-    return ""
-
-
-@dataclass(frozen=True)
-class MaxPoolOfAtc:
-    """A MaxPool as ATC's plugin hands it on: the rest of the node is lost.
-
-    Attributes:
-        same: pads are those of SAME_UPPER.
-        padding: the value of an element in the padding; None if it is never the maximum.
-    """
-
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...]
-    pads: tuple[int, ...]
-    dilations: tuple[int, ...]
-    same: bool
-    ceil_mode: bool
-    padding: float | None = None
-
-    def __call__(self, x: Array) -> Array:
-        """Return the pooled tensor."""
-        pads = same_pads(x.shape[2:], self.kernel, self.strides, upper=True) if self.same else list(self.pads)
-        axes = len(self.kernel)
-        if self.padding is not None:
-            widths = [(0, 0), (0, 0), *zip(pads[:axes], pads[axes:], strict=True)]
-            x, pads = np.pad(x, widths, constant_values=self.padding), [0] * 2 * axes
-        pooled: Array = max_pool(x, self.kernel, self.strides, pads, self.dilations, ceil_mode=self.ceil_mode)[0]
-        return pooled
-
-
-def max_pool_of_atc(node: NodeProto, soc: Soc) -> MaxPoolOfAtc | None:
-    """Return what ATC makes of a MaxPool; None if it is what the node says, or if the node is another operator."""
-    if node.op_type != "MaxPool" or node.domain:
-        return None
-    attributes = _attributes(node)
-    kernel = tuple(attributes["kernel_shape"])
-    ones = (1,) * len(kernel)
-    said = MaxPoolOfAtc(
-        kernel,
-        tuple(attributes.get("strides", ones)),
-        tuple(attributes.get("pads", (0, 0) * len(kernel))),
-        tuple(attributes.get("dilations", ones)),
-        same=attributes.get("auto_pad", b"").startswith(b"SAME"),
-        ceil_mode=bool(attributes.get("ceil_mode")),
+    view = Node(node)
+    outcomes = (
+        rule.apply(view, context) for rule in rules_for(view, context) if rule.apply and rule.verdict == "refused"
     )
-    taken = said if len(kernel) == 3 else replace(said, dilations=ones)
-    if len(kernel) < 3 and soc != "ascend950" and _is_large(taken):
-        taken = replace(taken, same=False, ceil_mode=False, padding=CPU_PADDING if any(taken.pads) else None)
-    return taken if taken != said or attributes.get("auto_pad") == b"SAME_LOWER" else None
+    return next((outcome for outcome in outcomes if isinstance(outcome, str)), "")
 
 
-def _is_large(pool: MaxPoolOfAtc) -> bool:
-    return math.prod(pool.kernel) > LARGEST_KERNEL or max(pool.strides) > LARGEST_STRIDE
+def input_count(node: NodeProto) -> int | None:
+    """Return how many inputs GE's operator for a standard one has; None if as many as the node."""
+    plugin = PLUGINS.get(node.op_type)
+    return plugin.inputs if plugin else None
 
 
-def _attributes(node: NodeProto) -> dict[str, Any]:
-    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+def computed(nodes: Iterable[NodeProto], context: Context) -> Iterator[NodeProto]:
+    """Yield standard nodes that compute what GE computes of the nodes that it has taken."""
+    for node in nodes:
+        yield from [node] if node.domain else _computed(_without_lost_attributes(node), context)
+
+
+def is_computed_as_said(node: NodeProto, context: Context) -> bool:
+    """Return whether GE computes what the node says, as far as the table knows."""
+    return list(computed([node], context)) == [node]
+
+
+def _without_lost_attributes(node: NodeProto) -> NodeProto:
+    """Return the node without the attributes that its plugin does not read."""
+    plugin = PLUGINS.get(node.op_type)
+    lost = {attribute.name for attribute in node.attribute} - plugin.reads if plugin else frozenset()
+    # The attributes of a Constant decide what it becomes; see its rule.
+    return Node(node).replaced(**dict.fromkeys(lost)) if lost and node.op_type != "Constant" else node
+
+
+def _computed(node: NodeProto, context: Context) -> list[NodeProto]:
+    for rule in rules_for(Node(node), context):
+        changed = rule.apply(Node(node), context) if rule.apply and rule.verdict == "changed" else None
+        if isinstance(changed, list):
+            if [each.op_type for each in changed] != [node.op_type]:
+                return changed
+            [node] = changed
+    return [_with_branches(node, context)]
+
+
+def _with_branches(node: NodeProto, context: Context) -> NodeProto:
+    """Return a node whose subgraphs have computed nodes."""
+    if not any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute):
+        return node
+    replaced = NodeProto()
+    replaced.CopyFrom(node)
+    for attribute in replaced.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            replace_nodes(attribute.g, context)
+    return replaced
+
+
+def replace_nodes(graph: GraphProto, context: Context) -> None:
+    """Replace the nodes of a graph by those that compute what GE computes."""
+    nodes = list(computed(graph.node, context))
+    del graph.node[:]
+    graph.node.extend(nodes)

@@ -72,22 +72,20 @@ std::vector<const char*> Pointers(const std::vector<std::string>& names) {
   return pointers;
 }
 
-int ElementType(const OrtTensorTypeAndShapeInfo* info) {
-  auto type = poolgrad::ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-  Check(Api().GetTensorElementType(info, &type));
+TensorType TypeOf(const OrtTensorTypeAndShapeInfo* info) {
+  auto element = poolgrad::ort::ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  Check(Api().GetTensorElementType(info, &element));
+  size_t rank = 0;
+  Check(Api().GetDimensionsCount(info, &rank));
+  TensorType type{element, std::vector<int64_t>(rank)};
+  Check(Api().GetDimensions(info, type.dims.data(), rank));
   return type;
 }
 
 TensorType TypeOf(const OrtValue* value) {
   const Handle<OrtTensorTypeAndShapeInfo> info(Make<OrtTensorTypeAndShapeInfo>(Api().GetTensorTypeAndShape, value),
                                                Api().ReleaseTensorTypeAndShapeInfo);
-  TensorType type;
-  size_t rank = 0;
-  type.element_type = ElementType(info.get());
-  Check(Api().GetDimensionsCount(info.get(), &rank));
-  type.dims.resize(rank);
-  Check(Api().GetDimensions(info.get(), type.dims.data(), rank));
-  return type;
+  return TypeOf(info.get());
 }
 
 }  // namespace
@@ -136,10 +134,10 @@ CpuModel::CpuModel(std::string_view onnx) : session_(nullptr, ReleaseSession) {
 
 void CpuModel::ReleaseSession(void* session) { RunApi().ReleaseSession(Session(session)); }
 
-int CpuModel::input_element_type(size_t index) const {
+TensorType CpuModel::input_type(size_t index) const {
   const Handle<OrtTypeInfo> type(Make<OrtTypeInfo>(RunApi().SessionGetInputTypeInfo, Session(session_.get()), index),
                                  Api().ReleaseTypeInfo);
-  return ElementType(Make<const OrtTensorTypeAndShapeInfo>(Api().CastTypeInfoToTensorInfo, type.get()));
+  return TypeOf(Make<const OrtTensorTypeAndShapeInfo>(Api().CastTypeInfoToTensorInfo, type.get()));
 }
 
 std::vector<TensorType> CpuModel::OutputTypes(const std::vector<TensorType>& inputs) const {

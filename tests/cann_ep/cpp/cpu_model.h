@@ -30,7 +30,8 @@ class CpuModel {
   size_t input_count() const { return input_names_.size(); }
   size_t output_count() const { return output_names_.size(); }
   const std::string& input_name(size_t index) const { return input_names_[index]; }
-  int input_element_type(size_t index) const;
+  // The declared type of an input, whose sizes must be numbers.
+  TensorType input_type(size_t index) const;
 
   // The outputs' types for inputs of these types, determined by a run on zeros.
   std::vector<TensorType> OutputTypes(const std::vector<TensorType>& inputs) const;

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// GE's graphs and the models that are built from them. A model consists of the ONNX model that it was parsed from and
-// the shapes of its inputs; onnxruntime's CPU provider runs it.
+// GE's graphs and the models that are built from them. The engine, which the tests set, parses and builds: a built
+// model is an ONNX model with the shapes of its inputs. onnxruntime's CPU provider runs it.
 
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <mutex>
-#include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "calls.h"
 #include "cann.h"
+#include "engine.h"
 
 namespace ge {
 
 struct ParsedModel {
-  std::string onnx;
+  int64_t number = -1;
 };
 
 }  // namespace ge
@@ -24,35 +26,51 @@ struct ParsedModel {
 namespace stand_in {
 namespace {
 
+std::atomic<Engine> the_engine = nullptr;
+
+// A status of GE other than success.
+struct GraphError : std::runtime_error {
+  GraphError(ge::graphStatus status, const std::string& message) : std::runtime_error(message), status(status) {}
+  ge::graphStatus status;
+};
+
+struct Reply {
+  ge::graphStatus status = ge::GRAPH_FAILED;
+  std::string text = "the stand-in for CANN has no engine";
+
+  const std::string& Checked() const {
+    if (status != ge::GRAPH_SUCCESS) throw GraphError(status, text);
+    return text;
+  }
+};
+
+std::string Flat(const ge::Options& options) {
+  std::string flat;
+  for (const auto& [name, value] : options) flat += name.text() + '\0' + value.text() + '\0';
+  return flat;
+}
+
+// Not within a call of the host library: the engine waits for Python's lock.
+Reply AskEngine(const char* function, int64_t number, const ge::Options& options, std::string_view data) {
+  Reply reply;
+  const Engine engine = the_engine;
+  if (engine == nullptr) return reply;
+  const std::string flat = Flat(options);
+  reply.status = engine(function, number, flat.data(), flat.size(), data.data(), data.size(), &reply.text);
+  return reply;
+}
+
 struct LoadedModel {
   std::shared_ptr<const CpuModel> model;
   std::vector<TensorType> inputs;
   std::vector<TensorType> outputs;
 };
 
-// Parses "name:1,2;other:3", the syntax of the option ge.inputShape. Names may contain colons.
-std::map<std::string, std::vector<int64_t>> ReadShapes(const std::string& text) {
-  std::map<std::string, std::vector<int64_t>> shapes;
-  std::istringstream entries(text);
-  for (std::string entry; std::getline(entries, entry, ';');) {
-    const size_t colon = entry.rfind(':');
-    std::vector<int64_t>& shape = shapes[entry.substr(0, colon)];
-    std::istringstream dims(entry.substr(std::min(colon, entry.size() - 1) + 1));
-    for (std::string dim; std::getline(dims, dim, ',');) shape.push_back(std::stoll(dim));
-  }
-  return shapes;
-}
-
 LoadedModel Load(const std::string& built) {
-  const size_t end = built.find('\0');
-  if (end == std::string::npos) throw std::runtime_error("this is no model of the stand-in for CANN");
-  const auto shapes = ReadShapes(built.substr(0, end));
   LoadedModel loaded;
-  loaded.model = std::make_shared<CpuModel>(std::string_view(built).substr(end + 1));
+  loaded.model = std::make_shared<CpuModel>(built);
   for (size_t index = 0; index < loaded.model->input_count(); ++index) {
-    const auto shape = shapes.find(loaded.model->input_name(index));
-    if (shape == shapes.end()) throw std::runtime_error("no shape of input " + loaded.model->input_name(index));
-    loaded.inputs.push_back({loaded.model->input_element_type(index), shape->second});
+    loaded.inputs.push_back(loaded.model->input_type(index));
   }
   loaded.outputs = loaded.model->OutputTypes(loaded.inputs);
   return loaded;
@@ -92,7 +110,16 @@ Models& AllModels() {
 }
 
 ge::graphStatus GraphCall(const char* function, const std::function<void()>& body) {
-  return Call(function, nullptr, body) == ACL_SUCCESS ? ge::GRAPH_SUCCESS : ge::GRAPH_FAILED;
+  ge::graphStatus status = ge::GRAPH_FAILED;
+  const auto checked = [&] {
+    try {
+      body();
+    } catch (const GraphError& error) {
+      status = error.status;
+      throw;
+    }
+  };
+  return Call(function, nullptr, checked) == ACL_SUCCESS ? ge::GRAPH_SUCCESS : status;
 }
 
 }  // namespace
@@ -108,6 +135,10 @@ struct aclmdlDataset {
   std::vector<aclDataBuffer*> buffers;
 };
 
+void standInSetEngine(Engine engine) { the_engine = engine; }
+
+void standInAnswer(void* reply, const char* data, size_t size) { static_cast<std::string*>(reply)->assign(data, size); }
+
 namespace ge {
 
 AscendString::AscendString(const char* text) : text_(std::make_shared<std::string>(text)) {}
@@ -117,26 +148,25 @@ bool AscendString::operator<(const AscendString& other) const { return *text_ < 
 Graph::Graph(const char* /*name*/) : model_(std::make_shared<ParsedModel>()) {}
 
 STAND_IN_FUNCTION(aclgrphParseONNXFromMem)
-graphStatus aclgrphParseONNXFromMem(const char* data, size_t size, const Options& /*options*/, Graph& graph) {
-  return GraphCall(__func__, [&] {
-    const CpuModel valid(std::string_view(data, size));
-    graph.model()->onnx.assign(data, size);
-  });
+graphStatus aclgrphParseONNXFromMem(const char* data, size_t size, const Options& options, Graph& graph) {
+  const Reply reply = AskEngine("parse", -1, options, std::string_view(data, size));
+  return GraphCall(__func__, [&] { graph.model()->number = std::stoll(reply.Checked()); });
 }
 
 STAND_IN_FUNCTION(aclgrphBuildInitialize)
-graphStatus aclgrphBuildInitialize(Options& /*options*/) {
-  return GraphCall(__func__, [] {});
+graphStatus aclgrphBuildInitialize(Options& options) {
+  const Reply reply = AskEngine("initialize", -1, options, "");
+  return GraphCall(__func__, [&] { reply.Checked(); });
 }
 
 void aclgrphBuildFinalize() {}
 
 STAND_IN_FUNCTION(aclgrphBuildModel)
 graphStatus aclgrphBuildModel(const Graph& graph, const Options& options, ModelBufferData& model) {
+  const Reply reply = AskEngine("build", graph.model()->number, options, "");
   return GraphCall(__func__, [&] {
-    const auto shapes = options.find(AscendString("input_shape"));
-    if (shapes == options.end()) throw std::runtime_error("the option input_shape is missing");
-    const std::string built = shapes->second.text() + '\0' + graph.model()->onnx;
+    const std::string& built = reply.Checked();
+    const CpuModel valid(built);
     model.length = built.size();
     model.data = std::shared_ptr<uint8_t>(new uint8_t[built.size()], std::default_delete<uint8_t[]>());
     std::memcpy(model.data.get(), built.data(), built.size());
