@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
-from poolgrad_lowering.torch.normalization import batch_norm
+from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, layer_norm_backward
 from poolgrad_lowering.torch.pools import POOLS
 
 Decompositions = dict[Any, Callable[..., Any]]
@@ -26,11 +27,32 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         **torch.export.default_decompositions(),
         aten.convolution_backward.default: convolution_backward(weight_gradient),
         aten._native_batch_norm_legit.default: batch_norm,  # noqa: SLF001 - the name of an operator
+        aten._native_batch_norm_legit.no_stats: _batch_norm_of_this_batch,  # noqa: SLF001
         aten.native_batch_norm.default: batch_norm,
+        aten.gelu.default: _gelu,
+        aten.native_layer_norm.default: layer_norm,
+        aten.native_layer_norm_backward.default: layer_norm_backward,
+        aten.native_group_norm.default: group_norm,
         **POOLS,
         **_OF_RANDOM_NUMBERS,
         aten.empty_permuted.default: _zeros_permuted,
     }
+
+
+def _batch_norm_of_this_batch(  # noqa: PLR0917 - the operator's signature
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    return batch_norm(x, weight, bias, None, None, training, momentum, eps)
+
+
+def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """Return x · Φ(x), Φ the normal distribution, or with "tanh" its approximation. ONNX has Gelu since opset 20."""
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    if approximate == "tanh":
+        doubled = 1 + torch.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide))
+    else:
+        doubled = 1 + torch.erf(wide * math.sqrt(0.5))
+    return (0.5 * wide * doubled).to(x.dtype)
 
 
 def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
