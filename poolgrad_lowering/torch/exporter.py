@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.forms import name_nodes, normalize
+from poolgrad_lowering.torch.order import arrange
 
 _OPERATOR = re.compile(r"OpOverload\(op='([^']+)', overload='([^']+)'\)")
 
@@ -78,6 +79,7 @@ def to_onnx(
     optimizer.remove_unused_nodes(program.model)
     exported = _without_traces(program.model_proto)
     name_nodes(exported)
+    arrange(exported.graph)
     return exported
 
 
