@@ -128,6 +128,7 @@ def _with_masks_as_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list
     copied = onnx.ModelProto()
     copied.CopyFrom(model)
     drawn = [node for node in copied.graph.node if node.op_type == "RandomUniformLike"]
+    drawn.sort(key=lambda node: names.random_number(node.output[0]))  # the order of PyTorch, not that of the file
     for node in copied.graph.node:
         if node.op_type in _RANDOM:
             raise TorchExportError(f"a step with {node.op_type} cannot be compared: only dropout masks can be fed")

@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
-from poolgrad_lowering.torch.normalization import batch_norm
+from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, layer_norm_backward
 from poolgrad_lowering.torch.pools import POOLS
 
 Decompositions = dict[Any, Callable[..., Any]]
@@ -26,11 +27,35 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         **torch.export.default_decompositions(),
         aten.convolution_backward.default: convolution_backward(weight_gradient),
         aten._native_batch_norm_legit.default: batch_norm,  # noqa: SLF001 - the name of an operator
+        aten._native_batch_norm_legit.no_stats: _batch_norm_of_this_batch,  # noqa: SLF001
         aten.native_batch_norm.default: batch_norm,
+        aten.gelu.default: _gelu,
+        aten.native_layer_norm.default: layer_norm,
+        aten.native_layer_norm_backward.default: layer_norm_backward,
+        aten.native_group_norm.default: group_norm,
         **POOLS,
         **_OF_RANDOM_NUMBERS,
         aten.empty_permuted.default: _zeros_permuted,
+        aten.constant_pad_nd.default: _pad,
+        aten.index_put.default: _index_put,
+        aten._unsafe_index_put.default: _index_put,  # noqa: SLF001
     }
+
+
+def _batch_norm_of_this_batch(  # noqa: PLR0917 - the operator's signature
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    return batch_norm(x, weight, bias, None, None, training, momentum, eps)
+
+
+def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """Return x · Φ(x), Φ the normal distribution, or with "tanh" its approximation. ONNX has Gelu since opset 20."""
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    if approximate == "tanh":
+        doubled = 1 + torch.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide))
+    else:
+        doubled = 1 + torch.erf(wide * math.sqrt(0.5))
+    return (0.5 * wide * doubled).to(x.dtype)
 
 
 def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
@@ -51,6 +76,48 @@ def _bernoulli_in_place(x: Tensor, p: float = 0.5, **_: Any) -> Tensor:
 def _kept(x: Tensor, p: float) -> Tensor:
     """Return a mask that is true with probability p. `check` relies on this one way to draw it."""
     return torch.rand_like(x, dtype=torch.float32) < p
+
+
+def _pad(x: Tensor, pads: Sequence[int], value: float = 0) -> Tensor:
+    """Return the padded tensor, with slices for negative pads. Returns `NotImplemented` if there are none.
+
+    `pads` are those before and after each axis, from the last axis on.
+    """
+    if all(pad >= 0 for pad in pads):
+        return NotImplemented
+    for axis, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), start=1):
+        start, end = max(-before, 0), x.shape[-axis] - max(-after, 0)
+        x = aten.slice(x, x.ndim - axis, start, end)
+    return aten.constant_pad_nd(x, [max(pad, 0) for pad in pads], value) if any(pad > 0 for pad in pads) else x
+
+
+def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+    """Return x with values added at indices, as a ScatterElements, since compilers may lose ScatterND's reduction.
+
+    Returns `NotImplemented` if the values replace those of x, and for masks.
+    """
+    found = [index for index in indices if index is not None]
+    if not accumulate or any(index.dtype in (torch.bool, torch.uint8) for index in found):
+        return NotImplemented
+    axes = [axis for axis, index in enumerate(indices) if index is not None]
+    others = [axis for axis in range(x.ndim) if axis not in axes]
+    sizes, rest = [x.shape[axis] for axis in axes], [x.shape[axis] for axis in others]
+    positions: Any = 0
+    for size, index in zip(sizes, found, strict=True):
+        positions = positions * size + torch.where(index < 0, index + size, index)
+    count = positions.ndim
+    first = axes[0] if axes == list(range(axes[0], axes[-1] + 1)) else 0  # where indexing puts the axes of the indices
+    added = values.expand([*rest[:first], *positions.shape, *rest[first:]]).movedim(
+        list(range(first, first + count)), list(range(count))
+    )
+    rows, wide = positions.reshape(-1, 1), torch.promote_types(x.dtype, torch.float32)
+    flat = x.permute(*axes, *others).reshape(math.prod(sizes), math.prod(rest))
+    added = added.reshape(-1, math.prod(rest))
+    if x.is_floating_point():
+        flat, added = flat.to(wide), added.to(wide)
+    summed = flat.scatter_add(0, rows.expand(added.shape), added).to(x.dtype).reshape(*sizes, *rest)
+    order = [*axes, *others]
+    return summed.permute([order.index(axis) for axis in range(x.ndim)])
 
 
 def _zeros_permuted(sizes: list[int], *_: Any, **options: Any) -> Tensor:

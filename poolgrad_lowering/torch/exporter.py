@@ -15,6 +15,8 @@ from onnxscript import optimizer
 from torch import Tensor, nn
 
 from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.forms import name_nodes, normalize
+from poolgrad_lowering.torch.order import arrange
 
 _OPERATOR = re.compile(r"OpOverload\(op='([^']+)', overload='([^']+)'\)")
 
@@ -73,7 +75,12 @@ def to_onnx(
     if program is None:
         raise AssertionError("torch.onnx.export returns a program if it is given no file")
     _simplify(program.model)
-    return _without_traces(program.model_proto)
+    normalize(program.model)
+    optimizer.remove_unused_nodes(program.model)
+    exported = _without_traces(program.model_proto)
+    name_nodes(exported)
+    arrange(exported.graph)
+    return exported
 
 
 def _simplify(model: ir.Model) -> None:

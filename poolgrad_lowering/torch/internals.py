@@ -14,6 +14,7 @@ from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
@@ -32,7 +33,9 @@ def trace(
     first_is_symbolic = frozenset(symbolic)
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     fakes = [_fake(mode, tensor, position, position in first_is_symbolic) for position, tensor in enumerate(inputs)]
-    with enable_python_dispatcher():  # which symbolic sizes need
+    # Symbolic sizes need the dispatcher in Python; tensors made from them need the mode. The gradient of a fused
+    # attention has no translation to ONNX, that of its formula does.
+    with mode, enable_python_dispatcher(), sdpa_kernel(SDPBackend.MATH):
         graph: fx.GraphModule = make_fx(function, decomposition_table=decompositions, _allow_non_fake_inputs=True)(
             *fakes
         )

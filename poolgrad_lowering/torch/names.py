@@ -9,6 +9,7 @@ LEARNING_RATE = "learning_rate"
 TARGET = "target"
 
 _NEW = "new_"
+_RANDOM = "random."
 
 
 def weight(parameter: str) -> str:
@@ -29,6 +30,16 @@ def buffer(name: str) -> str:
 def state(slot: str, parameter: str) -> str:
     """Return the input of a tensor that an optimizer keeps for a parameter."""
     return f"state.{slot}.{parameter}"
+
+
+def random(number: int) -> str:
+    """Return the value within the graph that has the random numbers of a dropout layer, in the order of PyTorch."""
+    return f"{_RANDOM}{number}"
+
+
+def random_number(name: str) -> int:
+    """Return the number in a name that `random` made."""
+    return int(name.removeprefix(_RANDOM))
 
 
 def new(name: str) -> str:

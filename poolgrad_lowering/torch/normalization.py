@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Batch normalization in operators that torch's ONNX exporter can translate, with new running statistics."""
+"""Normalizations, and the gradient of one over the last axes, as sums and products.
+
+ONNX has operators of these. Its BatchNormalization cannot give the running statistics that PyTorch has, and in mixed
+precision the operands of its LayerNormalization and GroupNormalization would have two types, which is invalid.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -22,7 +29,7 @@ def batch_norm(  # noqa: PLR0917 - the operator's signature
 
     In train mode the running statistics change in place, by the unbiased variance. Computes in float32 or wider.
     """
-    wide = torch.promote_types(x.dtype, torch.float32)
+    wide = _wide(x)
     axes, shape = [0, *range(2, x.ndim)], [-1, *[1] * (x.ndim - 2)]
     if training:
         mean = x.to(wide).mean(axes)
@@ -44,6 +51,91 @@ def batch_norm(  # noqa: PLR0917 - the operator's signature
     if bias is not None:
         y = y + bias.reshape(shape)
     return y.to(x.dtype), *kept
+
+
+def layer_norm(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what aten.native_layer_norm returns: y in the type of x, mean and 1/√(variance + eps) over the last axes.
+
+    `weight` and `bias` have the sizes `shape` of these axes. Computes in float32 or wider, which mean and 1/√ are in.
+    """
+    normalized, mean, inverse = _normalized(x.to(_wide(x)), _last(shape), eps)
+    y = normalized if weight is None else normalized * weight
+    return (y if bias is None else y + bias).to(x.dtype), mean, inverse
+
+
+def layer_norm_backward(  # noqa: PLR0917 - the operator's signature
+    dy: Tensor,
+    x: Tensor,
+    shape: Sequence[int],
+    mean: Tensor,
+    inverse: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of x, weight and bias that `output_mask` asks for, each in the type of its operand.
+
+    With x̂ = (x − mean) · inverse and g = dy · weight: dx = inverse · (g − mean(g) − x̂ · mean(g · x̂)), Ba et al. 2016.
+    """
+    axes, wide = _last(shape), _wide(x)
+    normalized = (x.to(wide) - mean) * inverse
+    dy = dy.to(wide)
+    scaled = dy if weight is None else dy * weight
+    projected = normalized * (scaled * normalized).mean(axes, keepdim=True)
+    dx = inverse * (scaled - scaled.mean(axes, keepdim=True) - projected)
+    outer = list(range(x.ndim - len(shape)))
+
+    def added_up(value: Tensor, operand: Tensor) -> Tensor:
+        return (value.sum(outer) if outer else value).to(operand.dtype)
+
+    return (
+        dx.to(x.dtype) if output_mask[0] else None,
+        added_up(dy * normalized, weight) if output_mask[1] and weight is not None else None,
+        added_up(dy, bias) if output_mask[2] and bias is not None else None,
+    )
+
+
+def group_norm(  # noqa: PLR0917 - the operator's signature
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    batch: int,
+    channels: int,
+    size: int,  # noqa: ARG001 - the elements of a channel, which the shape of x says too
+    groups: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what aten.native_group_norm returns: y in the type of x, mean and 1/√(variance + eps), (batch, groups).
+
+    Computes in float32 or wider, which mean and 1/√ are in.
+    """
+    rows = x.to(_wide(x)).reshape(batch, groups, channels // groups * math.prod(x.shape[2:]))
+    normalized, mean, inverse = _normalized(rows, [2], eps)
+    y, shape = normalized.reshape(x.shape), [-1, *[1] * (x.ndim - 2)]
+    if weight is not None:
+        y = y * weight.reshape(shape)
+    if bias is not None:
+        y = y + bias.reshape(shape)
+    return y.to(x.dtype), mean.reshape(batch, groups), inverse.reshape(batch, groups)
+
+
+def _normalized(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return x with mean 0 and variance 1 over the axes, the mean, and 1/√(variance + eps), which keep the axes."""
+    mean = x.mean(axes, keepdim=True)
+    centred = x - mean
+    inverse = torch.rsqrt((centred * centred).mean(axes, keepdim=True) + eps)
+    return centred * inverse, mean, inverse
+
+
+def _last(shape: Sequence[int]) -> list[int]:
+    """Return the last axes, as many as `shape` has."""
+    return list(range(-len(shape), 0))
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
 
 
 def _update(running: Tensor | None, found: Tensor, momentum: float) -> None:

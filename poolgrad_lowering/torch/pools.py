@@ -37,11 +37,15 @@ def adaptive_max_pool(x: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]
     """Return the maxima of adaptive windows and their indices, by tables of the windows of a plane.
 
     Returns `NotImplemented` if the sizes divide: torch has decompositions of these. A window with NaN has a maximum
-    that onnxruntime chooses.
+    that onnxruntime chooses. bfloat16 is pooled as float32, which holds the same values: the lowering reads the fill of
+    the tables as numbers of numpy, which has no bfloat16.
     """
     sizes = x.shape[-len(counts) :]
     if all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
         return NotImplemented
+    if x.dtype == torch.bfloat16:
+        largest, indices = adaptive_max_pool(x.float(), counts)
+        return largest.to(x.dtype), indices
     windows = _positions(sizes, counts)
     longest = max(map(len, windows))
     table = torch.tensor([window + window[-1:] * (longest - len(window)) for window in windows])

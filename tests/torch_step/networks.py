@@ -132,6 +132,111 @@ class TextCNN(nn.Module):
         return result
 
 
+def lenet() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.LazyLinear(24), nn.ReLU(), nn.Linear(24, 5),
+    )  # fmt: skip
+
+
+def vgg_bn(width: int = 8, classes: int = 5) -> nn.Module:
+    layers: list[nn.Module] = []
+    before = 3
+    for channels in (width, 2 * width, 4 * width):
+        layers += [nn.Conv2d(before, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU(), nn.MaxPool2d(2)]
+        before = channels
+    return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(16), nn.ReLU(), nn.Linear(16, classes))
+
+
+class Inception(nn.Module):
+    """The module of GoogLeNet, with one more branch, of an average pool."""
+
+    def __init__(self, before: int, each: int) -> None:
+        super().__init__()
+
+        def convolved(kernel: int) -> nn.Module:
+            return nn.Sequential(
+                nn.Conv2d(before, each, 1), nn.ReLU(), nn.Conv2d(each, each, kernel, padding=kernel // 2), nn.ReLU()
+            )
+
+        self.branches = nn.ModuleList(
+            [
+                nn.Sequential(nn.Conv2d(before, each, 1), nn.ReLU()),
+                convolved(3),
+                convolved(5),
+                nn.Sequential(nn.MaxPool2d(3, 1, 1), nn.Conv2d(before, each, 1), nn.ReLU()),
+                nn.Sequential(nn.AvgPool2d(3, 1, 1), nn.Conv2d(before, each, 1), nn.ReLU()),
+            ]
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([branch(x) for branch in self.branches], 1)
+
+
+def inception(classes: int = 5) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(3, 2, ceil_mode=True), Inception(8, 4),
+        nn.MaxPool2d(3, 2, ceil_mode=True), Inception(20, 6), nn.AvgPool2d(3, 2, 1, count_include_pad=False),
+        nn.Flatten(), nn.Dropout(0.4), nn.LazyLinear(classes),
+    )  # fmt: skip
+
+
+class Dense(nn.Module):
+    """A layer of a block of DenseNet."""
+
+    def __init__(self, before: int, growth: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.BatchNorm2d(before), nn.ReLU(), nn.Conv2d(before, 4 * growth, 1, bias=False),
+            nn.BatchNorm2d(4 * growth), nn.ReLU(), nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
+        )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, self.layers(x)], 1)
+
+
+def densenet(classes: int = 5) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
+        Dense(8, 4), Dense(12, 4), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 8, 1, bias=False), nn.AvgPool2d(2),
+        Dense(8, 4), Dense(12, 4), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(16, classes),
+    )  # fmt: skip
+
+
+def video(classes: int = 5) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv3d(1, 4, 3, padding=1), nn.BatchNorm3d(4), nn.ReLU(), nn.MaxPool3d((1, 2, 2)),
+        nn.Conv3d(4, 8, 3, padding=1), nn.ReLU(), nn.MaxPool3d(2), nn.AvgPool3d(3, 2, 1), nn.Flatten(),
+        nn.LazyLinear(classes),
+    )  # fmt: skip
+
+
+class Attention(nn.Module):
+    """An encoder layer of a transformer over the positions of a CNN's last image."""
+
+    def __init__(self, classes: int = 5) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.GELU(), nn.MaxPool2d(2),
+            nn.Conv2d(16, 16, 3, padding=1), nn.GELU(), nn.MaxPool2d(2),
+        )  # fmt: skip
+        self.encoder = nn.TransformerEncoderLayer(16, 4, 32, 0.1, "gelu", batch_first=True, norm_first=True)
+        self.norm = nn.LayerNorm(16)
+        self.classify = nn.Linear(16, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.classify(self.norm(self.encoder(self.stem(x).flatten(2).transpose(1, 2))).mean(1))
+        return found
+
+
+def dropped() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Dropout2d(0.2), nn.MaxPool2d(2), nn.Dropout(0.3), nn.Flatten(),
+        nn.LazyLinear(16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 5),
+    )  # fmt: skip
+
+
 def image(*sizes: int) -> Callable[[], Tensor]:
     return lambda: torch.randn(sizes)
 
@@ -153,7 +258,10 @@ class Network:
     def make(self) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor], tuple[Tensor, Tensor]]:
         """Return model, loss and example inputs, the same in every call."""
         torch.manual_seed(7)
-        return self.build(), self.loss, (self.x(), self.target())
+        model, x, target = self.build(), self.x(), self.target()
+        with torch.no_grad():
+            model.eval()(x)  # lazy layers get their sizes
+        return model.train(), self.loss, (x, target)
 
 
 NETWORKS = {
@@ -162,5 +270,12 @@ NETWORKS = {
     "mobilenet_v2": Network(mobilenet_v2, image(4, 3, 48, 48), labels(4), 1),
     "unet": Network(lambda: UNet(2, (8, 16, 32), 5), image(2, 1, 24, 24), labels(2, 24, 24), 2),
     "unet_3d": Network(lambda: UNet(3, (4, 8, 16), 5), image(2, 1, 8, 8, 12), labels(2, 8, 8, 12), 2),
+    "lenet": Network(lenet, image(4, 1, 16, 16), labels(4), 2),
+    "vgg_bn": Network(vgg_bn, image(4, 3, 16, 16), labels(4), 3),
+    "inception": Network(inception, image(4, 3, 32, 32), labels(4), 4),
+    "densenet": Network(densenet, image(4, 3, 32, 32), labels(4), 1),
+    "video": Network(video, image(2, 1, 6, 12, 12), labels(2), 2),
+    "attention": Network(Attention, image(4, 3, 16, 16), labels(4), 2),
+    "dropped": Network(dropped, image(4, 3, 8, 8), labels(4), 1),
     "text_cnn": Network(TextCNN, lambda: torch.randint(30, (4, 12)), labels(4), 3),
 }

@@ -153,3 +153,13 @@ def test_a_dynamic_batch_of_sizes_that_do_not_divide_is_refused(name: str) -> No
 def test_mixed_precision(name: str, dtype: Any) -> None:
     with torch.autocast("cpu", dtype):
         exported(name).check()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_adaptive_max_pools_lower_in_every_precision(dtype: Any) -> None:
+    """10 elements in 3 windows, which are written by tables."""
+    model = nn.Sequential(nn.Conv2d(2, 3, 1), nn.AdaptiveMaxPool2d(3), nn.Flatten())
+    with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+        step = export_training_step(model, nn.functional.mse_loss, (drawn(2, 2, 10, 10), drawn(2, 27)))
+    assert len(lower(step.model).report.lowered) == 1
+    step.check()

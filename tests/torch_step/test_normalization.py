@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Normalizations as sums and products, against torch's own, and in steps of mixed precision."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import nullcontext
+from typing import Any
+
+import onnx
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
+
+from torch import Tensor, nn  # noqa: E402
+
+from poolgrad_lowering.torch import export_training_step  # noqa: E402
+from poolgrad_lowering.torch.normalization import group_norm, layer_norm, layer_norm_backward  # noqa: E402
+
+aten = torch.ops.aten
+
+AUTOCASTS = {"float32": nullcontext} | {
+    str(dtype).removeprefix("torch."): lambda dtype=dtype: torch.autocast("cpu", dtype)
+    for dtype in (torch.float16, torch.bfloat16)
+}
+
+
+def drawn(*shape: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def assert_close(found: Tensor, expected: Tensor) -> None:
+    """Sums of at most 60 float64 of order 1, in another order, through one division by a deviation of order 1."""
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("outer", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("shape", [(7,), (4, 5)])
+def test_layer_norm(shape: tuple[int, ...], outer: tuple[int, ...], affine: bool) -> None:
+    x, dy = drawn(*outer, *shape), drawn(*outer, *shape)
+    weight, bias = (drawn(*shape), drawn(*shape)) if affine else (None, None)
+    found, expected = (operator(x, shape, weight, bias, 1e-5) for operator in (layer_norm, aten.native_layer_norm))
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other)
+    _, mean, inverse = expected
+    for mask in itertools.product((False, True), (False, affine), (False, affine)):
+        arguments = (dy, x, shape, mean, inverse, weight, bias, list(mask))
+        for one, other in zip(
+            layer_norm_backward(*arguments), aten.native_layer_norm_backward(*arguments), strict=True
+        ):
+            assert (one is None) == (other is None)
+            if one is not None:
+                assert_close(one, other)
+
+
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("sizes", [(), (5,), (3, 4)])
+def test_group_norm(sizes: tuple[int, ...], affine: bool) -> None:
+    x = drawn(2, 6, *sizes)
+    weight, bias = (drawn(6), drawn(6)) if affine else (None, None)
+    arguments = (x, weight, bias, 2, 6, x[0, 0].numel(), 3, 1e-5)
+    for one, other in zip(group_norm(*arguments), aten.native_group_norm(*arguments), strict=True):
+        assert_close(one, other)
+
+
+LAYERS = {
+    "layer": lambda: nn.LayerNorm([4, 6, 6]),
+    "layer, not affine": lambda: nn.LayerNorm(6, elementwise_affine=False),
+    "group": lambda: nn.GroupNorm(2, 4),
+    "instance": lambda: nn.InstanceNorm2d(4, affine=True),
+}
+
+
+@pytest.mark.parametrize("precision", AUTOCASTS)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_steps(layer: str, precision: str) -> None:
+    """Valid ONNX in mixed precision too, without an operator of a normalization."""
+    model: Any = nn.Sequential(
+        nn.Conv2d(3, 4, 3), LAYERS[layer](), nn.GELU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 2)
+    )
+    with AUTOCASTS[precision]():
+        step = export_training_step(
+            model, nn.functional.cross_entropy, (torch.randn(4, 3, 8, 8), torch.tensor([0, 1, 1, 0]))
+        )
+    onnx.checker.check_model(step.model, full_check=True)
+    assert not [node.op_type for node in step.model.graph.node if node.op_type.endswith("Normalization")]
+    step.check()
