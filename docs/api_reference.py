@@ -31,6 +31,7 @@ TASKS: Mapping[str, Sequence[str]] = {
         "AtcPlugin",
         "NodeObstacle",
     ),
+    "Run beside onnxruntime's CANN provider": ("export_cann", "export_cann_file", "CannExport", "CannReport"),
     "Limit what is accepted": ("Limits",),
     "Handle errors": (
         "PoolgradError",

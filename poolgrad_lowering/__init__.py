@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from poolgrad_lowering.diagnostics.faults import Fault
     from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
     from poolgrad_lowering.entry.artifacts import lower_artifacts
-    from poolgrad_lowering.entry.atc_files import export_atc_file
+    from poolgrad_lowering.entry.export_files import (
+        CannExport,
+        CannReport,
+        export_atc_file,
+        export_cann,
+        export_cann_file,
+    )
     from poolgrad_lowering.entry.files import lower_file
     from poolgrad_lowering.entry.folders import FileResult, lower_folder
     from poolgrad_lowering.gate.limits import Limits
@@ -54,6 +60,8 @@ _HOMES = {
     "AtcExport": "atc.export",
     "AtcPlugin": "atc.plugin_folder",
     "AtcReport": "atc.export",
+    "CannExport": "entry.export_files",
+    "CannReport": "entry.export_files",
     "DataWarning": "io.external_files",
     "Fault": "diagnostics.faults",
     "FileError": "diagnostics.errors",
@@ -71,7 +79,9 @@ _HOMES = {
     "Verification": "verification.result",
     "VerificationError": "diagnostics.errors",
     "export_atc": "atc.export",
-    "export_atc_file": "entry.atc_files",
+    "export_atc_file": "entry.export_files",
+    "export_cann": "entry.export_files",
+    "export_cann_file": "entry.export_files",
     "inspect": "lowering",
     "lower": "lowering",
     "lower_artifacts": "entry.artifacts",
@@ -88,6 +98,8 @@ __all__ = [
     "AtcExport",
     "AtcPlugin",
     "AtcReport",
+    "CannExport",
+    "CannReport",
     "DataWarning",
     "Fault",
     "FileError",
@@ -107,6 +119,8 @@ __all__ = [
     "__version__",
     "export_atc",
     "export_atc_file",
+    "export_cann",
+    "export_cann_file",
     "inspect",
     "lower",
     "lower_artifacts",
@@ -117,6 +131,10 @@ __all__ = [
     "verify_files",
     "write_atc_plugin",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

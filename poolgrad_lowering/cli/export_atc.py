@@ -63,7 +63,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.entry.atc_files import export_atc_file  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.entry.export_files import export_atc_file  # noqa: PLC0415 - `--help` must not load onnx
 
     require_other_output(options)
     report = export_atc_file(

@@ -163,8 +163,8 @@ OBSTACLES: dict[Obstacle, Meaning] = {
 }
 
 
-WEAK = frozenset((Obstacle.FLOAT64, Obstacle.NO_OPEN_PROTOTYPE))
-"""Obstacles that GE's parser takes: whether the model runs, only a device can tell."""
+WEAK = frozenset((Obstacle.FLOAT64, Obstacle.LARGE_KERNEL, Obstacle.NO_OPEN_PROTOTYPE, Obstacle.SHAPE_OPERAND))
+"""Obstacles that GE's parser takes: whether the model runs, only a device can tell, or where the graph is cut."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.graphs import graphs, names_of
-from poolgrad_lowering.ge.values import ValueTypes, constant_tensor
+from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, constant_tensor
 from poolgrad_lowering.ge.writer import Writer
 
 _LAST = (1 << 63) - 1
@@ -25,16 +25,22 @@ _AXIS_COERCED_UNTIL = 13
 """Below this opset Softmax and LogSoftmax normalise over all axes from `axis` on, which is 1 by default."""
 
 
-def write_forms(model: ModelProto, opset: int, types: ValueTypes) -> int:
+WriteForm = Callable[[NodeProto, Mapping[str, Any], Writer], bool]
+"""Adds the nodes in place of a node to the writer; returns whether there are any."""
+
+
+def write_forms(model: ModelProto, opset: int, types: ValueTypes, *, is_cut: bool = False) -> int:
     """Write the nodes of the main graph and of its subgraphs in forms that GE reads; return how many were changed.
 
-    The new values are added to `types`. Nodes keep their outputs' names.
+    If the graph `is_cut` into several, shapes that it computes become numbers. The new values are added to `types`.
+    Nodes keep their outputs' names.
     """
+    forms = _FORMS | (_FORMS_OF_CUT_GRAPHS if is_cut else {})
     present = {node.op_type for graph in graphs(model.graph) for node in graph.node if is_standard(node)}
-    if not present & _FORMS.keys():
+    if not present & forms.keys():
         return 0
     taken = names_of(model.graph)
-    return sum(_write(Writer(graph, opset, types, taken), graph.node) for graph in graphs(model.graph))
+    return sum(_write(Writer(graph, opset, types, taken), graph.node, forms) for graph in graphs(model.graph))
 
 
 def is_standard(node: NodeProto) -> bool:
@@ -47,10 +53,10 @@ def attributes_of(node: NodeProto) -> dict[str, Any]:
     return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
-def _write(writer: Writer, nodes: Any) -> int:
+def _write(writer: Writer, nodes: Any, forms: Mapping[str, WriteForm]) -> int:
     changed = 0
     for node in nodes:
-        form = _FORMS.get(node.op_type) if is_standard(node) else None
+        form = forms.get(node.op_type) if is_standard(node) else None
         if form is not None and form(node, attributes_of(node), writer):
             changed += 1
         else:
@@ -271,9 +277,38 @@ def _scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
     return True
 
 
+def _to_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """A shape that the graph computes may be an input of a part of the graph, and GE has to know its numbers."""
+    position = SHAPE_OPERANDS[node.op_type]
+    shape = writer.types.vectors.get(node.input[position])
+    if not shape or 0 in shape or attributes.get("allowzero", 0):
+        return False
+    numbers = [size for size in shape if isinstance(size, int)]
+    if node.op_type == "Reshape" and len(numbers) == len(shape) - 1 and min(numbers, default=1) > 0:
+        shape = tuple(size if isinstance(size, int) else -1 for size in shape)
+    elif node.op_type == "Expand":
+        shape = _expanded(writer.types.shapes.get(node.input[0]), shape)
+    if not all(map(_is_int, shape)):
+        return False
+    inputs = list(node.input)
+    inputs[position] = writer.vector([size for size in shape if isinstance(size, int)])
+    writer.keep(_with(node, {}, inputs=inputs))
+    return True
+
+
+def _expanded(source: Sequence[int | str | None] | None, shape: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Return the shape of an Expand with 1 for the names of sizes that its input has on the same axis."""
+    if source is None:
+        return shape
+    aligned = [None] * (len(shape) - len(source)) + list(source)
+    return tuple(1 if isinstance(size, str) and size == own else size for size, own in zip(shape, aligned, strict=False))
+
+
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
-_FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Writer], bool]] = {
+_FORMS_OF_CUT_GRAPHS: dict[str, WriteForm] = dict.fromkeys(SHAPE_OPERANDS, _to_numbers)
+
+_FORMS: dict[str, WriteForm] = {
     "AveragePool": _pool,
     "Clip": _clip,
     "Constant": _constant,

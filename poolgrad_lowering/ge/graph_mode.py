@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import onnx.inliner
 from onnx import ModelProto
 
+from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.gate.gate import Gate
@@ -34,6 +35,14 @@ class GraphModeEdits:
     renamed: int
     scalars: int
 
+    @property
+    def text(self) -> str:
+        """What was changed, as a sentence part."""
+        return (
+            f"{counted(self.forms, 'node')} in other forms, {counted(self.scalars, 'value')} of rank 0 with an axis, "
+            f"{counted(self.indices_dropped, 'Indices output')} dropped, {counted(self.renamed, 'node')} renamed"
+        )
+
 
 def prepare_for_graph_mode(model: ModelProto, gate: Gate) -> tuple[GraphModeEdits, tuple[NodeObstacle, ...]]:
     """Rewrite a lowered model for graph mode; return what was changed, and the obstacles that are left.
@@ -44,7 +53,7 @@ def prepare_for_graph_mode(model: ModelProto, gate: Gate) -> tuple[GraphModeEdit
     opset = opset_of(model)
     types = value_types(model, gate.index(model), ExternalData(gate.folder, gate.limits))
     edits = GraphModeEdits(
-        forms=write_forms(model, opset, types),
+        forms=write_forms(model, opset, types, is_cut=True),
         indices_dropped=drop_unread_indices(model),
         scalars=give_scalars_an_axis(model, opset, types),
         renamed=name_nodes(model, is_cut=True),

@@ -20,7 +20,7 @@ from poolgrad_lowering.ge.forms import attributes_of, is_standard, kernel_of
 from poolgrad_lowering.ge.graph_mode_operators import is_taken
 from poolgrad_lowering.ge.graphs import graphs, inputs_to_feed
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered
-from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
 
 _MAX_POOL_AXES = 3
 """The spatial axes of the parser's MaxPool, at most. With fewer, the plugin makes a 2-D pool without dilation."""
@@ -30,9 +30,6 @@ _LARGEST_WINDOW, _LARGEST_STRIDE = 255, 63
 
 _LARGEST_KERNEL, _LARGEST_KERNEL_3D = 255, 511
 """Of a convolution along one axis, as CANN documents Conv2D and Conv3D."""
-
-_SHAPE_OPERANDS = {"Expand": 1, "Reshape": 1}
-"""The operand that is a shape. GE has to know its numbers when it builds a graph."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ def _of_node(
             yield Obstacle.NO_OPEN_PROTOTYPE, f"{node.op_type} has a plugin, and its result no open prototype"
         if (check := _CHECKS.get(node.op_type)) is not None:
             yield from check(node, attributes_of(node), types, use)
-    if use.is_cut and (position := _SHAPE_OPERANDS.get(node.op_type)) is not None and is_standard(node):
+    if use.is_cut and (position := SHAPE_OPERANDS.get(node.op_type)) is not None and is_standard(node):
         shape = node.input[position]
         if shape not in types.constants:
             yield Obstacle.SHAPE_OPERAND, f"its shape '{shape}' is computed"

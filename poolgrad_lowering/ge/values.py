@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
 
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.inference import inferred_types
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.ge.graphs import graphs
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.index import ModelIndex
 
+SHAPE_OPERANDS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
+"""The operand that is the shape of the result. GE has to know its numbers when it builds a graph."""
 _MOST_ELEMENTS = 1 << 10
 """Of a constant whose numbers are read: axes, shapes and pads have fewer."""
 _NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
@@ -28,13 +31,15 @@ class ValueTypes:
 
     `elements` are element types (`TensorProto.DataType`). `shapes` have a number, a name or None for each axis; they
     are those of inputs and initializers, and what onnx infers. `ranks` also come from other declarations. `constants`
-    are the tensors of initializers that no caller can override and of Constant nodes.
+    are the tensors of initializers that no caller can override and of Constant nodes. `vectors` are the numbers and
+    sizes of shapes that the graph computes for `SHAPE_OPERANDS`.
     """
 
     elements: dict[str, int] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, tuple[int | str | None, ...]] = field(default_factory=dict)
     constants: dict[str, TensorProto] = field(default_factory=dict)
+    vectors: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
 
     def sizes(self, name: str) -> tuple[int, ...] | None:
         """Return the shape of a value whose sizes are all numbers, else None."""
@@ -86,7 +91,20 @@ def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) ->
         _learn(found, name, inferred_type)
         if inferred_type.tensor_type.HasField("shape"):
             found.shapes[name] = tuple(map(_size, inferred_type.tensor_type.shape.dim))
+    _learn_vectors(found, index, Facts(index, external))
     return found
+
+
+def _learn_vectors(found: ValueTypes, index: ModelIndex, facts: Facts) -> None:
+    """Add the shapes that the main graph computes."""
+    for node in index.model.graph.node:
+        position = SHAPE_OPERANDS.get(node.op_type)
+        if position is None or position >= len(node.input) or node.input[position] in found.constants:
+            continue
+        value = index.scopes[0].resolve(node.input[position])
+        vector = None if value is None else facts.integers(value)
+        if vector is not None:
+            found.vectors[node.input[position]] = tuple(str(dim) if dim.static is None else dim.static for dim in vector)
 
 
 def constant_tensor(node: NodeProto) -> TensorProto | None:

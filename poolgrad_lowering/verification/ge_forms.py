@@ -240,20 +240,40 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     )
 
 
+def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """A shape as numbers: that of the result, with −1 or 1 for one size that follows from the input."""
+    position = 0 if node.op_type == "ConstantOfShape" else 1
+    result = context.types.get(node.output[0])
+    if result is None or result.dims is None or held.get("allowzero", 0) or 0 in result.dims:
+        return
+    shape: list[int | str | None] = list(result.dims)
+    if node.op_type == "Reshape" and sum(not isinstance(size, int) for size in shape) == 1:
+        shape = [size if isinstance(size, int) else -1 for size in shape]
+    if node.op_type == "Expand" and (source := context.types.get(node.input[0])) and source.dims is not None:
+        own = [None] * (len(shape) - len(source.dims)) + list(source.dims)
+        shape = [1 if isinstance(size, str) and size == of else size for size, of in zip(shape, own, strict=False)]
+    if all(isinstance(size, int) for size in shape):
+        inputs = [*node.input[:position], "shape", *node.input[position + 1 :]]
+        yield Form([same_but(node, inputs)], {"shape": np.array(shape, np.int64)})
+
+
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 _FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[Form]]] = {
     "AveragePool": _windows,
     "Clip": _identity,
     "Constant": _constant,
+    "ConstantOfShape": _to_numbers,
     "Conv": _windows,
     "ConvTranspose": _windows,
     "Dropout": _identity,
+    "Expand": _to_numbers,
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,
     "LogSoftmax": _softmax,
     "MaxPool": _windows,
     "Pad": _pad,
+    "Reshape": _to_numbers,
     "ScatterND": _scatter_nd,
     "Shape": _shape,
     "Softmax": _softmax,

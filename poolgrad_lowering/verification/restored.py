@@ -29,8 +29,10 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     changed = ModelProto()
     changed.CopyFrom(lowered)
     opset, types = default_opset(original), tensor_types(original)
-    nodes = _without_forms(original.graph, changed.graph, Context(opset, types, _constants(original.graph)))
+    context = Context(opset, types, _constants(original.graph))
+    nodes = _without_forms(original.graph, changed.graph, changed.graph.node, context)
     nodes = without_axes(original.graph, changed.graph, nodes, types)
+    nodes = _without_forms(original.graph, changed.graph, nodes, context)
     if len(nodes) == len(lowered.graph.node) and all(map(_same, nodes, lowered.graph.node)):
         return lowered
     _replace(changed.graph, nodes)
@@ -66,9 +68,11 @@ def _constants(graph: GraphProto) -> dict[str, TensorProto]:
     return found
 
 
-def _without_forms(original: GraphProto, lowered: GraphProto, context: Context) -> list[NodeProto]:
+def _without_forms(
+    original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], context: Context
+) -> list[NodeProto]:
     """Return the nodes of the lowered graph, in order, with a node of the original in place of each form of it."""
-    producers = {name: node for node in lowered.node for name in node.output if name}
+    producers = {name: node for node in nodes for name in node.output if name}
     stored = {tensor.name: tensor for tensor in lowered.initializer}
     in_place: dict[int, NodeProto] = {}  # by the identity of a form's last node
     gone: set[int] = set()
@@ -83,8 +87,7 @@ def _without_forms(original: GraphProto, lowered: GraphProto, context: Context) 
                 in_place[id(found)] = node
                 gone.update(id(each) for each in matched)
                 break
-    left = [in_place.get(id(node), node) for node in lowered.node if id(node) in in_place or id(node) not in gone]
-    return left
+    return [in_place.get(id(node), node) for node in nodes if id(node) in in_place or id(node) not in gone]
 
 
 def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> None:
@@ -92,7 +95,7 @@ def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> N
     pairs = zip(subgraphs(node), subgraphs(found), strict=False)
     for (_, one), (_, other) in pairs:
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
-        _replace(other, _without_forms(one, other, inner))
+        _replace(other, _without_forms(one, other, other.node, inner))
 
 
 def _match(

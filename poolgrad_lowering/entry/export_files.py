@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Exports a model file for CANN: validates what it reads, and writes all files or none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from onnx import ModelProto
+
+from poolgrad_lowering.atc.export import AtcReport, export_in_place
+from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.entry.external_copies import missing_data, move_references
+from poolgrad_lowering.entry.files import require_proven
+from poolgrad_lowering.entry.side_outputs import require_other_file
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.ge.graph_mode import GraphModeEdits, prepare_for_graph_mode
+from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
+from poolgrad_lowering.io.external_files import require_not_external
+from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes, require_model
+from poolgrad_lowering.ir.external import ModelFolder
+from poolgrad_lowering.legality.targets import DEFAULT_TARGET, find_target
+from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.report import Report
+
+logger = logging.getLogger(__name__)
+
+
+def export_atc_file(
+    source: PathLike,
+    destination: PathLike,
+    *,
+    target: str | None = None,
+    weights_as_inputs: Sequence[str] = (),
+    force: bool = False,
+    verify: bool = False,
+    report_path: PathLike | None = None,
+    copy_external: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> AtcReport:
+    """Export the model in `source`, an original or a lowered one, for ATC and write it to `destination`.
+
+    `target` and `weights_as_inputs` are those of `export_atc`. A model that ATC cannot convert is written only with
+    `force`. With `verify`, the model is written only if it is proven to compute what the source does; otherwise
+    `VerificationError` is raised. The report is written to `report_path` as JSON, also if the model is not.
+    `copy_external` and `limits` are those of `lower_file`.
+
+    Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `UsageError`; then no file has changed.
+    """
+    files = _Files(Path(source), Path(destination), None if report_path is None else Path(report_path))
+
+    def export(model: ModelProto, gate: Gate, size: int) -> AtcReport:
+        return export_in_place(
+            model, target, weights_as_inputs, gate=gate, bytes_before=size, file=files.destination.name
+        )
+
+    return _write(files, export, force=force, verify=verify, copy_external=copy_external, limits=limits)
+
+
+@dataclass(frozen=True)
+class CannReport:
+    """The report of an export for graph mode: the lowering, the edits, and the obstacles that are left."""
+
+    lowering: Report
+    edits: GraphModeEdits
+    obstacles: tuple[NodeObstacle, ...]
+
+    @property
+    def converts(self) -> bool:
+        """Whether nothing is known that CANN's graph engine refuses or changes."""
+        return all(found.is_weak for found in self.obstacles)
+
+    def to_json(self) -> str:
+        """Return the report of the lowering as JSON text."""
+        return self.lowering.to_json()
+
+
+@dataclass(frozen=True)
+class CannExport:
+    """A model for a session beside onnxruntime's CANN provider, and its report."""
+
+    model: ModelProto
+    report: CannReport
+
+
+def export_cann(
+    model: ModelProto, *, target: str | None = None, base_dir: PathLike | None = None, limits: Limits = DEFAULT_LIMITS
+) -> CannExport:
+    """Lower a model if it is not lowered yet, and export it for a session beside onnxruntime's CANN provider.
+
+    `runtime.create_session` does the same by itself; this is for sessions that are made in other ways. The model has the
+    same inputs, outputs and results, and nodes in forms that CANN's graph engine reads. `target`, `base_dir` and
+    `limits` are those of `lower`. The argument is not modified.
+
+    Raises `TypeError` for a path, `UnknownTargetError` and `InvalidModelError`.
+    """
+    require_model(model)
+    exported = ModelProto()
+    exported.CopyFrom(model)
+    gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
+    report = _export_cann_in_place(exported, target, gate, len(gate.serialised(exported)))
+    return CannExport(exported, report)
+
+
+def export_cann_file(
+    source: PathLike,
+    destination: PathLike,
+    *,
+    target: str | None = None,
+    force: bool = False,
+    verify: bool = False,
+    copy_external: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> CannReport:
+    """Export the model in `source` as `export_cann` does and write it to `destination`.
+
+    A model with an obstacle is written only with `force`. `verify`, `copy_external` and `limits` are those of
+    `export_atc_file`.
+
+    Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `VerificationError`; then no file has changed.
+    """
+    files = _Files(Path(source), Path(destination), None)
+
+    def export(model: ModelProto, gate: Gate, size: int) -> CannReport:
+        return _export_cann_in_place(model, target, gate, size)
+
+    return _write(files, export, force=force, verify=verify, copy_external=copy_external, limits=limits)
+
+
+def _export_cann_in_place(model: ModelProto, target: str | None, gate: Gate, size: int) -> CannReport:
+    outcome = lower_in_place(model, find_target(DEFAULT_TARGET if target is None else target), forward=True, gate=gate)
+    edits, obstacles = prepare_for_graph_mode(model, gate)
+    return CannReport(outcome.report(size, len(gate.serialised(model))), edits, obstacles)
+
+
+@dataclass(frozen=True)
+class _Files:
+    source: Path
+    destination: Path
+    report: Path | None
+
+
+class _ExportReport(Protocol):
+    @property
+    def converts(self) -> bool:
+        """Whether the model may be written."""
+
+    def to_json(self) -> str:
+        """Return the report as JSON text."""
+
+
+R = TypeVar("R", bound=_ExportReport)
+
+
+def _write(
+    files: _Files,
+    export: Callable[[ModelProto, Gate, int], R],
+    *,
+    force: bool,
+    verify: bool,
+    copy_external: bool,
+    limits: Limits,
+) -> R:
+    """Read the source, export the model, and write the files. `export` takes the model, its gate and its size."""
+    source, destination = files.source, files.destination
+    descriptions = [] if files.report is None else [files.report]
+    for path in descriptions:
+        require_other_file(path, "JSON report", source, destination)
+    data = read_bytes(source, limits)
+    model = parse_model(data, source)
+    gate = Gate(limits, ModelFolder.of_file(source))
+    with errors_name(source):
+        report = export(model, gate, len(data))
+    require_not_external(gate.external, source, [destination, *descriptions])
+    contents: dict[Path, Content] = {}
+    if report.converts or force:
+        if verify:
+            require_proven(data, gate.serialised(model), source)
+        contents, moved = missing_data(gate, model, source, destination, copy=copy_external)
+        if moved:
+            move_references(model, moved)
+        contents[destination] = gate.serialised(model)
+    write_files(contents, {path: report.to_json().encode() for path in descriptions})
+    for path in contents:
+        logger.info("wrote %s", path)
+    return report
