@@ -14,9 +14,9 @@ import onnx.defs
 from onnx import ModelProto, NodeProto
 
 from poolgrad_lowering.atc.export import export_lowered
-from poolgrad_lowering.ge.graphs import graphs, inner_graphs
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.ge.graphs import graphs, inner_graphs
 from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.report import Way
 

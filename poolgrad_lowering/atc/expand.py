@@ -7,8 +7,8 @@ from __future__ import annotations
 import onnx.inliner
 from onnx import ModelProto
 
-from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.dialect import DOMAIN, OPS
+from poolgrad_lowering.ge.registered import PROTOTYPES
 
 
 def expand_operators(model: ModelProto) -> list[str]:

@@ -22,8 +22,6 @@ def unsqueeze_scalars_body(count: int, opset: int) -> FunctionProto:
     shape = helper.make_tensor("shape", TensorProto.INT64, [1], [1])
     nodes = [helper.make_node("Constant", [], ["shape"], name="shape", value=shape)]
     inputs, outputs = ([f"{letter}{number}" for number in range(count)] for letter in "xy")
-    nodes += [
-        helper.make_node("Reshape", [x, "shape"], [y], name=y) for x, y in zip(inputs, outputs, strict=True)
-    ]
+    nodes += [helper.make_node("Reshape", [x, "shape"], [y], name=y) for x, y in zip(inputs, outputs, strict=True)]
     imports = [helper.make_opsetid("", opset)]
     return helper.make_function(DOMAIN, UNSQUEEZE_SCALARS, inputs, outputs, nodes, imports)

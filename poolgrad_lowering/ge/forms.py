@@ -103,7 +103,9 @@ def kernel_of(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes)
     if "kernel_shape" in attributes:
         return list(attributes["kernel_shape"])
     kernel = types.shapes.get(node.input[1], ())[2:]
-    return [int(size) for size in kernel if isinstance(size, int)] if kernel and all(_is_int(k) for k in kernel) else None
+    return (
+        [int(size) for size in kernel if isinstance(size, int)] if kernel and all(_is_int(k) for k in kernel) else None
+    )
 
 
 def _written_pads(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> dict[str, Any]:
@@ -179,7 +181,7 @@ def _softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> 
 
 def _clip(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> bool:
     """The plugin refuses a Clip without bounds."""
-    if writer.opset < 11 or any(node.input[1:]):  # noqa: PLR2004 - the first opset in which bounds are inputs
+    if writer.opset < 11 or any(node.input[1:]):
         return False
     writer.add("Identity", node.input[:1], node.output[0])
     return True
@@ -195,7 +197,7 @@ def _dropout(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> 
 
 
 def _is_inference(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
-    if writer.opset < 12:  # noqa: PLR2004 - the first opset with training_mode
+    if writer.opset < 12:
         return attributes.get("is_test", 1) != 0
     mode = node.input[2] if len(node.input) > 2 else ""
     tensor = writer.types.constants.get(mode)
@@ -206,7 +208,7 @@ def _is_inference(node: NodeProto, attributes: Mapping[str, Any], writer: Writer
 
 def _pad(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """The plugin refuses the input `axes`, and only Ascend 950 has a kernel for negative pads."""
-    if writer.opset < 11:  # noqa: PLR2004 - the first opset in which pads are an input
+    if writer.opset < 11:
         return False
     rank, pads = writer.types.ranks.get(node.input[0]), writer.types.numbers(node.input[1])
     axes = writer.types.numbers(node.input[3]) if len(node.input) > 3 and node.input[3] else None
@@ -301,7 +303,9 @@ def _expanded(source: Sequence[int | str | None] | None, shape: tuple[int | str,
     if source is None:
         return shape
     aligned = [None] * (len(shape) - len(source)) + list(source)
-    return tuple(1 if isinstance(size, str) and size == own else size for size, own in zip(shape, aligned, strict=False))
+    return tuple(
+        1 if isinstance(size, str) and size == own else size for size, own in zip(shape, aligned, strict=False)
+    )
 
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)

@@ -150,7 +150,9 @@ class _Graph:
         for position, name in enumerate(node.input):
             if name in self._scalars:
                 one = self._with_axis[name]
-                node.input[position] = one if reduces else self._writer.reshape(one, [], self._writer.name(f"{name}/0d"))
+                node.input[position] = (
+                    one if reduces else self._writer.reshape(one, [], self._writer.name(f"{name}/0d"))
+                )
         if reduces and results:
             _keep_axes(node)
         kept = {name: self._writer.name(f"{name}/kept") for name in results}

@@ -104,7 +104,9 @@ def _learn_vectors(found: ValueTypes, index: ModelIndex, facts: Facts) -> None:
         value = index.scopes[0].resolve(node.input[position])
         vector = None if value is None else facts.integers(value)
         if vector is not None:
-            found.vectors[node.input[position]] = tuple(str(dim) if dim.static is None else dim.static for dim in vector)
+            found.vectors[node.input[position]] = tuple(
+                str(dim) if dim.static is None else dim.static for dim in vector
+            )
 
 
 def constant_tensor(node: NodeProto) -> TensorProto | None:

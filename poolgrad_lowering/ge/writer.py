@@ -69,7 +69,7 @@ class Writer:
 
     def slice(self, value: str, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int], output: str) -> str:
         """Add a Slice, and return the output."""
-        if self.opset < 10:  # noqa: PLR2004 - the first opset in which they are inputs
+        if self.opset < 10:
             return self.add("Slice", [value], output, starts=starts, ends=ends, axes=axes)
         return self.add("Slice", [value, *map(self.vector, (starts, ends, axes))], output)
 

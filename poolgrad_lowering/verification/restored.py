@@ -64,7 +64,9 @@ def _constants(graph: GraphProto) -> dict[str, TensorProto]:
                 found[node.output[0]] = attribute.t
             elif attribute.name in ("value_ints", "value_int"):
                 numbers = attribute.ints if attribute.name == "value_ints" else [attribute.i]
-                found[node.output[0]] = TensorProto(data_type=TensorProto.INT64, int64_data=numbers, dims=[len(numbers)])
+                found[node.output[0]] = TensorProto(
+                    data_type=TensorProto.INT64, int64_data=numbers, dims=[len(numbers)]
+                )
     return found
 
 

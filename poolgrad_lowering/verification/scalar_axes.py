@@ -20,12 +20,69 @@ from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
 from poolgrad_lowering.verification.types import TensorType
 
 _BROADCASTING = frozenset(
-    """
-    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift Cast Ceil Celu Cos Cosh Div Elu Equal Erf Exp Expand Floor
-    Greater GreaterOrEqual HardSigmoid Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mod Mul Neg Not
-    Or Pow RandomNormalLike RandomUniformLike Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt
-    Sub Sum Tan Tanh ThresholdedRelu Where Xor
-    """.split()
+    [
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Add",
+        "And",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "BitShift",
+        "Cast",
+        "Ceil",
+        "Celu",
+        "Cos",
+        "Cosh",
+        "Div",
+        "Elu",
+        "Equal",
+        "Erf",
+        "Exp",
+        "Expand",
+        "Floor",
+        "Greater",
+        "GreaterOrEqual",
+        "HardSigmoid",
+        "Identity",
+        "IsInf",
+        "IsNaN",
+        "LeakyRelu",
+        "Less",
+        "LessOrEqual",
+        "Log",
+        "Max",
+        "Mean",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "Not",
+        "Or",
+        "Pow",
+        "RandomNormalLike",
+        "RandomUniformLike",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Selu",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "Softplus",
+        "Softsign",
+        "Sqrt",
+        "Sub",
+        "Sum",
+        "Tan",
+        "Tanh",
+        "ThresholdedRelu",
+        "Where",
+        "Xor",
+    ]
 )
 """Elementwise operators with ONNX's broadcasting: an operand's axis of size 1 changes the shape of a result of rank 0
 only."""
@@ -128,7 +185,9 @@ class _Graph:
         found = self._candidates.get(self._signature(node), [])
         for number, one in enumerate(found):
             if list(one.output) == list(node.output):
-                if _keeps_axes(one) == _keeps_axes(node) and (not has_axis or (_broadcasts(node) and self._has_axes(one))):
+                if _keeps_axes(one) == _keeps_axes(node) and (
+                    not has_axis or (_broadcasts(node) and self._has_axes(one))
+                ):
                     return found.pop(number)
             elif all(self._rank(own) == 0 or own == name for own, name in zip(one.output, node.output, strict=True)):
                 if _keeps_axes(node) or (_keeps_axes(one) == _keeps_axes(node) and (not has_axis or _broadcasts(node))):

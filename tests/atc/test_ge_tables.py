@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from poolgrad_lowering.ge import registered
 from poolgrad_lowering.dialect import OPS
+from poolgrad_lowering.ge import registered
 from tests.atc.ge import standard
 from tests.atc.ge.prototypes import PROTOTYPES, RELEASES, prototype
 

@@ -21,7 +21,8 @@ struct Claim {
 
 // A gradient's indices are in range by construction if a pool of the same session computes them on the device from the
 // same x: CANN's kernels of pools (op_kernel/ of each in ops-nn) begin a window with its first element inside of x and
-// replace it by other elements only, whatever the values. Kernels are identified by their node's name. If several nodes have one name, this must hold for each of them.
+// replace it by other elements only, whatever the values. Kernels are identified by their node's name. If several nodes
+// have one name, this must hold for each of them.
 class IndexTrust {
  public:
   // trusts_all: whether the session turns the check off (check_indices=0).

@@ -82,7 +82,7 @@ std::optional<Claim> Provider::Consider(const ort::OrtNode* node, ort::OrtEpGrap
   try {
     const Attributes attributes = ReadAttributes(*op, NodeAttributes(ort_, node));
     CheckNode(*op, attributes, backend_, deterministic_, InputsOf(ort_, node, InputCount(*op)),
-                       OutputsOf(ort_, node, OutputCount(*op)));
+              OutputsOf(ort_, node, OutputCount(*op)));
   } catch (const Error& reason) {
     session_logger_.Info(Label(ort_, node) + " is left to its function body: " + reason.what());
     return std::nullopt;

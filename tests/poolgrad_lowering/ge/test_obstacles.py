@@ -126,7 +126,10 @@ WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
     "a transposed convolution without a kernel": (
         parse("g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { [conv] Y = ConvTranspose(X, W) }"),
         NodeObstacle(
-            "conv", "ConvTranspose", "kernel-shape", "it has no kernel_shape, and the shape of its weight 'W' is unknown"
+            "conv",
+            "ConvTranspose",
+            "kernel-shape",
+            "it has no kernel_shape, and the shape of its weight 'W' is unknown",
         ),
     ),
     "training mode": (
@@ -139,9 +142,9 @@ WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
     ),
     "pads over axes": (
         parse(
-            "g (float[2,3] X, int64[2] P, int64[1] A) => (Y) { [pad] Y = Pad(X, P, , A) }".replace(", ,", ", v,").replace(
-                "int64[1] A", "float v, int64[1] A"
-            ),
+            "g (float[2,3] X, int64[2] P, int64[1] A) => (Y) { [pad] Y = Pad(X, P, , A) }".replace(
+                ", ,", ", v,"
+            ).replace("int64[1] A", "float v, int64[1] A"),
             opset=18,
         ),
         NodeObstacle("pad", "Pad", "pad-axes", "it has the input axes 'A'"),
@@ -207,7 +210,9 @@ WEAK = {
     ),
     "no open prototype": (
         parse("g (float[2] X) => (float[2] Y) { [swish] Y = HardSwish(X) }"),
-        NodeObstacle("swish", "HardSwish", "no-open-prototype", "HardSwish has a plugin, and its result no open prototype"),
+        NodeObstacle(
+            "swish", "HardSwish", "no-open-prototype", "HardSwish has a plugin, and its result no open prototype"
+        ),
     ),
 }
 
