@@ -32,10 +32,10 @@ def is_graph_mode(options: dict[str, str]) -> bool:
 def set_defaults(options: dict[str, str], soc: str) -> None:
     """Set the options of graph mode that a user has not set. `soc` is the device's name.
 
-    Parts of the graph are taken, not the whole graph or nothing. Built parts are not stored: a stored one is named after
-    the names and shapes of its inputs, and a model with other weights would run as the one before. Element types are
-    kept: without the option GE computes float32 in float16. Atlas training and inference products have no float32 unit
-    for convolutions and matrix products; there GE may use float16 where it must, which is logged as a warning.
+    Parts of the graph are taken, not the whole graph or nothing. Built parts are not stored: a stored one is named
+    after the names and shapes of its inputs, and a model with other weights would run as the one before. Element types
+    are kept: without the option GE computes float32 in float16. Atlas training and inference products have no float32
+    unit for convolutions and matrix products; there GE may use float16 where it must, which is logged as a warning.
 
     Raises `SessionError` if the options exclude parts of graphs.
     """

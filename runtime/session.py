@@ -44,8 +44,8 @@ def create_session(
 
     Beside onnxruntime-cann's provider in graph mode, the session runs the model in a form that CANN's graph engine
     reads, as `export_cann` writes it: inputs, outputs and results are those of the model. That provider then keeps
-    element types (precision_mode=must_keep_origin_dtype) and stores no built parts (dump_om_model=0), unless its options
-    are given.
+    element types (precision_mode=must_keep_origin_dtype) and stores no built parts (dump_om_model=0), unless it is
+    given these options.
 
     Args:
         model: path, serialised model, or model.

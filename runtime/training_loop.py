@@ -31,8 +31,8 @@ class TrainingLoop:
     """Training steps in a session whose outputs `new_NAME` are the next values of its inputs `NAME`.
 
     Each carried value has two buffers where the session reads it: in device memory, if that is where the session's
-    tensors are. A step reads one and writes the other, so that nothing is copied to the host or allocated between steps.
-    Not for concurrent use.
+    tensors are. A step reads one and writes the other, so that nothing is copied to the host or allocated between
+    steps. Not for concurrent use.
 
         loop = TrainingLoop(create_session(lowered), step)
         for images, labels in batches:
@@ -41,8 +41,8 @@ class TrainingLoop:
 
     Args:
         session: a session of a training step, e.g. of `poolgrad_lowering.torch.export_training_step`, lowered or not.
-        values: the first values of the inputs that are not given to `step`: weights, buffers, state; or a step with them
-            as its `values`.
+        values: the first values of the inputs that are not given to `step`: weights, buffers, state; or a training
+            step with them as its `values`.
 
     Raises:
         OnnxRuntimeMissingError: onnxruntime is missing.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""`poolgrad export-cann`: writes a lowered model in the form that a session beside onnxruntime's CANN provider needs."""
+"""`poolgrad export-cann`: writes a model in the form that a session beside onnxruntime's CANN provider needs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "export-cann",
         help="lower a model for a session beside onnxruntime's CANN provider",
-        description="Export an original or a lowered model for a session with onnxruntime's CANN provider in graph mode, "
-        "which hands parts of it to CANN's graph engine. `runtime.create_session` does the same by itself; the file is "
-        "for sessions that are made in other ways. Inputs, outputs and results stay.",
+        description="Export an original or a lowered model for a session with onnxruntime's CANN provider in graph "
+        "mode, which hands parts of it to CANN's graph engine. `runtime.create_session` does the same by itself; the "
+        "file is for sessions that are made in other ways. Inputs, outputs and results stay.",
         examples=(
             ("poolgrad export-cann training.onnx -o session.onnx --target Ascend910B3", "for a SoC name"),
             ("poolgrad export-cann training.onnx -o session.onnx --verify", "write only what is proven"),

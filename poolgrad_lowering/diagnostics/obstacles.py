@@ -72,7 +72,8 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "Write the remainder in other operators.",
     ),
     Obstacle.KERNEL_SHAPE: Meaning(
-        "A convolution has no kernel_shape, and the shape of its weight is not known. The plugin of ConvTranspose refuses it.",
+        "A convolution has no kernel_shape, and the shape of its weight is not known. The plugin of ConvTranspose "
+        "refuses it.",
         "Declare the weight's shape, or write kernel_shape.",
     ),
     Obstacle.LARGE_KERNEL: Meaning(
@@ -84,11 +85,13 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "Use the first index.",
     ),
     Obstacle.NEGATIVE_PADS: Meaning(
-        "A Pad has negative pads that cannot be written as a Slice: its mode is not constant, or the rank of its input is not known. Only Ascend 950 has a kernel for them.",
+        "A Pad has negative pads that cannot be written as a Slice: its mode is not constant, or the rank of its "
+        "input is not known. Only Ascend 950 has a kernel for them.",
         "Cut the tensor by a Slice.",
     ),
     Obstacle.NO_OPEN_PROTOTYPE: Meaning(
-        "The plugin of an operator makes an operator of GE that is in none of CANN's open repositories. A release of CANN may have it.",
+        "The plugin of an operator makes an operator of GE that is in none of CANN's open repositories. A release of "
+        "CANN may have it.",
         "Try it; if GE refuses it, write it in other operators.",
     ),
     Obstacle.PAD_AXES: Meaning(
@@ -96,20 +99,23 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "Write the pads of all axes as a constant.",
     ),
     Obstacle.SCATTER_REDUCTION: Meaning(
-        "A ScatterND has a reduction, and its data has a size that is not known. Two libraries of CANN register ScatterND, and one drops the reduction.",
+        "A ScatterND has a reduction, and its data has a size that is not known. Two libraries of CANN register "
+        "ScatterND, and one drops the reduction.",
         "Declare the shape of the data, or use ScatterElements.",
     ),
     Obstacle.SHAPE_OPERAND: Meaning(
-        "In graph mode, the shape of a Reshape or Expand is computed by the graph. It may be an input of the part of the graph that GE builds, and GE has to know it then.",
+        "In graph mode, the shape of a Reshape or Expand is computed by the graph. It may be an input of the part of "
+        "the graph that GE builds, and GE has to know it then.",
         "Use numbers for sizes, e.g. a fixed batch.",
     ),
     Obstacle.TRAINING_MODE: Meaning(
-        "A BatchNormalization has training_mode 1. The plugin drops its momentum: the running statistics become those of the batch.",
+        "A BatchNormalization has training_mode 1. The plugin drops its momentum: the running statistics become "
+        "those of the batch.",
         "Export the model with torch's decompositions, as `poolgrad_lowering.torch` does.",
     ),
     Obstacle.FLOAT64: Meaning(
-        "A node computes float64. GE's parser takes it; Ascend's vector and matrix units do not have it, so it runs on the "
-        "device's CPU or not at all.",
+        "A node computes float64. GE's parser takes it; Ascend's vector and matrix units do not have it, so it runs "
+        "on the device's CPU or not at all.",
         "Export the model in float32.",
     ),
     Obstacle.FUNCTION_CALL: Meaning(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""`UnsqueezeScalars`, which gives an axis to tensors of rank 0: an operator of the provider, without a function of aclnn.
+"""`UnsqueezeScalars`, which gives an axis to tensors of rank 0: an operator of the provider, not of aclnn.
 
 In the graph mode of onnxruntime's CANN provider no part of a graph may have an input of rank 0. This operator stands
 between the graph's inputs of rank 0 and those parts. It takes all of them at once, since every node that is not the

@@ -93,8 +93,8 @@ def export_cann(
 ) -> CannExport:
     """Lower a model if it is not lowered yet, and export it for a session beside onnxruntime's CANN provider.
 
-    `runtime.create_session` does the same by itself; this is for sessions that are made in other ways. The model has the
-    same inputs, outputs and results, and nodes in forms that CANN's graph engine reads. `target`, `base_dir` and
+    `runtime.create_session` does the same by itself; this is for sessions that are made in other ways. The model has
+    the same inputs, outputs and results, and nodes in forms that CANN's graph engine reads. `target`, `base_dir` and
     `limits` are those of `lower`. The argument is not modified.
 
     Raises `TypeError` for a path, `UnknownTargetError` and `InvalidModelError`.

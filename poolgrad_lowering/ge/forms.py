@@ -198,7 +198,7 @@ def _dropout(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> 
 
 def _is_inference(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     if writer.opset < 12:
-        return attributes.get("is_test", 1) != 0
+        return bool(attributes.get("is_test", 1))
     mode = node.input[2] if len(node.input) > 2 else ""
     tensor = writer.types.constants.get(mode)
     if not mode or tensor is None or tensor.data_location == TensorProto.EXTERNAL:

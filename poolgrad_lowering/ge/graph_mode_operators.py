@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operators of ONNX that onnxruntime's CANN provider takes in graph mode (onnxruntime-cann 1.24.4, `SupportONNXModel`).
+"""The operators of ONNX that onnxruntime's CANN provider takes in graph mode.
 
-It looks at nothing but the operator, ONNX's domain, and that an operand is no constant.
+Source: `SupportONNXModel` of onnxruntime-cann 1.24.4. It looks at nothing but the operator, ONNX's domain, and that an
+operand is no constant.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ GRAPH_MODE = Use(is_cut=True, large_windows_leave_the_core=False)
 
 
 def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[NodeObstacle]:
-    """Yield the obstacles at the standard nodes of a model, in the order of its nodes; those of the model come first."""
+    """Yield the obstacles at a model's standard nodes, in the order of its nodes; those of the model come first."""
     yield from _of_model(model, use)
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     functions = {(function.domain, function.name) for function in model.functions}
@@ -88,6 +88,7 @@ def _of_node(
     domain = _domain(node.domain)
     if (domain == DOMAIN and node.op_type in OPS) or (use.is_cut and not is_taken(node)):
         return
+    yield from _of_types(node, types)
     if (domain, node.op_type) in functions:
         yield Obstacle.FUNCTION_CALL, "it calls a function of the model"
     elif (domain or versions[domain] in OPSETS) and not is_registered(domain, node.op_type, versions[domain]):
@@ -98,23 +99,34 @@ def _of_node(
             yield Obstacle.NO_OPEN_PROTOTYPE, f"{node.op_type} has a plugin, and its result no open prototype"
         if (check := _CHECKS.get(node.op_type)) is not None:
             yield from check(node, attributes_of(node), types, use)
-    if use.is_cut and (position := SHAPE_OPERANDS.get(node.op_type)) is not None and is_standard(node):
+        yield from _of_shape(node, types, use)
+
+
+def _of_shape(node: NodeProto, types: ValueTypes, use: Use) -> Iterator[tuple[Obstacle, str]]:
+    if use.is_cut and (position := SHAPE_OPERANDS.get(node.op_type)) is not None:
         shape = node.input[position]
         if shape not in types.constants:
             yield Obstacle.SHAPE_OPERAND, f"its shape '{shape}' is computed"
+
+
+def _of_types(node: NodeProto, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:
     names = [name for name in (*node.input, *node.output) if name in types.elements]
-    if unread := [name for name in names if types.elements[name] in _UNREAD_TYPES]:
+    if unread := [name for name in names if types.elements[name] not in _READ_TYPES]:
         element = TensorProto.DataType.Name(types.elements[unread[0]]).lower()
         yield Obstacle.ELEMENT_TYPE, f"'{unread[0]}' is {element}"
     if double := [name for name in names if types.elements[name] == TensorProto.DOUBLE]:
         yield Obstacle.FLOAT64, f"'{double[0]}' is float64"
 
 
-_UNREAD_TYPES = {
-    *(TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ, TensorProto.UINT4, TensorProto.INT4),
-    TensorProto.FLOAT4E2M1,
-}
-"""Element types that GE's parser does not know."""
+_READ_TYPES = frozenset(
+    (
+        *(TensorProto.BFLOAT16, TensorProto.BOOL, TensorProto.COMPLEX64, TensorProto.COMPLEX128, TensorProto.DOUBLE),
+        *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, TensorProto.INT4),
+        *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.STRING),
+        *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+    )
+)
+"""The element types that GE's parser knows (its onnx_util.cc)."""
 
 Found = Iterator[tuple[Obstacle, str]]
 

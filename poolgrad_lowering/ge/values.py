@@ -80,9 +80,10 @@ def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) ->
             if tensor.name not in overridable:
                 found.constants[tensor.name] = tensor
         for node in graph.node:
-            if node.op_type == "Constant" and (tensor := constant_tensor(node)) is not None:
-                found.constants[node.output[0]] = tensor
-                found.learn(node.output[0], tensor.data_type, tuple(tensor.dims))
+            held = constant_tensor(node) if node.op_type == "Constant" else None
+            if held is not None:
+                found.constants[node.output[0]] = held
+                found.learn(node.output[0], held.data_type, tuple(held.dims))
     with registered_schemas():
         inferred = inferred_types(index, external)
     for value in model.graph.input:

@@ -3,7 +3,7 @@
 """The forms in which an export may write a standard node for CANN's graph engine, as nodes that compute the same.
 
 Each form is a list of nodes in ONNX's operators: inputs and outputs are those of the node, other names stand for any
-name, and constants are given as arrays. The forms are written here from ONNX's definitions, independently of the export.
+name, and constants are given as arrays. The forms are written here from ONNX's definitions, not from the export.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[For
     yield Form([whole, part], {name: np.array([number], np.int64) for name, number in bounds.items()})
 
 
-def _gemm(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+def _gemm(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[Form]:
     """A C of −0.0 leaves every sum as it is, zeros of both signs too."""
     known = context.types.get(node.input[0])
     if known is not None and not any(node.input[2:]) and known.element in _FLOATS:

@@ -181,10 +181,10 @@ def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set
     theirs = {tensor.name for tensor in original.initializer}
     stored = [tensor for tensor in lowered.initializer if tensor.name in theirs or tensor.name in read]
     stored += [t for t in original.initializer if t.name in read and t.name not in {each.name for each in stored}]
-    for field, entries in ((lowered.value_info, infos), (lowered.initializer, stored)):
-        copies = [type(entry).FromString(entry.SerializeToString()) for entry in entries]
-        del field[:]
-        field.extend(copies)
+    copies = GraphProto(value_info=infos, initializer=stored)
+    del lowered.value_info[:], lowered.initializer[:]
+    lowered.value_info.extend(copies.value_info)
+    lowered.initializer.extend(copies.initializer)
 
 
 def _all_nodes(graph: GraphProto) -> Iterable[NodeProto]:

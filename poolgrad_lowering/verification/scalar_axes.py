@@ -184,15 +184,17 @@ class _Graph:
         """Return the node of the original whose results a node computes, and use it up; None if there is none."""
         found = self._candidates.get(self._signature(node), [])
         for number, one in enumerate(found):
-            if list(one.output) == list(node.output):
-                if _keeps_axes(one) == _keeps_axes(node) and (
-                    not has_axis or (_broadcasts(node) and self._has_axes(one))
-                ):
-                    return found.pop(number)
-            elif all(self._rank(own) == 0 or own == name for own, name in zip(one.output, node.output, strict=True)):
-                if _keeps_axes(node) or (_keeps_axes(one) == _keeps_axes(node) and (not has_axis or _broadcasts(node))):
-                    return found.pop(number)
+            if self._computes(one, node, has_axis=has_axis):
+                return found.pop(number)
         return None
+
+    def _computes(self, one: NodeProto, node: NodeProto, *, has_axis: bool) -> bool:
+        """Whether a node with the same signature computes the results of `one`, but for axes of values of rank 0."""
+        alike = _keeps_axes(one) == _keeps_axes(node) and (not has_axis or _broadcasts(node))
+        if list(one.output) == list(node.output):
+            return alike and (not has_axis or self._has_axes(one))
+        names = zip(one.output, node.output, strict=True)
+        return (alike or _keeps_axes(node)) and all(own == name or self._rank(own) == 0 for own, name in names)
 
     def _has_axes(self, node: NodeProto) -> bool:
         """Whether the results are known to have axes, so that an operand's axis of size 1 changes no shape."""

@@ -52,7 +52,7 @@ FAULTS: dict[str, Callable[[Form], bool]] = {
     "with SAME_LOWER is read as SAME_UPPER": lambda form: form.attributes.get("auto_pad", b"")[:4] == b"SAME",
     "with axes is refused": lambda form: form.node.op_type == "Pad" and len(form.node.input) > 3,
     "with negative pads has a kernel on Ascend 950 alone": lambda form: (
-        form.node.op_type == "Pad" and (numpy_helper.to_array(form.constants[1]) < 0).any()
+        form.node.op_type == "Pad" and bool((numpy_helper.to_array(form.constants[1]) < 0).any())
     ),
     "without bounds is refused": lambda form: (
         form.node.op_type == "Clip" and (len(form.node.input) != 3 or not all(form.node.input))

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Nodes that GE would refuse or change are written in another form, with the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import ModelProto
+
+from poolgrad_lowering import export_atc, export_cann, verify
+from tests.oracles import assert_same_bits
+from tests.pool_graphs import parse, random_feeds
+
+FORMS: dict[str, tuple[ModelProto, list[str]]] = {
+    "a transposed convolution": (
+        parse("g (float[1,2,4,4] X, float[2,3,2,3] W) => (Y) { Y = ConvTranspose<strides = [2, 1]>(X, W) }"),
+        ["ConvTranspose"],
+    ),
+    "a convolution with no attribute": (
+        parse("g (float[1,2,5,5] X, float[3,2,2,3] W) => (Y) { Y = Conv(X, W) }"),
+        ["Conv"],
+    ),
+    "a constant of numbers": (
+        parse("g (float[2,3] X) => (Y) { S = Constant<value_ints = [3, 2]>() Y = Reshape(X, S) }"),
+        ["Constant", "Reshape"],
+    ),
+    "a constant number": (
+        parse("g (float[3] X) => (Y) { C = Constant<value_float = 0.1>() Y = Mul(X, C) }"),
+        ["Constant", "Mul"],
+    ),
+    "a part of a shape": (
+        parse("g (float[2,3,5,7] X) => (Y) { Y = Shape<start = 1, end = -1>(X) }"),
+        ["Shape", "Slice"],
+    ),
+    "the first axes of a shape": (
+        parse("g (float[2,3,5] X) => (Y) { Y = Shape<end = 2>(X) }"),
+        ["Shape", "Slice"],
+    ),
+    "a product with alpha": (
+        parse("g (float[2,3] X, float[3,4] Z) => (Y) { Y = Gemm<alpha = 0.3>(X, Z) }"),
+        ["Gemm"],
+    ),
+    "a product with alpha and transposed operands": (
+        parse("g (float16[3,2] X, float16[4,3] Z) => (Y) { Y = Gemm<alpha = 0.3, transA = 1, transB = 1>(X, Z) }"),
+        ["Gemm"],
+    ),
+    "a global pool over three axes": (
+        parse("g (float[2,3,4,5,6] X) => (Y) { Y = GlobalMaxPool(X) }"),
+        ["ReduceMax"],
+    ),
+    "a global pool over three axes at opset 18": (
+        parse("g (float[2,3,4,5,6] X) => (Y) { Y = GlobalMaxPool(X) }", opset=18),
+        ["ReduceMax"],
+    ),
+    "a softmax of columns": (
+        parse("g (float[2,3,4] X) => (Y) { Y = Softmax<axis = 1>(X) }", opset=11),
+        ["Flatten", "Softmax", "Shape", "Reshape"],
+    ),
+    "a softmax without an axis": (
+        parse("g (float[2,3] X) => (Y) { Y = LogSoftmax(X) }", opset=12),
+        ["LogSoftmax"],
+    ),
+    "a clip without bounds": (parse("g (float[4] X) => (Y) { Y = Clip(X) }"), ["Identity"]),
+    "a dropout out of training": (parse("g (float[4] X) => (Y) { Y = Dropout(X) }"), ["Identity"]),
+    "pads over axes": (
+        parse(
+            """g (float[2,3,4] X) => (Y) <int64[4] P = {1, 0, 2, 1}, float v = {7.0}, int64[2] A = {-1, 0}> {
+                Y = Pad(X, P, v, A)
+            }""",
+            opset=18,
+        ),
+        ["Pad"],
+    ),
+    "negative pads": (
+        parse("g (float[2,5] X) => (Y) <int64[4] P = {1, -1, 0, 2}> { Y = Pad(X, P) }"),
+        ["Slice", "Pad"],
+    ),
+    "negative pads alone": (
+        parse("g (float[2,5] X) => (Y) <int64[4] P = {0, -1, -1, -2}> { Y = Pad(X, P) }"),
+        ["Slice"],
+    ),
+    "a pool with the odd element in front": (
+        parse('g (float[1,2,7,6] X) => (Y) { Y = MaxPool<kernel_shape = [2, 3], strides = [2, 2], auto_pad = "SAME_LOWER">(X) }'),
+        ["MaxPool"],
+    ),
+    "an average pool with the odd element in front": (
+        parse('g (float[1,2,7,6] X) => (Y) { Y = AveragePool<kernel_shape = [2, 3], auto_pad = "SAME_LOWER">(X) }'),
+        ["AveragePool"],
+    ),
+    "a sum at tuples": (
+        parse(
+            """g (float[4,3,2] X, float[5,2] U) => (Y) <int64[5,2] I = {0, 1, -1, 2, 0, 1, 3, 2, 0, -2}> {
+                Y = ScatterND<reduction = "add">(X, I, U)
+            }"""
+        ),
+        [
+            *("Add", "Less", "Where", "Mul", "ReduceSum", "Reshape", "Reshape", "Shape", "Expand", "Reshape"),
+            *("ScatterElements", "Reshape"),
+        ],
+    ),
+}  # fmt: skip
+
+
+def operators(model: ModelProto) -> list[str]:
+    return [node.op_type for node in model.graph.node]
+
+
+def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return list(session.run(None, feeds))
+
+
+@pytest.mark.parametrize(("model", "expected"), FORMS.values(), ids=FORMS)
+def test_a_form_has_the_results_of_the_node(model: ModelProto, expected: list[str]) -> None:
+    export = export_atc(model)
+    assert export.report.converts
+    assert operators(export.model) == expected
+    onnx.shape_inference.infer_shapes(export.model, check_type=True, strict_mode=True)
+    feeds = random_feeds(model)
+    for found, wanted in zip(run(export.model, feeds), run(model, feeds), strict=True):
+        assert_same_bits(found, wanted)
+
+
+@pytest.mark.parametrize("model", [model for model, _ in FORMS.values()], ids=FORMS)
+def test_verify_takes_a_form_for_its_node(model: ModelProto) -> None:
+    assert verify(model, export_atc(model).model).differences == ()
+
+
+@pytest.mark.parametrize("model", [model for model, _ in FORMS.values()], ids=FORMS)
+def test_an_export_has_nothing_left_to_write(model: ModelProto) -> None:
+    export = export_atc(model)
+    again = export_atc(export.model)
+    assert again.report.edits.rewritten == 0
+    assert again.model == export.model
+
+
+STAY = {
+    "a kernel that is written": parse(
+        "g (float[1,2,4,4] X, float[2,3,2,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [2, 3]>(X, W) }"
+    ),
+    "a whole shape": parse("g (float[2,3] X) => (Y) { Y = Shape<start = 0>(X) }"),
+    "a product with C": parse("g (float[2,3] X, float[3,4] Z, float[4] C) => (Y) { Y = Gemm<alpha = 0.3>(X, Z, C) }"),
+    "alpha 1": parse("g (float[2,3] X, float[3,4] Z) => (Y) { Y = Gemm(X, Z) }"),
+    "a global pool over two axes": parse("g (float[2,3,4,5] X) => (Y) { Y = GlobalMaxPool(X) }"),
+    "a lower bound": parse("g (float[4] X, float l) => (Y) { Y = Clip(X, l) }"),
+    "a softmax of the last axis": parse("g (float[2,3] X) => (Y) { Y = Softmax<axis = -1>(X) }", opset=13),
+    "pads that are not negative": parse("g (float[2] X) => (Y) <int64[2] P = {1, 0}> { Y = Pad(X, P) }"),
+    "a scatter that overwrites": parse("g (float[4] X, int64[2,1] I, float[2] U) => (Y) { Y = ScatterND(X, I, U) }"),
+    "the odd element behind": parse(
+        'g (float[1,2,7,6] X) => (Y) { Y = MaxPool<kernel_shape = [2, 3], auto_pad = "SAME_UPPER">(X) }'
+    ),
+}
+
+
+@pytest.mark.parametrize("model", STAY.values(), ids=STAY)
+def test_what_ge_reads_stays(model: ModelProto) -> None:
+    export = export_atc(model)
+    assert export.report.edits.rewritten == 0
+    assert operators(export.model) == operators(model)
+
+
+def test_shapes_that_the_graph_computes_become_numbers_for_graph_mode_alone() -> None:
+    model = parse(
+        """g (float[N,6] X, float[2,3] Z) => (Y, V) {
+            R = Constant<value = int64[2] {2, 3}>() P = Shape(X) N1 = Slice(P, zero, one) S = Concat<axis = 0>(N1, R)
+            Y = Reshape(X, S) T = Shape(Z) C = Constant<value = float[1] {2.0}>() V = Expand(C, T)
+        }""".replace("=> (Y, V) {", "=> (Y, V) <int64[1] zero = {0}, int64[1] one = {1}> {")
+    )
+    export = export_cann(model).model
+    stored = {tensor.name: onnx.numpy_helper.to_array(tensor).tolist() for tensor in export.graph.initializer}
+    shapes = {
+        node.output[0]: stored.get(node.input[1]) for node in export.graph.node if node.op_type in ("Reshape", "Expand")
+    }
+    assert shapes == {"Y": [-1, 2, 3], "V": [2, 3]}
+    assert verify(model, export).differences == ()
+    assert export_atc(model).report.edits.rewritten == 0
