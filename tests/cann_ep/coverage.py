@@ -4,7 +4,7 @@
 
     measure(model, feeds, soc)   one session of `create_session(…, providers=["CANNExecutionProvider"])`
     summarize({name: coverage})  the counts over many
-    python -m tests.cann_ep.coverage [--target TARGET] [--json FILE]   over the built models and a folder
+    python -P -m tests.cann_ep.coverage [--target TARGET] [--json FILE]   over the built models and a folder
 
 Runs in the environment of `make test-cann-ep`. The sessions are those of a user: no option but the names of the
 providers, in a folder of their own. Only onnxruntime's threads and messages are set, so that sums have the bits of the

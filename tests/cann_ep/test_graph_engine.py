@@ -107,6 +107,13 @@ CASES: dict[str, tuple[str, str, int, str]] = {
         18,
         "different",
     ),
+    "BatchNormalization in training": (
+        "float[1,2,5,6] x, float[2] c",
+        "z, s, t = BatchNormalization <training_mode=1> (x, c, c, c, c) y = Neg (s)",
+        18,
+        "different",
+    ),
+    "BatchNormalization": ("float[1,2,5,6] x, float[2] c", "y = BatchNormalization (x, c, c, c, c)", 18, SAME),
     "GlobalMaxPool over three axes": ("float[1,2,3,4,5] v", "y = GlobalMaxPool (v)", 18, "different"),
     "a node named like an input": ("float[1,2,5,6] x", "[x] y = Relu (x)", 18, "two nodes are called x"),
     "a scalar": ("float rate", "y = Relu (rate)", 18, "'rate' is not name:sizes"),
@@ -119,6 +126,7 @@ ALL_FEEDS = {
     "a": IMAGE[:, :1],
     "m": IMAGE[0, 0],
     "v": image(1, 2, 3, 4, 5, seed=5),
+    "c": np.array([1.5, 0.5], np.float32),
     "rate": np.array(2.5, np.float32),
     "one": np.array([2.5], np.float32),
 }

@@ -42,7 +42,7 @@ def run_plainly(model: ModelProto, feeds: Mapping[str, Array]) -> Values:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(feeds)), strict=True))
+    return {name: np.asarray(value) for name, value in zip(names, session.run(names, dict(feeds)), strict=True)}
 
 
 def execute(graph: GeGraph, feeds: Mapping[str, Array], soc: Soc, engine: Engine = run_plainly) -> Values:
@@ -58,7 +58,8 @@ def execute(graph: GeGraph, feeds: Mapping[str, Array], soc: Soc, engine: Engine
         GeError: an operator does not take its types, formats or shapes on this SoC.
     """
     source = graph.model.graph
-    values = dict(feeds) | {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in source.initializer}
+    values = {name: np.asarray(value) for name, value in feeds.items()}
+    values |= {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in source.initializer}
     device = _Device(soc, engine)
     done = 0
     for is_own, group in itertools.groupby(graph.operators, _is_own):
@@ -126,6 +127,8 @@ def _run(nodes: Sequence[NodeProto], graph: GeGraph, values: Values, later: set[
     try:
         return engine(model, feeds)
     except Exception as error:
+        if not type(error).__module__.startswith("onnxruntime"):
+            raise
         raise GeError.of(faults.OPERATOR_INNER, f"shape inference or an operator refuses: {error}") from error
 
 

@@ -24,7 +24,7 @@ PRECISION_MODES = {
     "force_fp32": False,
     "must_keep_origin_dtype": False,
 }
-"""The values of precision_mode: whether GE computes float32 graphs in float16. An empty one is force_fp16."""
+"""The values of precision_mode: whether GE computes float32 graphs in float16. Empty means the default, force_fp16."""
 
 
 def parse_input_shape(text: str, *, is_dynamic: bool = False) -> dict[str, list[int]]:

@@ -278,14 +278,6 @@ def clip_needs_a_bound(node: Node, _: Context) -> Outcome:
     return None if any(node.proto.input[1:3]) else "At least 'min' or 'max' must not be None or Empty"
 
 
-def clip_with_one_bound(node: Node, _: Context) -> Outcome:
-    x, low, high = [*node.proto.input, "", ""][:3]
-    if low and high:
-        return None
-    operator = ("Max", [x, low]) if low else ("Min", [x, high])
-    return [node.made(*operator, node.proto.output)]
-
-
 def clip_casts(node: Node, _: Context) -> Outcome:
     cast = node.inner("float")
     clip = node.replaced()
@@ -365,10 +357,6 @@ def arg_min(node: Node, context: Context) -> Outcome:
 def mod_truncates(node: Node, _: Context) -> Outcome:
     """The kernel is C's fmod for reals, and the remainder of a truncated quotient for integers."""
     return None if node.attributes.get("fmod") else [node.replaced(fmod=1)]
-
-
-def noop_is_lost(node: Node, _: Context) -> Outcome:
-    return [node.replaced(noop_with_empty_axes=None)] if node.attributes.get("noop_with_empty_axes") else None
 
 
 def random_type(node: Node, _: Context) -> Outcome:

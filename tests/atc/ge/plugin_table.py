@@ -83,14 +83,7 @@ def _plain(operators: str, inputs: int) -> Iterable[Plugin]:
 
 
 def _reduction(operator: str, folder: str, name: str) -> Plugin:
-    noop = Rule(
-        "noop_with_empty_axes is 1 and there are no axes",
-        "changed",
-        "the plugin of these opsets sets it to 0: all axes are reduced",
-        rules.noop_is_lost,
-        (OLDEST, 12),
-    )
-    return _row(operator, f"ops-math:math/{folder}/framework/{name}", "axes keepdims noop_with_empty_axes", noop)
+    return _row(operator, f"ops-math:math/{folder}/framework/{name}", "axes keepdims noop_with_empty_axes")
 
 
 def _without_prototype(operators: str, source: str, opsets: tuple[int, int] = _ALL) -> Iterable[Plugin]:
@@ -252,13 +245,6 @@ _ROWS: tuple[Plugin, ...] = (
         "ops-math:conversion/clip_by_value/framework/clip_onnx_plugin.cpp",
         "max min",
         Rule("neither min nor max", "refused", "min or max has to be given", rules.clip_needs_a_bound, (11, NEWEST)),
-        Rule(
-            "an operand without a name",
-            "changed",
-            "a minimum or maximum with the other bound, even if an output without a name could be joined",
-            rules.clip_with_one_bound,
-            (11, NEWEST),
-        ),
         Rule("any node", "changed", "the input is cast to float32", rules.clip_casts, (OLDEST, 10)),
     ),
     # -- shapes and data movement

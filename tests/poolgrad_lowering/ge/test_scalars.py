@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""For graph mode, values of rank 0 get one axis: names and shapes of inputs and outputs stay, and so do the bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto
+
+from poolgrad_lowering import export_cann, lower, verify
+from tests.oracles import assert_same_bits
+from tests.pool_graphs import parse, random_feeds
+from tests.poolgrad_lowering.ge.test_forms import run
+
+MODELS: dict[str, ModelProto] = {
+    "an optimizer": parse(
+        """g (float[3,2] w, float[3,2] g, float rate, int64 steps) => (float[3,2] new_w, int64 new_steps)
+            <int64 one = {1}> {
+                step = Mul(rate, g) new_w = Sub(w, step) new_steps = Add(steps, one)
+            }"""
+    ),
+    "a loss that the gradient needs": parse(
+        """g (float[4,2] x) => (float loss, float[4,2] dx) {
+            q = Mul(x, x) loss = ReduceMean<keepdims = 0>(q) r = Sqrt(loss) dx = Div(x, r)
+        }"""
+    ),
+    "scalars of constants": parse(
+        """g (float[3] x) => (float[3] y) {
+            a = Constant<value = float {2.0}>() b = Constant<value = float {3.0}>() c = Mul(a, b) d = Cast<to = 1>(c)
+            y = Mul(x, d)
+        }"""
+    ),
+    "views to and from rank 0": parse(
+        """g (float[1] x, float s, float[3] z) => (float[1,1] u, float[3] y) <int64[2] axes = {0, 1}, int64[1] one = {1}> {
+            a = Squeeze(x) d = Mul(a, s) u = Unsqueeze(d, axes) e = Reshape(d, one) y = Add(z, e)
+        }"""
+    ),
+    "an index": parse(
+        "g (float[4,2] x, int64 i) => (float[2] y, float e) <int64 zero = {0}> { y = Gather(x, i) e = Gather(y, zero) }"
+    ),
+    "a product of vectors": parse("g (float[3] x, float[3] z) => (float p, float[3] y) { p = MatMul(x, z) y = Mul(x, p) }"),
+    "a condition": parse(
+        """g (bool flag, float s, float[2] x) => (float[2] y) {
+            t = Exp(s) n = Not(flag)
+            y = If (n) <then_branch = a () => (float[2] p) { p = Mul(x, t) }, else_branch = b () => (float[2] q) {
+                q = Add(x, s) }>
+        }"""
+    ),
+    "a choice": parse(
+        """g (float s, float[2,2] x) => (float[2,2] y, float m) <float zero = {0.0}> {
+            c = Greater(s, zero) m = Where(c, s, zero) y = Where(c, x, m)
+        }"""
+    ),
+    "an argument of the largest": parse("g (float[5] x) => (int64 i, float[5] y) { i = ArgMax<keepdims = 0>(x) f = Cast<to = 1>(i) y = Add(x, f) }"),
+    "an expansion": parse("g (float s) => (float[2,3] y) <int64[2] shape = {2, 3}> { t = Neg(s) y = Expand(t, shape) }"),
+    "a sum of nothing": parse("g (float s) => (float y) { y = ReduceSum<keepdims = 0>(s) }"),
+}  # fmt: skip
+
+
+LENET = Path(__file__).parents[3] / "models" / "built" / "torch" / "lenet.onnx"
+
+
+def rank_0(model: ModelProto) -> set[str]:
+    """The values of rank 0 that nodes of the main graph pass to each other, by onnx's inference."""
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    types = {value.name: value.type.tensor_type for value in inferred.graph.value_info}
+    read = {name for node in inferred.graph.node for name in node.input}
+    made = {name for node in inferred.graph.node for name in node.output if node.op_type != "Constant"}
+    return {
+        name for name in read & made if name in types and types[name].HasField("shape") and not types[name].shape.dim
+    }
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_interface_and_bits_stay(model: ModelProto) -> None:
+    export = export_cann(model)
+    assert list(export.model.graph.input) == list(model.graph.input)
+    assert list(export.model.graph.output) == list(model.graph.output)
+    assert export.report.edits.scalars > 0
+    feeds = random_feeds(model)
+    for found, wanted in zip(run(export.model, feeds), run(model, feeds), strict=True):
+        assert_same_bits(found, wanted)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_verify_proves_it(model: ModelProto) -> None:
+    verification = verify(model, export_cann(model).model)
+    assert (verification.differences, verification.whole_model.status) == ((), "same")
+
+
+@pytest.mark.parametrize("name", MODELS.keys() - {"an index", "a condition", "a product of vectors"})
+def test_no_value_of_rank_0_is_left_between_nodes(name: str) -> None:
+    assert rank_0(export_cann(MODELS[name]).model) == set()
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_a_second_export_changes_nothing(model: ModelProto) -> None:
+    once = export_cann(model).model
+    twice = export_cann(once)
+    assert twice.model == once
+
+
+def test_all_inputs_of_rank_0_get_their_axis_in_one_node() -> None:
+    model = MODELS["an optimizer"]
+    export = export_cann(model).model
+    nodes = [(node.domain, node.op_type, list(node.input)) for node in export.graph.node]
+    assert nodes.count(("npu", "UnsqueezeScalars", ["rate", "steps"])) == 1
+    assert nodes[0][1] == "UnsqueezeScalars"
+    [function] = export.functions
+    assert [list(names) for names in (function.input, function.output)] == [["x0", "x1"], ["y0", "y1"]]
+
+
+def test_a_model_without_values_of_rank_0_is_left_alone() -> None:
+    model = parse("g (float[2] x) => (float[2] y) { [relu] y = Relu(x) }")
+    export = export_cann(model)
+    assert export.model == model
+    assert export.report.edits.scalars == 0
+
+
+def corrupted(model: ModelProto) -> list[tuple[str, ModelProto]]:
+    """Exports of an optimizer that compute something else."""
+    found = []
+    for what in ("another input", "another constant", "another output", "another body", "another operator", "no axis"):
+        changed = ModelProto()
+        changed.CopyFrom(model)
+        nodes = {node.op_type: node for node in changed.graph.node}
+        if what == "another input":
+            nodes["UnsqueezeScalars"].input[0] = "w"
+        elif what == "another constant":
+            tensor = next(tensor for tensor in changed.graph.initializer if tensor.name == "one")
+            tensor.CopyFrom(onnx.numpy_helper.from_array(np.full(list(tensor.dims), 2, np.int64), tensor.name))
+        elif what == "another output":
+            nodes["Mul"].input[1] = "w"
+        elif what == "another body":
+            next(node for node in changed.functions[0].node if node.op_type == "Reshape").op_type = "Expand"
+        elif what == "another operator":
+            nodes["Mul"].op_type = "Div"
+        else:
+            [tensor] = [
+                t for t in changed.graph.initializer if list(t.dims) == [0] and t.data_type == TensorProto.INT64
+            ]
+            tensor.CopyFrom(onnx.numpy_helper.from_array(np.array([1], np.int64), tensor.name))
+        found.append((what, changed))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("what", "model"),
+    corrupted(export_cann(MODELS["an optimizer"]).model),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_verify_catches_other_computations(what: str, model: ModelProto) -> None:
+    assert not verify(MODELS["an optimizer"], model).proven, what
+
+
+def test_a_training_step_keeps_its_sites_proven() -> None:
+    original = onnx.load(LENET)
+    export = export_cann(original, target="ascend950").model
+    verification = verify(original, export)
+    assert verification.proven
+    assert len(verification.sites) == 2
+    assert len([node for node in export.graph.node if node.domain == "npu"]) == 4
+
+
+def test_a_lowered_model_and_its_original_have_one_export() -> None:
+    original = onnx.load(LENET)
+    lowered = lower(original, target="ascend950").model
+    assert export_cann(lowered, target="ascend950").model == export_cann(original, target="ascend950").model
