@@ -63,8 +63,13 @@ class TrainingStep:
         kernels of onnxruntime for these types are tried. Networks with many layers of BatchNorm amplify the rounding
         of 16 bits to the size of the gradients, in PyTorch as well: compare their step in float32.
 
+        The model itself is opened first, by onnx's checker and, where it has the kernels, by onnxruntime. With AdamW,
+        the weights whose gradient is rounding do not count, since they move by the learning rate up or down; their
+        state counts. torch's random numbers go on as if nothing was compared.
+
         Raises:
             StepMismatchError: an output differs by more.
+            TorchExportError: the model is not valid ONNX, or has random numbers that no dropout layer draws.
             OnnxRuntimeMissingError, SessionError: onnxruntime is missing, or cannot run the model.
         """
         return check_step(self, steps=steps, tolerance=tolerance)

@@ -20,6 +20,7 @@ from torch import Tensor, nn  # noqa: E402
 
 from poolgrad_lowering import export_atc, lower, verify  # noqa: E402
 from poolgrad_lowering.runtime import TrainingLoop, create_session  # noqa: E402
+from poolgrad_lowering.runtime.errors import SessionError  # noqa: E402
 from poolgrad_lowering.torch import (  # noqa: E402
     SGD,
     AdamW,
@@ -344,6 +345,47 @@ def test_a_wrong_step_is_found() -> None:
     [node] = [node for node in step.model.graph.node if node.op_type == "LogSoftmax"]
     node.op_type = "Softmax"
     with pytest.raises(StepMismatchError, match="differs from eager PyTorch"):
+        step.check()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
+def test_an_invalid_model_does_not_pass(dtype: Any) -> None:
+    """Nor if the comparison itself, which is in float32, would not see the fault. The message names the node."""
+    with torch.autocast("cpu", dtype, enabled=dtype in HALVES):
+        step = export(small(nn.ReLU()))
+    short = HALVES.get(dtype, onnx.TensorProto.FLOAT)
+    step.model.graph.node.append(onnx.helper.make_node("Cast", ["input"], ["first"], "node_first", to=short))
+    step.model.graph.node.append(
+        onnx.helper.make_node("Cast", ["input"], ["second"], "node_second", to=onnx.TensorProto.DOUBLE)
+    )
+    step.model.graph.node.append(onnx.helper.make_node("Add", ["first", "second"], ["both"], "node_both"))
+    with pytest.raises(TorchExportError, match=r"not valid ONNX.*node_both"):
+        step.check()
+
+
+def test_a_model_that_onnxruntime_alone_refuses() -> None:
+    step = export(small())
+    step.model.graph.node.append(onnx.helper.make_node("Neg", ["input"], ["y"], step.model.graph.node[0].name))
+    with pytest.raises(SessionError, match=f"same node name .{step.model.graph.node[0].name}"):
+        step.check()
+
+
+def test_random_numbers_of_torch_go_on() -> None:
+    torch.manual_seed(3)
+    model = initialised(small(nn.Dropout()))
+    torch.manual_seed(4)
+    before = torch.random.get_rng_state()
+    export_training_step(model, LOSS, (X, LABELS)).check(steps=2)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_weights_whose_gradient_is_rounding() -> None:
+    """The gradient of a bias before a BatchNorm is 0, which AdamW divides by its own size. The others count."""
+    step = export(small(nn.BatchNorm2d(4), nn.ReLU()), optimizer="adamw")
+    assert step.check().errors["new_weight.0.bias"] == 0
+    [update] = [node for node in step.model.graph.node if "new_weight.0.weight" in node.output]
+    update.op_type = "Add"
+    with pytest.raises(StepMismatchError, match=r"new_weight\.0\.weight differs"):
         step.check()
 
 
