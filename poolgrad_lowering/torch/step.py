@@ -21,6 +21,7 @@ from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.exporter import to_onnx
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, trace_joint
+from poolgrad_lowering.torch.limits import warn_of_large_kernels
 from poolgrad_lowering.torch.optimizers import Optimizer, OptimizerName, find_optimizer
 
 
@@ -101,7 +102,8 @@ def export_training_step(
         opset: version of the default domain, 18 or newer.
         weights: weights and buffers as graph inputs or as initializers. An optimizer needs inputs.
         weight_gradient: how the gradient of a convolution's weight is written: as matrix products ("matmul"), the
-            fastest on onnxruntime's CPU provider, or as one convolution with exchanged axes ("convolution").
+            fastest on onnxruntime's CPU provider, or as one convolution with exchanged axes ("convolution"), whose
+            kernel is as large as the layer's output. A `UserWarning` names each one over the limits of Ascend.
 
     Raises:
         TorchExportError: torch cannot trace the step, or not translate an operator, which the message names.
@@ -115,6 +117,8 @@ def export_training_step(
     batched = joint.examples if dynamic_batch else ()
     exported = to_onnx(function, inputs, outputs, opset=opset, batched=batched)
     _drop_unchanged_buffers(exported)
+    if weight_gradient == "convolution":
+        warn_of_large_kernels(exported)
     values = {name: to_array(value) for name, value in inputs.items()}
     examples = {name: values.pop(name) for name in joint.examples}
     values.pop(names.LEARNING_RATE, None)

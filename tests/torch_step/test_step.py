@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -288,6 +289,21 @@ def test_the_other_spelling_of_the_weight_gradient() -> None:
     step = export(small(), weight_gradient="convolution")
     step.check()
     assert sum(node.op_type == "Conv" for node in step.model.graph.node) == 2
+
+
+@pytest.mark.parametrize("optimizer", [None, "adamw"])
+def test_kernels_over_the_limits_of_ascend(optimizer: Any) -> None:
+    """A warning for each layer that gives more than 255 rows; none for the other way to write the gradient."""
+    model = nn.Sequential(
+        nn.Conv2d(1, 2, (5, 1)), nn.Conv2d(2, 2, (2, 1)), nn.MaxPool2d((2, 1)), nn.Flatten(), nn.Linear(254, 2)
+    )
+    x = torch.randn(2, 1, 260, 1)  # the layers give 256 and 255 rows
+    with pytest.warns(UserWarning, match=r"of '0\.weight' is a convolution with a kernel of 256x1.* 255") as found:
+        export_training_step(model, LOSS, (x, LABELS[:2]), optimizer=optimizer, weight_gradient="convolution")
+    assert len([warning for warning in found if "kernel" in str(warning.message)]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        export_training_step(model, LOSS, (x, LABELS[:2]), optimizer=optimizer)
 
 
 def test_an_update_of_its_own() -> None:
