@@ -108,7 +108,9 @@ def export_training_step(
     Raises:
         TorchExportError: torch cannot trace the step, or not translate an operator, which the message names.
         ValueError: an argument is not one of its values, or arguments do not fit each other.
+        TypeError: an argument is something else than its type, e.g. a class in place of a model.
     """
+    _check_types(model, loss, example_inputs)
     chosen = None if optimizer is None else find_optimizer(optimizer)
     _check_arguments(model, example_inputs, chosen, dynamic_batch=dynamic_batch, weights=weights)
     module = WithLoss(model, loss)
@@ -133,6 +135,24 @@ def export_training_step(
         chosen,
         module,
     )
+
+
+def _check_types(model: object, loss: object, examples: object) -> None:
+    for name, value in (("model", model), ("loss", loss)):
+        if isinstance(value, type):
+            raise TypeError(f"{name} is the class {value.__name__}; it takes an object of it: {value.__name__}(…)")
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}; it takes a torch.nn.Module")
+    if not callable(loss):
+        raise TypeError(
+            f"loss is a {type(loss).__name__}; it takes a function of output and target. "
+            "The arguments are model, loss, example_inputs"
+        )
+    if not isinstance(examples, Sequence):
+        raise TypeError(
+            f"example_inputs is a {type(examples).__name__}; it takes a tuple: the tensors of the model's forward, and "
+            "the target as the last one"
+        )
 
 
 def _check_arguments(

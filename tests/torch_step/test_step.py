@@ -18,8 +18,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
 from torch import Tensor, nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from poolgrad_lowering import export_atc, lower, verify  # noqa: E402
+from poolgrad_lowering import export_atc, lower  # noqa: E402
 from poolgrad_lowering.runtime import TrainingLoop, create_session  # noqa: E402
 from poolgrad_lowering.runtime.errors import SessionError  # noqa: E402
 from poolgrad_lowering.torch import (  # noqa: E402
@@ -32,7 +33,6 @@ from poolgrad_lowering.torch import (  # noqa: E402
     export_update,
 )
 from poolgrad_lowering.torch.arrays import to_array  # noqa: E402
-from tests.torch_step.networks import NETWORKS  # noqa: E402
 
 X = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 LABELS = torch.arange(4) % 2
@@ -53,18 +53,6 @@ def initialised(model: nn.Module, x: Tensor = X) -> nn.Module:
 
 def export(model: nn.Module, x: Tensor = X, **options: Any) -> TrainingStep:
     return export_training_step(initialised(model, x), LOSS, (x, LABELS), **options)
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_networks(name: str) -> None:
-    network = NETWORKS[name]
-    step = export_training_step(*network.make())
-    step.check(steps=2)  # the second one with new running statistics
-    lowered = lower(step.model)
-    assert len(lowered.report.lowered) == network.pools
-    verified = verify(step.model, lowered.model)
-    assert [site.status for site in verified.sites] == ["proven"] * network.pools
-    assert not export_atc(step.model).report.obstacles
 
 
 def test_names() -> None:
@@ -403,6 +391,117 @@ def test_weights_whose_gradient_is_rounding() -> None:
     update.op_type = "Add"
     with pytest.raises(StepMismatchError, match=r"new_weight\.0\.weight differs"):
         step.check()
+
+
+class Recomputed(nn.Module):
+    """A part with activation checkpointing."""
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.convolution, self.dropout = nn.Conv2d(4, 4, 1), nn.Dropout(probability)
+
+    def forward(self, x: Tensor) -> Tensor:
+        def part(value: Tensor) -> Tensor:
+            return self.dropout(self.convolution(value).relu()) if self.dropout.p else self.convolution(value).relu()
+
+        found: Tensor = checkpoint(part, x, use_reentrant=False)
+        return found
+
+
+def test_checkpointing() -> None:
+    """Its recomputation would draw other masks than the forward pass."""
+    export(small(Recomputed(0))).check()
+    with pytest.raises(TorchExportError, match=r"random numbers again, by aten\.native_dropout.*without checkpointing"):
+        export(small(Recomputed(0.5)))
+
+
+class Complex(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.fft.rfft2(x).abs()
+
+
+class FromSizes(nn.Module):
+    """A tensor made from the size of the batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.ones(x.shape[0], 1, 1, 1)
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(64, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.cell(x.mean(1).flatten(1)).reshape(-1, 1, 4, 4)
+
+
+DYNAMIC: dict[str, Callable[[], nn.Module]] = {
+    "a tensor of the batch's size": FromSizes,
+    "dropped channels": nn.Dropout2d,
+    "alpha dropout": nn.AlphaDropout,
+    "a recurrent cell": Recurrent,
+}
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_layers_that_make_tensors_of_a_dynamic_batch(name: str) -> None:
+    step = export(small(DYNAMIC[name]()), dynamic_batch=True)
+    step.check()
+    examples = {name: np.concatenate([value, value[:3]]) for name, value in step.examples.items()}
+    replace(step, examples=examples).check()
+
+
+def test_a_model_without_anything_to_train() -> None:
+    frozen = initialised(small())
+    for parameter in frozen.parameters():
+        parameter.requires_grad_(False)
+    with pytest.raises(TorchExportError, match="no parameter of the model has requires_grad"):
+        export_training_step(frozen, LOSS, (X, LABELS))
+    with pytest.raises(TorchExportError, match="does not depend on a parameter that has requires_grad"):
+        export_training_step(initialised(small()), lambda y, target: LOSS(y.detach(), target), (X, LABELS))
+
+
+def test_complex_numbers() -> None:
+    with pytest.raises(TorchExportError, match=r"complex numbers.* by aten\._fft_r2c"):
+        export(small(Complex()))
+
+
+LOSSES: dict[str, tuple[Any, str]] = {
+    "one for each example": (
+        nn.CrossEntropyLoss(reduction="none"),
+        r"the loss has the shape \(4,\); a step needs a sca",
+    ),
+    "two": (lambda y, target: (LOSS(y, target), y), "the loss is a tuple; a step needs a tensor"),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_that_is_no_scalar(name: str) -> None:
+    loss, said = LOSSES[name]
+    with pytest.raises(TorchExportError, match=said):
+        export_training_step(initialised(small()), loss, (X, LABELS))
+
+
+def test_types_of_arguments() -> None:
+    model: Any = initialised(small())
+    batch: Any = (X, LABELS)
+    loss: Any = LOSS
+    with pytest.raises(TypeError, match=r"model is the class Flatten; it takes an object of it: Flatten\("):
+        export_training_step(nn.Flatten, loss, batch)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"model is a function; it takes a torch\.nn\.Module"):
+        export_training_step(loss, model, batch)
+    with pytest.raises(TypeError, match=r"loss is a tuple; .* The arguments are model, loss, example_inputs"):
+        export_training_step(model, batch, loss)
+    with pytest.raises(TypeError, match="loss is the class CrossEntropyLoss"):
+        export_training_step(model, nn.CrossEntropyLoss, batch)
+    with pytest.raises(TypeError, match="example_inputs is a Tensor; it takes a tuple"):
+        export_training_step(model, loss, X)
+    for optimizer in (torch.optim.SGD(model.parameters(), 0.1), torch.optim.SGD, SGD):
+        with pytest.raises(
+            TypeError, match=r"optimizer is .*SGD; it takes None, 'sgd', .* of poolgrad_lowering\.torch"
+        ):
+            export_training_step(model, loss, batch, optimizer=optimizer)
 
 
 def test_arguments() -> None:
