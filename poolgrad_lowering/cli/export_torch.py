@@ -62,15 +62,18 @@ def run(options: argparse.Namespace) -> int:
     from poolgrad_lowering.torch import StepMismatchError, export_training_step  # noqa: PLC0415 - `--help` must not load onnx
 
     model, loss, examples = _call(file, name)
-    step = export_training_step(
-        model,
-        loss,
-        examples,
-        optimizer=options.optimizer,
-        dynamic_batch=options.dynamic_batch,
-        opset=options.opset,
-        weights=options.weights,
-    )
+    try:
+        step = export_training_step(
+            model,
+            loss,
+            examples,
+            optimizer=options.optimizer,
+            dynamic_batch=options.dynamic_batch,
+            opset=options.opset,
+            weights=options.weights,
+        )
+    except (TypeError, ValueError) as error:  # of the arguments; what torch raises is a TorchExportError
+        raise UsageError(f"{name} of '{file}': {error}") from error
     if options.check:
         try:
             step.check()

@@ -68,3 +68,26 @@ class RecordedMasks(TorchDispatchMode):
         if operator in (aten.bernoulli_.float, aten.bernoulli.p):
             self.masks.append(result.detach().clone())
         return result
+
+
+class RandomNumbersInBackwardError(RuntimeError):
+    """Random numbers are drawn while gradients are computed."""
+
+
+class WithoutRandomNumbers(TorchDispatchMode):
+    """While it is active, raises `RandomNumbersInBackwardError` when an operator draws random numbers."""
+
+    def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator unless it draws."""
+        if torch.Tag.nondeterministic_seeded in operator.tags:
+            raise RandomNumbersInBackwardError(str(operator))
+        return operator(*args, **(kwargs or {}))
+
+
+def complex_operator(graph: fx.GraphModule) -> str | None:
+    """Return the first operator of a traced graph whose result is complex, or None."""
+    for node in graph.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, Tensor) and value.is_complex():
+            return str(node.target)
+    return None

@@ -18,7 +18,12 @@ from torch import Tensor, fx, nn
 from poolgrad_lowering.torch import names
 from poolgrad_lowering.torch.decompositions import Decompositions
 from poolgrad_lowering.torch.errors import TorchExportError
-from poolgrad_lowering.torch.internals import trace
+from poolgrad_lowering.torch.internals import (
+    RandomNumbersInBackwardError,
+    WithoutRandomNumbers,
+    complex_operator,
+    trace,
+)
 
 Loss = Callable[[Any, Tensor], Tensor]
 
@@ -72,8 +77,12 @@ def trace_joint(
     try:
         with torch.autocast("cpu", enabled=False):  # in which nobody runs a backward pass; the forward enters its own
             graph = trace(step, list(inputs.values()), batched, decompositions)
+    except TorchExportError:
+        raise
     except Exception as error:
         raise TorchExportError(f"torch cannot trace the training step: {error}") from error
+    if (operator := complex_operator(graph)) is not None:
+        raise TorchExportError(f"the step computes complex numbers, which no operator of ONNX takes, by {operator}")
     trained = tuple(map(_in_model, step.trained))
     outputs = (
         names.LOSS,
@@ -106,6 +115,7 @@ class _Step:
                 {f"module.{name}": value for name, value in {**weights, **before}.items()},
                 examples,
             )
+            _check_loss(loss)
             gradients = self._gradients(loss, weights)
         self.trained = list(gradients)
         return (loss.detach(), *gradients.values(), *(after[name].detach() for name in self.buffers))
@@ -114,8 +124,29 @@ class _Step:
     def _gradients(loss: Tensor, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the gradient of every weight that needs one and that the loss depends on."""
         wanted = {name: weight for name, weight in weights.items() if weight.requires_grad}
-        found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
+        if not wanted:
+            raise TorchExportError("no parameter of the model has requires_grad, so there is nothing to train")
+        if not loss.requires_grad:
+            raise TorchExportError("the loss does not depend on a parameter that has requires_grad")
+        try:
+            with WithoutRandomNumbers():
+                found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
+        except RandomNumbersInBackwardError as error:
+            raise TorchExportError(
+                f"the backward pass draws random numbers again, by {error}: a part with activation checkpointing has a "
+                "dropout layer, whose second mask would be another one. Export the model without checkpointing"
+            ) from error
         return {name: value for name, value in zip(wanted, found, strict=True) if value is not None}
+
+
+def _check_loss(loss: Any) -> None:
+    """Raise `TorchExportError` if this is no scalar."""
+    if not isinstance(loss, Tensor):
+        raise TorchExportError(f"the loss is a {type(loss).__name__}; a step needs a tensor with one number")
+    if loss.numel() != 1:
+        raise TorchExportError(
+            f"the loss has the shape {tuple(loss.shape)}; a step needs a scalar, e.g. the mean: reduction='mean'"
+        )
 
 
 class _Observed(nn.Module):

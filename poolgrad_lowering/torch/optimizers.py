@@ -90,14 +90,20 @@ Optimizer: TypeAlias = SGD | AdamW
 OptimizerName = Literal["sgd", "adamw"]
 
 
-def find_optimizer(optimizer: Optimizer | OptimizerName) -> Optimizer:
-    """Return the optimizer of a name. Raises `ValueError` for a name that is unknown."""
-    if not isinstance(optimizer, str):
+def find_optimizer(optimizer: object) -> Optimizer:
+    """Return the optimizer of a name.
+
+    Raises `ValueError` for a name that is unknown, `TypeError` for another optimizer, e.g. one of torch.
+    """
+    if isinstance(optimizer, (SGD, AdamW)):
         return optimizer
+    taken = f"it takes None, {', '.join(map(repr, _BY_NAME))}, and SGD(…) and AdamW(…) of poolgrad_lowering.torch"
+    if not isinstance(optimizer, str):
+        kind = optimizer if isinstance(optimizer, type) else type(optimizer)
+        what = f"the class {kind.__name__}" if kind is optimizer else f"a {kind.__module__}.{kind.__qualname__}"
+        raise TypeError(f"optimizer is {what}; {taken}")
     if optimizer not in _BY_NAME:
-        raise ValueError(
-            f"optimizer is {optimizer!r}; it takes None, {', '.join(map(repr, _BY_NAME))}, SGD(…), AdamW(…)"
-        )
+        raise ValueError(f"optimizer is {optimizer!r}; {taken}")
     return _BY_NAME[optimizer]
 
 

@@ -21,6 +21,7 @@ from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.exporter import to_onnx
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, trace_joint
+from poolgrad_lowering.torch.limits import warn_of_large_kernels
 from poolgrad_lowering.torch.optimizers import Optimizer, OptimizerName, find_optimizer
 
 
@@ -63,8 +64,13 @@ class TrainingStep:
         kernels of onnxruntime for these types are tried. Networks with many layers of BatchNorm amplify the rounding
         of 16 bits to the size of the gradients, in PyTorch as well: compare their step in float32.
 
+        The model itself is opened first, by onnx's checker and, where it has the kernels, by onnxruntime. With AdamW,
+        the weights whose gradient is rounding do not count, since they move by the learning rate up or down; their
+        state counts. torch's random numbers go on as if nothing was compared.
+
         Raises:
             StepMismatchError: an output differs by more.
+            TorchExportError: the model is not valid ONNX, or has random numbers that no dropout layer draws.
             OnnxRuntimeMissingError, SessionError: onnxruntime is missing, or cannot run the model.
         """
         return check_step(self, steps=steps, tolerance=tolerance)
@@ -96,12 +102,15 @@ def export_training_step(
         opset: version of the default domain, 18 or newer.
         weights: weights and buffers as graph inputs or as initializers. An optimizer needs inputs.
         weight_gradient: how the gradient of a convolution's weight is written: as matrix products ("matmul"), the
-            fastest on onnxruntime's CPU provider, or as one convolution with exchanged axes ("convolution").
+            fastest on onnxruntime's CPU provider, or as one convolution with exchanged axes ("convolution"), whose
+            kernel is as large as the layer's output. A `UserWarning` names each one over the limits of Ascend.
 
     Raises:
         TorchExportError: torch cannot trace the step, or not translate an operator, which the message names.
         ValueError: an argument is not one of its values, or arguments do not fit each other.
+        TypeError: an argument is something else than its type, e.g. a class in place of a model.
     """
+    _check_types(model, loss, example_inputs)
     chosen = None if optimizer is None else find_optimizer(optimizer)
     _check_arguments(model, example_inputs, chosen, dynamic_batch=dynamic_batch, weights=weights)
     module = WithLoss(model, loss)
@@ -110,6 +119,8 @@ def export_training_step(
     batched = joint.examples if dynamic_batch else ()
     exported = to_onnx(function, inputs, outputs, opset=opset, batched=batched)
     _drop_unchanged_buffers(exported)
+    if weight_gradient == "convolution":
+        warn_of_large_kernels(exported)
     values = {name: to_array(value) for name, value in inputs.items()}
     examples = {name: values.pop(name) for name in joint.examples}
     values.pop(names.LEARNING_RATE, None)
@@ -124,6 +135,24 @@ def export_training_step(
         chosen,
         module,
     )
+
+
+def _check_types(model: object, loss: object, examples: object) -> None:
+    for name, value in (("model", model), ("loss", loss)):
+        if isinstance(value, type):
+            raise TypeError(f"{name} is the class {value.__name__}; it takes an object of it: {value.__name__}(…)")
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}; it takes a torch.nn.Module")
+    if not callable(loss):
+        raise TypeError(
+            f"loss is a {type(loss).__name__}; it takes a function of output and target. "
+            "The arguments are model, loss, example_inputs"
+        )
+    if not isinstance(examples, Sequence):
+        raise TypeError(
+            f"example_inputs is a {type(examples).__name__}; it takes a tuple: the tensors of the model's forward, and "
+            "the target as the last one"
+        )
 
 
 def _check_arguments(

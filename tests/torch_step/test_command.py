@@ -23,6 +23,14 @@ def pools():
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(18, 2))
     return model, nn.functional.cross_entropy, (torch.randn(2, 1, 8, 8), torch.tensor([0, 1]))
 
+def evaluated():
+    model, loss, batch = pools()
+    return model.eval(), loss, batch
+
+def exchanged():
+    model, loss, batch = pools()
+    return model, batch, loss
+
 def nothing():
     return None
 
@@ -57,6 +65,8 @@ def test_names_as_json(source: Path, capsys: pytest.CaptureFixture[str]) -> None
         ("", "is not FILE:CALLABLE"),
         (":missing", "has no function 'missing'"),
         (":number", "has no function 'number'"),
+        (":evaluated", "train.py': the model is in eval mode, in which it is not trained: call model.train()"),
+        (":exchanged", "loss is a tuple; it takes a function of output and target"),
         (":nothing", "does not return a model, a loss and example inputs"),
     ],
 )

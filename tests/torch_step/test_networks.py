@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Steps of networks in every precision: correct, valid, all of it in graph mode, and with every pool lowered.
+
+The whole product takes half an hour: `python3 tools/environments.py torch-step pytest -m long tests/torch_step`.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from itertools import product
+from typing import Any
+
+import onnx
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+
+from poolgrad_lowering import export_atc, lower, verify  # noqa: E402
+from poolgrad_lowering.torch import TrainingStep, export_training_step  # noqa: E402
+from tests.torch_step.graph_mode import faults  # noqa: E402
+from tests.torch_step.networks import NETWORKS  # noqa: E402
+
+PRECISIONS = {
+    "float32": nullcontext,
+    "float16": lambda: torch.autocast("cpu", torch.float16),
+    "bfloat16": lambda: torch.autocast("cpu", torch.bfloat16),
+}
+OPTIMIZERS = ("sgd", "adamw")
+
+SHORT = {
+    ("lenet", "adamw", "float32"),
+    ("lenet", "sgd", "bfloat16"),
+    ("attention", "sgd", "float16"),
+    ("attention", "adamw", "bfloat16"),
+    ("dropped", "adamw", "float16"),
+}
+"""Those of the product that run in every suite."""
+
+
+def assert_good(step: TrainingStep, pools: int) -> None:
+    """The step is valid, graph mode takes all of it, and the gradients of all pools are lowered for both products."""
+    onnx.checker.check_model(step.model, full_check=True)
+    assert not faults(step.model)
+    for target in ("ascend950", "atlas-a2"):
+        report = lower(step.model, target=target).report
+        assert len(report.lowered) == pools, [anchor.code for anchor in report.anchors]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks(name: str) -> None:
+    network = NETWORKS[name]
+    step = export_training_step(*network.make())
+    step.check(steps=2)  # the second one with new running statistics
+    assert_good(step, network.pools)
+    lowered = lower(step.model)
+    verified = verify(step.model, lowered.model)
+    assert [site.status for site in verified.sites] == ["proven"] * network.pools
+    assert not export_atc(step.model).report.obstacles
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizer", "precision"),
+    [
+        pytest.param(*case, marks=() if case in SHORT else pytest.mark.long)
+        for case in product(NETWORKS, OPTIMIZERS, PRECISIONS)
+    ],
+)
+def test_networks_with_an_optimizer(name: str, optimizer: Any, precision: str) -> None:
+    network = NETWORKS[name]
+    with PRECISIONS[precision]():
+        step = export_training_step(*network.make(), optimizer=optimizer)
+    assert_good(step, network.pools)
+    step.check()
