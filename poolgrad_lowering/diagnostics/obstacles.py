@@ -22,7 +22,6 @@ class Obstacle(Enum):
     ELEMENT_TYPE = "element-type"
     EMPTY_NAMES = "empty-names"
     FLOAT64 = "float64"
-    FMOD = "fmod"
     FUNCTION_CALL = "function-call"
     KEPT_INDICES = "kept-indices"
     KERNEL_SHAPE = "kernel-shape"
@@ -66,10 +65,6 @@ OBSTACLES: dict[Obstacle, Meaning] = {
     Obstacle.ELEMENT_TYPE: Meaning(
         "A value has an element type that GE's parser does not know.",
         "Export the model with another type.",
-    ),
-    Obstacle.FMOD: Meaning(
-        "A Mod has fmod 1, which the plugin drops: the sign of its result changes.",
-        "Write the remainder in other operators.",
     ),
     Obstacle.KERNEL_SHAPE: Meaning(
         "A convolution has no kernel_shape, and the shape of its weight is not known. The plugin of ConvTranspose "

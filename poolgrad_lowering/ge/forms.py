@@ -244,6 +244,41 @@ def _over_all_axes(pads: Sequence[int], axes: Sequence[int] | None, rank: int) -
     return full
 
 
+def _mod(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """GE's remainder has the dividend's sign, ONNX's of integers the divisor's: ((a % b) + b) % b has it in both."""
+    element = writer.types.elements.get(node.input[0])
+    if attributes.get("fmod", 0) or element in _UNSIGNED or _is_wrapped(node, writer):
+        return False
+    dividend, divisor = node.input
+    remainder, positive = (writer.name(f"{node.output[0]}/{part}") for part in ("remainder", "positive"))
+    writer.add("Mod", [dividend, divisor], remainder, fmod=0)
+    writer.add("Add", [remainder, divisor], positive)
+    writer.add("Mod", [positive, divisor], node.output[0], fmod=0)
+    return True
+
+
+def _is_wrapped(node: NodeProto, writer: Writer) -> bool:
+    """Whether a Mod is the first or the second of this form already."""
+    seconds = [node, *(each for each in writer.readers(node.output[0], "Add", "Mod"))]
+    return any(_ends_form(second, writer) for second in seconds)
+
+
+def _ends_form(node: NodeProto, writer: Writer) -> bool:
+    added = writer.producers.get(node.input[0])
+    first = writer.producers.get(added.input[0]) if added is not None and added.op_type == "Add" else None
+    if added is None or first is None or first.op_type != "Mod":
+        return False
+    return added.input[1] == first.input[1] == node.input[1]
+
+
+def _transpose(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """The plugin needs the axes; without them ONNX reverses their order."""
+    rank = writer.types.ranks.get(node.input[0])
+    if "perm" in attributes or rank is None:
+        return False
+    return _change(node, {"perm": list(reversed(range(rank)))}, writer)
+
+
 def _scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """Two libraries of CANN register ScatterND, of which one drops the reduction; ScatterElements keeps it.
 
@@ -310,6 +345,8 @@ def _expanded(source: Sequence[int | str | None] | None, shape: tuple[int | str,
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
+_UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
+
 _FORMS_OF_CUT_GRAPHS: dict[str, WriteForm] = dict.fromkeys(SHAPE_OPERANDS, _to_numbers)
 
 _FORMS: dict[str, WriteForm] = {
@@ -323,10 +360,12 @@ _FORMS: dict[str, WriteForm] = {
     "GlobalMaxPool": _global_max_pool,
     "LogSoftmax": _softmax,
     "MaxPool": _pool,
+    "Mod": _mod,
     "Pad": _pad,
     "ScatterND": _scatter_nd,
     "Shape": _shape,
     "Softmax": _softmax,
+    "Transpose": _transpose,
 }
 
 

@@ -183,6 +183,11 @@ def _pad(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> F
         yield Obstacle.NEGATIVE_PADS, f"its pads are {pads}"
 
 
+def _transpose(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, use: Use) -> Found:
+    if "perm" not in attributes:
+        yield from _global_max_pool(node, attributes, types, use)
+
+
 def _global_max_pool(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
     if node.input[0] not in types.ranks:
         yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
@@ -203,11 +208,6 @@ def _gemm(node: NodeProto, attributes: Mapping[str, Any], _: ValueTypes, __: Use
         yield Obstacle.DROPPED_ALPHA, f"its alpha is {attributes['alpha']:g}, and it has no C"
 
 
-def _mod(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
-    if attributes.get("fmod", 0):
-        yield Obstacle.FMOD, "its fmod is 1"
-
-
 def _arg(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
     if attributes.get("select_last_index", 0):
         yield Obstacle.LAST_INDEX, "its select_last_index is 1"
@@ -224,9 +224,9 @@ _CHECKS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], ValueTypes, Use], 
     "GlobalMaxPool": _global_max_pool,
     "LogSoftmax": _softmax,
     "MaxPool": _max_pool,
-    "Mod": _mod,
     "Pad": _pad,
     "ScatterND": _scatter_nd,
+    "Transpose": _transpose,
 }
 
 

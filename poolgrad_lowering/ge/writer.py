@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,17 @@ class Writer:
         self._graph = graph
         self._taken = taken
         self._vectors: dict[tuple[int, ...], str] = {}
+
+    @cached_property
+    def producers(self) -> dict[str, NodeProto]:
+        """The graph's nodes before it is rewritten, by their outputs."""
+        return {name: node for node in self._graph.node for name in node.output}
+
+    def readers(self, value: str, *path: str) -> Iterator[NodeProto]:
+        """Yield the graph's nodes that read a value by their first input through nodes of these operators in turn."""
+        for node in self._graph.node:
+            if node.op_type == path[0] and node.input[0] == value:
+                yield from [node] if len(path) == 1 else self.readers(node.output[0], *path[1:])
 
     def vector(self, numbers: Sequence[int]) -> str:
         """Return an initializer with these int64 numbers, of shape (len(numbers),)."""

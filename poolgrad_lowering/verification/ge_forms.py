@@ -197,6 +197,20 @@ def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator
             yield Form([helper.make_node("Slice", [node.input[0], *bounds], node.output)], bounds)
 
 
+def _mod(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Form]:
+    """For integers, (a mod b + b) mod b is a mod b, whichever sign a remainder has."""
+    if not held.get("fmod", 0):
+        operands = ((node.input[0], "first"), ("sum", node.output[0]))
+        first, last = (helper.make_node("Mod", [value, node.input[1]], [result], fmod=0) for value, result in operands)
+        yield Form([first, helper.make_node("Add", ["first", node.input[1]], ["sum"]), last])
+
+
+def _transpose(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    rank = context.rank(node.input[0])
+    if rank is not None and "perm" not in held:
+        yield Form([same_but(node, perm=list(range(rank))[::-1])])
+
+
 def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
     """Data as rows, one for each index tuple; a tuple's row is its number in row-major order."""
     data, indices, updates = node.input
@@ -272,9 +286,11 @@ _FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[
     "GlobalMaxPool": _global_max_pool,
     "LogSoftmax": _softmax,
     "MaxPool": _windows,
+    "Mod": _mod,
     "Pad": _pad,
     "Reshape": _to_numbers,
     "ScatterND": _scatter_nd,
     "Shape": _shape,
     "Softmax": _softmax,
+    "Transpose": _transpose,
 }

@@ -130,20 +130,24 @@ class _Graph:
         has_axis = any(value in self._with_axis for value in node.input)
         wanted = self._taken(node, has_axis=has_axis)
         if wanted is None:
-            return [self._with_scalars(node) if has_axis else node]
+            return [self._with_scalars(node)]
         for name, own in zip(node.output, wanted.output, strict=True):
             if name and name != own:
                 (self._with_axis if has_axis and _broadcasts(node) else self._unreduced)[name] = own
         return [wanted]
 
     def _with_scalars(self, node: NodeProto) -> NodeProto:
-        """Return an elementwise node whose result has axes anyway with values of rank 0 as operands, or the node."""
-        scalars = [self._with_axis.get(name, name) for name in node.input]
-        if not (_broadcasts(node) and self._has_axes(node) and all(isinstance(name, str) for name in scalars)):
-            return node
+        """Return the node with the original's names of values of rank 0 as operands.
+
+        A value with one axis is replaced too if the node is elementwise and its result has axes anyway.
+        """
+        known = {**self._scalars, **(self._with_axis if _broadcasts(node) and self._has_axes(node) else {})}
+        scalars = [known.get(name, name) for name in node.input]
         changed = NodeProto()
         changed.CopyFrom(node)
-        changed.input[:] = map(str, scalars)
+        changed.input[:] = [
+            scalar if isinstance(scalar, str) else name for scalar, name in zip(scalars, node.input, strict=True)
+        ]
         return changed
 
     def _unsqueezed(self, node: NodeProto) -> list[NodeProto]:

@@ -83,13 +83,22 @@ FORMS: dict[str, tuple[ModelProto, list[str]]] = {
         ["Slice"],
     ),
     "a pool with the odd element in front": (
-        parse('g (float[1,2,7,6] X) => (Y) { Y = MaxPool<kernel_shape = [2, 3], strides = [2, 2], auto_pad = "SAME_LOWER">(X) }'),
+        parse(
+            """g (float[1,2,7,6] X) => (Y) {
+                Y = MaxPool<kernel_shape = [2, 3], strides = [2, 2], auto_pad = "SAME_LOWER">(X)
+            }"""
+        ),
         ["MaxPool"],
     ),
     "an average pool with the odd element in front": (
         parse('g (float[1,2,7,6] X) => (Y) { Y = AveragePool<kernel_shape = [2, 3], auto_pad = "SAME_LOWER">(X) }'),
         ["AveragePool"],
     ),
+    "a remainder with the divisor's sign": (
+        parse("g (int64[6] X) => (Y) <int64[6] Z = {3, -3, 3, -3, 5, -5}> { Y = Mod(X, Z) }"),
+        ["Mod", "Add", "Mod"],
+    ),
+    "a transposition without axes": (parse("g (float[2,3,4] X) => (Y) { Y = Transpose(X) }"), ["Transpose"]),
     "a sum at tuples": (
         parse(
             """g (float[4,3,2] X, float[5,2] U) => (Y) <int64[5,2] I = {0, 1, -1, 2, 0, 1, 3, 2, 0, -2}> {
@@ -101,7 +110,7 @@ FORMS: dict[str, tuple[ModelProto, list[str]]] = {
             *("ScatterElements", "Reshape"),
         ],
     ),
-}  # fmt: skip
+}
 
 
 def operators(model: ModelProto) -> list[str]:
@@ -151,6 +160,9 @@ STAY = {
     "a softmax of the last axis": parse("g (float[2,3] X) => (Y) { Y = Softmax<axis = -1>(X) }", opset=13),
     "pads that are not negative": parse("g (float[2] X) => (Y) <int64[2] P = {1, 0}> { Y = Pad(X, P) }"),
     "a scatter that overwrites": parse("g (float[4] X, int64[2,1] I, float[2] U) => (Y) { Y = ScatterND(X, I, U) }"),
+    "a remainder of unsigned numbers": parse("g (uint8[4] X, uint8[4] Z) => (Y) { Y = Mod(X, Z) }"),
+    "a remainder with the dividend's sign": parse("g (float[4] X, float[4] Z) => (Y) { Y = Mod<fmod = 1>(X, Z) }"),
+    "axes that are written": parse("g (float[2,3,4] X) => (Y) { Y = Transpose<perm = [0, 2, 1]>(X) }"),
     "the odd element behind": parse(
         'g (float[1,2,7,6] X) => (Y) { Y = MaxPool<kernel_shape = [2, 3], auto_pad = "SAME_UPPER">(X) }'
     ),

@@ -44,6 +44,14 @@ def without_names(graph: str) -> ModelProto:
     return model
 
 
+def without_shapes(graph: str) -> ModelProto:
+    """A model whose inputs and outputs have no shape."""
+    model = parse(graph)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.ClearField("shape")
+    return model
+
+
 WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
     "opset 19": (
         parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=19),
@@ -161,9 +169,9 @@ WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
         ),
         NodeObstacle("scatter", "ScatterND", "scatter-reduction", "its reduction is add"),
     ),
-    "fmod": (
-        parse("g (float[4] X, float[4] Z) => (float[4] Y) { [mod] Y = Mod<fmod = 1>(X, Z) }"),
-        NodeObstacle("mod", "Mod", "fmod", "its fmod is 1"),
+    "a transposition of an unknown rank": (
+        without_shapes("g (float[2] X) => (float[2] Y) { [turn] Y = Transpose(X) }"),
+        NodeObstacle("turn", "Transpose", "unknown-rank", "the rank of 'X' is not known"),
     ),
     "the last maximum": (
         parse("g (float[4] X) => (Y) { [arg] Y = ArgMax<select_last_index = 1>(X) }"),
@@ -176,10 +184,6 @@ WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
     "an element type": (
         parse("g (float[2] X) => (float[2] Y) { [narrow] N = Cast<to = 18>(X) Y = Cast<to = 1>(N) }", opset=19),
         NodeObstacle("narrow", "Cast", "element-type", "'N' is float8e4m3fnuz"),
-    ),
-    "a large kernel": (
-        parse("g (float[1,1,300,4] X, float[1,1,256,4] W) => (Y) { [conv] Y = Conv(X, W) }"),
-        NodeObstacle("conv", "Conv", "large-kernel", "its kernel is [256, 4]; CANN documents 255 at most"),
     ),
     "no rank": (
         NO_RANK,
@@ -204,6 +208,10 @@ WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
 
 
 WEAK = {
+    "a large kernel": (
+        parse("g (float[1,1,300,4] X, float[1,1,256,4] W) => (Y) { [conv] Y = Conv(X, W) }"),
+        NodeObstacle("conv", "Conv", "large-kernel", "its kernel is [256, 4]; CANN documents 255 at most"),
+    ),
     "float64": (
         parse("g (float[2] X) => (float[2] Y) { [wide] D = Cast<to = 11>(X) [back] Y = Cast<to = 1>(D) }"),
         NodeObstacle("wide", "Cast", "float64", "'D' is float64"),
@@ -254,6 +262,7 @@ FINE = {
     "a clip without bounds": without_names("g (float[4] X) => (A, I) { A = Clip(X, none, none) none, I = Unique(X) }"),
     "opset 8": parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }", opset=8),
     "fmod 0": parse("g (int32[4] X, int32[4] Z) => (int32[4] Y) { Y = Mod(X, Z) }"),
+    "fmod 1": parse("g (float[4] X, float[4] Z) => (float[4] Y) { Y = Mod<fmod = 1>(X, Z) }"),
     "the first maximum": parse("g (float[4] X) => (Y) { Y = ArgMax(X) }"),
     "alpha without C": parse("g (float[2,2] X, float[2,2] Z) => (float[2,2] Y) { Y = Gemm<alpha = 2.0>(X, Z) }"),
     "a kernel of 255": parse("g (float[1,1,300,4] X, float[1,1,255,4] W) => (Y) { Y = Conv(X, W) }"),
