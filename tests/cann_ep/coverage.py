@@ -30,7 +30,7 @@ import numpy as np
 import onnx
 
 from tests.cann_ep.graph_engine import ENGINE, PRECISION_MODE, RECORDS_ONLY, install
-from tests.cann_ep.mixed_sessions import CANN, HOME, Feeds, HostLibrary, count_copies, on_cpu, quiet_options
+from tests.cann_ep.mixed_sessions import CANN, HOME, Feeds, HostLibrary, count_copies, on_cpu, open_mixed, quiet_options
 from tests.runtime.ep_process import run_python
 
 SOCS = {"atlas-a2": "Ascend910B1", "ascend950": "Ascend950PR_9599"}
@@ -88,6 +88,7 @@ def measure(
     *,
     soc: str = SOCS["ascend950"],
     options: Mapping[str, str] | None = None,
+    as_it_is: bool = False,
     **environment: str,
 ) -> Coverage:
     """Return the coverage of a lowered model in a process of its own.
@@ -97,13 +98,14 @@ def measure(
         feeds: its inputs by name.
         soc: the name of the SoC.
         options: of the CANN provider, which a user would have to know.
+        as_it_is: whether the session is made without this package's `create_session`, which would rewrite the model.
         environment: further variables of the process.
     """
     variables = {"ACLNN_HOST_SOC": soc, **environment}
-    found = _in_process(model, feeds, options or {}, variables)
+    found = _in_process(model, feeds, options or {}, variables, as_it_is)
     if not found.error or found.error.startswith(NOT_ON_THE_CPU):
         return found
-    every = _in_process(model, feeds, options or {}, {**variables, RECORDS_ONLY: "1"})
+    every = _in_process(model, feeds, options or {}, {**variables, RECORDS_ONLY: "1"}, as_it_is)
     return Coverage(
         **{
             **asdict(found),
@@ -116,12 +118,13 @@ def measure(
 
 
 def _in_process(
-    model: onnx.ModelProto, feeds: Feeds, options: Mapping[str, str], environment: Mapping[str, str]
+    model: onnx.ModelProto, feeds: Feeds, options: Mapping[str, str], environment: Mapping[str, str], as_it_is: bool
 ) -> Coverage:
     with tempfile.TemporaryDirectory() as folder:
         onnx.save(model, Path(folder) / MODEL)
         np.savez(Path(folder) / FEEDS, **dict(feeds))
-        code = f"from tests.cann_ep.coverage import measured_here\nanswer(measured_here({folder!r}, {dict(options)!r}))"
+        call = f"measured_here({folder!r}, {dict(options)!r}, {as_it_is})"
+        code = f"from tests.cann_ep.coverage import measured_here\nanswer({call})"
         try:
             answer = run_python(code, ASCEND_HOME_PATH=str(HOME), ACLNN_HOST_STRICT="1", **environment)
         except AssertionError as error:
@@ -130,14 +133,14 @@ def _in_process(
     return Coverage(**answer)
 
 
-def measured_here(folder: str, options: Mapping[str, str]) -> dict[str, Any]:
+def measured_here(folder: str, options: Mapping[str, str], as_it_is: bool) -> dict[str, Any]:
     """Return the coverage of the model in a folder as values of JSON. Only once per process."""
     install(HOME)
     os.chdir(folder)
     model, feeds = onnx.load(MODEL), dict(np.load(FEEDS))
     found = Coverage()
     try:
-        _run(model, feeds, options, found)
+        _run(model, feeds, options, found, as_it_is)
     except Exception as error:
         found.error = _first_line(error)
     found.sub_models = len(ENGINE.sub_models)
@@ -148,7 +151,7 @@ def measured_here(folder: str, options: Mapping[str, str]) -> dict[str, Any]:
     return asdict(found)
 
 
-def _run(model: onnx.ModelProto, feeds: Feeds, options: Mapping[str, str], found: Coverage) -> None:
+def _run(model: onnx.ModelProto, feeds: Feeds, options: Mapping[str, str], found: Coverage, as_it_is: bool) -> None:
     from poolgrad_lowering.runtime import assignment, create_session
 
     try:
@@ -157,7 +160,10 @@ def _run(model: onnx.ModelProto, feeds: Feeds, options: Mapping[str, str], found
         found.error = f"{NOT_ON_THE_CPU}: {_first_line(error)}"
         return
     providers = [(CANN, options)] if options else [CANN]
-    session = create_session(model, backend="cann", providers=providers, session_options=quiet_options())
+    if as_it_is:
+        session = open_mixed(model, "ours_first", "subgraphs")
+    else:
+        session = create_session(model, backend="cann", providers=providers, session_options=quiet_options())
     found.nodes = dict(Counter(node.provider for node in assignment(session)))
     results: list[Any] = [session.run(None, dict(feeds))]
     copies = count_copies(lambda: results.append(session.run(None, dict(feeds))))

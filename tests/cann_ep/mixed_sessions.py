@@ -32,6 +32,7 @@ import numpy.typing as npt
 import onnx
 import onnxruntime as ort
 
+from poolgrad_lowering import export_cann
 from poolgrad_lowering.runtime import get_ep_name, register
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import GRADIENT, POOL
@@ -121,6 +122,11 @@ def open_mixed(
     session = ort.InferenceSession(model.SerializeToString(), options, enable_fallback=0)
     assert {get_ep_name(), CANN} <= set(session.get_providers())
     return session
+
+
+def as_graph_mode_needs_it(model: onnx.ModelProto, mode: str) -> onnx.ModelProto:
+    """The lowered model, exported for graph mode if it is the mode, as `create_session` does it."""
+    return export_cann(model, target="ascend950").model if mode == "subgraphs" else model
 
 
 def is_fetched_by_cann(order: str, mode: str) -> bool:

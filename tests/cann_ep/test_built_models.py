@@ -10,7 +10,7 @@ import pytest
 
 from models import catalogue
 from poolgrad_lowering import lower
-from poolgrad_lowering.runtime import assignment, get_ep_name
+from poolgrad_lowering.runtime import SessionError, assignment, create_session, get_ep_name
 from tests.cann_ep.mixed_sessions import (
     CANN,
     GOOD_MODES,
@@ -20,6 +20,7 @@ from tests.cann_ep.mixed_sessions import (
     TO_DEVICE,
     TO_HOST,
     HostLibrary,
+    as_graph_mode_needs_it,
     assert_results,
     count_copies,
     is_fetched_by_cann,
@@ -37,7 +38,8 @@ pytestmark = pytest.mark.cann_ep
 
 def check_model(name: str, order: str, mode: str, pools: str) -> None:
     entry = catalogue.entry(name)
-    model = lower(onnx.load(entry.file), target="ascend950", forward=pools == "pools_move").model
+    lowered = lower(onnx.load(entry.file), target="ascend950", forward=pools == "pools_move").model
+    model = as_graph_mode_needs_it(lowered, mode)
     if is_fetched_by_cann(order, mode):
         without_reshaped_outputs(model)
     session = open_mixed(model, order, mode)
@@ -53,11 +55,10 @@ def check_model(name: str, order: str, mode: str, pools: str) -> None:
 def check_copies(name: str) -> None:
     """If the CANN provider runs all other nodes, only inputs and outputs are copied."""
     entry = catalogue.entry(name)
-    model = lower(onnx.load(entry.file), target="ascend950").model
+    model = as_graph_mode_needs_it(lower(onnx.load(entry.file), target="ascend950").model, "subgraphs")
     feeds = entry.feeds()
     for order in ORDERS:
-        # With the check, indices of a two-dimensional pool are read on the host.
-        session = open_mixed(model, order, "subgraphs", ours={"check_indices": "0"})
+        session = open_mixed(model, order, "subgraphs")
         assert {node.provider for node in assignment(session)} == {get_ep_name(), CANN}
         session.run(None, feeds)
         copies = count_copies(lambda session=session: session.run(None, feeds))
@@ -77,12 +78,29 @@ def check_reshaped_output_of_cann_alone() -> list[str]:
     return rules
 
 
-@pytest.mark.parametrize("pools", ["pools_move", "pools_stay"])
-@pytest.mark.parametrize("mode", GOOD_MODES)
+@pytest.mark.parametrize(
+    ("mode", "pools"), [*((mode, "pools_move") for mode in GOOD_MODES), ("operators", "pools_stay")]
+)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", MODELS)
 def test_results(name: str, order: str, mode: str, pools: str) -> None:
     on_device(check_model, name, order, mode, pools)
+
+
+def check_pools_that_stay(name: str) -> list[str]:
+    model = lower(onnx.load(catalogue.entry(name).file), target="ascend950", forward=False).model
+    with pytest.raises(SessionError, match=r"kept-indices: its Indices output .* is read") as refused:
+        create_session(model, backend="cann", providers=[CANN])
+    with pytest.warns(RuntimeWarning, match="kept-indices"):
+        session = create_session(model, backend="cann", providers=[CANN], force=True)
+    with pytest.raises(Exception, match="aclgrphParseONNXFromMem"):
+        session.run(None, catalogue.entry(name).feeds())
+    return str(refused.value).splitlines()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pools_that_stay_are_refused_before_the_first_run(name: str) -> None:
+    assert "enable_cann_graph=0" in on_device(check_pools_that_stay, name)[0]
 
 
 @pytest.mark.parametrize("name", MODELS)

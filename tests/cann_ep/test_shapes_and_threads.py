@@ -20,6 +20,7 @@ from tests.cann_ep.mixed_sessions import (
     GOOD_MODES,
     ORDERS,
     Array,
+    as_graph_mode_needs_it,
     assert_results,
     assert_same_bits,
     count_copies,
@@ -57,7 +58,7 @@ def check_shapes_of_one_session(order: str, mode: str) -> None:
 
 def check_dynamic_batch(order: str, mode: str) -> None:
     entry = catalogue.entry("torch/lenet_dynamic_batch")
-    model = lower(onnx.load(entry.file), target="ascend950").model
+    model = as_graph_mode_needs_it(lower(onnx.load(entry.file), target="ascend950").model, mode)
     if is_fetched_by_cann(order, mode):
         without_reshaped_outputs(model)
     session = open_mixed(model, order, mode)
