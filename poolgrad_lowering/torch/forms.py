@@ -191,7 +191,7 @@ def _draw_from_values(graph: ir.Graph) -> None:
     """
     element: ir.Value | None = None
     for number, node in enumerate(node for node in list(graph) if node.op_type == "RandomUniformLike"):
-        node.outputs[0].name = names.random(number)
+        _rename(graph, node, names.random(number))
         like = node.inputs[0]
         if like is None or like.name not in graph.initializers or like.shape is None:
             continue
@@ -202,6 +202,20 @@ def _draw_from_values(graph: ir.Graph) -> None:
         expanded.outputs[0].shape, expanded.outputs[0].type = like.shape, element.type
         graph.insert_before(node, expanded)
         node.replace_input_with(0, expanded.outputs[0])
+
+
+def _rename(graph: ir.Graph, node: ir.Node, name: str) -> None:
+    """Give a result another name; an output of the graph becomes a copy of it, which keeps its name."""
+    (value,) = node.outputs
+    if value.is_graph_output():
+        copy = ir.node("Identity", [value], name=f"{node.name}_copy")
+        copied = copy.outputs[0]
+        copied.name, copied.shape, copied.type = value.name, value.shape, value.type
+        for position, output in enumerate(graph.outputs):
+            if output is value:
+                graph.outputs[position] = copied
+        graph.insert_after(node, copy)
+    value.name = name
 
 
 def _one_element(graph: ir.Graph) -> ir.Value:

@@ -114,7 +114,7 @@ def test_random_numbers_of_a_constant() -> None:
     """They get the constant's shape from an element of an input, and stay those of the interval."""
     model = parser.parse_model(
         HEAD
-        + """(float[N, 4] x) => (float[300, 1] y, float[N, 4] z) {
+        + """(float[N, 4] x) => (float[300, 1] y, float[N, 4] z, float[N, 4] b) {
         a = RandomUniformLike <dtype = 1, low = 0.0, high = 1.0> (empty) y = Neg (a)
         b = RandomUniformLike <dtype = 1, low = 0.0, high = 1.0> (x) z = Neg (b) }"""
     )
@@ -123,8 +123,9 @@ def test_random_numbers_of_a_constant() -> None:
     result = normalized(model)
     onnx.checker.check_model(result, full_check=True)
     assert not faults(result)
-    y, z = run(result, x=np.zeros((7, 4), np.float32))
+    y, z, b = run(result, x=np.zeros((7, 4), np.float32))
     assert (y.shape, z.shape) == ((300, 1), (7, 4))
+    np.testing.assert_array_equal(z, -b)  # an output keeps its name
     assert -1 < y.min() < -0.9 < -0.1 < y.max() <= 0
     assert [node.output[0] for node in result.graph.node if node.op_type == "RandomUniformLike"] == [
         "random.0",
