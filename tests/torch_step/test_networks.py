@@ -7,7 +7,6 @@ The whole product takes half an hour: `python3 tools/environments.py torch-step 
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from itertools import product
 from typing import Any
 
@@ -22,13 +21,7 @@ from poolgrad_lowering import export_atc, lower, verify  # noqa: E402
 from poolgrad_lowering.torch import TrainingStep, export_training_step  # noqa: E402
 from tests.torch_step.graph_mode import faults  # noqa: E402
 from tests.torch_step.networks import NETWORKS  # noqa: E402
-
-PRECISIONS = {
-    "float32": nullcontext,
-    "float16": lambda: torch.autocast("cpu", torch.float16),
-    "bfloat16": lambda: torch.autocast("cpu", torch.bfloat16),
-}
-OPTIMIZERS = ("sgd", "adamw")
+from tests.torch_step.steps import OPTIMIZERS, PRECISIONS  # noqa: E402
 
 SHORT = {
     ("lenet", "adamw", "float32"),

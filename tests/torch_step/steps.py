@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Writes training steps of the networks, with inputs, to a folder, for environments without PyTorch.
+
+    python -m tests.torch_step.steps FOLDER [--only PATTERN]
+
+A step is NETWORK__OPTIMIZER__PRECISION.onnx with its inputs in an .npz beside it, under `in:NAME`. Files that are there
+already are not written again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from fnmatch import fnmatch
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+
+from poolgrad_lowering.torch import export_training_step
+from poolgrad_lowering.torch.check import LEARNING_RATE
+from tests.torch_step.networks import NETWORKS
+
+PRECISIONS = {
+    "float32": nullcontext,
+    "float16": lambda: torch.autocast("cpu", torch.float16),
+    "bfloat16": lambda: torch.autocast("cpu", torch.bfloat16),
+}
+OPTIMIZERS = ("sgd", "adamw")
+
+
+def write(folder: Path, pattern: str) -> None:
+    """Write the steps whose names match a glob."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for network, optimizer, precision in product(NETWORKS, OPTIMIZERS, PRECISIONS):
+        file = folder / f"{network}__{optimizer}__{precision}.onnx"
+        if not fnmatch(file.stem, pattern) or file.with_suffix(".npz").exists():
+            continue
+        with PRECISIONS[precision]():
+            step = export_training_step(*NETWORKS[network].make(), optimizer=optimizer)
+        feeds = {**step.values, **step.examples, "learning_rate": np.float32(LEARNING_RATE)}
+        onnx.save(step.model, file)
+        np.savez(file.with_suffix(".npz"), **{f"in:{name}": value for name, value in feeds.items()})
+
+
+def main() -> None:
+    """Write the steps that the command line asks for."""
+    parser = argparse.ArgumentParser(description="Write training steps of the networks to a folder.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="a glob of names, such as 'lenet__*__float32'")
+    arguments = parser.parse_args()
+    write(arguments.folder, arguments.only)
+
+
+if __name__ == "__main__":
+    main()
