@@ -189,6 +189,35 @@ def tools() -> str:
     return _table(("package", "tool", "outcome", "`verify`", "remarks"), map(_tool, TOOLS))
 
 
+def coverage() -> str:
+    """The table of training steps beside the CANN provider, as `make coverage` measured them."""
+    rows = json.loads((DOCS / "graph_mode.json").read_text(encoding="utf-8"))
+    head = (
+        "network",
+        "optimizer",
+        "nodes",
+        "parts",
+        "nodes on the CPU",
+        "copies inside a step",
+        "bits of the CPU provider",
+    )
+    return _table(
+        head,
+        [
+            (
+                row["network"],
+                row["optimizer"],
+                str(row["nodes"]),
+                str(row["parts"]),
+                str(row["on_cpu"]),
+                str(row["copies"]),
+                "yes" if row["same_bits"] else row["why"],
+            )
+            for row in rows
+        ],
+    )
+
+
 PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "api": lambda: {"reference": reference()},
     "architecture": lambda: {"rooms": room_table()},
@@ -208,6 +237,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "report": lambda: {"example": example(), **page_limits()},
     "security": lambda: {"faults": faults(), "limits": limits()},
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
+    "with-onnxruntime-cann": lambda: {"coverage": coverage()},
     "troubleshooting": lambda: {"codes": codes(), "faults": faults(), "acl_codes": acl_codes()},
 }
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.graphs import graphs, names_of
@@ -244,6 +245,45 @@ def _over_all_axes(pads: Sequence[int], axes: Sequence[int] | None, rank: int) -
     return full
 
 
+def _batch_normalization(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
+    """In training, the plugin drops the momentum: running statistics would become those of the batch.
+
+    With μ and σ² of the batch over all axes but 1: y = (x − μ) / √(σ² + ε) · scale + B, and a running statistic is
+    momentum · old + (1 − momentum) · new. Sums are not in onnxruntime's order: results may differ by their rounding.
+    """
+    x, scale, bias, mean, variance = node.input
+    rank = writer.types.ranks.get(x)
+    types = {writer.types.elements.get(name) for name in node.input}
+    if not attributes.get("training_mode", 0) or rank is None or types != {TensorProto.FLOAT}:
+        return False
+    result, axes = node.output[0], [axis for axis in range(rank) if axis != 1]
+
+    def add(op_type: str, inputs: Sequence[str], part: str) -> str:
+        return writer.add(op_type, inputs, writer.name(f"{result}/{part}"))
+
+    def number(part: str, value: float) -> str:
+        return writer.constant(f"{result}/{part}", np.array([value], np.float32))
+
+    def column(value: str, part: str) -> str:
+        return writer.reshape(value, [-1, *[1] * (rank - 2)], writer.name(f"{result}/{part}"))
+
+    means = writer.reduce("ReduceMean", x, axes, writer.name(f"{result}/mean"))
+    centred = add("Sub", [x, means], "centred")
+    squares = add("Mul", [centred, centred], "squares")
+    variances = writer.reduce("ReduceMean", squares, axes, writer.name(f"{result}/variance"))
+    shifted = add("Add", [variances, number("epsilon", attributes.get("epsilon", 1e-5))], "shifted")
+    normal = add("Div", [centred, add("Sqrt", [shifted], "deviation")], "normal")
+    writer.add("Add", [add("Mul", [normal, column(scale, "scale")], "scaled"), column(bias, "bias")], result)
+    momentum = np.float32(attributes.get("momentum", 0.9))
+    kept, taken = number("kept", float(momentum)), number("taken", float(np.float32(1) - momentum))
+    for output, old, new, part in zip(node.output[1:], (mean, variance), (means, variances), "mv", strict=False):
+        if output:
+            flat = writer.reshape(new, [-1], writer.name(f"{result}/{part}"))
+            terms = [add("Mul", [old, kept], f"{part}_kept"), add("Mul", [flat, taken], f"{part}_taken")]
+            writer.add("Add", terms, output)
+    return True
+
+
 def _mod(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """GE's remainder has the dividend's sign, ONNX's of integers the divisor's: ((a % b) + b) % b has it in both."""
     element = writer.types.elements.get(node.input[0])
@@ -351,6 +391,7 @@ _FORMS_OF_CUT_GRAPHS: dict[str, WriteForm] = dict.fromkeys(SHAPE_OPERANDS, _to_n
 
 _FORMS: dict[str, WriteForm] = {
     "AveragePool": _pool,
+    "BatchNormalization": _batch_normalization,
     "Clip": _clip,
     "Constant": _constant,
     "Conv": _convolution,

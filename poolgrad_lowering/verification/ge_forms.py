@@ -27,10 +27,14 @@ _NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.flo
 
 @dataclass
 class Form:
-    """Nodes in place of a node, and the constants that they read, by name."""
+    """Nodes in place of a node, and the constants that they read, by name.
+
+    `rounded`: runtimes compute the node with sums in another order, so results may differ by their rounding.
+    """
 
     nodes: list[NodeProto]
     constants: dict[str, Array] = field(default_factory=dict)
+    rounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,50 @@ def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator
             yield Form([helper.make_node("Slice", [node.input[0], *bounds], node.output)], bounds)
 
 
+def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """The definition in training; onnxruntime adds up in another order, so the form is `rounded`."""
+    rank = context.rank(node.input[0])
+    if not held.get("training_mode", 0) or rank is None or not all(node.output[:3]) or len(node.output) != 3:
+        return
+    x, scale, bias, old_mean, old_variance = node.input
+    y, new_mean, new_variance = node.output
+    axes = [axis for axis in range(rank) if axis != 1]
+    as_attribute = context.opset < 18
+    mean, variance = (
+        _reduction("ReduceMean", value, axes, name, as_attribute) for value, name in ((x, "mean"), ("squares", "var"))
+    )
+    momentum = np.float32(held.get("momentum", 0.9))
+    constants = {
+        **mean.constants,
+        "epsilon": np.array([held.get("epsilon", 1e-5)], np.float32),
+        "column": np.array([-1, *[1] * (rank - 2)], np.int64),
+        "flat": np.array([-1], np.int64),
+        "kept": np.array([momentum], np.float32),
+        "taken": np.array([np.float32(1) - momentum], np.float32),
+    }
+    rows = [
+        ("Sub", [x, "mean"], "centred"),
+        ("Mul", ["centred", "centred"], "squares"),
+        ("Add", ["var", "epsilon"], "shifted"),
+        ("Sqrt", ["shifted"], "deviation"),
+        ("Div", ["centred", "deviation"], "normal"),
+        ("Reshape", [scale, "column"], "scale_column"),
+        ("Mul", ["normal", "scale_column"], "scaled"),
+        ("Reshape", [bias, "column"], "bias_column"),
+        ("Add", ["scaled", "bias_column"], y),
+    ]
+    for old, new, statistic in ((old_mean, new_mean, "mean"), (old_variance, new_variance, "var")):
+        rows += [
+            ("Reshape", [statistic, "flat"], f"flat_{statistic}"),
+            ("Mul", [old, "kept"], f"kept_{statistic}"),
+            ("Mul", [f"flat_{statistic}", "taken"], f"taken_{statistic}"),
+            ("Add", [f"kept_{statistic}", f"taken_{statistic}"], new),
+        ]
+    nodes = [helper.make_node(op_type, inputs, [output]) for op_type, inputs, output in rows]
+    order = [mean.nodes[0], *nodes[:2], variance.nodes[0], *nodes[2:]]
+    yield Form(order, constants, rounded=True)
+
+
 def _mod(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Form]:
     """For integers, (a mod b + b) mod b is a mod b, whichever sign a remainder has."""
     if not held.get("fmod", 0):
@@ -275,6 +323,7 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorP
 
 _FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[Form]]] = {
     "AveragePool": _windows,
+    "BatchNormalization": _batch_normalization,
     "Clip": _identity,
     "Constant": _constant,
     "ConstantOfShape": _to_numbers,

@@ -9,7 +9,7 @@ differs stays, and is compared as in any lowered model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
@@ -19,6 +19,10 @@ from poolgrad_lowering.verification.flat import default_opset, subgraphs
 from poolgrad_lowering.verification.ge_forms import Context, Form, forms_of
 from poolgrad_lowering.verification.scalar_axes import without_axes
 from poolgrad_lowering.verification.types import tensor_types
+
+
+_ROUNDED = ("BatchNormalization",)
+"""Operators with forms whose results are rounded otherwise."""
 
 
 def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
@@ -40,6 +44,39 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
         _drop_functions(changed, opset)
     _restore_declarations(original.graph, changed.graph, {name for node in lowered.graph.node for name in node.output})
     return changed
+
+
+def with_rounded_forms(original: ModelProto, lowered: ModelProto) -> ModelProto:
+    """Return the original with its nodes in the forms that the lowered model has, where runtimes round them otherwise.
+
+    Both models then compute the same sums in the same order; the same object if there are none.
+    """
+    left = {name for node in lowered.graph.node if node.op_type in _ROUNDED for name in node.output}
+    rounded = [n for n in original.graph.node if n.op_type in _ROUNDED and not left.intersection(n.output)]
+    if not rounded:
+        return original
+    context = Context(default_opset(original), tensor_types(original), _constants(original.graph))
+    changed = ModelProto()
+    changed.CopyFrom(original)
+    del changed.graph.node[:]
+    for number, node in enumerate(original.graph.node):
+        form = next((form for form in forms_of(node, context) if form.rounded), None) if node in rounded else None
+        changed.graph.node.extend([node] if form is None else _spelled_out(form, node, f"rounded_{number}", changed))
+    return changed
+
+
+def _spelled_out(form: Form, node: NodeProto, prefix: str, model: ModelProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a form with names of their own, and add its constants to the model."""
+    own = {name for part in form.nodes for name in part.output} | form.constants.keys()
+    names = {name: f"{prefix}/{name}" for name in own - set(node.output)}
+    for name, array in form.constants.items():
+        model.graph.initializer.append(numpy_helper.from_array(array, names[name]))
+    for part in form.nodes:
+        named = NodeProto()
+        named.CopyFrom(part)
+        for field in (named.input, named.output):
+            field[:] = [names.get(name, name) for name in field]
+        yield named
 
 
 def _key(node: NodeProto) -> bytes:
@@ -125,7 +162,7 @@ def _match(
         bound[name] = value
         return all(is_value(one, other) for one, other in zip(part.input, producer.input, strict=True))
 
-    return found if is_value(node.output[0], node.output[0]) else []
+    return found if all(is_value(name, name) for name in node.output if name) else []
 
 
 def _is_array(tensor: TensorProto, form: Form, name: str) -> bool:

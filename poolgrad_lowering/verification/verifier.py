@@ -17,7 +17,7 @@ from poolgrad_lowering.verification.doubts import doubt, foreign_bodies
 from poolgrad_lowering.verification.evaluator import require_provider
 from poolgrad_lowering.verification.inputs import initializers_as_inputs
 from poolgrad_lowering.verification.reproducer import write_reproducer
-from poolgrad_lowering.verification.restored import restored
+from poolgrad_lowering.verification.restored import restored, with_rounded_forms
 from poolgrad_lowering.verification.result import SiteResult, UnprovenError, Verification, WholeModel
 from poolgrad_lowering.verification.site import Failure, Settings, Site, describe
 from poolgrad_lowering.verification.stored import with_loaded_constants
@@ -69,7 +69,11 @@ def verify(
         results.append(result)
     if progress is not None:
         progress(len(cases), len(cases), "")
-    whole = compare_whole(original, given, seed) if whole_model else WholeModel("skipped", "not requested")
+    whole = (
+        compare_whole(with_rounded_forms(original, given), given, seed)
+        if whole_model
+        else WholeModel("skipped", "not requested")
+    )
     seconds = time.perf_counter() - started
     inputs = tuple(initializers_as_inputs(original.graph, lowered.graph))
     return Verification(seed, backend or "bodies", tuple(results), tuple(differences), whole, seconds, inputs)

@@ -142,7 +142,7 @@ WRONG: dict[str, tuple[ModelProto, NodeObstacle]] = {
     ),
     "training mode": (
         parse(
-            """g (float[2,3,4,4] X, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2,3,4,4] Y, A, B) {
+            """g (float16[2,3,4,4] X, float[3] s, float[3] b, float[3] m, float[3] v) => (float16[2,3,4,4] Y, A, B) {
                 [norm] Y, A, B = BatchNormalization<training_mode = 1>(X, s, b, m, v)
             }"""
         ),

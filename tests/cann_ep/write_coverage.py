@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Measures training steps beside the CANN provider, and writes the table of the page on it: `make coverage`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from poolgrad_lowering import lower
+from tests.cann_ep.coverage import SOCS, Coverage, measure
+
+_PAGE = Path(__file__).parents[2] / "docs" / "graph_mode.json"
+_PROVIDERS = ("AclnnExecutionProvider", "CANNExecutionProvider")
+_BETWEEN = ("to device", "to host")
+
+
+def row(name: str, model: onnx.ModelProto, found: Coverage) -> dict[str, Any]:
+    """Return the row of a step; copies inside of it are those beyond its inputs and outputs."""
+    network, optimizer, precision = name.split("__")
+    outside = len(model.graph.input) + len(model.graph.output)
+    draws = any(node.op_type.startswith("Random") for node in model.graph.node)
+    return {
+        "network": network,
+        "optimizer": optimizer,
+        "precision": precision,
+        "nodes": sum(found.nodes.get(provider, 0) for provider in _PROVIDERS),
+        "parts": found.sub_models,
+        "refused": len(found.refused),
+        "scalars": len(found.rank_0_inputs),
+        "on_cpu": found.nodes_on_the_cpu,
+        "copies": sum(found.copies.get(kind, 0) for kind in _BETWEEN) - outside,
+        "violations": len(found.violations),
+        "same_bits": found.same_bits,
+        "why": "" if found.same_bits else "draws other masks" if draws else f"{found.largest_error:.1e}",
+        "error": found.error,
+    }
+
+
+def main() -> None:
+    """Measure the steps of a folder that are in float32."""
+    rows = []
+    for file in sorted(Path(sys.argv[1]).glob("*__float32.onnx")):
+        model = lower(onnx.load(file), target="ascend950").model
+        feeds = {name[3:]: array for name, array in np.load(file.with_suffix(".npz")).items()}
+        rows.append(row(file.stem, model, measure(model, feeds, soc=SOCS["ascend950"])))
+        sys.stdout.write(f"{rows[-1]}\n")
+    _PAGE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
