@@ -14,7 +14,7 @@ rm -rf $(1) && mkdir -p $(1) && cp -r $(2)poolgrad_lowering $(1) && cp -r $(2)pa
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo train-demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-torch-step test-matrix test-oldest test-releases test-cann-ep cann-home \
+.PHONY: help demo train-demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-torch-step test-matrix test-oldest test-releases test-cann-ep coverage cann-home \
   test-asan test-ubsan test-tsan test-aarch64 test-atc test-tools test-plugs test-determinism wheel wheels fuzz fuzz-tools fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
@@ -83,8 +83,15 @@ release-%:
 	$(IN) release/$*
 
 CANN_TESTS ?= tests/cann_ep
+STEPS := build/steps
 test-cann-ep: cann-home ## sessions with onnxruntime's CANN provider, over a stand-in for CANN (Python 3.11 to 3.13)
+	$(IN) torch-step python -m tests.torch_step.steps $(STEPS) --only 'lenet__*__float32'
+	$(IN) torch-step python -m tests.torch_step.steps $(STEPS) --only 'attention__adamw__float16'
 	$(IN) cann env LD_LIBRARY_PATH=$(CURDIR)/build/cann_ep/lib64 pytest -m cann_ep $(CANN_TESTS)
+coverage: cann-home ## measure training steps out of PyTorch beside the CANN provider, for the table of its page (half an hour)
+	$(IN) torch-step python -m tests.torch_step.steps $(STEPS) --only '*__float32'
+	$(IN) cann env LD_LIBRARY_PATH=$(CURDIR)/build/cann_ep/lib64 python -P -m tests.cann_ep.write_coverage $(STEPS)
+	$(IN) test python -m docs.generate
 cann-home: wheel-$(MACHINE)
 	$(IN) cann python tools/cann_home.py
 

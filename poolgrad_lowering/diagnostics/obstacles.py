@@ -104,8 +104,8 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "Use numbers for sizes, e.g. a fixed batch.",
     ),
     Obstacle.TRAINING_MODE: Meaning(
-        "A BatchNormalization has training_mode 1, and its operands are not all float32, or of unknown rank. The plugin drops its momentum: the running statistics become "
-        "those of the batch.",
+        "A BatchNormalization has training_mode 1, and its operands are not all float32, or of unknown rank. The "
+        "plugin drops its momentum: the running statistics become those of the batch.",
         "Export the model with torch's decompositions, as `poolgrad_lowering.torch` does.",
     ),
     Obstacle.FLOAT64: Meaning(

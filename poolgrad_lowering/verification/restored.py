@@ -20,7 +20,6 @@ from poolgrad_lowering.verification.ge_forms import Context, Form, forms_of
 from poolgrad_lowering.verification.scalar_axes import without_axes
 from poolgrad_lowering.verification.types import tensor_types
 
-
 _ROUNDED = ("BatchNormalization",)
 """Operators with forms whose results are rounded otherwise."""
 

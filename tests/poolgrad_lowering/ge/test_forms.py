@@ -149,7 +149,8 @@ def test_an_export_has_nothing_left_to_write(model: ModelProto) -> None:
 
 
 TRAINING = parse(
-    """g (float[4,3,5,2] X, float[3] s, float[3] b, float[3] m, float[3] v) => (float[4,3,5,2] Y, float[3] M, float[3] V) {
+    """g (float[4,3,5,2] X, float[3] s, float[3] b, float[3] m, float[3] v)
+        => (float[4,3,5,2] Y, float[3] M, float[3] V) {
         Y, M, V = BatchNormalization<training_mode = 1, momentum = 0.8, epsilon = 0.001>(X, s, b, m, v)
     }"""
 )
