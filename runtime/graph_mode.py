@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.runtime.errors import SessionError
 
 if TYPE_CHECKING:
@@ -37,16 +36,16 @@ def for_graph_mode(
     """
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - importing the runtime must not load onnx
 
-    from poolgrad_lowering.gate.gate import Gate  # noqa: PLC0415 - as above
     from poolgrad_lowering.ge.graph_mode import prepare_for_graph_mode  # noqa: PLC0415 - as above
+    from poolgrad_lowering.io.external_data import ExternalData  # noqa: PLC0415 - as above
     from poolgrad_lowering.ir.external import ModelFolder  # noqa: PLC0415 - as above
 
     path = None if isinstance(model, bytes) or not isinstance(model, (str, os.PathLike)) else Path(model)
     try:
         prepared = _parsed(model)
         folder = None if path is None else ModelFolder.of_file(path)
-        _, obstacles = prepare_for_graph_mode(prepared, Gate(folder=folder))
-    except (OSError, DecodeError, InvalidModelError) as error:
+        _, obstacles = prepare_for_graph_mode(prepared, ExternalData(folder))
+    except (OSError, DecodeError) as error:
         warnings.warn(f"graph mode gets the model as it is: {error}", RuntimeWarning, stacklevel=_CALLER)
         return model
     _report(obstacles, force=force)

@@ -21,6 +21,7 @@ from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.ge.graph_mode import GraphModeEdits, prepare_for_graph_mode
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
+from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import require_not_external
 from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes, require_model
 from poolgrad_lowering.ir.external import ModelFolder
@@ -134,7 +135,7 @@ def export_cann_file(
 
 def _export_cann_in_place(model: ModelProto, target: str | None, gate: Gate, size: int) -> CannReport:
     outcome = lower_in_place(model, find_target(DEFAULT_TARGET if target is None else target), forward=True, gate=gate)
-    edits, obstacles = prepare_for_graph_mode(model, gate)
+    edits, obstacles = prepare_for_graph_mode(model, ExternalData(gate.folder, gate.limits), gate)
     return CannReport(outcome.report(size, len(gate.serialised(model))), edits, obstacles)
 
 

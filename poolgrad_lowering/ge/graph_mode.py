@@ -17,13 +17,13 @@ from onnx import ModelProto
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.dialect.op import DOMAIN
-from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ge.forms import write_forms
 from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles, opset_of
 from poolgrad_lowering.ge.scalars import give_scalars_an_axis
 from poolgrad_lowering.ge.tidy import declare_results, drop_stale_value_infos, drop_unread_indices, name_nodes
 from poolgrad_lowering.ge.values import value_types
 from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.ir.index import ModelIndex, Visitor
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,18 @@ class GraphModeEdits:
         )
 
 
-def prepare_for_graph_mode(model: ModelProto, gate: Gate) -> tuple[GraphModeEdits, tuple[NodeObstacle, ...]]:
+def prepare_for_graph_mode(
+    model: ModelProto, external: ExternalData, visitor: Visitor | None = None
+) -> tuple[GraphModeEdits, tuple[NodeObstacle, ...]]:
     """Rewrite a lowered model for graph mode; return what was changed, and the obstacles that are left.
 
-    Raises `InvalidModelError`.
+    `external` is the model's external data. `visitor` validates the model; without one it is taken for valid.
+
+    Raises the errors of `visitor`.
     """
     _inline_functions(model)
     opset = opset_of(model)
-    types = value_types(model, gate.index(model), ExternalData(gate.folder, gate.limits))
+    types = value_types(model, ModelIndex(model, visitor), external)
     edits = GraphModeEdits(
         forms=write_forms(model, opset, types, is_cut=True),
         indices_dropped=drop_unread_indices(model),

@@ -19,8 +19,14 @@ def graphs(graph: GraphProto) -> Iterator[GraphProto]:
             yield from graphs(inner)
 
 
+_HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+"""The operators of ONNX with subgraphs."""
+
+
 def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
     """Yield the subgraphs of a node, without those inside them."""
+    if node.op_type not in _HOLDERS and node.domain in ("", "ai.onnx"):
+        return
     for attribute in node.attribute:
         if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
             yield from (graph for _, graph in subgraphs(attribute))

@@ -52,14 +52,19 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
     yield from _of_model(model, use)
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     functions = {(function.domain, function.name) for function in model.functions}
-    left_out = any("" in node.input and node.op_type != "Clip" for graph in graphs(model.graph) for node in graph.node)
-    for graph in graphs(model.graph):
-        for node in graph.node:
-            if left_out and "" in node.output and not use.is_cut:
-                reason = f"its output {list(node.output).index('')} has no name"
-                yield obstacle(node, Obstacle.EMPTY_NAMES, reason)
-            for code, reason in _of_node(node, versions, functions, types, use):
-                yield obstacle(node, code, reason)
+    nodes = [node for graph in graphs(model.graph) for node in graph.node]
+    joins = not use.is_cut and any("" in node.input and node.op_type != "Clip" for node in nodes)
+    strange = {name for name, element in types.elements.items() if element not in _PLAIN_TYPES}
+    for node in nodes:
+        if joins and "" in node.output:
+            reason = f"its output {list(node.output).index('')} has no name"
+            yield obstacle(node, Obstacle.EMPTY_NAMES, reason)
+        if use.is_cut and not is_taken(node):
+            continue
+        for code, reason in _of_types(node, types) if strange else ():
+            yield obstacle(node, code, reason)
+        for code, reason in _of_node(node, versions, functions, types, use):
+            yield obstacle(node, code, reason)
 
 
 def obstacle(node: NodeProto, code: Obstacle, reason: str) -> NodeObstacle:
@@ -86,9 +91,8 @@ def _of_node(
     node: NodeProto, versions: Mapping[str, int], functions: set[tuple[str, str]], types: ValueTypes, use: Use
 ) -> Iterator[tuple[Obstacle, str]]:
     domain = _domain(node.domain)
-    if (domain == DOMAIN and node.op_type in OPS) or (use.is_cut and not is_taken(node)):
+    if domain == DOMAIN and node.op_type in OPS:
         return
-    yield from _of_types(node, types)
     if (domain, node.op_type) in functions:
         yield Obstacle.FUNCTION_CALL, "it calls a function of the model"
     elif (domain or versions[domain] in OPSETS) and not is_registered(domain, node.op_type, versions[domain]):
@@ -127,6 +131,7 @@ _READ_TYPES = frozenset(
     )
 )
 """The element types that GE's parser knows (its onnx_util.cc)."""
+_PLAIN_TYPES = _READ_TYPES - {TensorProto.DOUBLE}
 
 Found = Iterator[tuple[Obstacle, str]]
 

@@ -53,6 +53,7 @@ OLDEST_CANN = "8.5.0"
 """The oldest release whose parser was examined."""
 
 
+@lru_cache(maxsize=1 << 10)
 def is_registered(domain: str, op_type: str, version: int) -> bool:
     """Whether ATC knows the operator `op_type` of a domain ("" is ONNX's) that the model imports in this version."""
     if domain == DOMAIN and op_type in PROTOTYPES:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.inference import inferred_types
@@ -64,36 +64,47 @@ class ValueTypes:
 def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) -> ValueTypes:
     """Return what is known of the values of the main graph and its subgraphs. `index` is the model's index.
 
-    For element types and ranks, declarations take precedence. A wrong declaration leads to an error of the runtime, not
-    to other results.
+    Declared element types take precedence, and declared ranks stand for those that inference does not know. A wrong
+    declaration leads to an error of the runtime, not to other results.
     """
     found = ValueTypes()
-    all_graphs = list(graphs(model.graph))
-    for graph in all_graphs:
-        for value in (*graph.input, *graph.output, *graph.value_info):
-            _learn(found, value.name, value.type)
-        overridable = {value.name for value in graph.input}
-        for tensor in graph.initializer:
-            found.elements.setdefault(tensor.name, tensor.data_type)
-            found.ranks.setdefault(tensor.name, len(tensor.dims))
-            found.shapes.setdefault(tensor.name, tuple(tensor.dims))
-            if tensor.name not in overridable:
-                found.constants[tensor.name] = tensor
-        for node in graph.node:
-            held = constant_tensor(node) if node.op_type == "Constant" else None
-            if held is not None:
-                found.constants[node.output[0]] = held
-                found.learn(node.output[0], held.data_type, tuple(held.dims))
+    for graph in graphs(model.graph):
+        _learn_declared(found, graph)
     with registered_schemas():
         inferred = inferred_types(index, external)
     for value in model.graph.input:
         inferred.setdefault(value.name, value.type)
     for name, inferred_type in inferred.items():
-        _learn(found, name, inferred_type)
-        if inferred_type.tensor_type.HasField("shape"):
-            found.shapes[name] = tuple(map(_size, inferred_type.tensor_type.shape.dim))
+        _learn_inferred(found, name, inferred_type)
     _learn_vectors(found, index, Facts(index, external))
     return found
+
+
+def _learn_declared(found: ValueTypes, graph: GraphProto) -> None:
+    """Add what a graph declares and stores."""
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        _learn(found, value.name, value.type)
+    overridable = {value.name for value in graph.input}
+    for tensor in graph.initializer:
+        found.elements.setdefault(tensor.name, tensor.data_type)
+        found.ranks.setdefault(tensor.name, len(tensor.dims))
+        found.shapes.setdefault(tensor.name, tuple(tensor.dims))
+        if tensor.name not in overridable:
+            found.constants[tensor.name] = tensor
+    for node in graph.node:
+        held = constant_tensor(node) if node.op_type == "Constant" else None
+        if held is not None:
+            found.constants[node.output[0]] = held
+            found.learn(node.output[0], held.data_type, tuple(held.dims))
+
+
+def _learn_inferred(found: ValueTypes, name: str, inferred: TypeProto) -> None:
+    tensor = inferred.tensor_type
+    if name not in found.elements and tensor.elem_type:
+        found.elements[name] = tensor.elem_type
+    if tensor.HasField("shape"):
+        found.shapes[name] = shape = tuple(map(_size, tensor.shape.dim))
+        found.ranks[name] = len(shape)
 
 
 def _learn_vectors(found: ValueTypes, index: ModelIndex, facts: Facts) -> None:
