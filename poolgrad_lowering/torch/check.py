@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -117,10 +119,9 @@ class _Eager:
         """Return the outputs of the next step by name, and the masks that were drawn."""
         self._module.zero_grad()
         torch.clear_autocast_cache()  # of the weights before the last update
-        # oneDNN, which torch 2.13 uses for 16-bit convolutions, gives gradients of 3-D ones that are not initialised.
         is_short = self._module.is_mixed or any(p.dtype in _HALVES for p in self._parameters.values())
-        one_dnn = torch.backends.mkldnn.flags(enabled=torch.backends.mkldnn.enabled and not is_short)
-        with one_dnn, torch.autocast("cpu", enabled=False), torch.enable_grad():  # but the module's own
+        kernels = _without_one_dnn() if is_short else nullcontext()
+        with kernels, torch.autocast("cpu", enabled=False), torch.enable_grad():  # but the module's own
             with RecordedMasks() as recorded:
                 loss = self._module(*self._examples)
             loss.backward()
@@ -131,6 +132,15 @@ class _Eager:
         found |= {names.new(names.weight(name)): p for name, p in self._parameters.items()}
         found |= {names.new(names.buffer(name)): b for name, b in self._buffers().items()}
         return {name: to_array(value) for name, value in found.items()}, recorded.masks
+
+
+@contextmanager
+def _without_one_dnn() -> Iterator[None]:
+    """Switch oneDNN off, whose gradients of 16-bit 3-D convolutions are not initialised in torch 2.13."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="TF32 acceleration")  # of a setting that stays as it is
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield
 
 
 def _with_masks_as_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
