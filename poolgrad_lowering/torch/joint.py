@@ -35,12 +35,12 @@ class WithLoss(nn.Module):
         super().__init__()
         self.model = model
         self.loss = loss
-        self._is_mixed = torch.is_autocast_enabled("cpu")
+        self.is_mixed = torch.is_autocast_enabled("cpu")
         self._short = torch.get_autocast_dtype("cpu")
 
     def forward(self, *inputs: Tensor) -> Tensor:
         """Return the loss of the model's output for all inputs but the last, against the last."""
-        with torch.autocast("cpu", self._short, enabled=self._is_mixed):
+        with torch.autocast("cpu", self._short, enabled=self.is_mixed):
             return self.loss(self.model(*inputs[:-1]), inputs[-1])
 
 

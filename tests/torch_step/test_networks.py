@@ -32,6 +32,10 @@ SHORT = {
 }
 """Those of the product that run in every suite."""
 
+AMPLIFIED = {("resnet_18", "bfloat16"): 0.2}
+"""Tolerances where twenty layers of BatchNorm amplify the rounding of 16 bits, to 0.055 as measured; others pass with
+the usual one. A wrong gradient is off by about its own size."""
+
 
 def assert_good(step: TrainingStep, pools: int) -> None:
     """The step is valid, graph mode takes all of it, and the gradients of all pools are lowered for both products."""
@@ -66,4 +70,4 @@ def test_networks_with_an_optimizer(name: str, optimizer: Any, precision: str) -
     with PRECISIONS[precision]():
         step = export_training_step(*network.make(), optimizer=optimizer)
     assert_good(step, network.pools)
-    step.check()
+    step.check(tolerance=AMPLIFIED.get((name, precision)))

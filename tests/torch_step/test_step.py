@@ -344,6 +344,16 @@ def test_a_model_that_cannot_be_traced() -> None:
         export(small(Branches()))
 
 
+def test_a_result_that_is_no_number_is_found() -> None:
+    step = export(small())
+    [node] = [node for node in step.model.graph.node if "grad.0.bias" in node.output]
+    node.output[0] = "sum"
+    step.model.graph.node.append(onnx.helper.make_node("Sub", ["sum", "sum"], ["zero"], "zero"))
+    step.model.graph.node.append(onnx.helper.make_node("Div", ["zero", "zero"], ["grad.0.bias"], "nan"))
+    with pytest.raises(StepMismatchError, match=r"grad\.0\.bias differs from eager PyTorch by nan"):
+        step.check()
+
+
 def test_a_wrong_step_is_found() -> None:
     step = export(small())
     [node] = [node for node in step.model.graph.node if node.op_type == "LogSoftmax"]
