@@ -104,10 +104,13 @@ def check_training() -> None:
     model = model_of(STEP)
     values = {name: FEEDS[name] for name in ("weight_x", "state_steps")}
     loop = TrainingLoop(session_of(model), values)
-    expected = dict(FEEDS)
+    expected: dict[str, Any] = dict(FEEDS)
     for _ in range(3):
         losses: list[Any] = []
-        step = lambda losses=losses: losses.append(loop.step(input=FEEDS["input"], learning_rate=0.01)["loss"])  # noqa: E731
+
+        def step(losses: list[Any] = losses) -> None:
+            losses.append(loop.step(input=FEEDS["input"], learning_rate=0.01)["loss"])
+
         assert count_copies(step) == {TO_DEVICE: 2, TO_HOST: 1}
         loss, expected["weight_x"], expected["state_steps"] = on_cpu(model, expected)
         assert losses[0].tobytes() == loss.tobytes()
