@@ -345,7 +345,11 @@ def _scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
     rows = writer.reduce("ReduceSum", terms, [-1], new("rows"))
     column = writer.reshape(rows, [-1, 1], new("column"))
     flat_updates = writer.reshape(updates, [-1, inner], new("updates"))
-    shape = writer.add("Shape", [flat_updates], new("shape"))
+    known = writer.types.sizes(indices)
+    if known is None:
+        shape = writer.add("Shape", [flat_updates], new("shape"))
+    else:
+        shape = writer.vector([math.prod(known[:-1]), inner])
     spread = writer.add("Expand", [column, shape], new("indices"))
     flat = writer.reshape(data, [math.prod(outer), inner], new("data"))
     writer.types.learn(flat, element, (math.prod(outer), inner))

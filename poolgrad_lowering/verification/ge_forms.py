@@ -276,6 +276,10 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
         "data_shape": np.array([math.prod(outer), width], np.int64),
         "shape": np.array(sizes, np.int64),
     }
+    count = context.sizes(indices)
+    spread = [helper.make_node("Shape", ["flat_updates"], ["spread"])] if count is None else []
+    if count is not None:
+        constants["spread"] = np.array([math.prod(count[:-1]), width], np.int64)
     total = _reduction("ReduceSum", "terms", [-1], "rows", context.opset < 13)
     yield Form(
         [
@@ -286,7 +290,7 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
             *total.nodes,
             helper.make_node("Reshape", ["rows", "column_shape"], ["column"]),
             helper.make_node("Reshape", [updates, "updates_shape"], ["flat_updates"]),
-            helper.make_node("Shape", ["flat_updates"], ["spread"]),
+            *spread,
             helper.make_node("Expand", ["column", "spread"], ["flat_indices"]),
             helper.make_node("Reshape", [data, "data_shape"], ["flat"]),
             helper.make_node(

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import onnx
 from onnx import ModelProto, inliner
 
-from poolgrad_lowering import LoweringResult, export_atc, lower
+from poolgrad_lowering import AtcExport, CannExport, LoweringResult, export_atc, export_cann, lower
 from poolgrad_lowering.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.report import AnchorReport
 from tests.generators.forms import BFLOAT, FORMS
@@ -94,12 +94,15 @@ def check_false_shapes(plan: Plan, choices: Choices) -> None:
     assert lowered[0].report.anchors == lowered[1].report.anchors
 
 
-def check_export(plan: Plan) -> None:
-    """The export for ATC gives the bits of the definition and of the original; it is the same from a lowered model."""
-    model = build(plan)
-    exported = export_atc(model, target=plan.target).model
+EXPORTS: dict[str, Callable[..., AtcExport | CannExport]] = {"ATC": export_atc, "graph mode": export_cann}
+
+
+def check_export(plan: Plan, purpose: str) -> None:
+    """An export gives the bits of the definition and of the original; it is the same from a lowered model."""
+    model, export = build(plan), EXPORTS[purpose]
+    exported = export(model, target=plan.target).model
     for source in (lower(model, target=plan.target).model, exported):
-        assert export_atc(source, target=plan.target).model == exported
+        assert export(source, target=plan.target).model == exported
     before, after = check_results(plan, model), check_results(plan, exported)
     for name, value in before.items():
         assert_same_bits(after[name], value)

@@ -23,7 +23,14 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from onnx import ModelProto
 
-from tests.generators.checks import check_export, check_false_shapes, check_mutant, check_plan, check_same_verdicts
+from tests.generators.checks import (
+    EXPORTS,
+    check_export,
+    check_false_shapes,
+    check_mutant,
+    check_plan,
+    check_same_verdicts,
+)
 from tests.generators.models import build
 from tests.generators.plans import Plan, plans
 from tests.generators.protos import Choices
@@ -83,8 +90,9 @@ class Search:
 
     def _exports(self) -> None:
         def example(plan: Plan) -> None:
-            self._attempt(plan, "export for ATC", lambda: check_export(plan))
-            self.counts["exports for ATC"] += 1
+            for purpose in EXPORTS:
+                self._attempt(plan, f"export for {purpose}", lambda purpose=purpose: check_export(plan, purpose))
+                self.counts[f"exports for {purpose}"] += 1
 
         _fresh(given(plans())(example))
 

@@ -57,7 +57,13 @@ def test_false_shapes(plan: Plan, choices: Choices) -> None:
 @SOME
 @given(plans())
 def test_exports_for_atc(plan: Plan) -> None:
-    check_export(plan)
+    check_export(plan, "ATC")
+
+
+@SOME
+@given(plans())
+def test_exports_for_graph_mode(plan: Plan) -> None:
+    check_export(plan, "graph mode")
 
 
 @SOME

@@ -106,7 +106,7 @@ FORMS: dict[str, tuple[ModelProto, list[str]]] = {
             }"""
         ),
         [
-            *("Add", "Less", "Where", "Mul", "ReduceSum", "Reshape", "Reshape", "Shape", "Expand", "Reshape"),
+            *("Add", "Less", "Where", "Mul", "ReduceSum", "Reshape", "Reshape", "Expand", "Reshape"),
             *("ScatterElements", "Reshape"),
         ],
     ),
