@@ -52,14 +52,22 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
     yield from _of_model(model, use)
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     functions = {(function.domain, function.name) for function in model.functions}
-    left_out = any("" in node.input and node.op_type != "Clip" for graph in graphs(model.graph) for node in graph.node)
+    has_rare_types = not _RARE_TYPES.isdisjoint(types.elements.values())
+    joins_empty_names = not use.is_cut and any(
+        "" in node.input and node.op_type != "Clip" for graph in graphs(model.graph) for node in graph.node
+    )
     for graph in graphs(model.graph):
         for node in graph.node:
-            if left_out and "" in node.output and not use.is_cut:
+            if joins_empty_names and "" in node.output:
                 reason = f"its output {list(node.output).index('')} has no name"
                 yield obstacle(node, Obstacle.EMPTY_NAMES, reason)
+            if (node.domain == DOMAIN and node.op_type in OPS) or (use.is_cut and not is_taken(node)):
+                continue
             for code, reason in _of_node(node, versions, functions, types, use):
                 yield obstacle(node, code, reason)
+            if has_rare_types:
+                for code, reason in _of_types(node, types):
+                    yield obstacle(node, code, reason)
 
 
 def obstacle(node: NodeProto, code: Obstacle, reason: str) -> NodeObstacle:
@@ -86,8 +94,6 @@ def _of_node(
     node: NodeProto, versions: Mapping[str, int], functions: set[tuple[str, str]], types: ValueTypes, use: Use
 ) -> Iterator[tuple[Obstacle, str]]:
     domain = _domain(node.domain)
-    if (domain == DOMAIN and node.op_type in OPS) or (use.is_cut and not is_taken(node)):
-        return
     if (domain, node.op_type) in functions:
         yield Obstacle.FUNCTION_CALL, "it calls a function of the model"
     elif (domain or versions[domain] in OPSETS) and not is_registered(domain, node.op_type, versions[domain]):
@@ -102,6 +108,9 @@ def _of_node(
         shape = node.input[position]
         if shape not in types.constants:
             yield Obstacle.SHAPE_OPERAND, f"its shape '{shape}' is computed"
+
+
+def _of_types(node: NodeProto, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:
     names = [name for name in (*node.input, *node.output) if name in types.elements]
     if unread := [name for name in names if types.elements[name] in _UNREAD_TYPES]:
         element = TensorProto.DataType.Name(types.elements[unread[0]]).lower()
@@ -115,6 +124,8 @@ _UNREAD_TYPES = {
     TensorProto.FLOAT4E2M1,
 }
 """Element types that GE's parser does not know."""
+
+_RARE_TYPES = _UNREAD_TYPES | {TensorProto.DOUBLE}
 
 Found = Iterator[tuple[Obstacle, str]]
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
@@ -41,10 +41,15 @@ class ValueTypes:
     constants: dict[str, TensorProto] = field(default_factory=dict)
     vectors: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
 
+    def copy(self) -> ValueTypes:
+        """Return the same knowledge, for a rewrite of a copy of the model."""
+        return ValueTypes(*(dict(getattr(self, each.name)) for each in fields(self)))
+
     def sizes(self, name: str) -> tuple[int, ...] | None:
         """Return the shape of a value whose sizes are all numbers, else None."""
         shape = self.shapes.get(name, (None,))
-        return tuple(size for size in shape if isinstance(size, int)) if all(map(_is_size, shape)) else None
+        sizes = tuple(size for size in shape if isinstance(size, int))
+        return sizes if len(sizes) == len(shape) else None
 
     def numbers(self, name: str) -> list[int] | None:
         """Return the integers of a small constant in row-major order, else None."""
@@ -90,7 +95,7 @@ def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) ->
     for name, inferred_type in inferred.items():
         _learn(found, name, inferred_type)
         if inferred_type.tensor_type.HasField("shape"):
-            found.shapes[name] = tuple(map(_size, inferred_type.tensor_type.shape.dim))
+            found.shapes[name] = _shape(inferred_type.tensor_type.shape)
     _learn_vectors(found, index, Facts(index, external))
     return found
 
@@ -128,9 +133,6 @@ def _learn(found: ValueTypes, name: str, known: TypeProto) -> None:
         found.ranks.setdefault(name, len(tensor.shape.dim))
 
 
-def _size(dim: TensorShapeProto.Dimension) -> int | str | None:
-    return dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-
-
-def _is_size(size: object) -> bool:
-    return isinstance(size, int)
+def _shape(shape: TensorShapeProto) -> tuple[int | str | None, ...]:
+    """Return a number, a name or None for each axis."""
+    return tuple([dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in shape.dim])
