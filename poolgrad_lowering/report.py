@@ -65,11 +65,15 @@ class Way:
     doubt: str = ""
 
 
+PLACES = {"provider": "this package's provider", "cann": "onnxruntime's CANN provider", "cpu": "CPU"}
+"""The names of the places of nodes, for people."""
+
+
 @dataclass(frozen=True)
 class PlaceCount:
     """The nodes of a place, and the bytes of the tensors that they read and write.
 
-    `place` is "provider" (this package's), "cann" (onnxruntime's CANN provider) or "cpu".
+    `place` is a key of `PLACES`.
     """
 
     place: str

@@ -46,16 +46,23 @@ class Examined:
     ways: tuple[Way, ...]
     placement: Placement
 
-    @property
-    def placement_report(self) -> PlacementReport:
-        """The placement without its nodes."""
-        found = self.placement
-        return PlacementReport(
-            places=tuple(PlaceCount(each.value, found.node_count(each), found.known_bytes(each)) for each in Place),
-            sub_models=found.sub_models,
-            copies=found.copies,
-            unknown_sizes=found.unknown_sizes,
-        )
+
+def placement_report(found: Placement) -> PlacementReport:
+    """Return the totals of a placement."""
+    return PlacementReport(
+        places=tuple(PlaceCount(each.value, found.node_count(each), found.known_bytes(each)) for each in Place),
+        sub_models=found.sub_models,
+        copies=found.copies,
+        unknown_sizes=found.unknown_sizes,
+    )
+
+
+def find_places(lowered: ModelProto, gate: Gate) -> Placement:
+    """Return where the nodes of a lowered model run beside the CANN provider; the model is modified."""
+    inline_functions(lowered)
+    types = _types(lowered, gate)
+    rewrite_nodes(lowered, types)
+    return find_placement(lowered, types)
 
 
 def examine(lowered: ModelProto, target: Target, gate: Gate) -> Examined:

@@ -11,7 +11,7 @@ from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.streams import STREAM
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
-from poolgrad_lowering.report import AnchorReport, Report
+from poolgrad_lowering.report import PLACES, AnchorReport, Report
 
 
 def print_warnings(report: Report, options: argparse.Namespace, model: str = "") -> None:
@@ -47,7 +47,6 @@ _WAYS = {
     "atc": "converts with ATC (`poolgrad export-atc`)",
     "cann": "runs beside onnxruntime's CANN provider",
 }
-_PLACES = {"provider": "this package's provider", "cann": "onnxruntime's CANN provider", "cpu": "CPU"}
 
 
 def print_ways(report: Report) -> None:
@@ -62,7 +61,7 @@ def print_placement(report: Report) -> None:
     found = report.placement
     if found is None:
         return
-    rows = [(_PLACES[count.place], str(count.nodes), found.share_of_bytes(count)) for count in found.places]
+    rows = [(PLACES[count.place], str(count.nodes), found.share_of_bytes(count)) for count in found.places]
     print_table(("place beside the CANN provider", "nodes", "share of bytes"), rows)
     unknown = f"; {counted(found.unknown_sizes, 'tensor')} of unknown size" if found.unknown_sizes else ""
     print_line(

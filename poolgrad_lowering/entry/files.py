@@ -20,7 +20,7 @@ from poolgrad_lowering.lowering import lower_in_place
 from poolgrad_lowering.plans.apply import require_same_file, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.report import Report
-from poolgrad_lowering.ways import examine
+from poolgrad_lowering.ways import examine, find_places, placement_report
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +93,9 @@ def lower_file(
             observer=descriptions.recorder,
         )
         lowered = gate.serialised(model) if outcome.changed else data
+        if descriptions.recorder is not None:
+            own = Gate(limits, ModelFolder.of_file(source))
+            descriptions.recorder.placement = find_places(parse_model(lowered, source), own)
     report = outcome.report(len(data), len(lowered))
     require_not_external(gate.external, source, [destination, *descriptions.paths])
     contents: dict[Path, Content] = {}
@@ -138,9 +141,10 @@ def inspect_file(
         )
         lowered = gate.serialised(model) if outcome.changed else data
         examined = examine(parse_model(lowered, source), found, Gate(limits, ModelFolder.of_file(source)))
-        report = replace(
-            outcome.report(len(data), len(lowered)), ways=examined.ways, placement=examined.placement_report
-        )
+        placed = placement_report(examined.placement)
+        report = replace(outcome.report(len(data), len(lowered)), ways=examined.ways, placement=placed)
+        if descriptions.recorder is not None:
+            descriptions.recorder.placement = examined.placement
     require_not_external(gate.external, source, descriptions.paths)
     write_files({}, descriptions.contents(report, source, data))
     return report

@@ -132,7 +132,7 @@ def _rows_that_run(
         read, made = _named(names_read([node]) if has_graphs else node.input), _named(node.output)
         if sources:
             read = [sources.get(name, name) for name in read]
-        if node.op_type == "Identity" and is_standard(node) and made[0] not in results:
+        if node.op_type == "Identity" and is_standard(node) and read and made and made[0] not in results:
             sources[made[0]] = read[0]
             continue
         has_constants = constants.issuperset(read)
@@ -162,7 +162,7 @@ def _without_measured(rows: list[_Row], measured: list[str], results: Set[str]) 
 
 def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:
     """Return the rows without each Reshape that only the next one reads, if the shape after that is known."""
-    is_view = [row.node.op_type == "Reshape" and row.place is Place.CANN for row in rows]
+    is_view = [row.node.op_type == "Reshape" and row.place is Place.CANN and bool(row.made) for row in rows]
     views = {row.made[0]: row.read[0] for row, is_one in zip(rows, is_view, strict=True) if is_one}
     inner = {
         row.read[0]
@@ -195,7 +195,7 @@ def _is_computed_once(node: NodeProto, types: ValueTypes, *, has_constants: bool
     """Whether onnxruntime computes a node, which may read nothing but constants, when it makes the session."""
     if not is_standard(node) or node.op_type in _DRAWN:
         return False
-    if node.op_type == "Shape" and types.sizes(node.input[0]) is not None:
+    if node.op_type == "Shape" and node.input and types.sizes(node.input[0]) is not None:
         return True
     return has_constants and not any(inner_graphs(node))
 
