@@ -37,6 +37,7 @@ from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.gradient import Pattern
 from poolgrad_lowering.html_report.page import PAGE_SIZE
 from poolgrad_lowering.html_report.parts import MAX_AROUND, MAX_NODES
+from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN
 from poolgrad_lowering.html_report.text import MAX_NAME
 from poolgrad_lowering.legality.aclnn_functions import aclnn_functions
@@ -167,7 +168,7 @@ def program() -> str:
 def page_limits() -> dict[str, object]:
     """The limits of what the HTML report shows, by the name of their placeholder."""
     limits = {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_around": MAX_AROUND, "max_drawn": MAX_DRAWN}
-    return {**limits, "page_size": PAGE_SIZE}
+    return {**limits, "page_size": PAGE_SIZE, "max_cells": MAX_CELLS}
 
 
 def acl_codes() -> str:

@@ -52,15 +52,53 @@ class AnchorReport:
 
 @dataclass(frozen=True)
 class Way:
-    """Whether a lowered model can run in one of three ways; `reason` says why not, and is empty if it can.
+    """Whether a lowered model can run in one of four ways; `reason` says why not, and is empty if it can.
 
-    `way` is "provider" (onnxruntime with the execution provider), "bodies" (onnxruntime alone, by function bodies) or
-    "atc" (converted by ATC, after `poolgrad export-atc`).
+    `way` is "provider" (onnxruntime with the execution provider), "bodies" (onnxruntime alone, by function bodies),
+    "atc" (converted by ATC, after `poolgrad export-atc`) or "cann" (onnxruntime with the execution provider and its
+    CANN provider in graph mode). `doubt` says what CANN may refuse of a way that can run, and is empty otherwise.
     """
 
     way: str
     works: bool
     reason: str
+    doubt: str = ""
+
+
+PLACES = {"provider": "this package's provider", "cann": "onnxruntime's CANN provider", "cpu": "CPU"}
+"""The names of the places of nodes, for people."""
+
+
+@dataclass(frozen=True)
+class PlaceCount:
+    """The nodes of a place, and the bytes of the tensors that they read and write.
+
+    `place` is a key of `PLACES`.
+    """
+
+    place: str
+    nodes: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class PlacementReport:
+    """Where the nodes of the lowered main graph run beside onnxruntime's CANN provider in graph mode, as predicted.
+
+    Nodes that onnxruntime computes when it makes the session are left out. `sub_models` are the parts of the graph that
+    CANN's graph engine builds, `copies` the values that are copied between host and device in each step, without the
+    graph's inputs and outputs, and `unknown_sizes` the values of unknown size, which are left out of the bytes.
+    """
+
+    places: tuple[PlaceCount, ...]
+    sub_models: int
+    copies: int
+    unknown_sizes: int
+
+    def share_of_bytes(self, count: PlaceCount) -> str:
+        """Return the share of a place in the known bytes as text; a dash if it has nodes, and no size is known."""
+        total = sum(each.bytes for each in self.places)
+        return "–" if count.nodes and not count.bytes else f"{count.bytes / max(total, 1):.1%}"
 
 
 @dataclass(frozen=True)
@@ -88,8 +126,8 @@ class OperatorCount:
 @dataclass(frozen=True)
 class Report:
     """All anchors in the order of the model, totals, forms of other packages that could not be used, warnings about
-    external data, notes on the model as a whole, and all operators sorted by domain and name. `ways` is empty except in
-    the report of an inspected file.
+    external data, notes on the model as a whole, and all operators sorted by domain and name. `ways` is empty and
+    `placement` None except in the report of an inspected file.
 
     Node counts include all graphs and functions, without the function bodies that the lowering adds. Bytes are those of
     the serialised model; seconds are wall time.
@@ -107,6 +145,7 @@ class Report:
     ways: tuple[Way, ...] = ()
     notes: tuple[Note, ...] = ()
     operators: tuple[OperatorCount, ...] = ()
+    placement: PlacementReport | None = None
     refused_by_code: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -147,6 +186,7 @@ class Report:
             "ways": [asdict(way) for way in self.ways],
             "notes": [asdict(note) for note in self.notes],
             "operators": [asdict(count) for count in self.operators],
+            "placement": None if self.placement is None else asdict(self.placement),
             "summary": {
                 "anchors": len(self.anchors),
                 "lowered": len(self.lowered),

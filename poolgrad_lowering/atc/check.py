@@ -24,6 +24,8 @@ def find_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> list
     """Return the obstacles in an exported model, in the order of its nodes; those of the whole model come first."""
     use = ge.Use(is_cut=False, large_windows_leave_the_core=not target.has_2d)
     found = [*ge.find_obstacles(model, types, use), *_of_dialect(model, target, types)]
+    if not found:
+        return []
     order = {node.name: number for number, node in enumerate(n for graph in graphs(model.graph) for n in graph.node)}
     return sorted(found, key=lambda each: order.get(each.node, -1))
 

@@ -181,6 +181,16 @@ def export_lowered(
     """
     expanded = expand_operators(model)
     types = value_types(model, gate.index(model), ExternalData(gate.folder, gate.limits))
+    return export_expanded(model, target, weights_as_inputs, expanded, types)
+
+
+def export_expanded(
+    model: ModelProto, target: Target, weights_as_inputs: Sequence[str], expanded: Sequence[str], types: ValueTypes
+) -> tuple[Edits, tuple[NodeObstacle, ...]]:
+    """As `export_lowered`, for a model after `expand_operators`. `types` learns the new values.
+
+    Raises `UsageError`.
+    """
     edits = _edit(model, expanded, types, weights_as_inputs)
     return edits, tuple(find_obstacles(model, target, types))
 

@@ -69,7 +69,7 @@ class _Graph:
             if missing:
                 self._raise(node, missing)
             else:
-                self._nodes.append(_copy(node))
+                self._nodes.append(node)
         del self._graph.node[:]
         self._graph.node.extend(self._nodes)
         return sum(map(bool, self._missing))

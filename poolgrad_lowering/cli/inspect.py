@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _inspect_file(options: argparse.Namespace, inspection: dict[str, Any]) -> int:
-    from poolgrad_lowering.cli.report_text import print_report, print_warnings, print_ways  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.cli.report_text import print_placement, print_report, print_warnings, print_ways  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.entry.files import inspect_file  # noqa: PLC0415 - as above
 
     report = inspect_file(options.model, plan_path=options.plan, html_path=options.html, **inspection)
@@ -69,6 +69,7 @@ def _inspect_file(options: argparse.Namespace, inspection: dict[str, Any]) -> in
     else:
         print_report(report)
         print_ways(report)
+        print_placement(report)
     return ExitCode.DONE
 
 

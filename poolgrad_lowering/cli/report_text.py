@@ -11,7 +11,7 @@ from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.streams import STREAM
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
-from poolgrad_lowering.report import AnchorReport, Report
+from poolgrad_lowering.report import PLACES, AnchorReport, Report
 
 
 def print_warnings(report: Report, options: argparse.Namespace, model: str = "") -> None:
@@ -45,13 +45,29 @@ _WAYS = {
     "provider": "runs in onnxruntime with the execution provider",
     "bodies": "runs in onnxruntime alone, by function bodies",
     "atc": "converts with ATC (`poolgrad export-atc`)",
+    "cann": "runs beside onnxruntime's CANN provider",
 }
 
 
 def print_ways(report: Report) -> None:
     """Print a line for each way in which the lowered model can run, or why it cannot."""
     for way in report.ways:
-        print_line(f"{_WAYS[way.way]}: {'yes' if way.works else f'no, {way.reason}'}")
+        doubt = f", but CANN's graph engine may refuse {way.doubt}" if way.doubt else ""
+        print_line(f"{_WAYS[way.way]}: {f'yes{doubt}' if way.works else f'no, {way.reason}'}")
+
+
+def print_placement(report: Report) -> None:
+    """Print where the nodes of the lowered model run beside onnxruntime's CANN provider."""
+    found = report.placement
+    if found is None:
+        return
+    rows = [(PLACES[count.place], str(count.nodes), found.share_of_bytes(count)) for count in found.places]
+    print_table(("place beside the CANN provider", "nodes", "share of bytes"), rows)
+    unknown = f"; {counted(found.unknown_sizes, 'tensor')} of unknown size" if found.unknown_sizes else ""
+    print_line(
+        f"{counted(found.sub_models, 'sub-model')} of the CANN provider, "
+        f"{counted(found.copies, 'value')} copied between host and device inside a step{unknown}"
+    )
 
 
 def print_outcome(report: Report, options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from poolgrad_lowering.lowering import lower_in_place
 from poolgrad_lowering.plans.apply import require_same_file, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.report import Report
-from poolgrad_lowering.ways import ways
+from poolgrad_lowering.ways import examine, find_places, placement_report
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +93,9 @@ def lower_file(
             observer=descriptions.recorder,
         )
         lowered = gate.serialised(model) if outcome.changed else data
+        if descriptions.recorder is not None:
+            own = Gate(limits, ModelFolder.of_file(source))
+            descriptions.recorder.placement = find_places(parse_model(lowered, source), own)
     report = outcome.report(len(data), len(lowered))
     require_not_external(gate.external, source, [destination, *descriptions.paths])
     contents: dict[Path, Content] = {}
@@ -121,7 +124,8 @@ def inspect_file(
     html_path: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
-    """The report that `lower_file` would return, with the ways in which the lowered model can run.
+    """The report that `lower_file` would return, with the ways in which the lowered model can run, and
+    where its nodes run beside onnxruntime's CANN provider.
 
     Writes no model; raises the errors of `lower_file`.
 
@@ -136,10 +140,11 @@ def inspect_file(
             model, found, forward=forward, gate=gate, trust_defaults=trust_defaults, observer=descriptions.recorder
         )
         lowered = gate.serialised(model) if outcome.changed else data
-        report = replace(
-            outcome.report(len(data), len(lowered)),
-            ways=ways(parse_model(lowered, source), found, Gate(limits, ModelFolder.of_file(source))),
-        )
+        examined = examine(parse_model(lowered, source), found, Gate(limits, ModelFolder.of_file(source)))
+        placed = placement_report(examined.placement)
+        report = replace(outcome.report(len(data), len(lowered)), ways=examined.ways, placement=placed)
+        if descriptions.recorder is not None:
+            descriptions.recorder.placement = examined.placement
     require_not_external(gate.external, source, descriptions.paths)
     write_files({}, descriptions.contents(report, source, data))
     return report

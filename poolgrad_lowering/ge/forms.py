@@ -61,7 +61,7 @@ def _write(writer: Writer, nodes: Any, forms: Mapping[str, WriteForm]) -> int:
         if form is not None and form(node, attributes_of(node), writer):
             changed += 1
         else:
-            writer.keep(_copy(node))
+            writer.keep(node)
     if changed:
         del nodes[:]
         nodes.extend(writer.nodes)

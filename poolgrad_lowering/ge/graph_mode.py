@@ -17,11 +17,12 @@ from onnx import ModelProto
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.dialect.op import DOMAIN
+from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.forms import write_forms
 from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles, opset_of
 from poolgrad_lowering.ge.scalars import give_scalars_an_axis
 from poolgrad_lowering.ge.tidy import declare_results, drop_stale_value_infos, drop_unread_indices, name_nodes
-from poolgrad_lowering.ge.values import value_types
+from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.index import ModelIndex, Visitor
 
@@ -53,21 +54,41 @@ def prepare_for_graph_mode(
 
     Raises the errors of `visitor`.
     """
-    _inline_functions(model)
-    opset = opset_of(model)
+    inline_functions(model)
     types = value_types(model, ModelIndex(model, visitor), external)
-    edits = GraphModeEdits(
-        forms=write_forms(model, opset, types, is_cut=True),
-        indices_dropped=drop_unread_indices(model),
-        scalars=give_scalars_an_axis(model, opset, types),
-        renamed=name_nodes(model, is_cut=True),
-    )
+    forms, indices_dropped, scalars = _rewrite_nodes(model, types)
+    edits = GraphModeEdits(forms, indices_dropped, name_nodes(model, is_cut=True), scalars)
     drop_stale_value_infos(model)
     declare_results(model, types)
     return edits, tuple(find_obstacles(model, types, GRAPH_MODE))
 
 
-def _inline_functions(model: ModelProto) -> None:
-    """Inline the functions that are not the dialect's: onnxruntime would, before the CANN provider takes the nodes."""
-    if names := [(function.domain, function.name) for function in model.functions if function.domain != DOMAIN]:
+def rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[NodeObstacle, ...]:
+    """Rewrite the nodes as `prepare_for_graph_mode` does, for a look at them, and return the obstacles that are left.
+
+    For a model after `inline_functions`. `types` learns the new values. Names of nodes and declarations stay.
+    """
+    _rewrite_nodes(model, types)
+    return tuple(find_obstacles(model, types, GRAPH_MODE))
+
+
+def _rewrite_nodes(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
+    """Return the numbers of forms, dropped Indices and scalars."""
+    opset = opset_of(model)
+    forms = write_forms(model, opset, types, is_cut=True)
+    return forms, drop_unread_indices(model), give_scalars_an_axis(model, opset, types)
+
+
+def inline_functions(model: ModelProto) -> bool:
+    """Inline the functions that the provider has no kernel for, as onnxruntime does before it assigns nodes.
+
+    Returns whether there were any.
+    """
+    names = [
+        (function.domain, function.name)
+        for function in model.functions
+        if function.domain != DOMAIN or function.name not in PROVIDER_OPERATORS
+    ]
+    if names:
         model.CopyFrom(onnx.inliner.inline_selected_functions(model, names))
+    return bool(names)

@@ -6,26 +6,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from poolgrad_lowering.ir.index import subgraphs
+
+HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+"""ONNX's own operators with subgraphs. Most nodes are of another one, and reading a node's attributes takes time."""
 
 
 def graphs(graph: GraphProto) -> Iterator[GraphProto]:
     """Yield a graph and its subgraphs at any depth."""
     yield graph
-    for node in graph.node:
+    for node in [node for node in graph.node if node.op_type in HOLDERS or node.domain]:
         for inner in inner_graphs(node):
             yield from graphs(inner)
 
 
-_HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
-"""The operators of ONNX with subgraphs."""
-
-
 def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
     """Yield the subgraphs of a node, without those inside them."""
-    if node.op_type not in _HOLDERS and node.domain in ("", "ai.onnx"):
+    if node.op_type not in HOLDERS and not node.domain:
         return
     for attribute in node.attribute:
         if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
@@ -36,6 +35,8 @@ def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
     """Yield the names that nodes read, and all names in their subgraphs, which may be values around them."""
     for node in nodes:
         yield from node.input
+        if node.op_type not in HOLDERS and not node.domain:
+            continue
         for graph in inner_graphs(node):
             yield from names_read(graph.node)
             yield from (value.name for value in graph.output)
@@ -45,15 +46,12 @@ def names_of(graph: GraphProto) -> set[str]:
     """Return all names of values and nodes in a graph and its subgraphs."""
     found: set[str] = set()
     for scope in graphs(graph):
-        declared: Iterable[ValueInfoProto | TensorProto] = (
-            *scope.input,
-            *scope.output,
-            *scope.initializer,
-            *scope.value_info,
-        )
-        found.update(entry.name for entry in declared)
+        for entries in (scope.input, scope.output, scope.initializer, scope.value_info):
+            found.update([entry.name for entry in entries])
         for node in scope.node:
-            found.update((node.name, *node.input, *node.output))
+            found.add(node.name)
+            found.update(node.input)
+            found.update(node.output)
     return found
 
 

@@ -110,9 +110,7 @@ class _Graph:
             if not waiting.isdisjoint(names_read([node])):
                 self._unsqueeze_inputs()
                 waiting = set()
-            copied = NodeProto()
-            copied.CopyFrom(node)
-            self._write(copied)
+            self._write(node)
         del graph.node[:]
         graph.node.extend(self._writer.nodes)
 
@@ -133,6 +131,11 @@ class _Graph:
         if not reads and not results:
             self._writer.keep(node)
             return
+        copied = NodeProto()
+        copied.CopyFrom(node)
+        self._write_changed(copied, results)
+
+    def _write_changed(self, node: NodeProto, results: Sequence[str]) -> None:
         if is_standard(node) and self._computes_alike(node):
             self._one_axis(node, results)
         elif is_standard(node) and node.op_type in _VIEWS and self._is_view(node, results):

@@ -41,9 +41,10 @@ def drop_unread_indices(model: ModelProto) -> int:
     """Take the Indices output off each MaxPool whose Indices nobody reads; return their number."""
     dropped = 0
     for graph in graphs(model.graph):
-        read = {*names_read(graph.node), *(value.name for value in graph.output)}
-        for node in graph.node:
-            if is_max_pool(node) and len(node.output) > 1 and node.output[1] not in read:
+        pools = [node for node in graph.node if is_max_pool(node) and len(node.output) > 1]
+        read = {*names_read(graph.node), *(value.name for value in graph.output)} if pools else set()
+        for node in pools:
+            if node.output[1] not in read:
                 dropped += bool(node.output[1])
                 del node.output[1:]
     return dropped
@@ -57,12 +58,14 @@ def is_max_pool(node: NodeProto) -> bool:
 def drop_stale_value_infos(model: ModelProto) -> None:
     """Remove the declarations of values that no longer exist."""
     for graph in graphs(model.graph):
-        made = {value for node in graph.node for value in node.output}
+        made: set[str] = set()
+        for node in graph.node:
+            made.update(node.output)
         made.update(tensor.name for tensor in graph.initializer)
         made.update(value.name for value in graph.input)
-        for position in reversed(range(len(graph.value_info))):
-            if graph.value_info[position].name not in made:
-                del graph.value_info[position]
+        stale = [position for position, value in enumerate(graph.value_info) if value.name not in made]
+        for position in reversed(stale):
+            del graph.value_info[position]
 
 
 def drop_unused_import(model: ModelProto) -> None:
@@ -80,7 +83,9 @@ def drop_unused_import(model: ModelProto) -> None:
 def declare_results(model: ModelProto, types: ValueTypes) -> None:
     """Declare the shapes of the results of the dialect's nodes: inputs of GE's graphs have to have shapes."""
     for graph in graphs(model.graph):
-        declared = {value.name for value in (*graph.input, *graph.output, *graph.value_info)}
         results = {name for node in graph.node if node.domain == DOMAIN for name in node.output}
+        if not results:
+            continue
+        declared = {value.name for value in (*graph.input, *graph.output, *graph.value_info)}
         for name in sorted((results & types.shapes.keys() & types.elements.keys()) - declared):
             graph.value_info.append(helper.make_tensor_value_info(name, types.elements[name], types.shapes[name]))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
@@ -41,10 +41,15 @@ class ValueTypes:
     constants: dict[str, TensorProto] = field(default_factory=dict)
     vectors: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
 
+    def copy(self) -> ValueTypes:
+        """Return the same knowledge, for a rewrite of a copy of the model."""
+        return ValueTypes(*(dict(getattr(self, each.name)) for each in fields(self)))
+
     def sizes(self, name: str) -> tuple[int, ...] | None:
         """Return the shape of a value whose sizes are all numbers, else None."""
         shape = self.shapes.get(name, (None,))
-        return tuple(size for size in shape if isinstance(size, int)) if all(map(_is_size, shape)) else None
+        sizes = tuple(size for size in shape if isinstance(size, int))
+        return sizes if len(sizes) == len(shape) else None
 
     def numbers(self, name: str) -> list[int] | None:
         """Return the integers of a small constant in row-major order, else None."""
@@ -103,7 +108,7 @@ def _learn_inferred(found: ValueTypes, name: str, inferred: TypeProto) -> None:
     if name not in found.elements and tensor.elem_type:
         found.elements[name] = tensor.elem_type
     if tensor.HasField("shape"):
-        found.shapes[name] = shape = tuple(map(_size, tensor.shape.dim))
+        found.shapes[name] = shape = _shape(tensor.shape)
         found.ranks[name] = len(shape)
 
 
@@ -140,9 +145,6 @@ def _learn(found: ValueTypes, name: str, known: TypeProto) -> None:
         found.ranks.setdefault(name, len(tensor.shape.dim))
 
 
-def _size(dim: TensorShapeProto.Dimension) -> int | str | None:
-    return dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-
-
-def _is_size(size: object) -> bool:
-    return isinstance(size, int)
+def _shape(shape: TensorShapeProto) -> tuple[int | str | None, ...]:
+    """Return a number, a name or None for each axis."""
+    return tuple([dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in shape.dim])

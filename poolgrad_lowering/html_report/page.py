@@ -11,6 +11,7 @@ from importlib.resources import files
 
 from poolgrad_lowering.html_report.anchor import anchor_section
 from poolgrad_lowering.html_report.markup import Child, Markup, element, joined
+from poolgrad_lowering.html_report.places import places_section
 from poolgrad_lowering.html_report.record import MAX_DRAWN, Recorder
 from poolgrad_lowering.html_report.summary import summary_section
 from poolgrad_lowering.html_report.text import shown
@@ -30,7 +31,9 @@ def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
         f"{shown(model_name)}: max-pool gradients for {report.target}",
         element("a", "Skip to the candidates", href="#anchors", class_="skip"),
         _header(report, model_name),
-        element("main", summary_section(report, recorder), _anchors(report, sections)),
+        element(
+            "main", summary_section(report, recorder), places_section(recorder.placement), _anchors(report, sections)
+        ),
         script=_asset("script.js"),
     )
 

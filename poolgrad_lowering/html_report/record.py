@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.html_report.arithmetic import AxisArithmetic, forward_arithmetic, gradient_arithmetic
 from poolgrad_lowering.html_report.graph import Graph
@@ -70,13 +71,15 @@ class AnchorRecord:
 class Recorder:
     """An observer of a lowering that collects a record per anchor, in order.
 
-    `written` counts the new nodes outside the dialect by operator, `removed` the removed nodes by operator.
+    `written` counts the new nodes outside the dialect by operator, `removed` the removed nodes by operator. `placement`
+    says where the nodes of the lowered model run; it is set after the lowering, and None without a map.
     """
 
     def __init__(self) -> None:
         self.anchors: list[AnchorRecord] = []
         self.written: Counter[str] = Counter()
         self.removed: Counter[str] = Counter()
+        self.placement: Placement | None = None
 
     def __call__(self, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement]) -> None:
         """Collect all records. `replaced` has the replacements of the sites, in order, then those of forward pools."""

@@ -3,7 +3,7 @@
 """The order of a step's nodes, which decides into how many parts onnxruntime divides it.
 
 A provider that compiles whole parts of a graph, as the CANN provider does, gets the runs of its nodes between nodes of
-other providers, in the order in which onnxruntime runs a graph (`session_order`). The nodes of pools go to another
+other providers, in the order in which onnxruntime runs a graph (`ge.order`). The nodes of pools go to another
 provider. So a step has few parts if its pools run one after the other wherever they can: `arrange` writes the nodes
 such that onnxruntime first runs what has the most pools behind it. In an Inception module, for example, that is the
 branch with the pool, which then runs right after the pool before the module.
@@ -11,28 +11,12 @@ branch with the pool, which then runs right after the pool before the module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import onnx
 from onnx import NodeProto
 
-Operands = Sequence[Sequence[int]]
-"""For each node the nodes whose results it reads, as positions, ascending."""
-
-
-def operands(nodes: Sequence[NodeProto]) -> Operands:
-    """Return for each node of a graph without subgraphs the nodes whose results it reads."""
-    producer = {name: position for position, node in enumerate(nodes) for name in node.output if name}
-    return [sorted({producer[name] for name in node.input if name in producer}) for node in nodes]
-
-
-def session_order(read: Operands) -> list[int]:
-    """Return the order in which onnxruntime runs the nodes, if its optimisers leave them as they are.
-
-    A depth-first search against the edges (onnxruntime's GraphViewer, Graph::ReverseDFSFrom): from the last node whose
-    results no node reads to the first one, and at each node from the last operand to the first.
-    """
-    return _depth_first(read, reversed(_leaves(read)), reversed)
+from poolgrad_lowering.ge.order import Operands, depth_first, leaves, operands
 
 
 def arrange(graph: onnx.GraphProto) -> None:
@@ -44,43 +28,10 @@ def arrange(graph: onnx.GraphProto) -> None:
     def last_first(positions: Iterable[int]) -> list[int]:
         return sorted(positions, key=lambda position: (behind[position], position))
 
-    # `session_order` turns round what it finds in the file, so what it is to visit first is written last.
-    order = _depth_first(read, last_first(_leaves(read)), last_first)
+    # `ge.order.session_order` turns round what it finds in the file, so what it is to visit first is written last.
+    order = depth_first(read, last_first(leaves(read)), last_first)
     del graph.node[:]
     graph.node.extend(nodes[position] for position in order)
-
-
-def count_runs(order: Iterable[int], is_elsewhere: Sequence[bool]) -> int:
-    """Return the number of runs of nodes that are not elsewhere."""
-    count, was_elsewhere = 0, True
-    for position in order:
-        count += was_elsewhere and not is_elsewhere[position]
-        was_elsewhere = is_elsewhere[position]
-    return count
-
-
-def _leaves(read: Operands) -> list[int]:
-    used = {position for positions in read for position in positions}
-    return [position for position in range(len(read)) if position not in used]
-
-
-def _depth_first(
-    read: Operands, leaves: Iterable[int], visited_order: Callable[[Sequence[int]], Iterable[int]]
-) -> list[int]:
-    """Return the nodes, each after its operands, which are visited in this order."""
-    found: list[int] = []
-    visited: set[int] = set()
-    for leaf in leaves:
-        stack = [(leaf, False)]
-        while stack:
-            position, is_left = stack.pop()
-            if is_left:
-                found.append(position)
-            elif position not in visited:
-                visited.add(position)
-                stack.append((position, True))
-                stack += [(operand, False) for operand in reversed(list(visited_order(read[position])))]
-    return found
 
 
 def _pools_behind(nodes: Sequence[NodeProto], read: Operands) -> list[int]:

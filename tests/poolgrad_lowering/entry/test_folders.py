@@ -219,7 +219,7 @@ def test_inspect_prints_a_line_for_each(models: Path, capsys: pytest.CaptureFixt
     assert written(models) == before
     assert main(["inspect", str(models), "--jobs", "2", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert [way["works"] for way in found["files"][2]["report"]["ways"]] == [True] * 3
+    assert [way["works"] for way in found["files"][2]["report"]["ways"]] == [True] * 4
 
 
 def test_verify_two_folders(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Predicts where onnxruntime runs each node of a model that `graph_mode` rewrote.
+
+There are three places: this package's provider, onnxruntime's CANN provider in graph mode, and the CPU. The order is
+that of `order`. A run of the CANN provider's nodes in it, without a node of another place between them, is one
+sub-model: one graph that GE builds.
+
+What onnxruntime does before it assigns nodes is followed where most models have it. A node of constants is computed
+once, when the session is made, and so is a Shape whose input has a known shape; neither runs in a step, nor does what
+only such a Shape reads. An Identity is removed, one Reshape after the other is joined, and a CastLike is a Cast.
+
+Other rewrites are not followed: onnxruntime joins equal nodes, removes others without effect, moves Transposes and makes
+them part of a Gemm, infers more shapes than onnx does, and writes operators without a kernel by their definitions. So a
+session may have fewer nodes of the CANN provider than predicted, or more after a Transpose moved, and another order of
+them, which moves the cuts. What is on the CPU may turn out constant. A node with a subgraph runs on the CPU; what is in
+it is not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from poolgrad_lowering.dialect.op import DOMAIN
+from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
+from poolgrad_lowering.ge.forms import is_standard
+from poolgrad_lowering.ge.graph_mode_operators import is_taken
+from poolgrad_lowering.ge.graphs import HOLDERS, inner_graphs, names_read
+from poolgrad_lowering.ge.order import operands_of_names, session_order
+from poolgrad_lowering.ge.values import ValueTypes
+
+_DRAWN = frozenset(
+    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+)
+"""Operators with another result each time, which are not computed when the session is made."""
+
+
+class Place(Enum):
+    """Where a node runs. The values are those of the report."""
+
+    PROVIDER = "provider"
+    CANN = "cann"
+    CPU = "cpu"
+
+
+class PlacedNode(NamedTuple):
+    """A node that runs in a step: its name, or its first output if it has none, its operator and its place.
+
+    `sub_model` is the number of its sub-model, from 0 on, if it is the CANN provider's. `known_bytes` is the size of
+    the tensors that it reads and writes, without those of unknown size.
+    """
+
+    name: str
+    operator: str
+    place: Place
+    sub_model: int | None
+    known_bytes: int
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The nodes of the main graph that run in a step, in the order in which onnxruntime runs them.
+
+    `copies` is the number of values that are made on the host and read on the device, or the reverse: in each step they
+    are copied. The graph's inputs are not counted, nor are its outputs when they are fetched. `unknown_sizes` is the
+    number of values of unknown size.
+    """
+
+    nodes: tuple[PlacedNode, ...]
+    copies: int
+    unknown_sizes: int
+
+    @property
+    def sub_models(self) -> int:
+        """The number of sub-models of the CANN provider."""
+        return len({node.sub_model for node in self.nodes} - {None})
+
+    def node_count(self, place: Place) -> int:
+        """Return the number of nodes of a place."""
+        return sum(node.place is place for node in self.nodes)
+
+    def known_bytes(self, place: Place) -> int:
+        """Return the bytes that the nodes of a place read and write, without tensors of unknown size."""
+        return sum(node.known_bytes for node in self.nodes if node.place is place)
+
+
+class _Row(NamedTuple):
+    """A node, and the names that it reads and makes, without empty ones. `read` includes what its subgraphs read."""
+
+    node: NodeProto
+    read: Sequence[str]
+    made: Sequence[str]
+    place: Place
+
+
+def find_placement(model: ModelProto, types: ValueTypes) -> Placement:
+    """Return where the nodes run of a model that was rewritten for graph mode; `types` is what is known of values."""
+    results = {value.name for value in model.graph.output}
+    measured: list[str] = []
+    rows = list(_rows_that_run(model.graph.node, types, results, measured))
+    rows = _without_joined(_without_measured(rows, measured, results), types, results)
+    order = session_order(operands_of_names([row.read for row in rows], [row.made for row in rows]))
+    names = set(chain.from_iterable(chain(row.read, row.made) for row in rows))
+    sizes = {name: _size(name, types) for name in names}
+    return Placement(
+        nodes=tuple(_placed([rows[position] for position in order], sizes)),
+        copies=_count_copies(rows),
+        unknown_sizes=sum(size is None for size in sizes.values()),
+    )
+
+
+def _rows_that_run(
+    nodes: Iterable[NodeProto], types: ValueTypes, results: Set[str], measured: list[str]
+) -> Iterator[_Row]:
+    """Yield the nodes that run in a step: not those that onnxruntime removes or computes when it makes the session.
+
+    Adds the values to `measured` of which only the shape is read, by a Shape that does not run.
+    """
+    constants = set(types.constants)
+    sources: dict[str, str] = {}  # of the results of Identity nodes
+    for node in nodes:
+        has_graphs = node.op_type in HOLDERS or node.domain
+        read, made = _named(names_read([node]) if has_graphs else node.input), _named(node.output)
+        if sources:
+            read = [sources.get(name, name) for name in read]
+        if node.op_type == "Identity" and is_standard(node) and read and made and made[0] not in results:
+            sources[made[0]] = read[0]
+            continue
+        has_constants = constants.issuperset(read)
+        if (has_constants or node.op_type == "Shape") and _is_computed_once(node, types, has_constants=has_constants):
+            constants.update(made)
+            if not has_constants:
+                measured += read
+        else:
+            yield _Row(node, read, made, _place(node, has_constants=has_constants))
+
+
+def _without_measured(rows: list[_Row], measured: list[str], results: Set[str]) -> list[_Row]:
+    """Return the rows without those that only a Shape in `measured` needs."""
+    if not measured:
+        return rows
+    times = Counter(chain.from_iterable(row.read for row in rows))
+    maker = {row.made[0]: row for row in rows if len(row.made) == 1}
+    removed: set[str] = set()
+    while measured:
+        name = measured.pop()
+        if name in maker and name not in removed and not times[name] and name not in results:
+            removed.add(name)
+            times.subtract(maker[name].read)
+            measured += maker[name].read
+    return [row for row in rows if not (row.made and row.made[0] in removed)]
+
+
+def _without_joined(rows: list[_Row], types: ValueTypes, results: Set[str]) -> list[_Row]:
+    """Return the rows without each Reshape that only the next one reads, if the shape after that is known."""
+    is_view = [row.node.op_type == "Reshape" and row.place is Place.CANN and bool(row.made) for row in rows]
+    views = {row.made[0]: row.read[0] for row, is_one in zip(rows, is_view, strict=True) if is_one}
+    inner = {
+        row.read[0]
+        for row, is_one in zip(rows, is_view, strict=True)
+        if is_one and types.sizes(row.made[0]) is not None
+    }
+    candidates = (views.keys() & inner) - results
+    if not candidates:
+        return rows
+    times = Counter(name for row in rows for name in row.read if name in candidates)
+    joined = {name: views[name] for name, count in times.items() if count == 1}
+    found = []
+    for row in rows:
+        if row.made and row.made[0] in joined:
+            continue
+        source = row.read[0] if row.read else ""
+        while source in joined:
+            source = joined[source]
+        found.append(row._replace(read=[source, *row.read[1:]]) if row.read and source != row.read[0] else row)
+    return found
+
+
+def _named(names: Iterable[str]) -> list[str]:
+    """Return the names without empty ones."""
+    found = list(names)
+    return [name for name in found if name] if "" in found else found
+
+
+def _is_computed_once(node: NodeProto, types: ValueTypes, *, has_constants: bool) -> bool:
+    """Whether onnxruntime computes a node, which may read nothing but constants, when it makes the session."""
+    if not is_standard(node) or node.op_type in _DRAWN:
+        return False
+    if node.op_type == "Shape" and node.input and types.sizes(node.input[0]) is not None:
+        return True
+    return has_constants and not any(inner_graphs(node))
+
+
+def _place(node: NodeProto, *, has_constants: bool) -> Place:
+    if is_taken(node) or (node.op_type == "CastLike" and is_standard(node)):
+        return Place.CPU if has_constants else Place.CANN
+    return Place.PROVIDER if node.domain == DOMAIN and node.op_type in PROVIDER_OPERATORS else Place.CPU
+
+
+def _placed(rows: Iterable[_Row], sizes: Mapping[str, int | None]) -> Iterator[PlacedNode]:
+    """Yield the nodes of rows in the order in which they run."""
+    last, sub_model = Place.CPU, -1
+    for row in rows:
+        sub_model += row.place is Place.CANN and last is not Place.CANN
+        last = row.place
+        yield PlacedNode(
+            row.node.name or next(iter(row.made), ""),
+            f"{row.node.domain}.{row.node.op_type}" if row.node.domain else row.node.op_type,
+            row.place,
+            sub_model if row.place is Place.CANN else None,
+            sum([sizes[name] or 0 for name in {*row.read, *row.made}]),
+        )
+
+
+def _count_copies(rows: Sequence[_Row]) -> int:
+    is_on_host = {name: row.place is Place.CPU for row in rows for name in row.made}
+    copied: set[str] = set()
+    for row in rows:
+        is_host = row.place is Place.CPU
+        copied.update(name for name in row.read if is_on_host.get(name, is_host) is not is_host)
+    return len(copied)
+
+
+def _size(name: str, types: ValueTypes) -> int | None:
+    """Return the size of a value in bytes; None if its type or its shape is not known."""
+    sizes, width = types.sizes(name), _width(types.elements.get(name, TensorProto.UNDEFINED))
+    return None if sizes is None or width is None else math.prod(sizes) * width
+
+
+@lru_cache
+def _width(element: int) -> int | None:
+    """Return the bytes of an element; None for texts, for unknown types, and where two elements share a byte."""
+    if TensorProto.DataType.Name(element) in _WITHOUT_WIDTH:
+        return None
+    return int(helper.tensor_dtype_to_np_dtype(element).itemsize)
+
+
+_WITHOUT_WIDTH = frozenset(("UNDEFINED", "STRING", "INT2", "UINT2", "INT4", "UINT4", "FLOAT4E2M1"))

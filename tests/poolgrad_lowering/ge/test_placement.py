@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where nodes run beside the CANN provider, on graphs that are small enough to count by hand.
+
+tests/cann_ep compares the same with sessions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto
+
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
+from poolgrad_lowering.ge.graphs import HOLDERS
+from poolgrad_lowering.ge.order import operands, session_order
+from poolgrad_lowering.ge.placement import Place, Placement, find_placement
+from poolgrad_lowering.ge.values import value_types
+from poolgrad_lowering.io.external_data import ExternalData
+from tests.runtime.device_models import GRADIENT, POOL, model_of
+
+
+def placed(model: ModelProto) -> Placement:
+    inline_functions(model)
+    types = value_types(model, Gate().index(model), ExternalData())
+    rewrite_nodes(model, types)
+    return find_placement(model, types)
+
+
+def parts(text: str) -> list[list[str]]:
+    """The names of the nodes of each sub-model, in their order."""
+    found: dict[int, list[str]] = {}
+    for node in placed(model_of(text)).nodes:
+        if node.sub_model is not None:
+            found.setdefault(node.sub_model, []).append(node.operator)
+    return [found[number] for number in sorted(found)]
+
+
+def counts(placement: Placement) -> tuple[int, ...]:
+    return tuple(placement.node_count(place) for place in Place)
+
+
+ALTERNATING = f"""
+m (float[1, 2, 4, 4] x, float[1, 2, 4, 4] b) => (float[1, 2, 4, 4] out, float[1, 2, 2, 2] y) {{
+  r = Relu (x)
+  y, argmax = {POOL} (r)
+  grad = Relu (y)
+  dx = {GRADIENT} (r, grad, argmax)
+  s = Add (dx, b)
+  out = Relu (s)
+}}"""
+
+
+def test_a_pool_and_its_gradient_cut_the_graph_into_three() -> None:
+    assert parts(ALTERNATING) == [["Relu"], ["Relu"], ["Add", "Relu"]]
+    found = placed(model_of(ALTERNATING))
+    assert (counts(found), found.sub_models, found.copies, found.unknown_sizes) == ((2, 4, 0), 3, 0, 0)
+    whole, pooled = 4 * 32, 4 * 8
+    # Relu, Relu, Add and Relu; the pool with y and argmax, and the gradient.
+    assert found.known_bytes(Place.CANN) == 2 * whole + 2 * pooled + 3 * whole + 2 * whole
+    assert found.known_bytes(Place.PROVIDER) == (whole + 2 * pooled) + (whole + 2 * pooled + whole)
+
+
+def test_a_value_is_copied_once_however_often_it_is_read() -> None:
+    """LayerNormalization is on the CPU: one value goes up to two readers, two go down."""
+    text = """m (float[2, 8] x, float[8] w) => (float[2, 8] y, float[2, 8] z) {
+      a = Relu (x)
+      v = Exp (w)
+      n = LayerNormalization (a, v)
+      y = Tanh (n)
+      z = Neg (n)
+    }"""
+    found = placed(model_of(text))
+    assert (counts(found), found.sub_models, found.copies) == ((0, 4, 1), 2, 3)
+
+
+def test_inputs_and_outputs_of_the_graph_are_no_copies_inside_a_step() -> None:
+    text = """m (float[2, 8] x, float[8] w) => (float[2, 8] y) { y = LayerNormalization (x, w) }"""
+    found = placed(model_of(text))
+    assert (counts(found), found.copies) == ((0, 0, 1), 0)
+
+
+NOT_RUN = {
+    "constants": "m (float[2] x) => (float[2] y) <float[2] c = {1, 2}> { d = Exp (c) e = Neg (d) y = Add (x, e) }",
+    "a shape": "m (float[2, 3] x) => (float[N] y) { s = Shape (x) t = Cast <to = 1> (s) y = Neg (t) z = Relu (x) }",
+    "what only a shape reads": "m (float[2] x) => (int64[1] y) { a = Exp (x) s = Shape (a) t = Neg (s) "
+    "b = Unsqueeze (s, t) y = NonZero (x) }",
+    "an Identity": "m (float[2] x) => (float[2] y) { a = Identity (x) y = Neg (a) }",
+    "joined Reshapes": "m (float[6] x) => (float[2, 3] y) <int64[1] k = {6}, int64[2] l = {2, 3}, int64[2] j = {3, 2}> "
+    "{ a = Reshape (x, j) b = Reshape (a, k) y = Reshape (b, l) }",
+}
+RUN = {
+    "constants": {"Add"},
+    "a shape": {"Relu"},
+    "what only a shape reads": {"NonZero"},
+    "an Identity": {"Neg"},
+    "joined Reshapes": {"Reshape"},
+}
+
+
+@pytest.mark.parametrize("name", NOT_RUN)
+def test_what_does_not_run_in_a_step(name: str) -> None:
+    assert Counter(node.operator for node in placed(model_of(NOT_RUN[name])).nodes) == Counter(RUN[name])
+
+
+def test_random_numbers_are_drawn_in_each_step() -> None:
+    text = "m (float[2] x) => (float[2] y) { a = RandomUniform <shape = [2]> () y = Add (x, a) }"
+    assert counts(placed(model_of(text))) == (0, 1, 1)
+
+
+def test_an_operator_of_the_domain_that_nobody_has_runs_as_its_function() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17, "npu": 1]>
+      m (float[2] x) => (float[2] y) { y = npu.Foo (x) }
+      <domain: "npu", opset_import: ["": 17]> Foo (a) => (c) { b = Relu (a) c = Exp (b) }"""
+    assert counts(placed(onnx.parser.parse_model(text))) == (0, 2, 0)
+
+
+def test_sizes_that_are_not_known_are_counted() -> None:
+    found = placed(model_of("m (float[N] x, float[2] b) => (float[2] y) { a = Exp (x) y = Add (a, b) }"))
+    assert found.unknown_sizes == 2
+    assert found.known_bytes(Place.CANN) == 16
+
+
+def test_the_table_of_operators_with_subgraphs_is_onnx_s() -> None:
+    graphs = (onnx.defs.OpSchema.AttrType.GRAPH, onnx.defs.OpSchema.AttrType.GRAPHS)
+    assert {
+        schema.name
+        for schema in onnx.defs.get_all_schemas_with_history()
+        if not schema.domain and any(attribute.type in graphs for attribute in schema.attributes.values())
+    } == HOLDERS
+
+
+def test_values_that_subgraphs_read_are_operands() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+      m (bool c, float[2] x) => (float[2] y) {
+        a = Exp (x)
+        b = Neg (x)
+        y = If (c) <
+          then_branch = t () => (float[2] u) { u = Relu (a) }, else_branch = e () => (float[2] v) { v = Relu (b) }
+        >
+      }""")
+    assert operands(model.graph.node) == [[], [], [0, 1]]
+    assert session_order(operands(model.graph.node)) == [1, 0, 2]
+
+
+def test_elements_of_every_type_have_a_width() -> None:
+    """numpy knows them; texts and elements that share a byte have none."""
+    from poolgrad_lowering.ge.placement import _width
+
+    found = {name: _width(number) for name, number in TensorProto.DataType.items()}
+    assert found["FLOAT"] == found["INT32"] == 4
+    assert found["FLOAT16"] == found["BFLOAT16"] == 2
+    assert found["BOOL"] == found["FLOAT8E4M3FN"] == 1
+    assert {name for name, width in found.items() if width is None} >= {"STRING", "UNDEFINED", "INT4", "UINT4"}
