@@ -10,11 +10,11 @@ What onnxruntime does before it assigns nodes is followed where most models have
 once, when the session is made, and so is a Shape whose input has a known shape; neither runs in a step, nor does what
 only such a Shape reads. An Identity is removed, one Reshape after the other is joined, and a CastLike is a Cast.
 
-Other rewrites are not followed: onnxruntime joins equal nodes, removes others without effect, moves Transposes and makes
-them part of a Gemm, infers more shapes than onnx does, and writes operators without a kernel by their definitions. So a
-session may have fewer nodes of the CANN provider than predicted, or more after a Transpose moved, and another order of
-them, which moves the cuts. What is on the CPU may turn out constant. A node with a subgraph runs on the CPU; what is in
-it is not counted.
+Other rewrites are not followed: onnxruntime joins equal nodes, removes others without effect, moves Transposes and
+makes them part of a Gemm, infers more shapes than onnx does, and writes operators without a kernel by their
+definitions. So a session may have fewer nodes of the CANN provider than predicted, or more after a Transpose moved,
+and another order of them, which moves the cuts. What is on the CPU may turn out constant. A node with a subgraph runs
+on the CPU; what is in it is not counted.
 """
 
 from __future__ import annotations
