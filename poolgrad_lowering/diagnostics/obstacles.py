@@ -49,64 +49,22 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "An operator of the dialect has an int64 argmax; on Atlas A2 and A3, Ascend's operators take int32 only.",
         "Export the original model, or lower it for this target.",
     ),
-    Obstacle.DROPPED_DILATION: Meaning(
-        "A MaxPool over one or two spatial axes has a dilation. ATC's plugin drops it without an error.",
-        "Choose the target ascend950, whose pools have a dilation, or train without one.",
-    ),
-    Obstacle.EMPTY_NAMES: Meaning(
-        "A node leaves out an output, and a node leaves out an input. ATC's parser takes the empty "
-        "name for a value and joins the two.",
-        "Give the output a name.",
-    ),
     Obstacle.DROPPED_ALPHA: Meaning(
         "A Gemm has an alpha and no C, and its element type is not known. The plugin then drops alpha.",
         "Declare the type of its input, or multiply by alpha in a node of its own.",
+    ),
+    Obstacle.DROPPED_DILATION: Meaning(
+        "A MaxPool over one or two spatial axes has a dilation. ATC's plugin drops it without an error.",
+        "Choose the target ascend950, whose pools have a dilation, or train without one.",
     ),
     Obstacle.ELEMENT_TYPE: Meaning(
         "A value has an element type that GE's parser does not know.",
         "Export the model with another type.",
     ),
-    Obstacle.KERNEL_SHAPE: Meaning(
-        "A convolution has no kernel_shape, and the shape of its weight is not known. The plugin of ConvTranspose "
-        "refuses it.",
-        "Declare the weight's shape, or write kernel_shape.",
-    ),
-    Obstacle.LARGE_KERNEL: Meaning(
-        "A convolution's kernel is larger than CANN documents: 255, over three axes 511.",
-        'Of a training step out of PyTorch, leave `weight_gradient` at "matmul".',
-    ),
-    Obstacle.LAST_INDEX: Meaning(
-        "An ArgMax or ArgMin has select_last_index 1, which the plugin refuses.",
-        "Use the first index.",
-    ),
-    Obstacle.NEGATIVE_PADS: Meaning(
-        "A Pad has negative pads that cannot be written as a Slice: its mode is not constant, or the rank of its "
-        "input is not known. Only Ascend 950 has a kernel for them.",
-        "Cut the tensor by a Slice.",
-    ),
-    Obstacle.NO_OPEN_PROTOTYPE: Meaning(
-        "The plugin of an operator makes an operator of GE that is in none of CANN's open repositories. A release of "
-        "CANN may have it.",
-        "Try it; if GE refuses it, write it in other operators.",
-    ),
-    Obstacle.PAD_AXES: Meaning(
-        "A Pad has the input axes, and its pads, its axes or its rank are not known. The plugin refuses it.",
-        "Write the pads of all axes as a constant.",
-    ),
-    Obstacle.SCATTER_REDUCTION: Meaning(
-        "A ScatterND has a reduction, and its data has a size that is not known. Two libraries of CANN register "
-        "ScatterND, and one drops the reduction.",
-        "Declare the shape of the data, or use ScatterElements.",
-    ),
-    Obstacle.SHAPE_OPERAND: Meaning(
-        "In graph mode, the shape of a Reshape or Expand is computed by the graph. It may be an input of the part of "
-        "the graph that GE builds, and GE has to know it then.",
-        "Use numbers for sizes, e.g. a fixed batch.",
-    ),
-    Obstacle.TRAINING_MODE: Meaning(
-        "A BatchNormalization has training_mode 1, and its operands are not all float32, or of unknown rank. The "
-        "plugin drops its momentum: the running statistics become those of the batch.",
-        "Export the model with torch's decompositions, as `poolgrad_lowering.torch` does.",
+    Obstacle.EMPTY_NAMES: Meaning(
+        "A node leaves out an output, and a node leaves out an input. ATC's parser takes the empty "
+        "name for a value and joins the two.",
+        "Give the output a name.",
     ),
     Obstacle.FLOAT64: Meaning(
         "A node computes float64. GE's parser takes it; Ascend's vector and matrix units do not have it, so it runs "
@@ -121,19 +79,46 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "A MaxPool has an Indices output that is read. ATC's plugin refuses such a MaxPool.",
         "`poolgrad inspect` says why the pool was not lowered; use its Indices in a max-pool gradient only.",
     ),
+    Obstacle.KERNEL_SHAPE: Meaning(
+        "A convolution has no kernel_shape, and the shape of its weight is not known. The plugin of ConvTranspose "
+        "refuses it.",
+        "Declare the weight's shape, or write kernel_shape.",
+    ),
+    Obstacle.LARGE_KERNEL: Meaning(
+        "A convolution's kernel is larger than CANN documents: 255, over three axes 511.",
+        'Of a training step out of PyTorch, leave `weight_gradient` at "matmul".',
+    ),
     Obstacle.LARGE_WINDOW: Meaning(
         "A MaxPool over one or two spatial axes has a window of more than 255 elements or a stride above 63, and "
         "padding or ceil_mode. ATC's plugin for Atlas A2 and A3 then drops ceil_mode and auto_pad, and pads with "
         "−65504.",
         "Pad the tensor with −inf before the pool, or pool in several steps.",
     ),
+    Obstacle.LAST_INDEX: Meaning(
+        "An ArgMax or ArgMin has select_last_index 1, which the plugin refuses.",
+        "Use the first index.",
+    ),
+    Obstacle.NEGATIVE_PADS: Meaning(
+        "A Pad has negative pads that cannot be written as a Slice: its mode is not constant, or the rank of its "
+        "input is not known. Only Ascend 950 has a kernel for them.",
+        "Cut the tensor by a Slice.",
+    ),
     Obstacle.NO_INPUT: Meaning(
         "The graph has no input that is not an initializer; ATC needs one.",
         "Make what changes between runs a graph input.",
     ),
+    Obstacle.NO_OPEN_PROTOTYPE: Meaning(
+        "The plugin of an operator makes an operator of GE that is in none of CANN's open repositories. A release of "
+        "CANN may have it.",
+        "Try it; if GE refuses it, write it in other operators.",
+    ),
     Obstacle.OPSET: Meaning(
         "The model imports a version of ONNX's operators outside 8 to 18. GE has no plugins for other versions.",
         "Export the model at opset 18 (`torch.onnx.export(…, opset_version=18)`).",
+    ),
+    Obstacle.PAD_AXES: Meaning(
+        "A Pad has the input axes, and its pads, its axes or its rank are not known. The plugin refuses it.",
+        "Write the pads of all axes as a constant.",
     ),
     Obstacle.POOL_AXES: Meaning(
         "A MaxPool has four spatial axes or more. ATC's plugin takes one to three.",
@@ -144,9 +129,24 @@ OBSTACLES: dict[Obstacle, Meaning] = {
         "SAME_UPPER, without an error.",
         "Write the pads as numbers.",
     ),
+    Obstacle.SCATTER_REDUCTION: Meaning(
+        "A ScatterND has a reduction, and its data has a size that is not known. Two libraries of CANN register "
+        "ScatterND, and one drops the reduction.",
+        "Declare the shape of the data, or use ScatterElements.",
+    ),
+    Obstacle.SHAPE_OPERAND: Meaning(
+        "In graph mode, the shape of a Reshape or Expand is computed by the graph. It may be an input of the part of "
+        "the graph that GE builds, and GE has to know it then.",
+        "Use numbers for sizes, e.g. a fixed batch.",
+    ),
     Obstacle.STORAGE_ORDER: Meaning(
         "A MaxPool has storage_order 1, which ATC's plugin refuses.",
         "Use storage_order 0; without Indices it makes no difference.",
+    ),
+    Obstacle.TRAINING_MODE: Meaning(
+        "A BatchNormalization has training_mode 1, and its operands are not all float32, or of unknown rank. The "
+        "plugin drops its momentum: the running statistics become those of the batch.",
+        "Export the model with torch's decompositions, as `poolgrad_lowering.torch` does.",
     ),
     Obstacle.UNKNOWN_RANK: Meaning(
         "An operator of the dialect needs tensors of rank 5, and the rank of its input is not known.",

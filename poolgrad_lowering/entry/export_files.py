@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from onnx import ModelProto
 
@@ -76,9 +77,19 @@ class CannReport:
         """Whether nothing is known that CANN's graph engine refuses or changes."""
         return all(found.is_weak for found in self.obstacles)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data with the keys of the JSON report."""
+        return {
+            "schema_version": 1,
+            "converts": self.converts,
+            "obstacles": [{**asdict(obstacle), "advice": obstacle.advice} for obstacle in self.obstacles],
+            "edits": asdict(self.edits),
+            "lowering": self.lowering.to_dict(),
+        }
+
     def to_json(self) -> str:
-        """Return the report of the lowering as JSON text."""
-        return self.lowering.to_json()
+        """Return the report as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True)
@@ -115,17 +126,18 @@ def export_cann_file(
     target: str | None = None,
     force: bool = False,
     verify: bool = False,
+    report_path: PathLike | None = None,
     copy_external: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> CannReport:
     """Export the model in `source` as `export_cann` does and write it to `destination`.
 
-    A model with an obstacle is written only with `force`. `verify`, `copy_external` and `limits` are those of
-    `export_atc_file`.
+    A model with an obstacle is written only with `force`. `verify`, `report_path`, `copy_external` and `limits` are
+    those of `export_atc_file`.
 
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `VerificationError`; then no file has changed.
     """
-    files = _Files(Path(source), Path(destination), None)
+    files = _Files(Path(source), Path(destination), None if report_path is None else Path(report_path))
 
     def export(model: ModelProto, gate: Gate, size: int) -> CannReport:
         return _export_cann_in_place(model, target, gate, size)

@@ -27,7 +27,8 @@ _ROUNDED = ("BatchNormalization",)
 def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     """Return the lowered model with the original's nodes where an export has forms or axes; the same object if none."""
     before = {_key(node): node for node in original.graph.node}
-    if all(_key(node) in before or node.domain == DOMAIN for node in lowered.graph.node):
+    made = [name for node in lowered.graph.node for name in node.output if name]
+    if len(set(made)) < len(made) or all(_key(n) in before or n.domain == DOMAIN for n in lowered.graph.node):
         return lowered
     changed = ModelProto()
     changed.CopyFrom(lowered)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import types
 import warnings
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from poolgrad_lowering.runtime import (
     get_library_path,
     register,
 )
-from poolgrad_lowering.runtime.session import _others
 from poolgrad_lowering.runtime.training import session_options
 from tests.oracles import assert_same_bits
 from tests.runtime.ep_models import Case, make_feeds, make_model, window
@@ -222,25 +220,6 @@ def test_further_providers(model: onnx.ModelProto) -> None:
 def test_a_provider_that_this_onnxruntime_lacks(model: onnx.ModelProto, providers: Any) -> None:
     with pytest.raises(SessionError, match=r"no provider 'CANNExecutionProvider': it has .*; pip install onnxruntime-"):
         create_session(model, providers=providers)
-
-
-@pytest.mark.parametrize(
-    ("given", "taken"),
-    [
-        ({}, {"enable_cann_subgraph": "1"}),
-        ({"enable_cann_graph": "0"}, {"enable_cann_graph": "0"}),
-        ({"device_id": "0", "enable_cann_subgraph": "1"}, {"device_id": "0", "enable_cann_subgraph": "1"}),
-    ],
-)
-def test_the_cann_provider_is_asked_for_parts_of_graphs(given: dict[str, str], taken: dict[str, str]) -> None:
-    here = types.SimpleNamespace(get_available_providers=lambda: ["CANNExecutionProvider"])
-    assert _others(here, [("CANNExecutionProvider", given)]) == [("CANNExecutionProvider", taken)]
-
-
-def test_whole_graphs_are_refused() -> None:
-    here = types.SimpleNamespace(get_available_providers=lambda: ["CANNExecutionProvider"])
-    with pytest.raises(SessionError, match="set enable_cann_subgraph to '1', or enable_cann_graph to '0'"):
-        _others(here, [("CANNExecutionProvider", {"enable_cann_subgraph": "0"})])
 
 
 def test_training_options_need_an_onnxruntime_that_trains() -> None:

@@ -222,6 +222,15 @@ def test_what_ge_reads_stays(model: ModelProto) -> None:
     assert operators(export.model) == operators(model)
 
 
+@pytest.mark.obstacle("shape-operand")
+def test_a_shape_that_is_not_known_is_named_and_does_not_stop_the_export() -> None:
+    model = parse("g (float[N,2] X, float[1,2] Z) => (Y) { S = Shape(X) [spread] Y = Expand(Z, S) }")
+    report = export_cann(model).report
+    assert [(found.node, found.code) for found in report.obstacles] == [("spread", "shape-operand")]
+    assert report.converts
+    assert export_atc(model).report.obstacles == ()
+
+
 def test_shapes_that_the_graph_computes_become_numbers_for_graph_mode_alone() -> None:
     model = parse(
         """g (float[N,6] X, float[2,3] Z) => (Y, V) {
