@@ -52,16 +52,21 @@ def _check_nd_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Nu
         raise Refuse(
             Code.ROWS_NOT_PLANES, "ScatterND '{}' writes slices of {}, not single elements", node.label, Shown(base)
         )
-    if depth == 1:
-        rows = (size(rows),)
-    elif not _names_own_rows(facts, indices, rows, depth):
+    is_own = _are_positions(indices) if depth == 1 else _names_own_rows(facts, indices, rows, depth)
+    if not is_own:
         raise Refuse(
             Code.ROWS_NOT_PLANES,
             "'{}' is not proven to keep each entry of ScatterND '{}' in its row",
             indices.name,
             node.label,
         )
-    check_rows(node, base, rows, pooled, numbering)
+    check_rows(node, base, (size(rows),) if depth == 1 else rows, pooled, numbering)
+
+
+def _are_positions(indices: Value) -> bool:
+    """Whether `read_scatter` read the indices themselves: a Concat of several operands would add entries to them."""
+    node = indices.origin.producer
+    return node is None or not node.is_a("Concat") or len(node.inputs) == 1
 
 
 def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bool:
@@ -71,6 +76,10 @@ def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bo
     if node is None or not node.is_a("Concat") or len(rows) != depth:
         return False
     if integer(node, "axis") not in (-1, depth):
+        return False
+    position = node.input(len(node.inputs) - 1)
+    coordinates = facts.shape(position) if position is not None else None
+    if not coordinates or coordinates[-1].static != 1:
         return False
     tables = [facts.table(operand) if operand is not None else None for operand in node.inputs[:-1]]
     known = [table for table in tables if table is not None and table.shape[:-1] == sizes]

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import onnx
+import onnx.parser
 import pytest
 
+from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.lowering_checks import NearMisses, backward, check_lowered, check_refused, near_misses
@@ -99,9 +102,33 @@ SPELLINGS = {
 }
 
 
+def symbolic(join: str, *inputs: str) -> str:
+    """One plane of symbolic size, by indices in the whole tensor; `join` makes the entries v of the indices w."""
+    x = ", ".join(("float[1,1,h,w] x", "float[u] u", *inputs))
+    return gradient(
+        inputs=x,
+        outputs="float[1,1,h,w] dx",
+        constants={"last": LAST, "row_shape": "int64[1] row_shape = {-1}"},
+        companion="",
+        first="",
+        plane_local="",
+        rows=f"r = Reshape (i, row_shape)\nw = Unsqueeze (r, last)\n{join}",
+        updates="",
+        canvas="k = Size (x)\nc = Reshape (k, row_shape)\nz = Expand (zero, c)",
+        scatter='s = ScatterND <reduction="add"> (z, v, u)',
+        result="n = Shape (x)\ndx = Reshape (s, n)",
+    )
+
+
 @pytest.mark.parametrize("source", SPELLINGS.values(), ids=SPELLINGS)
 def test_spellings(source: str) -> None:
     check_lowered(source, LOWERED)
+
+
+def test_symbolic_sizes() -> None:
+    """The near misses of `symbolic` differ from this in one Concat."""
+    model = onnx.parser.parse_model(symbolic("v = Identity (w)"))
+    assert "npu" in {node.domain for node in lower(model, target="atlas-a2").model.graph.node}
 
 
 def test_an_addition_of_ones_stays() -> None:
@@ -320,6 +347,21 @@ NEAR_MISSES: NearMisses = {
         Code.ARITY,
         "ScatterND 's' lacks an input",
         flat(scatter='s = ScatterND <reduction="add"> (z, v)'),
+    ),
+    "other_entries_in_front": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        symbolic("v = Concat <axis=0> (foreign, w)", "int64[f,1] foreign"),
+    ),
+    "other_entries_behind_those_of_the_pool": (
+        Code.INDICES_SOURCE,
+        "indices come from 'foreign', which is not the Indices of a MaxPool",
+        symbolic("v = Concat <axis=0> (w, foreign)", "int64[f,1] foreign"),
+    ),
+    "entries_of_the_pool_twice": (
+        Code.ROWS_NOT_PLANES,
+        OWN_ROWS,
+        symbolic("v = Concat <axis=-2> (w, w)"),
     ),
     "rows_of_unknown_shape": (
         Code.UNKNOWN_SHAPE,

@@ -46,8 +46,6 @@ BETWEEN_NODES = {
     "aclrtSynchronizeStream",
     "aclrtMalloc",
 }
-# A stream whose wait failed is given up with what is on it; this one, of which only the wait was made to fail, goes on.
-TOLERATED = {"aclrtSynchronizeStream": {"race"}}
 
 NODE = re.compile(r"while running \w+ node\. Name:'\w+'")
 OWN_NODE = re.compile(r"\w+ node '\w+': (acl|there was no)")
@@ -77,7 +75,7 @@ def check_outcome(outcome: dict[str, Any]) -> None:
     stage, function, message = outcome["stage"], outcome["function"], outcome["message"]
     released = RELEASES.get(function)
     assert outcome["leaked"] == ({released: 1} if released else {}), outcome
-    assert set(outcome["violations"]) <= TOLERATED.get(function, set()), outcome
+    assert outcome["violations"] == [], outcome
     if stage == "close" or released or function in WITHOUT_EFFECT:
         assert message == "", outcome
         return

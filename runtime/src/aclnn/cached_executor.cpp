@@ -8,22 +8,23 @@ namespace poolgrad::aclnn {
 namespace {
 
 template <typename Call>
-Executor CreateExecutor(const Api& api, const Call& call, bool deterministic, Arguments& arguments) {
+Executor CreateExecutor(const Backend& backend, const Call& call, bool deterministic, Arguments& arguments) {
+  const Api& api = backend.api();
   if (deterministic) Check(api, "aclrtCtxSetSysParamOpt", api.aclrtCtxSetSysParamOpt(ACL_OPT_DETERMINISTIC, 1));
-  return RunPhase1(api, call, arguments);
+  return RunPhase1(backend, call, arguments);
 }
 
 }  // namespace
 
 template <typename Call>
-CachedExecutor::CachedExecutor(const Api& api, const Call& call, ExecutorOptions options)
-    : api_(api),
-      function_(FunctionOf(api, call)),
-      executor_(CreateExecutor(api, call, options.deterministic, arguments_)),
+CachedExecutor::CachedExecutor(const Backend& backend, const Call& call, ExecutorOptions options)
+    : api_(backend.api()),
+      function_(FunctionOf(api_, call)),
+      executor_(CreateExecutor(backend, call, options.deterministic, arguments_)),
       repeatable_(options.repeatable && MakeRepeatable()) {}
 
-template CachedExecutor::CachedExecutor(const Api& api, const ForwardCall& call, ExecutorOptions options);
-template CachedExecutor::CachedExecutor(const Api& api, const BackwardCall& call, ExecutorOptions options);
+template CachedExecutor::CachedExecutor(const Backend& backend, const ForwardCall& call, ExecutorOptions options);
+template CachedExecutor::CachedExecutor(const Backend& backend, const BackwardCall& call, ExecutorOptions options);
 
 bool CachedExecutor::MakeRepeatable() {
   const int code = api_.aclSetAclOpExecutorRepeatable(executor_.handle.get());

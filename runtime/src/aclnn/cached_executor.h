@@ -22,7 +22,7 @@ class CachedExecutor {
  public:
   // Runs phase 1 of a ForwardCall or BackwardCall. Throws std::runtime_error, and destroys what it created.
   template <typename Call>
-  CachedExecutor(const Api& api, const Call& call, ExecutorOptions options);
+  CachedExecutor(const Backend& backend, const Call& call, ExecutorOptions options);
 
   std::uint64_t workspace_size() const { return executor_.workspace_size; }  // bytes
   bool repeatable() const { return repeatable_; }

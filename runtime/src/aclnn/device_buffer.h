@@ -6,29 +6,28 @@
 
 #include <cstddef>
 
-#include "aclnn/backend.h"
-#include "aclnn/handles.h"
+#include "aclnn/work.h"
 
 namespace poolgrad::aclnn {
-
-// Memory of aclrtMalloc. Throws std::runtime_error.
-MemoryHandle AllocateDeviceMemory(const Api& api, std::size_t bytes);
 
 // A buffer that grows to the largest size that was reserved.
 class DeviceBuffer {
  public:
-  // stream: the stream whose work uses the memory. It may be created later, and must be destroyed before the buffer.
+  // stream: the stream whose work uses the memory. It may be created later, and must live until the last Reserve.
   DeviceBuffer(const Backend& backend, const StreamHandle& stream);
 
   // At least `bytes` bytes of unspecified content; null for 0. Invalidates the memory of earlier calls. Waits for the
   // stream, whose work may use that memory, if it must allocate more.
   void* Reserve(std::size_t bytes);
 
+  // Without it the memory is kept when the buffer is destroyed.
+  void Free(WorkEnded ended);
+
  private:
-  const Api& api_;
+  const Backend& backend_;
   const StreamHandle& stream_;
   std::size_t capacity_ = 0;
-  MemoryHandle memory_;
+  WorkMemory memory_;
 };
 
 }  // namespace poolgrad::aclnn

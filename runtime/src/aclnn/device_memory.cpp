@@ -29,10 +29,12 @@ std::uintptr_t AddressOf(const void* memory) { return reinterpret_cast<std::uint
 }  // namespace
 
 SessionMemory::~SessionMemory() {
+  const ClosingScope scope(stream_->backend());
+  if (!scope.is_current()) return;
   try {
     ReleaseIdle();
   } catch (...) {
-    // The stream is in error and no longer uses the memory.
+    // Work may still use the idle memory, which the blocks keep.
   }
 }
 
@@ -41,7 +43,11 @@ void* SessionMemory::Allocate(std::size_t bytes, aclrtStream given) {
   if (given != nullptr) stream_->ExpectGivenStreams();
   const std::lock_guard<std::mutex> lock(mutex_);
   Blocks::node_type block = TakeIdle(block_bytes, given);
-  if (block.empty()) block = NodeOf(AllocateBlock(block_bytes));
+  if (block.empty()) {
+    block = EmptyNode();
+    block.mapped().memory = AllocateMemory(block_bytes);
+    block.mapped().bytes = block_bytes;
+  }
   block.mapped().given = given;
   void* memory = block.mapped().memory.get();
   used_bytes_ += block.mapped().bytes;
@@ -78,33 +84,32 @@ SessionMemory::Blocks::node_type SessionMemory::TakeIdle(std::size_t bytes, aclr
   return idle->second.extract(found);
 }
 
-SessionMemory::Blocks::node_type SessionMemory::NodeOf(Block block) {
+SessionMemory::Blocks::node_type SessionMemory::EmptyNode() {
   Blocks blocks;
-  blocks.emplace(0, std::move(block));
+  blocks.emplace(0, Block());
   return blocks.extract(blocks.begin());
 }
 
-SessionMemory::Block SessionMemory::AllocateBlock(std::size_t bytes) {
+WorkMemory SessionMemory::AllocateMemory(std::size_t bytes) {
   const std::size_t peak = std::max(peak_bytes_, used_bytes_ + bytes);
   if (used_bytes_ + idle_bytes_ + bytes > 2 * peak) ReleaseIdle();
   const Backend& backend = stream_->backend();
   const DeviceScope scope(backend);
   try {
-    return {bytes, AllocateDeviceMemory(backend.api(), bytes), nullptr};
+    return AllocateDeviceMemory(backend, bytes);
   } catch (const std::exception&) {
     if (idle_bytes_ == 0) throw;
   }
   ReleaseIdle();
-  return {bytes, AllocateDeviceMemory(backend.api(), bytes), nullptr};
+  return AllocateDeviceMemory(backend, bytes);
 }
 
 void SessionMemory::ReleaseIdle() {
   if (idle_bytes_ == 0) return;
   const DeviceScope scope(stream_->backend());
-  if (stream_->works_on_given_streams()) {
-    stream_->SynchronizeDevice();
-  } else {
-    stream_->Synchronize();
+  const WorkEnded ended = stream_->works_on_given_streams() ? stream_->SynchronizeDevice() : stream_->Settle();
+  for (auto& [given, blocks] : idle_) {
+    for (auto& [size, block] : blocks) block.memory.Free(ended);
   }
   idle_.clear();
   idle_bytes_ = 0;
@@ -113,14 +118,27 @@ void SessionMemory::ReleaseIdle() {
 void* SharedMemory::Allocate(std::size_t bytes, aclrtStream) {
   const Backend& backend = Backend::Open(kind_, device_);
   const DeviceScope scope(backend);
-  return AllocateDeviceMemory(backend.api(), bytes).release();
+  return AllocateDeviceMemory(backend, bytes).Keep();
 }
 
 void SharedMemory::Free(void* memory) {
-  streams_->Synchronize();
   const Backend& backend = Backend::Open(kind_, device_);
-  const DeviceScope scope(backend);
-  Tolerate(backend.api(), backend.api().aclrtFree(memory));
+  WorkMemory last(MemoryHandle(memory, Released(backend, backend.api().aclrtFree)));
+  std::vector<WorkMemory> freed;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kept_.push_back(std::move(last));
+    freed.swap(kept_);
+  }
+  try {
+    const DeviceScope scope(backend);
+    const WorkEnded ended = streams_->Synchronize();
+    for (WorkMemory& block : freed) block.Free(ended);
+  } catch (...) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (WorkMemory& block : freed) kept_.push_back(std::move(block));
+    throw;
+  }
 }
 
 }  // namespace poolgrad::aclnn

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "aclnn/device_buffer.h"
 #include "aclnn/stream.h"
@@ -25,7 +26,7 @@ class DeviceMemory {
   // enough memory.
   virtual void* Allocate(std::size_t bytes, aclrtStream given) = 0;
 
-  // Work that was started before the call may still use the memory.
+  // Work that was started before the call may still use the memory. Throws std::runtime_error if the memory is kept.
   virtual void Free(void* memory) = 0;
 };
 
@@ -43,9 +44,9 @@ class SessionMemory : public DeviceMemory {
 
  private:
   struct Block {
-    std::size_t bytes;
-    MemoryHandle memory;
-    aclrtStream given;  // the stream that the block was allocated for
+    std::size_t bytes = 0;
+    WorkMemory memory;
+    aclrtStream given = nullptr;  // the stream that the block was allocated for
   };
 
   // Used blocks by address, idle blocks by size. The maps have one type, so that a node moves between them without an
@@ -53,8 +54,8 @@ class SessionMemory : public DeviceMemory {
   using Blocks = std::multimap<std::uintptr_t, Block>;
 
   Blocks::node_type TakeIdle(std::size_t bytes, aclrtStream given);
-  static Blocks::node_type NodeOf(Block block);
-  Block AllocateBlock(std::size_t bytes);
+  static Blocks::node_type EmptyNode();
+  WorkMemory AllocateMemory(std::size_t bytes);
   void ReleaseIdle();
 
   std::shared_ptr<Stream> stream_;
@@ -67,8 +68,9 @@ class SessionMemory : public DeviceMemory {
   std::size_t peak_bytes_ = 0;  // the largest value of used_bytes_
 };
 
-// Memory outside of any session, which every session may use: Free waits for all streams. The device is opened by the
-// first call of Allocate, not when onnxruntime registers the provider with all devices.
+// Memory outside of any session, which every session may use: Free waits for all streams. If work may still run after
+// that, it keeps the memory, frees it with the next memory for which the wait succeeds, and throws std::runtime_error.
+// The device is opened by the first call of Allocate, not when onnxruntime registers the provider with all devices.
 class SharedMemory : public DeviceMemory {
  public:
   SharedMemory(BackendKind kind, std::int32_t device, std::shared_ptr<StreamSet> streams)
@@ -81,6 +83,8 @@ class SharedMemory : public DeviceMemory {
   const BackendKind kind_;
   const std::int32_t device_;
   std::shared_ptr<StreamSet> streams_;
+  std::mutex mutex_;
+  std::vector<WorkMemory> kept_;
 };
 
 }  // namespace poolgrad::aclnn

@@ -23,4 +23,15 @@ DeviceScope::~DeviceScope() {
   if (previous_ != nullptr) Tolerate(api_, api_.aclrtSetCurrentContext(previous_));
 }
 
+ClosingScope::ClosingScope(const Backend& backend) noexcept {
+  constexpr int kAttempts = 2;
+  for (int attempt = 0; attempt < kAttempts && !is_current(); ++attempt) {
+    try {
+      scope_.emplace(backend);
+    } catch (...) {
+      // The next attempt, or is_current, tells.
+    }
+  }
+}
+
 }  // namespace poolgrad::aclnn

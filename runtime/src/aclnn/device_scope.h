@@ -4,6 +4,8 @@
 #ifndef POOLGRAD_ACLNN_DEVICE_SCOPE_H_
 #define POOLGRAD_ACLNN_DEVICE_SCOPE_H_
 
+#include <optional>
+
 #include "aclnn/backend.h"
 
 namespace poolgrad::aclnn {
@@ -24,6 +26,18 @@ class DeviceScope {
  private:
   const Api& api_;
   aclrtContext previous_ = nullptr;  // null if the destructor restores nothing
+};
+
+// A DeviceScope for destructors, which nobody can repeat: if the device does not become current, it tries once more.
+class ClosingScope {
+ public:
+  explicit ClosingScope(const Backend& backend) noexcept;
+
+  // Otherwise nothing on the device may be called, and nothing on it is released.
+  bool is_current() const { return scope_.has_value(); }
+
+ private:
+  std::optional<DeviceScope> scope_;
 };
 
 }  // namespace poolgrad::aclnn

@@ -32,7 +32,7 @@ bool ExecutorCache::Item::Matches(Entry other_entry, const Operands& operands) c
 }
 
 ExecutorCache::ExecutorCache(const Backend& backend, bool deterministic)
-    : api_(backend.api()), deterministic_(deterministic) {
+    : backend_(backend), deterministic_(deterministic) {
   idle_.reserve(kMaxIdle);
 }
 
@@ -44,7 +44,8 @@ void ExecutorCache::Enqueue(const Call& call, DeviceBuffer& workspace, aclrtStre
   if (is_first) item = std::make_unique<Item>(call.entry, operands);
   std::unique_ptr<CachedExecutor>& executor = item->executor;
   if (executor == nullptr) {
-    executor = std::make_unique<CachedExecutor>(api_, call, ExecutorOptions{deterministic_, /*repeatable=*/is_first});
+    executor =
+        std::make_unique<CachedExecutor>(backend_, call, ExecutorOptions{deterministic_, /*repeatable=*/is_first});
   }
   executor->Enqueue(operands, workspace.Reserve(executor->workspace_size()), stream);
   if (!executor->repeatable()) executor.reset();

@@ -44,7 +44,7 @@ class ExecutorCache {
   std::unique_ptr<Item> Take(Entry entry, const Operands& operands);
   void Return(std::unique_ptr<Item> item);
 
-  const Api& api_;
+  const Backend& backend_;
   const bool deterministic_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Item>> idle_;  // the least recently used first

@@ -6,25 +6,29 @@
 
 #include <memory>
 
-#include "aclnn/api.h"
+#include "aclnn/backend.h"
+#include "aclnn/device_scope.h"
+#include "aclnn/failure.h"
 
 namespace poolgrad::aclnn {
 
-// Calls the release function of the handle, which belongs to a library opened at run time. A failure is ignored, and
-// its message cleared.
+// Calls the release function of the handle, which belongs to a library opened at run time, with the handle's device
+// current. Does not call it if that is impossible: acl, or the context of the device, has ended, and what the handle
+// refers to with it. A failure is ignored, and its message cleared.
 template <typename T>
 struct Release {
+  const Backend* backend = nullptr;
   int (*function)(T*) = nullptr;
-  const char* (*recent_message)() = nullptr;
 
-  void operator()(T* handle) const {
-    if (function(handle) != ACL_SUCCESS) recent_message();
+  void operator()(T* handle) const noexcept {
+    if (function == nullptr) return;
+    if (const ClosingScope scope(*backend); scope.is_current()) Tolerate(backend->api(), function(handle));
   }
 };
 
 template <typename T>
-Release<T> Released(const Api& api, int (*function)(T*)) {
-  return {function, api.aclGetRecentErrMsg};
+Release<T> Released(const Backend& backend, int (*function)(T*)) {
+  return {&backend, function};
 }
 
 template <typename T, typename Destroyed = T>

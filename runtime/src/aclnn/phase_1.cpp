@@ -10,29 +10,31 @@
 namespace poolgrad::aclnn {
 namespace {
 
-TensorHandle MakeTensor(const Api& api, const TensorView& view) {
+TensorHandle MakeTensor(const Backend& backend, const TensorView& view) {
+  const Api& api = backend.api();
   // The operators require the same format for all tensors of a call. Every product accepts these two;
   // aclnnAdaptiveMaxPool3d refuses ND on Atlas A2 and A3.
   const aclFormat format = view.rank == 5 ? ACL_FORMAT_NCDHW : ACL_FORMAT_NCHW;
   aclTensor* tensor =
       api.aclCreateTensor(view.dims, view.rank, view.type, nullptr, 0, format, view.dims, view.rank, view.data);
   CheckCreated(api, "aclCreateTensor", tensor);
-  return TensorHandle(tensor, Released(api, api.aclDestroyTensor));
+  return TensorHandle(tensor, Released(backend, api.aclDestroyTensor));
 }
 
-IntArrayHandle MakeIntArray(const Api& api, const Axes& values, std::size_t axes) {
+IntArrayHandle MakeIntArray(const Backend& backend, const Axes& values, std::size_t axes) {
+  const Api& api = backend.api();
   aclIntArray* array = api.aclCreateIntArray(values.data() + values.size() - axes, axes);
   CheckCreated(api, "aclCreateIntArray", array);
-  return IntArrayHandle(array, Released(api, api.aclDestroyIntArray));
+  return IntArrayHandle(array, Released(backend, api.aclDestroyIntArray));
 }
 
-void MakeTensors(const Api& api, const Operands& operands, Arguments& arguments) {
-  for (std::size_t i = 0; i < operands.count; ++i) arguments.tensors[i] = MakeTensor(api, operands.views[i]);
+void MakeTensors(const Backend& backend, const Operands& operands, Arguments& arguments) {
+  for (std::size_t i = 0; i < operands.count; ++i) arguments.tensors[i] = MakeTensor(backend, operands.views[i]);
 }
 
-void MakeWindow(const Api& api, const Window& window, std::size_t axes, Arguments& arguments) {
+void MakeWindow(const Backend& backend, const Window& window, std::size_t axes, Arguments& arguments) {
   const Axes* const lists[] = {&window.kernel, &window.stride, &window.padding, &window.dilation};
-  for (std::size_t i = 0; i < arguments.lists.size(); ++i) arguments.lists[i] = MakeIntArray(api, *lists[i], axes);
+  for (std::size_t i = 0; i < arguments.lists.size(); ++i) arguments.lists[i] = MakeIntArray(backend, *lists[i], axes);
 }
 
 struct Result {
@@ -67,22 +69,24 @@ int CallAdaptiveBackward(const AdaptiveMaxPoolBackward& op, const Arguments& arg
                                &result.workspace_size, &result.executor);
 }
 
-int CallPhase1(const Api& api, const ForwardCall& call, Arguments& arguments, Result& result) {
+int CallPhase1(const Backend& backend, const ForwardCall& call, Arguments& arguments, Result& result) {
+  const Api& api = backend.api();
   const std::size_t axes = AxesOf(call.entry);
   if (IsAdaptive(call.entry)) {
-    arguments.lists[0] = MakeIntArray(api, call.output_size, axes);
+    arguments.lists[0] = MakeIntArray(backend, call.output_size, axes);
     return CallAdaptive(axes == 3 ? api.adaptive_3d : api.adaptive_2d, arguments, result);
   }
-  MakeWindow(api, call.window, axes, arguments);
+  MakeWindow(backend, call.window, axes, arguments);
   return CallMaxPool(axes == 3 ? api.max_pool_3d : api.max_pool_2d, arguments, call.window.ceil_mode, result);
 }
 
-int CallPhase1(const Api& api, const BackwardCall& call, Arguments& arguments, Result& result) {
+int CallPhase1(const Backend& backend, const BackwardCall& call, Arguments& arguments, Result& result) {
+  const Api& api = backend.api();
   const std::size_t axes = AxesOf(call.entry);
   if (IsAdaptive(call.entry)) {
     return CallAdaptiveBackward(axes == 3 ? api.adaptive_3d_backward : api.adaptive_2d_backward, arguments, result);
   }
-  MakeWindow(api, call.window, axes, arguments);
+  MakeWindow(backend, call.window, axes, arguments);
   return CallMaxPoolBackward(axes == 3 ? api.max_pool_3d_backward : api.max_pool_2d_backward, arguments,
                              call.window.ceil_mode, result);
 }
@@ -90,16 +94,17 @@ int CallPhase1(const Api& api, const BackwardCall& call, Arguments& arguments, R
 }  // namespace
 
 template <typename Call>
-Executor RunPhase1(const Api& api, const Call& call, Arguments& arguments) {
+Executor RunPhase1(const Backend& backend, const Call& call, Arguments& arguments) {
+  const Api& api = backend.api();
   const Function& function = FunctionOf(api, call);
   if (!function.found()) throw std::runtime_error(std::string("no library has ") + function.phase_2);
-  MakeTensors(api, OperandsOf(call), arguments);
+  MakeTensors(backend, OperandsOf(call), arguments);
   Result result;
-  Check(api, function.phase_1, CallPhase1(api, call, arguments, result));
-  return {result.workspace_size, ExecutorHandle(result.executor, Released(api, api.aclDestroyAclOpExecutor))};
+  Check(api, function.phase_1, CallPhase1(backend, call, arguments, result));
+  return {result.workspace_size, ExecutorHandle(result.executor, Released(backend, api.aclDestroyAclOpExecutor))};
 }
 
-template Executor RunPhase1(const Api& api, const ForwardCall& call, Arguments& arguments);
-template Executor RunPhase1(const Api& api, const BackwardCall& call, Arguments& arguments);
+template Executor RunPhase1(const Backend& backend, const ForwardCall& call, Arguments& arguments);
+template Executor RunPhase1(const Backend& backend, const BackwardCall& call, Arguments& arguments);
 
 }  // namespace poolgrad::aclnn

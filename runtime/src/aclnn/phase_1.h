@@ -26,7 +26,7 @@ struct Executor {
 // Creates the arguments of a ForwardCall or BackwardCall and runs phase 1. The calling thread must have a current
 // device. Throws std::runtime_error.
 template <typename Call>
-Executor RunPhase1(const Api& api, const Call& call, Arguments& arguments);
+Executor RunPhase1(const Backend& backend, const Call& call, Arguments& arguments);
 
 }  // namespace poolgrad::aclnn
 

@@ -10,16 +10,10 @@
 namespace poolgrad::aclnn {
 namespace {
 
-MemoryHandle AllocatePinnedMemory(const Api& api, std::size_t bytes) {
-  void* memory = nullptr;
-  Check(api, "aclrtMallocHost", api.aclrtMallocHost(&memory, bytes));
-  return MemoryHandle(memory, Released(api, api.aclrtFreeHost));
-}
-
-EventHandle CreateEvent(const Api& api) {
+EventHandle CreateEvent(const Backend& backend) {
   aclrtEvent event = nullptr;
-  Check(api, "aclrtCreateEventWithFlag", api.aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC));
-  return EventHandle(event, Released(api, api.aclrtDestroyEvent));
+  Check(backend.api(), "aclrtCreateEventWithFlag", backend.api().aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC));
+  return EventHandle(event, Released(backend, backend.api().aclrtDestroyEvent));
 }
 
 // The size of the part at `offset`.
@@ -29,30 +23,59 @@ std::size_t PartBytes(std::size_t offset, std::size_t bytes) {
 
 }  // namespace
 
-PinnedCopier::Chunk::Chunk(const Api& acl)
-    : api(acl), memory(AllocatePinnedMemory(acl, kChunkBytes)), event(CreateEvent(acl)) {}
+PinnedCopier::Chunk::Chunk(const Backend& chunk_backend)
+    : backend(chunk_backend),
+      event(CreateEvent(chunk_backend)),
+      memory(AllocatePinnedMemory(chunk_backend, kChunkBytes)) {}
 
 PinnedCopier::Chunk::~Chunk() {
-  // If this fails, the stream is in error and copies nothing more. The next wait for the stream reports the error.
-  if (is_copying) Tolerate(api, api.aclrtSynchronizeEvent(event.get()));
+  if (const ClosingScope scope(backend); scope.is_current() && Finish()) memory.Free(ended);
 }
 
 void PinnedCopier::Chunk::Start(void* to, const void* from, std::size_t bytes, aclrtMemcpyKind kind,
                                 aclrtStream stream) {
+  const Api& api = backend.api();
   Check(api, "aclrtMemcpyAsync", api.aclrtMemcpyAsync(to, bytes, from, bytes, kind, stream));
-  const int recorded = api.aclrtRecordEvent(event.get(), stream);
-  is_copying = recorded == ACL_SUCCESS;
-  if (!is_copying) Tolerate(api, api.aclrtSynchronizeStream(stream));  // nothing else could wait for the copy
-  Check(api, "aclrtRecordEvent", recorded);
+  copy = Copy::kUnrecorded;
+  try {
+    Check(api, "aclrtRecordEvent", api.aclrtRecordEvent(event.get(), stream));
+  } catch (...) {
+    ended = WaitForStream(api, stream);  // if this fails too, it is the error of the copy
+    copy = Copy::kNone;
+    throw;
+  }
+  copy = Copy::kRecorded;
 }
 
 void PinnedCopier::Chunk::Wait() {
-  if (!is_copying) return;
-  Check(api, "aclrtSynchronizeEvent", api.aclrtSynchronizeEvent(event.get()));
-  is_copying = false;
+  if (copy == Copy::kNone) return;
+  ended = WaitForEvent(backend.api(), event.get());
+  copy = Copy::kNone;
 }
 
-PinnedCopier::PinnedCopier(const Backend& backend) : chunks_{Chunk(backend.api()), Chunk(backend.api())} {}
+bool PinnedCopier::Chunk::Finish() noexcept {
+  try {
+    if (copy == Copy::kRecorded) Wait();
+  } catch (...) {
+    // `copy` tells the caller.
+  }
+  return copy == Copy::kNone;
+}
+
+PinnedCopier::PinnedCopier(const Backend& backend) : chunks_{Chunk(backend), Chunk(backend)} {}
+
+bool PinnedCopier::Finish() noexcept {
+  bool finished = true;
+  for (Chunk& chunk : chunks_) finished = chunk.Finish() && finished;
+  return finished;
+}
+
+void PinnedCopier::Finish(WorkEnded ended) {
+  for (Chunk& chunk : chunks_) {
+    chunk.ended = ended;
+    chunk.copy = Copy::kNone;
+  }
+}
 
 void PinnedCopier::CopyToDevice(void* to, const void* from, std::size_t bytes, aclrtStream stream) {
   for (std::size_t offset = 0; offset < bytes; offset += kChunkBytes) {

@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "aclnn/backend.h"
-#include "aclnn/handles.h"
+#include "aclnn/work.h"
 
 namespace poolgrad::aclnn {
 
@@ -32,19 +32,27 @@ class PinnedCopier {
   using Consumer = std::function<void(const void* part, std::size_t offset, std::size_t bytes)>;
   void Read(const void* from, std::size_t bytes, aclrtStream stream, const Consumer& consume);
 
+  // Waits for the copies. Returns whether they ended: otherwise the destructor keeps the pinned memory.
+  [[nodiscard]] bool Finish() noexcept;
+  void Finish(WorkEnded ended);
+
  private:
+  enum class Copy { kNone, kRecorded, kUnrecorded };  // kUnrecorded: no event tells when it ends
+
   // Pinned memory, and an event that is recorded after each copy from or to it.
   struct Chunk {
-    explicit Chunk(const Api& api);
+    explicit Chunk(const Backend& backend);
     ~Chunk();  // waits for the copy
 
     void Start(void* to, const void* from, std::size_t bytes, aclrtMemcpyKind kind, aclrtStream stream);
     void Wait();
+    bool Finish() noexcept;
 
-    const Api& api;
-    MemoryHandle memory;
+    const Backend& backend;
     EventHandle event;
-    bool is_copying = false;
+    WorkMemory memory;
+    WorkEnded ended = WorkEnded::NothingStarted();  // of the last copy that was waited for
+    Copy copy = Copy::kNone;                        // since then
   };
 
   Chunk& ChunkAt(std::size_t offset) { return chunks_[offset / kChunkBytes % chunks_.size()]; }

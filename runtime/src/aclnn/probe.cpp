@@ -61,7 +61,7 @@ template <typename Call>
 std::optional<std::string> Probe(const Backend& backend, const Call& call, bool deterministic) {
   try {
     const DeviceScope scope(backend);
-    const CachedExecutor executor(backend.api(), call, {deterministic, /*repeatable=*/false});
+    const CachedExecutor executor(backend, call, {deterministic, /*repeatable=*/false});
     return "";
   } catch (const CallError& error) {
     return error.code() == ACLNN_ERR_PARAM_INVALID ? std::optional<std::string>(error.what()) : std::nullopt;

@@ -40,7 +40,7 @@ template <typename Call>
 void Compute(const Backend& backend, const Call& call, ExecutorCache& executors, StreamResources& resources) {
   aclrtStream stream = resources.stream.get();
   executors.Enqueue(call, resources.workspace, stream);
-  Check(backend.api(), "aclrtSynchronizeStream", backend.api().aclrtSynchronizeStream(stream));
+  WaitForStream(backend.api(), stream);
 }
 
 }  // namespace

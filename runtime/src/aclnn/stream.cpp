@@ -10,31 +10,33 @@
 #include "aclnn/failure.h"
 
 namespace poolgrad::aclnn {
+namespace {
 
-StreamHandle CreateStream(const Api& api) {
-  aclrtStream stream = nullptr;
-  Check(api, "aclrtCreateStream", api.aclrtCreateStream(&stream));
-  return StreamHandle(stream, Released(api, api.aclrtDestroyStream));
-}
+constexpr std::chrono::milliseconds kPoll{1};
+
+}  // namespace
 
 Stream::Stream(const Backend& backend) : backend_(backend), workspace_(backend, handle_), copiers_(backend) {
   const DeviceScope scope(backend);
-  handle_ = CreateStream(backend.api());
+  handle_ = CreateStream(backend);
 }
 
 Stream::~Stream() {
-  try {
-    closing_.emplace(backend_);
-    Synchronize();
-  } catch (...) {
-    // The results and the stream are not used again.
+  closing_.emplace(backend_);
+  if (!closing_->is_current()) return;
+  if (!ended_) ended_ = EndStream(backend_.api(), handle_);
+  if (ended_) workspace_.Free(*ended_);
+  if (!works_on_given_streams_) {
+    if (ended_) copiers_.Clear(*ended_);
+    return;
   }
-  if (!works_on_given_streams_) return;
   try {
-    // Their workspaces are freed next. The streams themselves may no longer exist, so this waits for the device.
-    SynchronizeDevice();
+    // The streams themselves may no longer exist, so this waits for the device.
+    const WorkEnded ended = SynchronizeDevice();
+    for (auto& [stream, given] : given_) given.workspace.Free(ended);
+    copiers_.Clear(ended);
   } catch (...) {
-    // As above.
+    // Work on given streams may still use their workspaces, which are kept.
   }
 }
 
@@ -43,8 +45,7 @@ void Stream::BeginUse() {
   if (std::find(users_.begin(), users_.end(), std::this_thread::get_id()) != users_.end()) return;
   unused_.wait_for(lock, kLongestWait, [this] { return error_.empty() || users_.empty(); });
   if (!error_.empty()) {
-    Replace();
-    users_.clear();
+    Replace(lock);
   }
   users_.push_back(std::this_thread::get_id());
 }
@@ -53,6 +54,7 @@ void Stream::EndUse() {
   try {
     Synchronize();
   } catch (...) {
+    SettleQuietly();
     const std::lock_guard<std::mutex> lock(mutex_);
     RemoveUser();
     throw;
@@ -67,11 +69,11 @@ void Stream::RemoveUser() {
   if (users_.empty()) unused_.notify_all();
 }
 
-void Stream::Synchronize() {
+WorkEnded Stream::Synchronize() {
   const DeviceScope scope(backend_);
   const StreamHandle handle = HandleFor(nullptr);
   try {
-    Check(backend_.api(), "aclrtSynchronizeStream", backend_.api().aclrtSynchronizeStream(handle.get()));
+    return WaitForStream(backend_.api(), handle.get());
   } catch (const std::exception& error) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (handle == handle_) error_ = error.what();  // otherwise the stream was replaced meanwhile
@@ -79,9 +81,40 @@ void Stream::Synchronize() {
   }
 }
 
-void Stream::SynchronizeDevice() const {
+WorkEnded Stream::Settle() {
+  try {
+    return Synchronize();
+  } catch (const std::exception&) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (error_.empty()) throw;  // there was no wait
+    return End(lock);
+  }
+}
+
+// After this, what the caller of a failed Run does with its memory meets no work of that Run, if that is possible.
+void Stream::SettleQuietly() noexcept {
+  try {
+    Settle();
+  } catch (...) {
+    // The error that is thrown comes first. Whatever needs the work ended calls Settle itself.
+  }
+}
+
+// Ends the stream in error, once the waits of other threads for it have returned. Throws std::runtime_error.
+WorkEnded Stream::End(std::unique_lock<std::mutex>& lock) {
   const DeviceScope scope(backend_);
-  Check(backend_.api(), "aclrtSynchronizeDevice", backend_.api().aclrtSynchronizeDevice());
+  const auto deadline = std::chrono::steady_clock::now() + kLongestWait;
+  const auto is_shared = [this] { return !error_.empty() && !ended_ && handle_.use_count() > 1; };
+  while (is_shared() && std::chrono::steady_clock::now() < deadline) unused_.wait_for(lock, kPoll);
+  if (error_.empty()) return WorkEnded::NothingStarted();  // since another thread replaced the stream
+  if (!ended_ && !is_shared()) ended_ = EndStream(backend_.api(), handle_);
+  if (!ended_) throw std::runtime_error(error_);
+  return *ended_;
+}
+
+WorkEnded Stream::SynchronizeDevice() const {
+  const DeviceScope scope(backend_);
+  return WaitForDevice(backend_.api());
 }
 
 void Stream::CopyToDevice(void* to, const void* from, std::size_t bytes, aclrtStream given) {
@@ -148,13 +181,19 @@ void StreamUse::End() {
   if (stream_ != nullptr) std::exchange(stream_, nullptr)->EndUse();
 }
 
-void Stream::Replace() {
+void Stream::Replace(std::unique_lock<std::mutex>& lock) {
   const DeviceScope scope(backend_);
-  copiers_.Clear();
-  // A stream in error has dropped its work. If only a wait failed, the work must finish before its memory is reused.
-  Tolerate(backend_.api(), backend_.api().aclrtSynchronizeStream(handle_.get()));
-  handle_ = CreateStream(backend_.api());
+  const WorkEnded ended = End(lock);
+  if (error_.empty()) return;  // another thread replaced it
+  if (works_on_given_streams_) {
+    copiers_.Clear();
+  } else {
+    copiers_.Clear(ended);
+  }
+  handle_ = CreateStream(backend_);
+  ended_.reset();
   error_.clear();
+  users_.clear();
 }
 
 }  // namespace poolgrad::aclnn

@@ -20,11 +20,9 @@
 #include "aclnn/device_scope.h"
 #include "aclnn/idle_pool.h"
 #include "aclnn/pinned_copier.h"
+#include "aclnn/work.h"
 
 namespace poolgrad::aclnn {
-
-// Throws std::runtime_error.
-StreamHandle CreateStream(const Api& api);
 
 // A stream that several threads use. Work runs in the order in which the threads start it, so memory can be reused as
 // soon as its last use is started.
@@ -35,27 +33,33 @@ StreamHandle CreateStream(const Api& api);
 //
 // After an error a stream is unusable and the work of all threads on it is lost. Every use that began before the error
 // was seen may have lost work: its next call fails. A use that begins later waits until those uses have ended, and then
-// works on a new stream. So nothing computed from lost results reaches the new stream, and the two streams never use
-// the same memory. onnxruntime does not end every Run that failed, so BeginUse waits for at most kLongestWait.
+// works on a new stream, once the work of the old one has ended. So nothing computed from lost results reaches the new
+// stream, and the two streams never use the same memory at once. onnxruntime does not end every Run that failed, so
+// BeginUse waits for at most kLongestWait.
 class Stream {
  public:
   explicit Stream(const Backend& backend);
-  ~Stream();  // waits for the stream
+  ~Stream();  // waits for the stream, and frees only memory whose use has ended
 
   static constexpr std::chrono::seconds kLongestWait{10};
 
   // A use lasts from BeginUse to EndUse on the same thread. EndUse waits for the stream, and throws std::runtime_error
-  // if an error occurred during the use. If the stream is in error, BeginUse waits for the other uses. If BeginUse
-  // throws, there is no use to end. Within a use it does nothing: onnxruntime-cann begins a Run several times and ends
-  // it once.
+  // if an error occurred during the use. If the stream is in error, BeginUse waits for the other uses, and throws if
+  // the work on the stream cannot be ended. If BeginUse throws, there is no use to end. Within a use it does nothing:
+  // onnxruntime-cann begins a Run several times and ends it once.
   void BeginUse();
   void EndUse();
 
-  // Waits for the work started so far. Throws std::runtime_error if it failed.
-  void Synchronize();
+  // Waits for the work started so far on the session's own stream. Throws std::runtime_error if it failed, or if the
+  // wait itself failed: the stream is then in error, and work may still run.
+  WorkEnded Synchronize();
+
+  // As Synchronize. But if the stream is in error, ends its work: by a second wait or by destroying the stream. Throws
+  // std::runtime_error only if work may still run.
+  WorkEnded Settle();
 
   // Waits for the work started so far on all streams of the device. Throws as Synchronize does.
-  void SynchronizeDevice() const;
+  WorkEnded SynchronizeDevice() const;
 
   // Calls start(aclrtStream, DeviceBuffer& workspace), which enqueues work and does not wait for it. One call at a
   // time.
@@ -99,6 +103,8 @@ class Stream {
 
   static StreamHandle NotOwned(aclrtStream stream) { return StreamHandle(StreamHandle(), stream); }
 
+  void SettleQuietly() noexcept;
+
   // `given`, or the session's stream if it is null. Throws std::runtime_error if the session's stream is in error.
   StreamHandle HandleFor(aclrtStream given);
 
@@ -106,10 +112,11 @@ class Stream {
   DeviceBuffer& WorkspaceOf(aclrtStream given);
   void RequireIntact() const;
   void RemoveUser();
-  void Replace();
+  WorkEnded End(std::unique_lock<std::mutex>& lock);
+  void Replace(std::unique_lock<std::mutex>& lock);
 
   const Backend& backend_;
-  std::optional<DeviceScope> closing_;  // set by the destructor; outlives the members below
+  std::optional<ClosingScope> closing_;  // set by the destructor; outlives the members below
   std::mutex mutex_;
   DeviceBuffer workspace_;
   StreamHandle handle_;
@@ -119,6 +126,7 @@ class Stream {
   std::vector<std::thread::id> users_;  // the threads in a use
   std::condition_variable unused_;      // notified when the last use ends
   std::string error_;                   // message of the error; empty if there is none
+  std::optional<WorkEnded> ended_;      // set when the stream in error has been ended; handle_ is then null
 };
 
 // A use of a stream. The destructor ends it if an exception is thrown.

@@ -16,11 +16,15 @@
 
 namespace poolgrad::aclnn {
 
-// One stream and its buffers, used by one call at a time. Members are destroyed in reverse order: first the copier,
-// which waits for its copies, then the stream, which finishes its work, then the memory that this work used.
+// One stream and its buffers, used by one call at a time.
 struct StreamResources {
   explicit StreamResources(const Backend& backend);
+  ~StreamResources() { static_cast<void>(Finish()); }  // keeps the memory if the work of the stream did not end
 
+  // Ends the stream, and frees its memory. Returns false if the stream cannot be ended.
+  [[nodiscard]] bool Finish() noexcept;
+
+  const Backend& backend;
   DeviceBuffer workspace;
   std::array<DeviceBuffer, kMaxOperands> operands;  // used if the operands must be staged
   StreamHandle stream;
@@ -33,8 +37,8 @@ class StreamPool {
   explicit StreamPool(const Backend& backend) : backend_(backend), resources_(backend) {}
   ~StreamPool();
 
-  // Calls use(StreamResources&) on the calling thread. If it throws, the resources are destroyed: the state of their
-  // stream is unknown.
+  // Calls use(StreamResources&) on the calling thread. If it throws, the resources are not used again:
+  // the state of their stream is unknown.
   template <typename Use>
   void With(Use&& use) {
     const DeviceScope scope(backend_);

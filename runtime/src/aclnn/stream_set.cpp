@@ -2,6 +2,7 @@
 
 #include "aclnn/stream_set.h"
 
+#include <exception>
 #include <iterator>
 
 namespace poolgrad::aclnn {
@@ -16,16 +17,29 @@ std::shared_ptr<Stream> StreamSet::Create(const Backend& backend) {
   return stream;
 }
 
-void StreamSet::Synchronize() {
-  std::uint64_t number = 0;
-  while (const std::shared_ptr<Stream> stream = NextAfter(number)) {
+WorkEnded StreamSet::Synchronize(const Stream* except) {
+  const std::shared_ptr<Stream> mixed = FindWithGivenStreams();
+  if (mixed != nullptr) {
     try {
-      if (stream->works_on_given_streams()) return stream->SynchronizeDevice();
-      stream->Synchronize();
-    } catch (...) {
-      // Reported to the users of the stream.
+      return mixed->SynchronizeDevice();
+    } catch (const std::exception&) {
+      // A stream in error fails this wait for all. Those of the set are ended below, before it is repeated.
     }
   }
+  WorkEnded ended = WorkEnded::NothingStarted();
+  std::uint64_t number = 0;
+  while (const std::shared_ptr<Stream> stream = NextAfter(number)) {
+    if (stream.get() != except) ended = stream->Settle();
+  }
+  return mixed != nullptr ? mixed->SynchronizeDevice() : ended;
+}
+
+std::shared_ptr<Stream> StreamSet::FindWithGivenStreams() {
+  std::uint64_t number = 0;
+  while (std::shared_ptr<Stream> stream = NextAfter(number)) {
+    if (stream->works_on_given_streams()) return stream;
+  }
+  return nullptr;
 }
 
 // The first stream with a larger number, which `number` is set to, or null.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The streams of all sessions in device memory.
+// The streams that work on one device's memory: of the sessions, and of copies outside of them.
 #ifndef POOLGRAD_ACLNN_STREAM_SET_H_
 #define POOLGRAD_ACLNN_STREAM_SET_H_
 
@@ -19,14 +19,16 @@ class StreamSet {
   // Creates a stream, which stays in the set until it is destroyed. Throws std::runtime_error.
   std::shared_ptr<Stream> Create(const Backend& backend);
 
-  // Waits for the work started so far on all streams, and for the device if a session works on given streams. Errors
-  // are ignored here: each is reported to the users of its stream.
-  void Synchronize();
+  // Waits for the work started so far on all streams but `except`, and for the device if a session works on given
+  // streams. The error of a stream whose work ended is reported to its users alone. Throws std::runtime_error if work
+  // may still run.
+  WorkEnded Synchronize(const Stream* except = nullptr);
 
  private:
   using Streams = std::map<std::uint64_t, std::weak_ptr<Stream>>;  // by number, in the order of creation
 
   std::shared_ptr<Stream> NextAfter(std::uint64_t& number);
+  std::shared_ptr<Stream> FindWithGivenStreams();
 
   std::mutex mutex_;
   Streams streams_;

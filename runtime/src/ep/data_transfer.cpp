@@ -81,7 +81,7 @@ bool DataTransfer::IsOnHost(const ort::OrtMemoryDevice* memory) const {
 aclnn::Stream& DataTransfer::OwnStream(Device& device) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (device.own_stream == nullptr) {
-    device.own_stream = std::make_unique<aclnn::Stream>(aclnn::Backend::Open(device.kind, device.id));
+    device.own_stream = device.streams->Create(aclnn::Backend::Open(device.kind, device.id));
   }
   return *device.own_stream;
 }
@@ -97,7 +97,7 @@ void DataTransfer::CopyOn(Device& device, const Copies& copies, std::size_t firs
   aclnn::StreamUse use(stream);
   for (std::size_t i = first; i < end; ++i) {
     const aclrtStream given = StreamOf(copies, i);
-    if (given == nullptr && !std::exchange(is_synchronized, true)) device.streams->Synchronize();
+    if (given == nullptr && !std::exchange(is_synchronized, true)) device.streams->Synchronize(&stream);
     Copy(stream, copies.from[i], copies.to[i], given);
   }
   use.End();

@@ -41,8 +41,8 @@ class DataTransfer : public ort::OrtDataTransferImpl {
   struct Device {
     aclnn::BackendKind kind;
     std::int32_t id;
-    std::shared_ptr<aclnn::StreamSet> streams;  // of the sessions
-    std::unique_ptr<aclnn::Stream> own_stream;
+    std::shared_ptr<aclnn::StreamSet> streams;  // of the sessions, and own_stream
+    std::shared_ptr<aclnn::Stream> own_stream;
   };
 
   // The device that the memory belongs to, or null.

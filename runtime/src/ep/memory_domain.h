@@ -22,7 +22,7 @@ struct MemoryDomain {
 
   const aclnn::BackendKind kind;
   const std::int32_t device;
-  std::shared_ptr<aclnn::StreamSet> streams;  // of all sessions in this memory
+  std::shared_ptr<aclnn::StreamSet> streams;  // all that work on this memory
   OrtHandle<ort::OrtMemoryInfo> info;
 };
 

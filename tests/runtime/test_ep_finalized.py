@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Another library of the process finalises acl while sessions live: Runs raise, and nothing is called with what ended.
+
+torch_npu does so when the interpreter exits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poolgrad_lowering.runtime import get_host_library_path
+from tests.runtime.device_process import STRICT
+from tests.runtime.ep_process import run_python
+from tests.runtime.failure_sweep import FEEDS, Life, open_custom_operators, open_provider
+from tests.runtime.host_control import HostLibrary
+from tests.runtime.several_device_sweep import on_npu
+
+UNINITIALIZED = 100001  # ACL_ERROR_UNINITIALIZE
+# Without acl the provider only tries to make its device current.
+ALLOWED = {"aclrtGetDevice", "aclrtSetDevice", "aclGetRecentErrMsg"}
+OPENINGS: dict[str, Callable[[], Any]] = {
+    "device memory": open_provider(),
+    "staged": open_provider(memory="host"),
+    "custom operators": open_custom_operators,
+}
+
+
+def finalize() -> None:
+    """As another library of the process does, whose leaks are not those of a session that lives on."""
+    assert ctypes.CDLL(get_host_library_path()).aclFinalize() == 0
+    HostLibrary().reset()
+
+
+def calls_of(run: Callable[[], object]) -> list[str]:
+    """The functions that `run` calls, which may not break a rule."""
+    library = HostLibrary()
+    calls = [call["call"] for call in library.trace(run) if "call" in call]
+    assert library.violations() == []
+    return calls
+
+
+def check_the_end_of_sessions(opening: str) -> set[str]:
+    lives = [Life(OPENINGS[opening]) for _ in range(2)]
+    for life in lives:
+        life.go("open")
+        life.go("first run")
+    finalize()
+    with pytest.raises(Exception, match=f"aclrtSetDevice failed with {UNINITIALIZED}"):
+        lives[0].go("next run")
+    gc.collect()
+    return set(calls_of(lambda: [life.go("close") for life in lives]))
+
+
+def check_the_end_of_values() -> set[str]:
+    life = Life(open_provider())  # whose stream copies would wait for
+    life.go("open")
+    life.go("first run")
+    values = [on_npu(array, 0) for array in FEEDS.values()]
+    finalize()
+    return set(calls_of(values.clear))
+
+
+def run(code: str) -> Any:
+    return run_python(f"from tests.runtime.test_ep_finalized import *; {code}", **STRICT)
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_sessions_release_nothing(opening: str) -> None:
+    assert set(run(f"answer(sorted(check_the_end_of_sessions({opening!r})))")) == ALLOWED
+
+
+def test_values_release_nothing() -> None:
+    assert set(run("answer(sorted(check_the_end_of_values()))")) == ALLOWED
+
+
+def test_sessions_of_the_interpreter_release_nothing(tmp_path: Path) -> None:
+    """A session that lives until the interpreter exits, after what is registered there finalises acl."""
+    trace = tmp_path / "calls.jsonl"
+    code = """
+import atexit
+life = Life(open_provider())
+life.go("open")
+atexit.register(finalize)
+life.go("first run")
+answer(True)
+"""
+    assert run_python(f"from tests.runtime.test_ep_finalized import *\n{code}", ACLNN_HOST_TRACE=str(trace), **STRICT)
+    lines = [json.loads(line) for line in trace.read_text().splitlines()]
+    calls = [line.get("call") for line in lines]
+    after = lines[calls.index("aclFinalize") + 1 :]
+    assert {line["call"] for line in after if "call" in line} == ALLOWED
+    assert after[-1]["violations"] == 0
