@@ -112,7 +112,7 @@ def find_placement(model: ModelProto, types: ValueTypes) -> Placement:
     names = set(chain.from_iterable(chain(row.read, row.made) for row in rows))
     sizes = {name: _size(name, types) for name in names}
     return Placement(
-        nodes=tuple(_placed([rows[position] for position in order], sizes)),
+        nodes=tuple(_placed([rows[position] for position in order], {name: size or 0 for name, size in sizes.items()})),
         copies=_count_copies(rows),
         unknown_sizes=sum(size is None for size in sizes.values()),
     )
@@ -206,7 +206,7 @@ def _place(node: NodeProto, *, has_constants: bool) -> Place:
     return Place.PROVIDER if node.domain == DOMAIN and node.op_type in PROVIDER_OPERATORS else Place.CPU
 
 
-def _placed(rows: Iterable[_Row], sizes: Mapping[str, int | None]) -> Iterator[PlacedNode]:
+def _placed(rows: Iterable[_Row], sizes: Mapping[str, int]) -> Iterator[PlacedNode]:
     """Yield the nodes of rows in the order in which they run."""
     last, sub_model = Place.CPU, -1
     for row in rows:
@@ -217,7 +217,7 @@ def _placed(rows: Iterable[_Row], sizes: Mapping[str, int | None]) -> Iterator[P
             f"{row.node.domain}.{row.node.op_type}" if row.node.domain else row.node.op_type,
             row.place,
             sub_model if row.place is Place.CANN else None,
-            sum([sizes[name] or 0 for name in {*row.read, *row.made}]),
+            sum(map(sizes.__getitem__, {*row.read, *row.made})),
         )
 
 

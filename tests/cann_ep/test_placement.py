@@ -34,6 +34,9 @@ MODELS = (
     "torch_legacy/axis_maximum",
     "torch_legacy/user_symbolic",
 )
+REWRITTEN = ("torch/lenet_unoptimised", "torch/maximum_over_channels", "torch/maximum_over_points")
+"""Models of which onnxruntime removes nodes in ways that are not followed."""
+
 OTHERS = {
     "both ways between host and device": (
         f"""m (float[2, 2, 4, 4] x, float[4] w) => (float[2, 2, 4, 4] out, float[2, 2, 4, 4] again) {{
@@ -104,6 +107,16 @@ def between(session: Coverage) -> int:
 def test_built_models(name: str) -> None:
     entry = catalogue.entry(name)
     check(lower(onnx.load(entry.file), target="ascend950").model, entry.feeds())
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_what_onnxruntime_rewrites_is_on_the_cann_provider(name: str) -> None:
+    entry = catalogue.entry(name)
+    model = lower(onnx.load(entry.file), target="ascend950").model
+    session, found = measure(model, entry.feeds()), predicted(model)
+    assert (session.nodes[get_ep_name()], session.nodes_on_the_cpu) == (found.node_count(Place.PROVIDER), 0)
+    assert (session.sub_models, found.copies) == (found.sub_models, 0)
+    assert session.nodes[CANN] < found.node_count(Place.CANN)
 
 
 @pytest.mark.parametrize("name", OTHERS)
