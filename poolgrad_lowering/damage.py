@@ -15,6 +15,7 @@ from onnx import FunctionProto, TensorProto, TypeProto
 from onnx.shape_inference import InferenceError, infer_function_output_types
 
 from poolgrad_lowering.diagnostics.counted import counted, either
+from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES
 from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.ir.index import ModelIndex
@@ -127,7 +128,7 @@ def _takes(body: FunctionProto, element_type: int, node: Node) -> bool:
         infer_function_output_types(body, types, list(node.proto.attribute))
     except InferenceError:
         return False
-    except RuntimeError:  # an assertion of onnx about a malformed body
+    except ONNX_ERRORS:  # such as an assertion of onnx about a malformed body
         return True
     return True
 

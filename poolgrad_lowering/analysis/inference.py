@@ -12,6 +12,7 @@ import onnx
 
 from poolgrad_lowering.analysis.hiding import Hiding, hide_shapes
 from poolgrad_lowering.analysis.outlining import Outliner
+from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
@@ -22,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 _KEPT_ELEMENTS = 1 << 10  # shapes and axes have fewer elements, weights have more
 _MADE_UP = "unk__"
+_MOST_FUNCTIONS = 1 << 11
+"""Inference takes time in proportion to the functions for each call of one, and takes no more than 10,000. The results
+of calls beyond this number have no inferred types."""
 _ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN, onnx.defs.AI_ONNX_PREVIEW_TRAINING_DOMAIN)
 """Those of ONNX itself: the process may have registered operators of others."""
 _SHAPE_TYPES = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
@@ -45,7 +49,7 @@ def inferred_types(index: ModelIndex, external: ExternalData | None = None) -> d
     model = _without_weights(index, external or ExternalData())
     try:
         inferred = onnx.shape_inference.infer_shapes(model)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, MemoryError) as error:
+    except ONNX_ERRORS as error:
         logger.info("shape inference failed, undeclared shapes stay unknown: %s", error)
         return {}
     return {value.name: value.type for value in (*inferred.graph.value_info[:], *inferred.graph.output)}
@@ -75,9 +79,12 @@ def _without_weights(index: ModelIndex, external: ExternalData) -> bytes:
             continue
         graph.initializer.append(_as_inference_needs(tensor, external))
     copied = onnx.ModelProto(
-        ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions, graph=graph
+        ir_version=model.ir_version,
+        opset_import=model.opset_import,
+        functions=model.functions[:_MOST_FUNCTIONS],
+        graph=graph,
     )
-    hiding, outliner = Hiding(copied.functions), Outliner(copied)
+    hiding, outliner = Hiding(copied.functions), Outliner(copied, most=_MOST_FUNCTIONS)
     for function in copied.functions[:]:
         hiding.hide(function.node)
         del function.value_info[:]

@@ -11,18 +11,11 @@ from onnx import AttributeProto, numpy_helper
 
 from poolgrad_lowering.analysis.pool import may_drop_windows, without_ignored_pads
 from poolgrad_lowering.analysis.shape_rules import Known, opaque
+from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.scopes import Node, Value
 
 _GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
-_ERRORS = (
-    onnx.checker.ValidationError,
-    onnx.defs.SchemaError,
-    onnx.shape_inference.InferenceError,
-    RuntimeError,
-    ValueError,
-    KeyError,  # an input that nothing defines
-)
 
 
 def defines(node: Node) -> bool:
@@ -50,7 +43,7 @@ def infer_type(known: Known, node: Node, value: Value) -> onnx.TypeProto | None:
     try:
         schema = onnx.defs.get_schema(op_type, node.scope.opsets.get(domain, 0), domain)
         found = onnx.shape_inference.infer_node_outputs(schema, without_ignored_pads(node.proto), types, data)
-    except _ERRORS:
+    except (*ONNX_ERRORS, KeyError):  # KeyError: an input that nothing defines
         return None
     return found.get(value.name)
 

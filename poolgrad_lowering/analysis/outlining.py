@@ -17,14 +17,18 @@ from poolgrad_lowering.ir.index import subgraphs
 
 
 class Outliner:
-    """Moves nodes of one model, which is changed in place."""
+    """Moves nodes of one model, which is changed in place, into functions until it has `most` of them.
 
-    def __init__(self, model: onnx.ModelProto) -> None:
+    A node beyond that becomes a call of a function that the model does not have, so that inference skips it.
+    """
+
+    def __init__(self, model: onnx.ModelProto, *, most: int) -> None:
         holders: list[onnx.ModelProto | onnx.FunctionProto] = [model, *model.functions]
         opsets = [entry for holder in holders for entry in holder.opset_import]
         domains = {entry.domain for entry in opsets} | {function.domain for function in model.functions}
         self._domain = next(name for name in map(str, count()) if name not in domains)
         self._model = model
+        self._most = most
         for holder in holders:
             holder.opset_import.add(domain=self._domain, version=1)
 
@@ -48,7 +52,8 @@ class Outliner:
             return False
         outputs = [name for name in node.output if name]
         domain, name = self._domain, str(len(self._model.functions))
-        self._model.functions.append(onnx.helper.make_function(domain, name, operands, outputs, [node], opsets))
+        if len(self._model.functions) < self._most:
+            self._model.functions.append(onnx.helper.make_function(domain, name, operands, outputs, [node], opsets))
         node.CopyFrom(onnx.helper.make_node(name, operands, outputs, domain=domain))
         return True
 

@@ -198,8 +198,8 @@ def _undetermined(step: TrainingStep, expected: Arrays, small: float) -> Arrays:
     """Return for each output the elements that rounding decides, as a mask.
 
     AdamW divides each gradient by its own size: the weight of a gradient that is rounding moves by the learning rate,
-    up or down. Rounding is what is below the part `small` of the largest gradient. Gradients have no such elements, nor
-    has the optimizer's state.
+    up or down. Rounding is what is below the part `small` of the largest gradient. Gradients have no such elements. The
+    state of the optimizer is not compared.
     """
     if not isinstance(step.optimizer, AdamW):
         return {}

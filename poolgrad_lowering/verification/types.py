@@ -15,6 +15,7 @@ import onnx
 from google.protobuf.message import EncodeError
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
+from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.dropped import is_of_onnx, rounds_up, without_claims, without_dropped_windows
 from poolgrad_lowering.verification.flat import MAIN, Unit, main_unit
@@ -160,6 +161,6 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
 def _inferred(model: ModelProto) -> ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, EncodeError) as error:
+    except (*ONNX_ERRORS, EncodeError) as error:
         logger.info("onnx cannot infer shapes: %s", error)
         return model

@@ -33,6 +33,8 @@ ROUNDED = "ORT_DISABLE_ALL with every rounding"
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 """Operators that draw random numbers, besides a Dropout with the input `training_mode`."""
 
+_SPARED = "a scatter that overwrites keeps the sign of a gradient of -0.0, which the lowered node adds to +0.0"
+
 SYMBOLS = (2, 8, 32, 128)
 """The values of all symbolic sizes, tried from the first on until the original runs."""
 _MOST_ELEMENTS = 1 << 24
@@ -40,11 +42,16 @@ _LARGEST = 1 << 28
 """The size of a model in bytes above which it is not run."""
 
 
-def compare_whole(original: ModelProto, lowered: ModelProto, seed: int) -> WholeModel:
+def compare_whole(
+    original: ModelProto, lowered: ModelProto, seed: int, *, spares_zero_signs: bool = False
+) -> WholeModel:
     """Run both models on the same inputs: integers 0 or 1, floats of a normal distribution, equal symbolic sizes.
 
     They run once at each of `LEVELS`. Optimisations can also change the bits of the original, so the outputs are
     compared with those of the original at the same level.
+
+    `spares_zero_signs`: whether all sites are proven, and the data of one had no -0.0 (`data.NO_NEGATIVE_ZERO`). The
+    data of whole models may have it: a level at which outputs differ only in the sign of zeros is then skipped.
     """
     try:
         import onnxruntime  # noqa: F401, PLC0415 - optional
@@ -61,7 +68,7 @@ def compare_whole(original: ModelProto, lowered: ModelProto, seed: int) -> Whole
     except Exception as error:  # numpy and onnx raise errors of many classes
         return WholeModel("skipped", f"no data can be generated for the inputs: {first_line(error)}")
     choices = [feeds | values for feeds in drawn]
-    levels = [_compare_at(level, original, lowered, choices) for level in LEVELS]
+    levels = [_compare_at(level, original, lowered, choices, spares_zero_signs) for level in LEVELS]
     if any(level.status == "differs" for level in levels) and has_half_precision(original):
         levels = _without_lost_roundings(levels, original, lowered, choices)
     return WholeModel.of_levels(tuple(levels))
@@ -75,7 +82,7 @@ def _without_lost_roundings(
     If that one is the same, a level at which outputs differ is skipped: there onnxruntime left out other roundings of
     one model than of the other.
     """
-    rounded = _compare_at(LEVELS[0], with_every_rounding(original), with_every_rounding(lowered), choices)
+    rounded = _compare_at(LEVELS[0], with_every_rounding(original), with_every_rounding(lowered), choices, False)
     if rounded.status != "same":
         return levels
     lost = "onnxruntime leaves out roundings of half precision; with all of them the outputs are the same"
@@ -100,7 +107,9 @@ class _RunError(Exception):
     """A loaded model does not run with the inputs that were drawn."""
 
 
-def _compare_at(level: str, original: ModelProto, lowered: ModelProto, choices: list[dict[str, Array]]) -> LevelResult:
+def _compare_at(
+    level: str, original: ModelProto, lowered: ModelProto, choices: list[dict[str, Array]], spares_zero_signs: bool
+) -> LevelResult:
     """Compare at one level, with the first of the choices of inputs with which the original runs."""
     names = [value.name for value in original.graph.output]
     reason = ""
@@ -119,10 +128,25 @@ def _compare_at(level: str, original: ModelProto, lowered: ModelProto, choices: 
     except Exception as error:  # as above
         reason = f"onnxruntime runs the original, but not the lowered model: {first_line(error)}"
         return LevelResult(level, "differs", reason)
-    for name, before, after in zip(names, expected, found, strict=True):
-        if mismatch := compare(before, after, run=0, output=name):
-            return LevelResult(level, "differs", f"output '{name}': {mismatch.what}")
-    return LevelResult(level, "same")
+    differences = _differences(names, expected, found)
+    if not differences:
+        return LevelResult(level, "same")
+    if spares_zero_signs and not _differences(names, *(map(_without_zero_signs, each) for each in (expected, found))):
+        return LevelResult(level, "skipped", f"{differences[0]}, only in the sign of zeros: {_SPARED}")
+    return LevelResult(level, "differs", differences[0])
+
+
+def _differences(names: Iterable[str], expected: Iterable[Array], found: Iterable[Array]) -> list[str]:
+    """Return a text for each output that differs."""
+    mismatches = [
+        (name, compare(before, after, run=0, output=name))
+        for name, before, after in zip(names, expected, found, strict=True)
+    ]
+    return [f"output '{name}': {mismatch.what}" for name, mismatch in mismatches if mismatch is not None]
+
+
+def _without_zero_signs(array: Array) -> Array:
+    return np.where(array == 0, np.zeros_like(array), array)
 
 
 def _run(model: ModelProto, level: str, names: list[str], feeds: dict[str, Array]) -> list[Array]:

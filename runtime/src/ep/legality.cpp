@@ -2,6 +2,8 @@
 
 #include "ep/legality.h"
 
+#include "ep/pooling.h"
+
 namespace poolgrad::ep {
 
 bool IsValueType(ort::ONNXTensorElementDataType type) {
@@ -21,10 +23,24 @@ const Route& RequireRoute(const DialectOp& op, aclnn::Product product, const Sha
   return *route;
 }
 
+namespace {
+
+// The operands of a gradient as the model has them, with the sizes of grad and argmax that a Run will have.
+Arguments DeclaredOperands(const DialectOp& op, const Attributes& attributes, const std::vector<Argument>& inputs) {
+  Arguments operands{inputs[0], inputs[1], inputs[2]};
+  if (op.axes == 0) return operands;
+  for (Argument* pooled : {&operands.grad, &operands.argmax}) {
+    pooled->shape = WithoutDroppedWindows(pooled->shape, operands.x.shape, attributes.window);
+  }
+  return operands;
+}
+
+}  // namespace
+
 const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const aclnn::Backend& backend,
                        bool deterministic, const std::vector<Argument>& inputs, const std::vector<Argument>& outputs) {
   const Route& route = op.direction == Direction::kBackward
-                           ? CheckBackward(op, attributes, backend.product(), {inputs[0], inputs[1], inputs[2]})
+                           ? CheckBackward(op, attributes, backend.product(), DeclaredOperands(op, attributes, inputs))
                            : CheckForward(op, attributes, backend.product(), inputs[0]);
   if (op.direction == Direction::kForward) {
     // onnxruntime infers argmax's type from the function body or the operator's schema, not from this attribute.

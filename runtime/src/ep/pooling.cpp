@@ -14,15 +14,21 @@ constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;  // more elements than a
 
 std::int64_t FloorDivide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
+// The number of windows with those that start in the padding after x.
+std::int64_t CountAllWindows(std::int64_t size, const aclnn::Window& window, std::size_t axis, std::int64_t padding_end,
+                             bool ceil_mode) {
+  const std::int64_t stride = window.stride[axis];
+  const std::int64_t extent = window.dilation[axis] * (window.kernel[axis] - 1) + 1;
+  const std::int64_t span = size + window.padding[axis] + padding_end - extent;
+  return FloorDivide(span + (ceil_mode ? stride - 1 : 0), stride) + 1;
+}
+
 // The formula of CANN's documentation of aclnnMaxPool3dWithArgmax and of ONNX's of MaxPool: with ceil_mode the last
 // window is dropped if it starts in the padding after x.
 std::int64_t CountWindows(std::int64_t size, const aclnn::Window& window, std::size_t axis, std::int64_t padding_end,
                           bool ceil_mode) {
-  const std::int64_t padding = window.padding[axis];
-  const std::int64_t stride = window.stride[axis];
-  const std::int64_t span = size + padding + padding_end - window.dilation[axis] * (window.kernel[axis] - 1) - 1;
-  const std::int64_t count = FloorDivide(span + (ceil_mode ? stride - 1 : 0), stride) + 1;
-  return ceil_mode && (count - 1) * stride >= size + padding ? count - 1 : count;
+  const std::int64_t count = CountAllWindows(size, window, axis, padding_end, ceil_mode);
+  return ceil_mode && (count - 1) * window.stride[axis] >= size + window.padding[axis] ? count - 1 : count;
 }
 
 }  // namespace
@@ -33,6 +39,18 @@ std::int64_t PooledSize(std::int64_t size, const aclnn::Window& window, std::siz
 
 std::int64_t OnnxPooledSize(std::int64_t size, const aclnn::Window& window, const OnnxWindow& onnx, std::size_t axis) {
   return CountWindows(size, window, axis, onnx.padding_end[axis], onnx.ceil_mode);
+}
+
+Shape WithoutDroppedWindows(Shape pooled, const Shape& x, const aclnn::Window& window) {
+  if (!window.ceil_mode || pooled.rank != x.rank || !x.IsKnown()) return pooled;
+  RequireReasonable(x);
+  for (std::size_t dim = kFirstSpatialAxis; dim < x.rank; ++dim) {
+    const std::size_t axis = window.kernel.size() - x.rank + dim;
+    const std::int64_t size = x.dims[dim];
+    const bool is_inferred = pooled.dims[dim] == CountAllWindows(size, window, axis, window.padding[axis], true);
+    if (is_inferred) pooled.dims[dim] = PooledSize(size, window, axis);
+  }
+  return pooled;
 }
 
 std::int64_t PlaneSize(const Dims& dims) {

@@ -23,6 +23,10 @@ std::int64_t PooledSize(std::int64_t size, const aclnn::Window& window, std::siz
 // The same by the pool's onnx_* attributes, which its function body uses.
 std::int64_t OnnxPooledSize(std::int64_t size, const aclnn::Window& window, const OnnxWindow& onnx, std::size_t axis);
 
+// The shape that a pool of x has where `pooled` is the one that ONNX's shape inference gives it, else `pooled`. With
+// ceil_mode, inference counts the window that runtimes drop. `x` and `pooled` are those of a model, not of a Run.
+Shape WithoutDroppedWindows(Shape pooled, const Shape& x, const aclnn::Window& window);
+
 // The number of elements of one (n, c) plane, or the largest int64 on overflow: a model may declare any sizes.
 std::int64_t PlaneSize(const Dims& dims);
 
