@@ -130,13 +130,14 @@ def _without(message: Message, fields: Sequence[str]) -> Message:
 
 
 def _imports(where: str, before: Sequence[Any], after: Sequence[Any], domains: Collection[str]) -> list[Difference]:
-    """Compare imports: the dialect's may be new, as the last one, if it is used; imports that nothing uses may go.
+    """Compare imports: the dialect's may be new, as the last one; imports that nothing uses may go.
 
+    The dialect's may also be new without a use: a tool that inlines its function bodies leaves the import.
     `domains` are those of the lowered model's nodes and functions.
     """
     expected, found = ([(entry.domain, entry.version) for entry in entries] for entries in (before, after))
     imported = any(domain == DOMAIN for domain, _ in expected)
-    if not imported and DOMAIN in domains:
+    if not imported and (DOMAIN in domains or (DOMAIN, VERSION) in found):
         expected.append((DOMAIN, VERSION))
     if found == [entry for entry in expected if entry in found or entry[0] in domains]:
         return []
