@@ -23,6 +23,7 @@ from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import DataWarning, data_warnings
 from poolgrad_lowering.io.model_file import require_model
+from poolgrad_lowering.ir.collector import collector_paused
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.model import Model
@@ -35,7 +36,6 @@ from poolgrad_lowering.patterns import broken_plugins
 from poolgrad_lowering.plans.apply import apply_plan, check_forward_pools, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan
 from poolgrad_lowering.plans.site_names import site_names
-from poolgrad_lowering.process.collector import collector_paused
 from poolgrad_lowering.process.switches import dump, refuse_unselected
 from poolgrad_lowering.report import AnchorReport, Note, OperatorCount, Report
 from poolgrad_lowering.rewriting.bodies import FunctionBodies

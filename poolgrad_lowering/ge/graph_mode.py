@@ -24,6 +24,7 @@ from poolgrad_lowering.ge.scalars import give_scalars_an_axis
 from poolgrad_lowering.ge.tidy import declare_results, drop_stale_value_infos, drop_unread_indices, name_nodes
 from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.ir.collector import collector_paused
 from poolgrad_lowering.ir.index import ModelIndex, Visitor
 
 
@@ -45,6 +46,7 @@ class GraphModeEdits:
         )
 
 
+@collector_paused()
 def prepare_for_graph_mode(
     model: ModelProto, external: ExternalData, visitor: Visitor | None = None
 ) -> tuple[GraphModeEdits, tuple[NodeObstacle, ...]]:

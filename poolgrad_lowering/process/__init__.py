@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a lowering uses of its process: environment variables and the garbage collector."""
+"""The environment variables that a lowering reads."""

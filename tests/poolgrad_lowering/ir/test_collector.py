@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import InvalidModelError, lower
-from poolgrad_lowering.process.collector import collector_paused
+from poolgrad_lowering.ir.collector import collector_paused
 from tests.pool_graphs import parse
 
 
