@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Vectorized gathers, scatters and sort, which onnx's reference evaluator computes one element at a time.
+"""Vectorized gathers, scatters and sort, which onnx's reference evaluator computes one element at a time, and Flatten.
 
 If a scatter has duplicate indices, updates are applied in row-major order, as in onnx's evaluator and in onnxruntime.
 """
@@ -110,6 +110,15 @@ class GatherND(OpRun):
         return (data.reshape(-1)[flat.reshape(-1)].reshape(shape),)
 
 
+class Flatten(OpRun):
+    """Flatten, of empty tensors too, which onnx's reference evaluator does not flatten."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, axis: int = 1) -> Any:
+        return (x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])),)
+
+
 class TopK(OpRun):
     """TopK of opset 10 and newer, always sorted; of equal elements the first is taken."""
 
@@ -135,4 +144,4 @@ class ConcatTraining(OpRun):
         return (np.concatenate(inputs, axis), lengths)[: len(self.onnx_node.output)]
 
 
-OPERATORS = (ConcatTraining, GatherElements, GatherND, Scatter, ScatterElements, ScatterND, TopK)
+OPERATORS = (Flatten, ConcatTraining, GatherElements, GatherND, Scatter, ScatterElements, ScatterND, TopK)
