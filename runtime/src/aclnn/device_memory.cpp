@@ -107,7 +107,7 @@ WorkMemory SessionMemory::AllocateMemory(std::size_t bytes) {
 void SessionMemory::ReleaseIdle() {
   if (idle_bytes_ == 0) return;
   const DeviceScope scope(stream_->backend());
-  const WorkEnded ended = stream_->works_on_given_streams() ? stream_->SynchronizeDevice() : stream_->Settle();
+  const WorkEnded ended = stream_->works_on_given_streams() ? stream_->SettleDevice() : stream_->Settle();
   for (auto& [given, blocks] : idle_) {
     for (auto& [size, block] : blocks) block.memory.Free(ended);
   }

@@ -32,7 +32,7 @@ Stream::~Stream() {
   }
   try {
     // The streams themselves may no longer exist, so this waits for the device.
-    const WorkEnded ended = SynchronizeDevice();
+    const WorkEnded ended = SettleDevice();
     for (auto& [stream, given] : given_) given.workspace.Free(ended);
     copiers_.Clear(ended);
   } catch (...) {
@@ -82,6 +82,10 @@ WorkEnded Stream::Synchronize() {
 }
 
 WorkEnded Stream::Settle() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_) return *ended_;
+  }
   try {
     return Synchronize();
   } catch (const std::exception&) {
@@ -110,6 +114,15 @@ WorkEnded Stream::End(std::unique_lock<std::mutex>& lock) {
   if (!ended_ && !is_shared()) ended_ = EndStream(backend_.api(), handle_);
   if (!ended_) throw std::runtime_error(error_);
   return *ended_;
+}
+
+WorkEnded Stream::SettleDevice() {
+  try {
+    return SynchronizeDevice();
+  } catch (const std::exception&) {
+    SettleQuietly();  // a stream in error fails the wait for the device
+    return SynchronizeDevice();
+  }
 }
 
 WorkEnded Stream::SynchronizeDevice() const {

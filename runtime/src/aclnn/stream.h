@@ -61,6 +61,9 @@ class Stream {
   // Waits for the work started so far on all streams of the device. Throws as Synchronize does.
   WorkEnded SynchronizeDevice() const;
 
+  // As SynchronizeDevice; if the wait fails, settles the session's own stream and waits once more.
+  WorkEnded SettleDevice();
+
   // Calls start(aclrtStream, DeviceBuffer& workspace), which enqueues work and does not wait for it. One call at a
   // time.
   template <typename Start>
