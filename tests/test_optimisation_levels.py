@@ -13,6 +13,7 @@ OTHER_LEVELS = {
     "other_tools/after_lowering.py",  # what onnxruntime writes at every level
     "other_tools/producers.py",  # the same, before lowering
     "poolgrad_lowering/ge/test_forms.py",  # no level: a form must not be folded back
+    "poolgrad_lowering/ge/test_order.py",  # the order of the nodes as they are
     "releases/prepare.py",  # asks only whether operators are known
     "releases/runner.py",  # every level of every release
     "runtime/test_ep_claims.py",  # three levels
