@@ -19,6 +19,7 @@ from onnx import ModelProto, NodeProto
 
 from poolgrad_lowering.atc.expand import expand_operators
 from poolgrad_lowering.atc.export import export_expanded
+from poolgrad_lowering.diagnostics.counted import first_of
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
@@ -29,6 +30,7 @@ from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import canonical_domain
 from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.report import PlaceCount, PlacementReport, Way
 
@@ -71,7 +73,7 @@ def examine(lowered: ModelProto, target: Target, gate: Gate) -> Examined:
     onnxruntime is examined by a table of the operators that its packages have, from 1.18 to the newest; the package
     itself is not loaded. An operator of domain `npu` counts only if the provider has a kernel for it.
     """
-    operators = Counter((_canonical(node.domain), node.op_type) for node in _nodes(lowered))
+    operators = Counter((canonical_domain(node.domain), node.op_type) for node in _nodes(lowered))
     bodies = _bodies(lowered, operators)
     provider = bodies or _without_kernel(operators)
     in_parts = ModelProto()
@@ -111,7 +113,7 @@ def _shown_obstacles(obstacles: Iterable[NodeObstacle]) -> str:
 def _bodies(model: ModelProto, operators: Operators) -> str:
     """Return why onnxruntime cannot run a model by its function bodies; empty if it can."""
     functions = {(function.domain, function.name) for function in model.functions}
-    versions = {_canonical(entry.domain): entry.version for entry in model.opset_import}
+    versions = {canonical_domain(entry.domain): entry.version for entry in model.opset_import}
     unknown = Counter[str]()
     for (domain, op_type), count in operators.items():
         if (domain, op_type) not in functions and not _is_known(domain, op_type, versions.get(domain, 1)):
@@ -132,10 +134,6 @@ def _without_kernel(operators: Operators) -> str:
         return ""
     missing = f": it has no {_shown(Counter(sorted(own)))}" if own else ""
     return f"no node of domain {DOMAIN}, which the provider runs{missing}"
-
-
-def _canonical(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain
 
 
 def _is_known(domain: str, op_type: str, version: int) -> bool:
@@ -169,5 +167,4 @@ def _nodes(model: ModelProto) -> Iterator[NodeProto]:
 def _shown(counts: Counter[str]) -> str:
     """Return names, the most frequent first, as text; empty if there are none."""
     names = [name for name, _ in counts.most_common()]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    return first_of(names, _SHOWN)

@@ -49,8 +49,10 @@ def set_defaults(options: dict[str, str], soc: str) -> None:
     options.setdefault(_STORE, "0")
     if _PRECISION in options:
         return
-    options[_PRECISION] = _KEEPS_TYPES if _has_float32_cube(soc) else _FLOAT16_WHERE_NEEDED
-    if not _has_float32_cube(soc):
+    if _has_float32_cube(soc):
+        options[_PRECISION] = _KEEPS_TYPES
+    else:
+        options[_PRECISION] = _FLOAT16_WHERE_NEEDED
         logger.warning(
             "%s has no float32 unit for convolutions and matrix products: %s is %s, which computes them in float16",
             soc,

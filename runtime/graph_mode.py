@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from poolgrad_lowering.diagnostics.counted import first_of
 from poolgrad_lowering.runtime.errors import SessionError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def for_graph_mode(
     from poolgrad_lowering.io.external_data import ExternalData  # noqa: PLC0415 - as above
     from poolgrad_lowering.ir.external import ModelFolder  # noqa: PLC0415 - as above
 
-    path = None if isinstance(model, bytes) or not isinstance(model, (str, os.PathLike)) else Path(model)
+    path = Path(model) if isinstance(model, (str, os.PathLike)) else None
     try:
         prepared = _parsed(model)
         folder = None if path is None else ModelFolder.of_file(path)
@@ -82,5 +83,4 @@ def _report(obstacles: Sequence[NodeObstacle], *, force: bool) -> None:
 
 def _shown(obstacles: Sequence[NodeObstacle]) -> str:
     texts = [f"{found.node or 'the model'} ({found.code}: {found.reason})" for found in obstacles]
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return "; ".join(texts[:_SHOWN]) + more
+    return first_of(texts, _SHOWN, "; ")

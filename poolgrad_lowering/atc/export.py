@@ -96,7 +96,7 @@ class AtcReport:
         return {
             "schema_version": SCHEMA_VERSION,
             "converts": self.converts,
-            "obstacles": [{**asdict(obstacle), "advice": obstacle.advice} for obstacle in self.obstacles],
+            "obstacles": [obstacle.to_dict() for obstacle in self.obstacles],
             "edits": asdict(self.edits),
             "constant_inputs": list(self.constant_inputs),
             "conversion": asdict(self.conversion),

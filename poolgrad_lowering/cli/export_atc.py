@@ -9,10 +9,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import add_in_place, add_limits, add_target, limits, require_other_output
-from poolgrad_lowering.cli.console import print_error, print_line, print_table
+from poolgrad_lowering.cli.arguments import limits, require_other_output
+from poolgrad_lowering.cli.console import print_error, print_line
 from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.cli.streams import model_file
+from poolgrad_lowering.cli.exports import add_export, add_files, failed, print_obstacles
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
 
@@ -37,9 +37,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
             ("poolgrad export-atc training.onnx -o export.onnx --report export.json", "with a report as JSON"),
         ),
     )
-    parser.add_argument("model", type=model_file, metavar="IN.onnx", help="the model, original or lowered")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it")
-    add_in_place(parser)
+    add_files(parser)
     parser.add_argument(
         "--weights-as-inputs",
         nargs="+",
@@ -47,17 +45,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         metavar="NAME",
         help="make these initializers graph inputs (names or globs), since ATC makes constants of initializers",
     )
-    parser.add_argument("--force", action="store_true", help="write the model even if ATC cannot convert it")
-    parser.add_argument("--verify", action="store_true", help="exit 1 and write no model if the result is not proven")
-    parser.add_argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON")
-    parser.add_argument(
-        "--copy-external",
-        action="store_true",
-        help="copy the external data that the exported model needs into the output's folder",
-    )
-    add_target(parser)
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    add_limits(parser)
+    add_export(parser, force="write the model even if ATC cannot convert it")
     return parser
 
 
@@ -84,9 +72,7 @@ def run(options: argparse.Namespace) -> int:
     elif not options.quiet:
         _print_report(report)
     if not report.converts:
-        outcome = "the model is written as --force says" if options.force else "no model written (--force writes it)"
-        print_error(f"atc: {counted(len(report.obstacles), 'obstacle')} to a conversion; {outcome}")
-        return ExitCode.FAILED
+        return failed(f"atc: {counted(len(report.obstacles), 'obstacle')} to a conversion", options)
     if not (options.json or options.quiet):
         _print_conversion(report, options.output)
     return ExitCode.DONE
@@ -107,11 +93,7 @@ def _print_report(report: AtcReport) -> None:
     from poolgrad_lowering.cli.report_text import print_report  # noqa: PLC0415 - as above
 
     print_report(report.lowering)
-    if report.obstacles:
-        rows = [(o.node or "the model", o.operator, f"{o.code}: {o.reason}") for o in report.obstacles]
-        print_table(("node", "operator", "obstacle"), rows)
-    for code, advice in {obstacle.code: obstacle.advice for obstacle in report.obstacles}.items():
-        print_line(f"{code}: {advice}")
+    print_obstacles(report.obstacles)
 
 
 def _print_conversion(report: AtcReport, output: Path) -> None:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def counted(number: int, noun: str) -> str:
@@ -16,3 +16,9 @@ def either(names: Iterable[str]) -> str:
     """Return one or more names as alternatives: `a`, `a or b`, `a, b or c`."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def first_of(texts: Sequence[str], most: int, separator: str = ", ") -> str:
+    """Return the first `most` texts, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return separator.join(texts[:most]) + more

@@ -7,7 +7,7 @@ Sources: the ONNX parser of CANN's graph engine (GE), its parser plugins, and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 
 from poolgrad_lowering.diagnostics.faults import Meaning
@@ -189,3 +189,7 @@ class NodeObstacle:
     def advice(self) -> str:
         """What the user can do about it."""
         return OBSTACLES[Obstacle(self.code)].advice
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the obstacle as plain data with the keys of the JSON report."""
+        return {**asdict(self), "advice": self.advice}

@@ -82,7 +82,7 @@ class CannReport:
         return {
             "schema_version": 1,
             "converts": self.converts,
-            "obstacles": [{**asdict(obstacle), "advice": obstacle.advice} for obstacle in self.obstacles],
+            "obstacles": [obstacle.to_dict() for obstacle in self.obstacles],
             "edits": asdict(self.edits),
             "lowering": self.lowering.to_dict(),
         }

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.ge.graphs import graphs, names_of
+from poolgrad_lowering.ge.graphs import graphs, is_standard, names_of
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, constant_tensor
 from poolgrad_lowering.ge.writer import Writer
 
@@ -42,11 +42,6 @@ def write_forms(model: ModelProto, opset: int, types: ValueTypes, *, is_cut: boo
         return 0
     taken = names_of(model.graph)
     return sum(_write(Writer(graph, opset, types, taken), graph.node, forms) for graph in graphs(model.graph))
-
-
-def is_standard(node: NodeProto) -> bool:
-    """Whether the node's operator is one of ONNX's own."""
-    return node.domain in ("", "ai.onnx")
 
 
 def attributes_of(node: NodeProto) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from poolgrad_lowering.ge.graphs import is_standard
+
 TAKEN = frozenset(
     [
         "Abs",
@@ -152,4 +154,4 @@ TAKEN = frozenset(
 
 def is_taken(node: NodeProto) -> bool:
     """Whether the provider takes a node with this operator, if an operand is no constant."""
-    return node.domain in ("", "ai.onnx") and node.op_type in TAKEN
+    return is_standard(node) and node.op_type in TAKEN

@@ -14,6 +14,11 @@ HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 """ONNX's own operators with subgraphs. Most nodes are of another one, and reading a node's attributes takes time."""
 
 
+def is_standard(node: NodeProto) -> bool:
+    """Whether the node's operator is one of ONNX's own."""
+    return node.domain in ("", "ai.onnx")
+
+
 def graphs(graph: GraphProto) -> Iterator[GraphProto]:
     """Yield a graph and its subgraphs at any depth."""
     yield graph

@@ -16,11 +16,12 @@ from onnx import ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.dialect import DOMAIN, OPS
-from poolgrad_lowering.ge.forms import attributes_of, is_standard, kernel_of
+from poolgrad_lowering.ge.forms import attributes_of, kernel_of
 from poolgrad_lowering.ge.graph_mode_operators import is_taken
-from poolgrad_lowering.ge.graphs import graphs, inputs_to_feed
+from poolgrad_lowering.ge.graphs import graphs, inputs_to_feed, is_standard
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
+from poolgrad_lowering.ir.scopes import canonical_domain
 
 _MAX_POOL_AXES = 3
 """The spatial axes of the parser's MaxPool, at most. With fewer, the plugin makes a 2-D pool without dilation."""
@@ -50,7 +51,7 @@ GRAPH_MODE = Use(is_cut=True, large_windows_leave_the_core=False)
 def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[NodeObstacle]:
     """Yield the obstacles at a model's standard nodes, in the order of its nodes; those of the model come first."""
     yield from _of_model(model, use)
-    versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
+    versions = {canonical_domain(entry.domain): entry.version for entry in model.opset_import}
     functions = {(function.domain, function.name) for function in model.functions}
     nodes = [node for graph in graphs(model.graph) for node in graph.node]
     joins = not use.is_cut and any("" in node.input and node.op_type != "Clip" for node in nodes)
@@ -78,7 +79,7 @@ def obstacle(node: NodeProto, code: Obstacle, reason: str) -> NodeObstacle:
 
 def opset_of(model: ModelProto) -> int:
     """Return the imported version of ONNX's own operators, 0 if they are not imported."""
-    return next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+    return next((entry.version for entry in model.opset_import if not canonical_domain(entry.domain)), 0)
 
 
 def _of_model(model: ModelProto, use: Use) -> Iterator[NodeObstacle]:
@@ -93,7 +94,7 @@ def _of_model(model: ModelProto, use: Use) -> Iterator[NodeObstacle]:
 
 def _may_have_obstacles(node: NodeProto, versions: Mapping[str, int], functions: set[tuple[str, str]]) -> bool:
     """Whether a node with this operator may have obstacles; most operators have none, whatever their attributes."""
-    domain = _domain(node.domain)
+    domain = canonical_domain(node.domain)
     is_plain = is_standard(node) and (domain, node.op_type) not in functions
     is_known = versions[domain] not in OPSETS or is_registered(domain, node.op_type, versions[domain])
     looked_at = node.op_type in _CHECKS or node.op_type in SHAPE_OPERANDS or node.op_type in WITHOUT_PROTOTYPE
@@ -103,7 +104,7 @@ def _may_have_obstacles(node: NodeProto, versions: Mapping[str, int], functions:
 def _of_node(
     node: NodeProto, versions: Mapping[str, int], functions: set[tuple[str, str]], types: ValueTypes, use: Use
 ) -> Iterator[tuple[Obstacle, str]]:
-    domain = _domain(node.domain)
+    domain = canonical_domain(node.domain)
     if domain == DOMAIN and node.op_type in OPS:
         return
     if (domain, node.op_type) in functions:
@@ -246,7 +247,3 @@ _CHECKS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], ValueTypes, Use], 
     "ScatterND": _scatter_nd,
     "Transpose": _transpose,
 }
-
-
-def _domain(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.ir.scopes import canonical_domain
 from poolgrad_lowering.legality.targets import ADAPTIVE, MAX_POOL_2D, MAX_POOL_2D_GRAD, MAX_POOL_3D, MAX_POOL_3D_GRAD
 
 OPSETS = range(8, 19)
@@ -74,7 +75,7 @@ def _release_number(release: str) -> tuple[int, ...]:
 def _versions() -> dict[tuple[str, str], frozenset[int]]:
     table = json.loads((Path(__file__).parent / "operators.json").read_text(encoding="utf-8"))
     return {
-        ("" if domain == "ai.onnx" else domain, op_type): frozenset(_numbers(text))
+        (canonical_domain(domain), op_type): frozenset(_numbers(text))
         for domain, operators in table["domains"].items()
         for op_type, text in operators.items()
     }
