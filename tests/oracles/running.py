@@ -84,6 +84,28 @@ class GatherElements(OpRun):
         return (np.take_along_axis(data, indices, axis),)
 
 
+class ScatterElements(OpRun):
+    """ScatterElements from its definition: onnx's own evaluator takes no axis behind the fourth up to onnx 1.19."""
+
+    op_domain = ""
+
+    def _run(
+        self, data: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str = "none"
+    ) -> tuple[Array]:
+        """Return the data with the updates, one after the other; a negative index counts from the end."""
+        result = data.copy()
+        position = list(np.indices(indices.shape, sparse=True))
+        position[axis] = indices
+        if reduction == "none":
+            result[tuple(position)] = updates
+        else:
+            _REDUCTIONS[reduction].at(result, tuple(position), updates)
+        return (result,)
+
+
+_REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
 class MaxPoolGrad(OpRun):
     """onnxruntime-training's MaxPoolGrad(dY, Indices), with dX's shape as a third input (see `run_reference`).
 
@@ -99,7 +121,7 @@ class MaxPoolGrad(OpRun):
         return (pool_gradient(third.tolist(), first, second),)
 
 
-OWN = [Div, Gather, GatherElements, MaxPool, MaxPoolGrad]
+OWN = [Div, Gather, GatherElements, MaxPool, MaxPoolGrad, ScatterElements]
 
 
 class Evaluator(ReferenceEvaluator):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 import onnx
+import onnx.inliner
 import onnx.parser
 import pytest
 from onnx import ModelProto, TensorProto, helper
@@ -69,5 +70,11 @@ def test_time_is_linear() -> None:
 def test_what_onnx_cannot_inline_is_an_error_of_ours() -> None:
     model = with_functions(MOST)
     model.functions.append(function_body("AdaptiveMaxPool3DGrad", 18, [TensorProto.FLOAT]))
+    try:
+        onnx.inliner.inline_local_functions(model)
+    except onnx.checker.ValidationError:
+        pass
+    else:
+        pytest.skip("this release of onnx has no limit")
     with pytest.raises(PoolgradError, match="onnx cannot inline the functions of AdaptiveMaxPool3DGrad"):
         expand_operators(model)
