@@ -14,6 +14,7 @@ import torch
 from onnxscript import optimizer
 from torch import Tensor, nn
 
+from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.forms import name_nodes, normalize
 from poolgrad_lowering.torch.order import arrange
@@ -74,6 +75,7 @@ def to_onnx(
         raise TorchExportError(_explain(error)) from error
     if program is None:
         raise AssertionError("torch.onnx.export returns a program if it is given no file")
+    scopes.write(program.model, program.exported_program)
     _simplify(program.model)
     normalize(program.model)
     optimizer.remove_unused_nodes(program.model)
@@ -109,10 +111,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _without_traces(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model without the metadata in which the exporter records its code and paths of the machine."""
+    """Return the model without the metadata of values, in which the exporter records its code."""
     del model.graph.metadata_props[:]
-    for node in model.graph.node:
-        del node.metadata_props[:]
     for value in (*model.graph.value_info, *model.graph.input, *model.graph.output):
         del value.metadata_props[:]
     return model

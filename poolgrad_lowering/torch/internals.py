@@ -12,10 +12,25 @@ from torch import Tensor, fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+from torch.fx.traceback import annotate, preserve_node_meta
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
+
+__all__ = [
+    "RandomNumbersInBackwardError",
+    "RecordedMasks",
+    "WithoutRandomNumbers",
+    "annotate",
+    "annotation",
+    "backward_of",
+    "complex_operator",
+    "note_backward_of",
+    "run_annotated",
+    "trace",
+]
 
 aten = torch.ops.aten
 
@@ -35,7 +50,7 @@ def trace(
     fakes = [_fake(mode, tensor, position, position in first_is_symbolic) for position, tensor in enumerate(inputs)]
     # Symbolic sizes need the dispatcher in Python; tensors made from them need the mode. The gradient of a fused
     # attention has no translation to ONNX, that of its formula does.
-    with mode, enable_python_dispatcher(), sdpa_kernel(SDPBackend.MATH):
+    with mode, enable_python_dispatcher(), sdpa_kernel(SDPBackend.MATH), preserve_node_meta():
         graph: fx.GraphModule = make_fx(function, decomposition_table=decompositions, _allow_non_fake_inputs=True)(
             *fakes
         )
@@ -53,6 +68,28 @@ def _fake(mode: FakeTensorMode, tensor: Tensor, position: int, symbolic: bool) -
         symbolic_context=StatelessSymbolicContext(dynamic_sizes=sizes),
     )
     return fake
+
+
+def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Run a traced graph. If that is traced again, its nodes keep their annotations."""
+    with preserve_node_meta():
+        return tuple(fx.Interpreter(graph).run(*values))
+
+
+def annotation(node: fx.Node) -> dict[str, Any]:
+    """Return what `annotate` noted with a node."""
+    found: dict[str, Any] = node.meta.get("custom") or {}
+    return found
+
+
+def note_backward_of(result: Tensor) -> None:
+    """Let a trace note with each operator of the backward pass which operator's gradient it computes."""
+    setup_stacktrace_preservation_hooks([result.grad_fn])
+
+
+def backward_of(node: fx.Node) -> tuple[int, bool]:
+    """Return the number that an operator and those of its gradient share, and whether the node is of the gradient."""
+    return node.meta.get("seq_nr", -1), bool(node.meta.get("autograd_backward"))
 
 
 class RecordedMasks(TorchDispatchMode):

@@ -15,13 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from poolgrad_lowering.torch import names
+from poolgrad_lowering.torch import names, scopes
 from poolgrad_lowering.torch.decompositions import Decompositions
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.internals import (
     RandomNumbersInBackwardError,
     WithoutRandomNumbers,
     complex_operator,
+    note_backward_of,
+    run_annotated,
     trace,
 )
 
@@ -57,6 +59,10 @@ class Joint:
     trained: tuple[str, ...]
     outputs: tuple[str, ...]
 
+    def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
+        """Return the outputs for the values of the inputs."""
+        return run_annotated(self.graph, values)
+
 
 def trace_joint(
     module: WithLoss, examples: Sequence[Tensor], decompositions: Decompositions, *, dynamic_batch: bool
@@ -75,7 +81,8 @@ def trace_joint(
     }
     batched = [position for position, name in enumerate(inputs) if name in example_names and dynamic_batch]
     try:
-        with torch.autocast("cpu", enabled=False):  # in which nobody runs a backward pass; the forward enters its own
+        # Nobody runs a backward pass in autocast; the forward enters its own.
+        with torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
             graph = trace(step, list(inputs.values()), batched, decompositions)
     except TorchExportError:
         raise
@@ -83,6 +90,7 @@ def trace_joint(
         raise TorchExportError(f"torch cannot trace the training step: {error}") from error
     if (operator := complex_operator(graph)) is not None:
         raise TorchExportError(f"the step computes complex numbers, which no operator of ONNX takes, by {operator}")
+    scopes.complete(graph)
     trained = tuple(map(_in_model, step.trained))
     outputs = (
         names.LOSS,
@@ -128,6 +136,7 @@ class _Step:
             raise TorchExportError("no parameter of the model has requires_grad, so there is nothing to train")
         if not loss.requires_grad:
             raise TorchExportError("the loss does not depend on a parameter that has requires_grad")
+        note_backward_of(loss)
         try:
             with WithoutRandomNumbers():
                 found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)

@@ -115,7 +115,7 @@ def export_training_step(
     _check_arguments(model, example_inputs, chosen, dynamic_batch=dynamic_batch, weights=weights)
     module = WithLoss(model, loss)
     joint = trace_joint(module, example_inputs, decompositions(weight_gradient), dynamic_batch=dynamic_batch)
-    function, inputs, outputs = _with_optimizer(joint, chosen) if chosen else (joint.graph, joint.inputs, joint.outputs)
+    function, inputs, outputs = _with_optimizer(joint, chosen) if chosen else (joint, joint.inputs, joint.outputs)
     batched = joint.examples if dynamic_batch else ()
     exported = to_onnx(function, inputs, outputs, opset=opset, batched=batched)
     _drop_unchanged_buffers(exported)
@@ -190,7 +190,7 @@ def _with_optimizer(
 
     def step(*values: Tensor) -> list[Tensor]:
         named = dict(zip(inputs, values, strict=True))
-        results = dict(zip(joint.outputs, joint.graph(*(named[name] for name in joint.inputs)), strict=True))
+        results = dict(zip(joint.outputs, joint(*(named[name] for name in joint.inputs)), strict=True))
         before = {name: named[names.weight(name)] for name in joint.trained}
         found = {name: results[names.gradient(name)] for name in joint.trained}
         after = optimizer.update(before, found, named, named[names.LEARNING_RATE])
