@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +65,20 @@ def as_array(value: Any, wanted: Any) -> np.ndarray:
     import numpy as np  # noqa: PLC0415 - importing the runtime must not load numpy
 
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        value = _array_of(value.detach().cpu())
     is_number = isinstance(value, (int, float)) and wanted is not None
     return np.array(value, numpy_type(wanted.type) if is_number else None, order="C")
+
+
+def _array_of(tensor: Any) -> np.ndarray:
+    """Return a tensor of PyTorch as an array; bfloat16, which numpy lacks, as the type of ml_dtypes."""
+    if str(tensor.dtype) != "torch.bfloat16":
+        found: np.ndarray = tensor.numpy()
+        return found
+    import ml_dtypes  # noqa: PLC0415 - optional: of onnx
+
+    bits: np.ndarray = tensor.contiguous().view(sys.modules["torch"].int16).numpy()
+    return bits.view(ml_dtypes.bfloat16)
 
 
 def check_fits(wanted: Any, value: np.ndarray) -> None:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -68,12 +68,14 @@ class TrainingLoop:
     def step(self, **inputs: Any) -> dict[str, np.ndarray]:
         """Run one step and return its other outputs, e.g. the loss, as arrays.
 
-        `inputs` are arrays, tensors of PyTorch, or numbers for scalars.
+        `inputs` are arrays, tensors of PyTorch, or numbers for scalars; a tuple, list or dictionary of these stands for
+        the inputs `<name>.<position or key>`.
 
         Raises `ValueError` if an input is missing, unknown, or of another type or shape than the session's, and
         `SessionError` if onnxruntime cannot run the step. The values are then those before it.
         """
-        given = {name: as_array(value, self._inputs.get(name)) for name, value in inputs.items()}
+        leaves = dict(leaf for name, value in inputs.items() for leaf in self._leaves(name, value))
+        given = {name: as_array(value, self._inputs.get(name)) for name, value in leaves.items()}
         self._check(given)
         binding = self._session.io_binding()
         make = self._ort.OrtValue.ortvalue_from_numpy
@@ -96,6 +98,23 @@ class TrainingLoop:
     def values(self) -> dict[str, np.ndarray]:
         """Return copies of the weights, buffers and state as they are now, by input name."""
         return {name: self._places[name].to_array(self._ort, value) for name, value in self._now.items()}
+
+    def load(self, values: Mapping[str, np.ndarray]) -> None:
+        """Go on with other weights, buffers and state, by input name, e.g. with those that `values` returned.
+
+        Names that the session does not have are left out; what is not given stays.
+
+        Raises `ValueError` if a value does not fit its input. Nothing is loaded then.
+        """
+        self._now |= {name: self._kept(name, value) for name, value in values.items() if name in self._now}
+
+    def _leaves(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:
+        """Return the inputs that an argument stands for, with their values."""
+        if name in self._inputs or not isinstance(value, (tuple, list, dict)):
+            yield name, value
+            return
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from self._leaves(f"{name}.{key}", part)
 
     def _check(self, given: Mapping[str, np.ndarray]) -> None:
         if unknown := given.keys() - self._inputs.keys():

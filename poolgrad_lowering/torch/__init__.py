@@ -13,18 +13,22 @@ with torch_needed():
     import onnxscript  # noqa: F401 - torch's exporter imports it late, and fails late
     import torch  # noqa: F401
 
-    from poolgrad_lowering.torch.optimizers import SGD, AdamW
+    from poolgrad_lowering.torch.forward import Forward, export_forward
+    from poolgrad_lowering.torch.optimizers import SGD, Adam, AdamW
     from poolgrad_lowering.torch.step import TrainingStep, export_training_step
     from poolgrad_lowering.torch.update import Update, export_update
 
 __all__ = [
     "SGD",
+    "Adam",
     "AdamW",
+    "Forward",
     "StepMismatchError",
     "TorchExportError",
     "TorchMissingError",
     "TrainingStep",
     "Update",
+    "export_forward",
     "export_training_step",
     "export_update",
 ]

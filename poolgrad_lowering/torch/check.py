@@ -21,9 +21,11 @@ from poolgrad_lowering.runtime.registration import import_onnxruntime
 from poolgrad_lowering.torch import names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
+from poolgrad_lowering.torch.gradients import transformed
+from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
 from poolgrad_lowering.torch.internals import RecordedMasks
-from poolgrad_lowering.torch.optimizers import AdamW
+from poolgrad_lowering.torch.optimizers import Adam
 
 if TYPE_CHECKING:
     from poolgrad_lowering.torch.step import TrainingStep
@@ -83,8 +85,7 @@ def _compared(step: TrainingStep, *, steps: int, tolerance: float | None) -> Ste
         if len(masks) != len(mask_names):
             raise TorchExportError(f"PyTorch draws {len(masks)} masks in a step, and the model {len(mask_names)}")
         feeds = {**values, **step.examples, **_uniform(mask_names, masks)}
-        if step.optimizer is not None:
-            feeds[names.LEARNING_RATE] = np.array(LEARNING_RATE, np.float32)
+        feeds |= {name: np.array(rate, np.float32) for name, rate in _rates(step).items()}
         feeds = {name: in_float32(value) for name, value in feeds.items()}
         results = dict(zip(step.outputs, session.run(None, feeds), strict=True))
         undetermined = _undetermined(step, expected, small)
@@ -100,20 +101,28 @@ def _compared(step: TrainingStep, *, steps: int, tolerance: float | None) -> Ste
     return found
 
 
+def _rates(step: TrainingStep) -> dict[str, float]:
+    """Return the learning rates of the comparison by input, another one for each group."""
+    return {group.rate: LEARNING_RATE / 2**number for number, group in enumerate(step.groups)}
+
+
 class _Eager:
     """Steps of eager PyTorch on a copy of the module, with the weights that it had when it was exported."""
 
     def __init__(self, step: TrainingStep) -> None:
         self._module = copy.deepcopy(step.module)
         self._examples = list(map(to_tensor, step.examples.values()))
-        self._parameters = {name.removeprefix("model."): p for name, p in self._module.named_parameters()}
-        self._buffers = lambda: {name.removeprefix("model."): b for name, b in self._module.named_buffers()}
+        self._groups, self._transform = step.groups, step.gradient_transform
+        self._parameters, buffers = self._module.in_model()
+        first = {name: to_tensor(value) for name, value in step.values.items()}
         with torch.no_grad():
-            for prefix, tensors in ((names.weight(""), self._parameters), (names.buffer(""), self._buffers())):
-                for name, tensor in tensors.items():
-                    tensor.copy_(to_tensor(step.values[prefix + name]))
-        trained = [p for p in self._parameters.values() if p.requires_grad]
-        self._torch = step.optimizer.in_torch(trained, LEARNING_RATE) if step.optimizer else None
+            for name, parameter in self._parameters.items():
+                parameter.copy_(first[names.weight(name)])
+            for name, buffer in buffers.items():
+                buffer.copy_(first[names.buffer(name)])
+        self._torch = in_torch(step.groups, self._parameters, _rates(step)) if step.groups else None
+        if self._torch is not None:
+            load_state(self._groups, first, self._torch, self._parameters)
 
     def step(self) -> tuple[Arrays, list[Tensor]]:
         """Return the outputs of the next step by name, and the masks that were drawn."""
@@ -125,12 +134,18 @@ class _Eager:
             with RecordedMasks() as recorded:
                 loss = self._module(*self._examples)
             loss.backward()
+        gradients = {name: p.grad for name, p in self._parameters.items() if p.grad is not None}
+        for name, gradient in transformed(gradients, self._transform).items():
+            self._parameters[name].grad = gradient
         found = {names.LOSS: loss}
         found |= {names.gradient(name): p.grad for name, p in self._parameters.items() if p.grad is not None}
+        parameters, buffers = self._module.in_model()
+        after = {names.weight(name): p for name, p in parameters.items()}
+        after |= {names.buffer(name): b for name, b in buffers.items()}
         if self._torch is not None:
             self._torch.step()
-        found |= {names.new(names.weight(name)): p for name, p in self._parameters.items()}
-        found |= {names.new(names.buffer(name)): b for name, b in self._buffers().items()}
+            after |= state_of(self._groups, self._torch, self._parameters)
+        found |= {names.new(name): value for name, value in after.items()}
         return {name: to_array(value) for name, value in found.items()}, recorded.masks
 
 
@@ -197,11 +212,10 @@ def _session(model: onnx.ModelProto) -> Any:
 def _undetermined(step: TrainingStep, expected: Arrays, small: float) -> Arrays:
     """Return for each output the elements that rounding decides, as a mask.
 
-    AdamW divides each gradient by its own size: the weight of a gradient that is rounding moves by the learning rate,
-    up or down. Rounding is what is below the part `small` of the largest gradient. Gradients have no such elements. The
-    state of the optimizer is not compared.
+    Adam divides each gradient by its own size: the weight of a gradient that is rounding moves by the learning rate,
+    up or down. Rounding is what is below the part `small` of the largest gradient. Gradients have no such elements.
     """
-    if not isinstance(step.optimizer, AdamW):
+    if not any(isinstance(group.optimizer, Adam) for group in step.groups):
         return {}
     gradients = {name: value for name, value in expected.items() if name.startswith(names.gradient(""))}
     smallest = small * max(map(_largest, gradients.values()), default=0.0)
@@ -231,8 +245,7 @@ def _errors(results: Arrays, expected: Arrays, small: float, undetermined: Array
 
 def _largest_of_kind(name: str, expected: Arrays) -> float:
     """Return the largest element of all floating-point outputs of this kind, e.g. of all gradients."""
-    kind = name.partition(".")[0]
-    values = [value for other, value in expected.items() if other.partition(".")[0] == kind]
+    values = [value for other, value in expected.items() if names.kind(other) == names.kind(name)]
     return max((_largest(value) for value in values if not np.issubdtype(value.dtype, np.integer)), default=0.0)
 
 

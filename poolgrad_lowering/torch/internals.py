@@ -18,21 +18,28 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from torch.fx.traceback import annotate, preserve_node_meta
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import GetAttrKey, MappingKey, SequenceKey, TreeSpec, tree_flatten_with_path, tree_unflatten
 
 __all__ = [
     "RandomNumbersInBackwardError",
     "RecordedMasks",
+    "Structure",
     "WithoutRandomNumbers",
     "annotate",
     "annotation",
     "backward_of",
     "complex_operator",
+    "flatten",
     "note_backward_of",
     "run_annotated",
     "trace",
+    "unflatten",
 ]
 
 aten = torch.ops.aten
+
+Structure = TreeSpec
+"""How tuples, lists, dictionaries and torch's other trees hold their leaves."""
 
 
 def trace(
@@ -128,3 +135,23 @@ def complex_operator(graph: fx.GraphModule) -> str | None:
         if isinstance(value, Tensor) and value.is_complex():
             return str(node.target)
     return None
+
+
+def flatten(tree: Any) -> tuple[list[tuple[tuple[str, ...], Any]], Structure]:
+    """Return the leaves of a tree, each with its path of positions, keys and attributes, and the tree's structure."""
+    leaves, structure = tree_flatten_with_path(tree)
+    return [(tuple(map(_step, path)), leaf) for path, leaf in leaves], structure
+
+
+def unflatten(leaves: Sequence[Any], structure: Structure) -> Any:
+    """Return a tree of a structure with these leaves."""
+    return tree_unflatten(leaves, structure)
+
+
+def _step(key: Any) -> str:
+    """Return a position, key or attribute of a path as text."""
+    if isinstance(key, SequenceKey):
+        return str(key.idx)
+    if isinstance(key, MappingKey):
+        return str(key.key)
+    return str(key.name) if isinstance(key, GetAttrKey) else str(key)

@@ -7,8 +7,7 @@ The function has the tensors as arguments in a known order, so that every input 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from poolgrad_lowering.torch import names, scopes
+from poolgrad_lowering.torch.arguments import Arguments, has_batch
 from poolgrad_lowering.torch.decompositions import Decompositions
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.internals import (
@@ -27,23 +27,43 @@ from poolgrad_lowering.torch.internals import (
     trace,
 )
 
-Loss = Callable[[Any, Tensor], Tensor]
+Loss = Callable[[Any, Any], Tensor]
 
 
 class WithLoss(nn.Module):
-    """A model and its loss as one module, in the `torch.autocast` that is active now. A loss may have weights."""
+    """A model and its loss as one module of tensors, in the `torch.autocast` that is active now.
 
-    def __init__(self, model: nn.Module, loss: Loss) -> None:
+    The loss may have weights. Without one, the model's result is the loss, or has it as `loss`.
+    """
+
+    def __init__(self, model: nn.Module, loss: Loss | None, arguments: Arguments) -> None:
         super().__init__()
+        if isinstance(loss, nn.Module) and hasattr(model, names.LOSS):
+            raise ValueError("the model has a module 'loss', whose names would be those of the loss: give it as a function")
         self.model = model
         self.loss = loss
+        self.arguments = arguments
         self.is_mixed = torch.is_autocast_enabled("cpu")
         self._short = torch.get_autocast_dtype("cpu")
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """Return the loss of the model's output for all inputs but the last, against the last."""
+    def forward(self, *tensors: Tensor) -> Tensor:
+        """Return the loss of the model's output for the tensors of `arguments`."""
+        positional, keywords, target = self.arguments.rebuild(tensors)
         with torch.autocast("cpu", self._short, enabled=self.is_mixed):
-            return self.loss(self.model(*inputs[:-1]), inputs[-1])
+            output = self.model(*positional, **keywords)
+            return _own_loss(output) if self.loss is None else self.loss(output, target)
+
+    def in_model(self) -> tuple[dict[str, nn.Parameter], dict[str, Tensor]]:
+        """Return parameters and buffers by their names in the model; those of the loss begin with `loss.`."""
+        parameters = {_in_model(name): parameter for name, parameter in self.named_parameters()}
+        return parameters, {_in_model(name): buffer for name, buffer in self.named_buffers()}
+
+
+def _own_loss(output: Any) -> Any:
+    """Return the loss that a model computes itself: its result, or the `loss` of its result."""
+    if isinstance(output, Mapping) and names.LOSS in output:
+        return output[names.LOSS]
+    return getattr(output, names.LOSS, output)
 
 
 @dataclass(frozen=True)
@@ -64,22 +84,22 @@ class Joint:
         return run_annotated(self.graph, values)
 
 
-def trace_joint(
-    module: WithLoss, examples: Sequence[Tensor], decompositions: Decompositions, *, dynamic_batch: bool
-) -> Joint:
+def trace_joint(module: WithLoss, decompositions: Decompositions, *, dynamic_batch: bool) -> Joint:
     """Return the joint graph of a module in train mode.
 
-    Raises `TorchExportError` if torch cannot trace it.
+    Raises `TorchExportError` if torch cannot trace it, `ValueError` if two inputs have one name.
     """
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     step = _Step(module, parameters, buffers)
-    example_names = _example_names(module.model, len(examples))
+    examples = module.arguments.tensors
     inputs = {
         **{names.weight(_in_model(name)): value.detach() for name, value in parameters.items()},
         **{names.buffer(_in_model(name)): value for name, value in buffers.items()},
-        **dict(zip(example_names, examples, strict=True)),
     }
-    batched = [position for position, name in enumerate(inputs) if name in example_names and dynamic_batch]
+    if both := inputs.keys() & examples.keys():
+        raise ValueError(f"two inputs of the step would be '{min(both)}': give the example inputs another name")
+    inputs |= examples
+    batched = [position for position, name in enumerate(inputs) if dynamic_batch and has_batch(examples.get(name))]
     try:
         # Nobody runs a backward pass in autocast; the forward enters its own.
         with torch.autocast("cpu", enabled=False), scopes.recorded(module.model):
@@ -97,7 +117,7 @@ def trace_joint(
         *map(names.gradient, trained),
         *(names.new(names.buffer(_in_model(name))) for name in step.buffers),
     )
-    return Joint(graph, inputs, example_names, trained, outputs)
+    return Joint(graph, inputs, tuple(examples), trained, outputs)
 
 
 class _Step:
@@ -173,11 +193,3 @@ class _Observed(nn.Module):
 def _in_model(name: str) -> str:
     """Return the name that the model has for a tensor of `WithLoss`; a tensor of the loss keeps the prefix `loss.`."""
     return name.removeprefix("model.")
-
-
-def _example_names(model: nn.Module, count: int) -> tuple[str, ...]:
-    """Return the names of the parameters of the model's forward, and that of the target."""
-    parameters = inspect.signature(model.forward).parameters.values()
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    own = [positional[position] if position < len(positional) else f"input_{position}" for position in range(count - 1)]
-    return (*own, names.TARGET)

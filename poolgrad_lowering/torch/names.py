@@ -32,6 +32,17 @@ def state(slot: str, parameter: str) -> str:
     return f"state.{slot}.{parameter}"
 
 
+def is_state(name: str) -> bool:
+    """Whether an input is one that an optimizer keeps."""
+    return name.startswith("state.")
+
+
+def kind(output: str) -> str:
+    """Return what an output is, e.g. a gradient; of what an optimizer keeps, each slot is a kind of its own."""
+    parts = output.split(".")
+    return ".".join(parts[:2]) if is_state(output.removeprefix(_NEW)) else parts[0]
+
+
 def random(number: int) -> str:
     """Return the value within the graph that has the random numbers of a dropout layer, in the order of PyTorch."""
     return f"{_RANDOM}{number}"

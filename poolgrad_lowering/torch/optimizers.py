@@ -2,20 +2,18 @@
 
 """Optimizers as functions from weights, gradients and state to new weights and new state.
 
-They compute what the classes of the same name in `torch.optim` compute. The state is tensors by slot: what the
-optimizer keeps for each weight, and for AdamW the number of steps, which belongs to all weights.
+They compute what the classes of the same name in `torch.optim` compute, for one weight. What an optimizer keeps for a
+weight are tensors by slot. `steps` is the number of steps with this one, a scalar that belongs to all weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor
-
-from poolgrad_lowering.torch import names
 
 Tensors: TypeAlias = dict[str, Tensor]
 
@@ -28,83 +26,88 @@ class SGD:
     weight_decay: float = 0.0
     nesterov: bool = False
 
-    def initial_state(self, weights: Mapping[str, Tensor]) -> Tensors:
-        """Return the state before the first step."""
-        return {names.state("momentum", name): torch.zeros_like(w) for name, w in weights.items() if self.momentum}
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.SGD
+    COUNTS_STEPS: ClassVar[bool] = False
 
-    def update(self, weights: Mapping[str, Tensor], gradients: Tensors, state: Tensors, rate: Tensor) -> Tensors:
-        """Return the new weights, by input name, and the new state."""
-        results = {}
-        for name, weight in weights.items():
-            step = gradients[name] + self.weight_decay * weight if self.weight_decay else gradients[name]
-            if self.momentum:
-                slot = names.state("momentum", name)
-                results[slot] = momentum = self.momentum * state[slot] + step
-                step = step + self.momentum * momentum if self.nesterov else momentum
-            results[names.weight(name)] = weight - rate * step
-        return results
+    @property
+    def slots(self) -> Mapping[str, str]:
+        """What is kept for each weight, with torch's names."""
+        return {"momentum": "momentum_buffer"} if self.momentum else {}
 
-    def in_torch(self, parameters: Iterable[Tensor], rate: float) -> torch.optim.Optimizer:
-        """Return torch's optimizer with the same settings."""
-        return torch.optim.SGD(parameters, lr=rate, **asdict(self))
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a group of torch's optimizer."""
+        return {"momentum": self.momentum, "weight_decay": self.weight_decay, "nesterov": self.nesterov}
+
+    @classmethod
+    def of_group(cls, group: Mapping[str, Any]) -> SGD:
+        """Return the optimizer with the settings of a group of torch's optimizer."""
+        return cls(float(group["momentum"]), float(group["weight_decay"]), group["nesterov"])
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, rate: Tensor, _steps: Tensor) -> Tensors:
+        """Return the new weight, under "weight", and the new values of the slots."""
+        step = gradient + self.weight_decay * weight if self.weight_decay else gradient
+        if not self.momentum:
+            return {"weight": weight - rate * step}
+        momentum = self.momentum * kept["momentum"] + step
+        step = step + self.momentum * momentum if self.nesterov else momentum
+        return {"weight": weight - rate * step, "momentum": momentum}
 
 
 @dataclass(frozen=True)
-class AdamW:
-    """Adam with decoupled weight decay, `torch.optim.AdamW`."""
+class Adam:
+    """Adam, whose weight decay is a part of the gradient, `torch.optim.Adam`."""
 
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-8
-    weight_decay: float = 0.01
+    weight_decay: float = 0.0
 
-    def initial_state(self, weights: Mapping[str, Tensor]) -> Tensors:
-        """Return the state before the first step."""
-        zeros = {names.state(s, name): torch.zeros_like(w) for name, w in weights.items() for s in ("mean", "square")}
-        return {_STEPS: torch.zeros(()), **zeros}
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adam
+    COUNTS_STEPS: ClassVar[bool] = True
 
-    def update(self, weights: Mapping[str, Tensor], gradients: Tensors, state: Tensors, rate: Tensor) -> Tensors:
-        """Return the new weights, by input name, and the new state."""
-        steps = state[_STEPS] + 1
-        results = {_STEPS: steps}
+    @property
+    def slots(self) -> Mapping[str, str]:
+        """What is kept for each weight, with torch's names."""
+        return {"mean": "exp_avg", "square": "exp_avg_sq"}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a group of torch's optimizer."""
+        return {"betas": (self.beta_1, self.beta_2), "eps": self.epsilon, "weight_decay": self.weight_decay}
+
+    @classmethod
+    def of_group(cls, group: Mapping[str, Any]) -> Adam:
+        """Return the optimizer with the settings of a group of torch's optimizer."""
+        return cls(*map(float, group["betas"]), float(group["eps"]), float(group["weight_decay"]))
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, rate: Tensor, steps: Tensor) -> Tensors:
+        """Return the new weight, under "weight", and the new values of the slots."""
+        weight, gradient = self._decayed(weight, gradient, rate)
+        mean = self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient
+        square = self.beta_2 * kept["square"] + (1 - self.beta_2) * gradient * gradient
         size = rate / (1 - self.beta_1**steps)
         correction = (1 - self.beta_2**steps).sqrt()
-        for name, weight in weights.items():
-            slots = names.state("mean", name), names.state("square", name)
-            mean = self.beta_1 * state[slots[0]] + (1 - self.beta_1) * gradients[name]
-            square = self.beta_2 * state[slots[1]] + (1 - self.beta_2) * gradients[name] * gradients[name]
-            decayed = weight - rate * self.weight_decay * weight
-            results[names.weight(name)] = decayed - size * mean / (square.sqrt() / correction + self.epsilon)
-            results[slots[0]], results[slots[1]] = mean, square
-        return results
+        return {
+            "weight": weight - size * mean / (square.sqrt() / correction + self.epsilon),
+            "mean": mean,
+            "square": square,
+        }
 
-    def in_torch(self, parameters: Iterable[Tensor], rate: float) -> torch.optim.Optimizer:
-        """Return torch's optimizer with the same settings."""
-        betas = (self.beta_1, self.beta_2)
-        return torch.optim.AdamW(parameters, rate, betas, self.epsilon, self.weight_decay)
+    def _decayed(self, weight: Tensor, gradient: Tensor, _rate: Tensor) -> tuple[Tensor, Tensor]:
+        return weight, gradient + self.weight_decay * weight if self.weight_decay else gradient
 
 
-_STEPS = "state.steps"
+@dataclass(frozen=True)
+class AdamW(Adam):
+    """Adam with decoupled weight decay, `torch.optim.AdamW`."""
 
-Optimizer: TypeAlias = SGD | AdamW
-OptimizerName = Literal["sgd", "adamw"]
+    weight_decay: float = 0.01
 
+    IN_TORCH: ClassVar[type[torch.optim.Optimizer]] = torch.optim.AdamW
 
-def find_optimizer(optimizer: object) -> Optimizer:
-    """Return the optimizer of a name.
-
-    Raises `ValueError` for a name that is unknown, `TypeError` for another optimizer, e.g. one of torch.
-    """
-    if isinstance(optimizer, (SGD, AdamW)):
-        return optimizer
-    taken = f"it takes None, {', '.join(map(repr, _BY_NAME))}, and SGD(…) and AdamW(…) of poolgrad_lowering.torch"
-    if not isinstance(optimizer, str):
-        kind = optimizer if isinstance(optimizer, type) else type(optimizer)
-        what = f"the class {kind.__name__}" if kind is optimizer else f"a {kind.__module__}.{kind.__qualname__}"
-        raise TypeError(f"optimizer is {what}; {taken}")
-    if optimizer not in _BY_NAME:
-        raise ValueError(f"optimizer is {optimizer!r}; {taken}")
-    return _BY_NAME[optimizer]
+    def _decayed(self, weight: Tensor, gradient: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+        return weight - rate * self.weight_decay * weight, gradient
 
 
-_BY_NAME: dict[str, Optimizer] = {"sgd": SGD(), "adamw": AdamW()}
+Optimizer: TypeAlias = SGD | Adam | AdamW

@@ -15,14 +15,18 @@ from onnx import numpy_helper
 from torch import Tensor, nn
 
 from poolgrad_lowering.torch import names
+from poolgrad_lowering.torch.arguments import Examples, check_batch, find_arguments, has_batch
 from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.check import StepCheck, check_step
 from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.exporter import to_onnx
+from poolgrad_lowering.torch.gradients import GradientTransform, transformed
+from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, trace_joint
 from poolgrad_lowering.torch.limits import warn_of_large_kernels
-from poolgrad_lowering.torch.optimizers import Optimizer, OptimizerName, find_optimizer
+from poolgrad_lowering.torch.optimizers import Tensors
+from poolgrad_lowering.torch.transfer import load_into, values_of
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,14 @@ class TrainingStep:
     """A training step as an ONNX model.
 
     Inputs of `model`: `weight.<parameter>` and `buffer.<name>`, by their names in the PyTorch model; with an optimizer
-    `state.<slot>.<parameter>` and `learning_rate` (float32, a scalar); the parameters of the model's forward, and
-    `target`. Outputs: `loss`; `grad.<parameter>`, or with an optimizer `new_weight.…` and `new_state.…`; and
-    `new_buffer.<name>` for each buffer that the step changes, e.g. the running statistics of BatchNorm.
+    `state.<slot>.<parameter>` and `learning_rate` (float32, a scalar; `learning_rate.<n>` of each of several groups);
+    the parameters of the model's forward, and `target`. Outputs: `loss`; `grad.<parameter>`, or with an optimizer
+    `new_weight.…` and `new_state.…`; and `new_buffer.<name>` for each buffer that the step changes, e.g. the running
+    statistics of BatchNorm.
 
     `values` are the values of weights, buffers and state when the step was exported; `examples` those of the other
-    inputs. `carried` has the input that each output is the next value of: {"new_weight.w": "weight.w"}.
+    inputs. `carried` has the input that each output is the next value of: {"new_weight.w": "weight.w"}. `groups` are
+    the parameters that an optimizer of the step updates, with their settings.
     """
 
     model: onnx.ModelProto = field(repr=False)
@@ -43,13 +49,52 @@ class TrainingStep:
     outputs: tuple[str, ...]
     values: Mapping[str, np.ndarray] = field(repr=False)
     examples: Mapping[str, np.ndarray] = field(repr=False)
-    optimizer: Optimizer | None
+    groups: tuple[Group, ...]
     module: WithLoss = field(repr=False)
+    gradient_transform: GradientTransform | None = field(default=None, repr=False)
 
     @property
     def carried(self) -> Mapping[str, str]:
         """The input that each output is the next value of, by output."""
         return names.carried(self.outputs)
+
+    def rates(self, optimizer: torch.optim.Optimizer) -> dict[str, float]:
+        """Return the learning rates that torch's optimizer has now, by input, e.g. as a schedule of torch sets them.
+
+        Raises `ValueError` if the optimizer has other groups than the step.
+        """
+        if len(optimizer.param_groups) != len(self.groups):
+            raise ValueError(f"the optimizer has {len(optimizer.param_groups)} groups, the step {len(self.groups)}")
+        return {group.rate: float(theirs["lr"]) for group, theirs in zip(self.groups, optimizer.param_groups, strict=True)}
+
+    def values_of(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None, *, loss: Loss | None = None
+    ) -> dict[str, np.ndarray]:
+        """Return weights, buffers and state of a model and an optimizer as they are now, by input name.
+
+        For a `TrainingLoop` that goes on from there. Without an optimizer the state is that before the first step;
+        without a loss, its weights and buffers are those in `values`.
+
+        Raises `ValueError` if the model or the optimizer is not of the step's kind.
+        """
+        return values_of(self, model, optimizer, loss)
+
+    def load_into(
+        self,
+        model: nn.Module,
+        values: Mapping[str, np.ndarray],
+        optimizer: torch.optim.Optimizer | None = None,
+        *,
+        loss: Loss | None = None,
+    ) -> None:
+        """Copy values by input name, e.g. of `TrainingLoop.values()`, into a model, an optimizer and a loss.
+
+        Nothing is copied if anything does not fit. Values of the optimizer and of the loss are left out where these are
+        not given. The optimizer keeps its learning rates.
+
+        Raises `ValueError` if a value is missing, or the model or the optimizer is not of the step's kind.
+        """
+        load_into(self, model, values, optimizer, loss)
 
     def check(self, *, steps: int = 1, tolerance: float | None = None) -> StepCheck:
         """Compare steps on the example inputs with eager PyTorch, in onnxruntime on the CPU.
@@ -64,8 +109,8 @@ class TrainingStep:
         kernels of onnxruntime for these types are tried. Networks with many layers of BatchNorm amplify the rounding
         of 16 bits to the size of the gradients, in PyTorch as well: compare their step in float32.
 
-        The model itself is opened first, by onnx's checker and, where it has the kernels, by onnxruntime. With AdamW,
-        the weights whose gradient is rounding do not count, since they move by the learning rate up or down; their
+        The model itself is opened first, by onnx's checker and, where it has the kernels, by onnxruntime. With Adam
+        and AdamW, the weights whose gradient is rounding do not count, since they move by the learning rate up or down; their
         state counts. torch's random numbers go on as if nothing was compared.
 
         Raises:
@@ -78,10 +123,11 @@ class TrainingStep:
 
 def export_training_step(
     model: nn.Module,
-    loss: Loss,
-    example_inputs: Sequence[Tensor],
+    loss: Loss | None,
+    example_inputs: Examples,
     *,
-    optimizer: Optimizer | OptimizerName | None = None,
+    optimizer: AnyOptimizer | None = None,
+    gradient_transform: GradientTransform | None = None,
     dynamic_batch: bool = False,
     opset: int = 18,
     weights: Literal["inputs", "initializers"] = "inputs",
@@ -94,10 +140,16 @@ def export_training_step(
 
     Args:
         model: a model in train mode. Parameters without `requires_grad` get no gradient.
-        loss: the loss of the model's output against a target: `loss(output, target)`, a scalar.
-        example_inputs: the arguments of the model's forward, and the target as the last one.
-        optimizer: "sgd" (momentum 0.9), "adamw" (torch's defaults), or one with other settings, `SGD(…)` or
-            `AdamW(…)`. None: the outputs are the gradients, for an optimizer elsewhere (`export_update`).
+        loss: the loss of the model's output against a target: `loss(output, target)`, a scalar. None: the model
+            computes it, as its result or as `loss` in its result.
+        example_inputs: the arguments of the model's forward, and the target as the last one; or a mapping with these
+            arguments by name, and `target`. Each may be a tuple, a list or a dictionary with tensors, whose names are
+            then `<argument>.<position or key>`. What is no tensor is a constant.
+        optimizer: "sgd" (momentum 0.9), "adam", "adamw" (torch's defaults), one with other settings, `SGD(…)`,
+            `Adam(…)` or `AdamW(…)`, or an object of these classes of `torch.optim`, with its groups and its state. The
+            learning rate is an input in any case. None: the outputs are the gradients, for an optimizer elsewhere
+            (`export_update`).
+        gradient_transform: a function of the gradients, by parameter name, that returns them changed, e.g. clipped.
         dynamic_batch: the first size of every example input is symbolic. It must be 2 or more in the examples.
         opset: version of the default domain, 18 or newer.
         weights: weights and buffers as graph inputs or as initializers. An optimizer needs inputs.
@@ -110,20 +162,26 @@ def export_training_step(
         ValueError: an argument is not one of its values, or arguments do not fit each other.
         TypeError: an argument is something else than its type, e.g. a class in place of a model.
     """
-    _check_types(model, loss, example_inputs)
-    chosen = None if optimizer is None else find_optimizer(optimizer)
-    _check_arguments(model, example_inputs, chosen, dynamic_batch=dynamic_batch, weights=weights)
-    module = WithLoss(model, loss)
-    joint = trace_joint(module, example_inputs, decompositions(weight_gradient), dynamic_batch=dynamic_batch)
-    function, inputs, outputs = _with_optimizer(joint, chosen) if chosen else (joint, joint.inputs, joint.outputs)
-    batched = joint.examples if dynamic_batch else ()
+    _check_types(model, loss)
+    _check_arguments(model, optimizer, weights=weights)
+    arguments = find_arguments(model, example_inputs, has_target=loss is not None)
+    if dynamic_batch:
+        check_batch(arguments.tensors.values())
+    module = WithLoss(model, loss, arguments)
+    parameters, _ = module.in_model()
+    if optimizer is not None:
+        find_groups(optimizer, parameters, ())  # raises before the trace, which takes its time
+    joint = trace_joint(module, decompositions(weight_gradient), dynamic_batch=dynamic_batch)
+    groups = () if optimizer is None else find_groups(optimizer, parameters, joint.trained)
+    state = state_of(groups, optimizer, parameters) if groups else {}
+    function, inputs, outputs = _whole_step(joint, groups, state, gradient_transform)
+    batched = [name for name, value in arguments.tensors.items() if dynamic_batch and has_batch(value)]
     exported = to_onnx(function, inputs, outputs, opset=opset, batched=batched)
     _drop_unchanged_buffers(exported)
     if weight_gradient == "convolution":
         warn_of_large_kernels(exported)
-    values = {name: to_array(value) for name, value in inputs.items()}
-    examples = {name: values.pop(name) for name in joint.examples}
-    values.pop(names.LEARNING_RATE, None)
+    own = inputs.keys() - joint.examples - {group.rate for group in groups}
+    values = {name: to_array(value) for name, value in inputs.items() if name in own}
     if weights == "initializers":
         _make_initializers(exported, values)
     return TrainingStep(
@@ -131,72 +189,61 @@ def export_training_step(
         tuple(value.name for value in exported.graph.input),
         tuple(value.name for value in exported.graph.output),
         values,
-        examples,
-        chosen,
+        {name: to_array(inputs[name]) for name in joint.examples},
+        groups,
         module,
+        gradient_transform,
     )
 
 
-def _check_types(model: object, loss: object, examples: object) -> None:
+def _check_types(model: object, loss: object) -> None:
     for name, value in (("model", model), ("loss", loss)):
         if isinstance(value, type):
             raise TypeError(f"{name} is the class {value.__name__}; it takes an object of it: {value.__name__}(…)")
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is a {type(model).__name__}; it takes a torch.nn.Module")
-    if not callable(loss):
+    if loss is not None and not callable(loss):
         raise TypeError(
-            f"loss is a {type(loss).__name__}; it takes a function of output and target. "
-            "The arguments are model, loss, example_inputs"
-        )
-    if not isinstance(examples, Sequence):
-        raise TypeError(
-            f"example_inputs is a {type(examples).__name__}; it takes a tuple: the tensors of the model's forward, and "
-            "the target as the last one"
+            f"loss is a {type(loss).__name__}; it takes a function of output and target, or None for a model that "
+            "returns its loss. The arguments are model, loss, example_inputs"
         )
 
 
-def _check_arguments(
-    model: nn.Module, examples: Sequence[Tensor], optimizer: Optimizer | None, *, dynamic_batch: bool, weights: str
-) -> None:
+def _check_arguments(model: nn.Module, optimizer: object, *, weights: str) -> None:
     if not model.training:
         raise ValueError("the model is in eval mode, in which it is not trained: call model.train()")
-    if len(examples) < 2 or not all(isinstance(example, Tensor) for example in examples):
-        raise ValueError("example_inputs are the tensors of the model's forward, and the target as the last one")
     if weights not in ("inputs", "initializers"):
         raise ValueError(f"weights is {weights!r}; it takes 'inputs' and 'initializers'")
     if optimizer is not None and weights != "inputs":
         raise ValueError("with an optimizer weights must be inputs, since they change with every step")
-    if dynamic_batch and len({example.shape[:1] for example in examples} | {(1,), ()}) != 3:
-        raise ValueError("with dynamic_batch, all example inputs need the same first size, 2 or more")
 
 
-def _with_optimizer(
-    joint: Joint, optimizer: Optimizer
+def _whole_step(
+    joint: Joint, groups: Sequence[Group], state: Tensors, transform: GradientTransform | None
 ) -> tuple[Callable[..., Sequence[Tensor]], dict[str, Tensor], list[str]]:
-    """Return a function of joint graph and optimizer, its inputs, and the names of its outputs."""
-    weights = {name: joint.inputs[names.weight(name)] for name in joint.trained}
-    state = optimizer.initial_state(weights)
-    rate = torch.tensor(0.0)
+    """Return a function of joint graph, transform and optimizer, its inputs, and the names of its outputs."""
+    rates = {group.rate: torch.tensor(0.0) for group in groups}
     own = [name for name in joint.inputs if name not in joint.examples]
     inputs = {
         **{name: joint.inputs[name] for name in own},
         **state,
-        names.LEARNING_RATE: rate,
+        **rates,
         **{name: joint.inputs[name] for name in joint.examples},
     }
-    updated = optimizer.update(weights, weights, state, rate)
-    gradients = [names.gradient(name) for name in joint.trained]
+    gradients = {names.gradient(name): name for name in joint.trained}
     kept = [name for name in joint.outputs if name not in gradients]
+    updated = list(update(groups, inputs, {name: joint.inputs[names.weight(name)] for name in joint.trained}))
+    outputs = [*kept, *map(names.new, updated)] if groups else list(joint.outputs)
 
     def step(*values: Tensor) -> list[Tensor]:
         named = dict(zip(inputs, values, strict=True))
         results = dict(zip(joint.outputs, joint(*(named[name] for name in joint.inputs)), strict=True))
-        before = {name: named[names.weight(name)] for name in joint.trained}
-        found = {name: results[names.gradient(name)] for name in joint.trained}
-        after = optimizer.update(before, found, named, named[names.LEARNING_RATE])
-        return [*(results[name] for name in kept), *(after[name] for name in updated)]
+        found = transformed({name: results[output] for output, name in gradients.items()}, transform)
+        results |= {output: found[name] for output, name in gradients.items()}
+        results |= {names.new(name): value for name, value in update(groups, named, found).items()}
+        return [results[name] for name in outputs]
 
-    return step, inputs, [*kept, *map(names.new, updated)]
+    return step, inputs, outputs
 
 
 def _drop_unchanged_buffers(model: onnx.ModelProto) -> None:

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch import names
+from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.exporter import to_onnx
-from poolgrad_lowering.torch.optimizers import Optimizer, OptimizerName, find_optimizer
+from poolgrad_lowering.torch.groups import AnyOptimizer, find_groups, state_of, update
 from poolgrad_lowering.torch.step import TrainingStep
 
 
@@ -29,32 +30,32 @@ class Update:
     values: Mapping[str, np.ndarray] = field(repr=False)
 
 
-def export_update(step: TrainingStep, optimizer: Optimizer | OptimizerName, *, opset: int = 18) -> Update:
-    """Return the optimizer of a training step that was exported without one.
+def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 18) -> Update:
+    """Return the optimizer of a training step that was exported without one. See `export_training_step`.
 
     Raises:
-        ValueError: an optimizer of this name is unknown.
+        ValueError: an optimizer of this name is unknown, or has settings that are not taken.
+        TypeError: it is something else.
         TorchExportError: torch cannot export it.
     """
-    chosen = find_optimizer(optimizer)
     trained = tuple(
         name.removeprefix(names.gradient("")) for name in step.outputs if name.startswith(names.gradient(""))
     )
-    weights = {name: torch.from_numpy(np.array(step.values[names.weight(name)])) for name in trained}
-    state = chosen.initial_state(weights)
+    parameters, _ = step.module.in_model()
+    groups = find_groups(optimizer, parameters, trained)
+    weights = {name: to_tensor(step.values[names.weight(name)]) for name in trained}
+    state = state_of(groups, optimizer, parameters)
     inputs = {
         **{names.weight(name): weight for name, weight in weights.items()},
         **{names.gradient(name): torch.zeros_like(weight) for name, weight in weights.items()},
         **state,
-        names.LEARNING_RATE: torch.tensor(0.0),
+        **{group.rate: torch.tensor(0.0) for group in groups},
     }
-    updated = chosen.update(weights, weights, state, torch.tensor(0.0))
 
-    def update(*values: Tensor) -> list[Tensor]:
+    def run(*values: Tensor) -> list[Tensor]:
         named = dict(zip(inputs, values, strict=True))
-        own = {name: named[names.weight(name)] for name in trained}
-        gradients = {name: named[names.gradient(name)] for name in trained}
-        return list(chosen.update(own, gradients, named, named[names.LEARNING_RATE]).values())
+        return list(update(groups, named, {name: named[names.gradient(name)] for name in trained}).values())
 
-    model = to_onnx(update, inputs, [names.new(name) for name in updated], opset=opset)
-    return Update(model, {name: value.numpy() for name, value in state.items()})
+    outputs = list(map(names.new, update(groups, inputs, weights)))
+    model = to_onnx(run, inputs, outputs, opset=opset)
+    return Update(model, {name: to_array(value) for name, value in state.items()})

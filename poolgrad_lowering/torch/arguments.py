@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The arguments of a model's forward and the target of its loss: which tensors they hold, and by which names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from poolgrad_lowering.torch import names
+from poolgrad_lowering.torch.internals import Structure, flatten, unflatten
+
+Examples = Sequence[Any] | Mapping[str, Any]
+"""Arguments of forward, by position or by name."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Positional and keyword arguments and a target, with their tensors apart.
+
+    A tensor has the name of its parameter, or `target`; within tuples, lists and dictionaries the position or the key
+    follows after a dot: `x.0`, `target.boxes`. What is no tensor, a number for example, is a constant of the step.
+    """
+
+    tensors: Mapping[str, Tensor]
+    _leaves: tuple[Any, ...]
+    _structure: Structure
+
+    def rebuild(self, tensors: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+        """Return positional and keyword arguments and the target with other tensors in the place of these."""
+        given = iter(tensors)
+        leaves = [next(given) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
+        arguments: tuple[tuple[Any, ...], dict[str, Any], Any] = unflatten(leaves, self._structure)
+        return arguments
+
+
+def find_arguments(model: nn.Module, examples: Examples, *, has_target: bool) -> Arguments:
+    """Return the example inputs as arguments: a tuple, whose last entry is the target, or a mapping with "target".
+
+    Raises:
+        TypeError: they are neither.
+        ValueError: the target is missing, there is no tensor, or two tensors get one name.
+    """
+    positional, keywords, target = _divided(examples, has_target=has_target)
+    parameters = inspect.signature(model.forward).parameters.values()
+    own = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    own += [f"input_{position}" for position in range(len(own), len(positional))]
+    leaves, structure = flatten((positional, keywords, target))
+    tensors: dict[str, Tensor] = {}
+    for path, leaf in leaves:
+        if isinstance(leaf, Tensor):
+            name = _name(own, path)
+            if name in tensors or name == names.LEARNING_RATE:
+                raise ValueError(f"two inputs of the step would be '{name}': give the example inputs another name")
+            tensors[name] = leaf
+    if not tensors:
+        raise ValueError("example_inputs hold no tensor")
+    return Arguments(tensors, tuple(leaf for _, leaf in leaves), structure)
+
+
+def _divided(examples: Examples, *, has_target: bool) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+    """Return positional arguments, keyword arguments, and the target."""
+    if isinstance(examples, Mapping):
+        keywords = dict(examples)
+        if has_target and names.TARGET not in keywords:
+            raise ValueError("example_inputs lack 'target', the second argument of the loss")
+        return (), keywords, keywords.pop(names.TARGET) if has_target else None
+    if not isinstance(examples, Sequence):
+        raise TypeError(
+            f"example_inputs is a {type(examples).__name__}; it takes a tuple: the arguments of the model's forward, and "
+            "the target as the last one; or a mapping with these arguments and 'target'"
+        )
+    if not has_target:
+        return tuple(examples), {}, None
+    if len(examples) < 2:
+        raise ValueError("example_inputs are the arguments of the model's forward, and the target as the last one")
+    return tuple(examples[:-1]), {}, examples[-1]
+
+
+def _name(positional: Sequence[str], path: Sequence[str]) -> str:
+    """Return the name of a tensor in (positional arguments, keyword arguments, target) by its path."""
+    part, *rest = path
+    if part == "2":
+        return ".".join((names.TARGET, *rest))
+    if part == "0":
+        return ".".join((positional[int(rest[0])], *rest[1:]))
+    return ".".join(rest)
+
+
+def has_batch(tensor: Tensor | None) -> bool:
+    """Whether a tensor has a first size, which may be that of the batch."""
+    return tensor is not None and tensor.ndim > 0
+
+
+def check_batch(tensors: Iterable[Tensor]) -> None:
+    """Raises `ValueError` unless all tensors with a first size have the same one, 2 or more."""
+    sizes = {len(tensor) for tensor in tensors if has_batch(tensor)}
+    if len(sizes) != 1 or min(sizes) < 2:
+        raise ValueError("with dynamic_batch, all example inputs need the same first size, 2 or more")

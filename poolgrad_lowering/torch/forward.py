@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Exports a model for evaluation, with the input names of its training step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+import torch
+from torch import Tensor, nn
+
+from poolgrad_lowering.torch import names, scopes
+from poolgrad_lowering.torch.arguments import Arguments, Examples, check_batch, find_arguments, has_batch
+from poolgrad_lowering.torch.arrays import to_array
+from poolgrad_lowering.torch.decompositions import decompositions
+from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.exporter import to_onnx
+from poolgrad_lowering.torch.internals import flatten, run_annotated, trace
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A model in eval mode as an ONNX model.
+
+    Inputs of `model`: `weight.<parameter>`, `buffer.<name>`, and the parameters of the PyTorch model's forward. The
+    output is `output`; of a model that returns tuples, lists or dictionaries `output.<position or key>`. `values` are
+    the weights and buffers when it was exported, `examples` the other inputs.
+    """
+
+    model: onnx.ModelProto = field(repr=False)
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    values: Mapping[str, np.ndarray] = field(repr=False)
+    examples: Mapping[str, np.ndarray] = field(repr=False)
+
+
+def export_forward(
+    model: nn.Module, example_inputs: Examples, *, dynamic_batch: bool = False, opset: int = 18
+) -> Forward:
+    """Return a model in eval mode as an ONNX model that runs with the weights of its training step.
+
+    Dropout does nothing, BatchNorm uses its running statistics. The mode of the model itself does not change. Mixed
+    precision is that of an active `torch.autocast`.
+
+    Args:
+        model: the model, in either mode.
+        example_inputs: the arguments of the model's forward as a tuple, or by name as a mapping. See
+            `export_training_step`.
+        dynamic_batch: the first size of every example input is symbolic. It must be 2 or more in the examples.
+        opset: version of the default domain, 18 or newer.
+
+    Raises:
+        TorchExportError: torch cannot trace the model, or not translate an operator, which the message names.
+        ValueError: an argument is not one of its values, or the model returns no tensor.
+        TypeError: an argument is something else than its type.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}; it takes a torch.nn.Module")
+    arguments = find_arguments(model, example_inputs, has_target=False)
+    if dynamic_batch:
+        check_batch(arguments.tensors.values())
+    values = {
+        **{names.weight(name): parameter.detach() for name, parameter in model.named_parameters()},
+        **{names.buffer(name): buffer for name, buffer in model.named_buffers()},
+    }
+    inputs = {**values, **arguments.tensors}
+    batched = [name for name, tensor in arguments.tensors.items() if dynamic_batch and has_batch(tensor)]
+    positions = [position for position, name in enumerate(inputs) if name in batched]
+    forward = _Forward(model, arguments, count=len(values))
+    modes = {module: module.training for module in model.modules()}
+    try:
+        with torch.no_grad(), scopes.recorded(model.eval()):
+            graph = trace(forward, list(inputs.values()), positions, decompositions("matmul"))
+    except (TorchExportError, ValueError):
+        raise
+    except Exception as error:
+        raise TorchExportError(f"torch cannot trace the model: {error}") from error
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+    exported = to_onnx(
+        lambda *tensors: run_annotated(graph, tensors), inputs, forward.outputs, opset=opset, batched=batched
+    )
+    return Forward(
+        exported,
+        tuple(value.name for value in exported.graph.input),
+        tuple(value.name for value in exported.graph.output),
+        {name: to_array(value) for name, value in values.items()},
+        {name: to_array(value) for name, value in arguments.tensors.items()},
+    )
+
+
+class _Forward:
+    """The function that is traced. Its results are the tensors of what the model returns, named by `outputs`."""
+
+    def __init__(self, model: nn.Module, arguments: Arguments, *, count: int) -> None:
+        self._model = model
+        self._arguments = arguments
+        self._count = count
+        self._short = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+        self.outputs: list[str] = []
+
+    def __call__(self, *values: Tensor) -> tuple[Tensor, ...]:
+        own = [name for name, _ in (*self._model.named_parameters(), *self._model.named_buffers())]
+        positional, keywords, _ = self._arguments.rebuild(values[self._count :])
+        with torch.autocast("cpu", self._short, enabled=self._short is not None):
+            result = torch.func.functional_call(
+                self._model, dict(zip(own, values[: self._count], strict=True)), positional, keywords
+            )
+        leaves, _ = flatten(result)
+        found = {".".join(("output", *path)): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}
+        if not found:
+            raise ValueError("the model returns no tensor")
+        self.outputs = list(found)
+        return tuple(found.values())

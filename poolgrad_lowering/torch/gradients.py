@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What happens to gradients between the backward pass and the optimizer, e.g. clipping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from torch import Tensor
+
+GradientTransform: TypeAlias = Callable[[dict[str, Tensor]], Mapping[str, Tensor]]
+"""A function of the gradients by parameter name. It returns as many tensors of the same shapes by the same names."""
+
+
+def transformed(gradients: dict[str, Tensor], transform: GradientTransform | None) -> Mapping[str, Tensor]:
+    """Return the gradients after a transform, if there is one, in their own element types.
+
+    Raises `TypeError` if the transform returns something else than a mapping with the same names and shapes.
+    """
+    if transform is None:
+        return gradients
+    found = transform(dict(gradients))
+    if not isinstance(found, Mapping) or found.keys() != gradients.keys():
+        raise TypeError("gradient_transform returns no mapping with a tensor for each gradient, by the same names")
+    for name, gradient in gradients.items():
+        if found[name].shape != gradient.shape:
+            raise TypeError(
+                f"gradient_transform returns shape {tuple(found[name].shape)} for the gradient of '{name}', which has "
+                f"{tuple(gradient.shape)}"
+            )
+    return {name: found[name].to(gradient.dtype) for name, gradient in gradients.items()}
