@@ -59,10 +59,11 @@ _WIDTH = 100
 
 def reference() -> str:
     """The reference as Markdown, with a section per public module."""
-    return "\n\n".join(_module(name, module, tasks) for name, (module, tasks) in PUBLIC.items())
+    return "\n\n".join(section(name, module, tasks) for name, (module, tasks) in PUBLIC.items())
 
 
-def _module(name: str, module: ModuleType, tasks: Mapping[str, Sequence[str]]) -> str:
+def section(name: str, module: ModuleType, tasks: Mapping[str, Sequence[str]]) -> str:
+    """The section of a public module: its names by task, and the others behind."""
     in_tasks = {entry for entries in tasks.values() for entry in entries}
     others = [entry for entry in getattr(module, "__all__", ()) if entry not in in_tasks and not entry.startswith("__")]
     parts = [f"## {name}", inspect.cleandoc(module.__doc__ or "")]
@@ -102,7 +103,7 @@ def _returned(signature: inspect.Signature) -> str:
 
 def _plain(text: str) -> str:
     """A signature without the quotes of annotations, and with short defaults."""
-    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
+    text = re.sub(r"(: |-> )(['\"])(.*?)\2", r"\1\3", text)
     return re.sub(r"= Limits[(].*?[)]", "= Limits()", text)
 
 
@@ -122,7 +123,7 @@ def _members(thing: Any) -> Iterator[str]:
     rows = [
         f"* `{name}{'' if isinstance(member, property) else '()'}`: {_docstring(member).splitlines()[0]}"
         for name, member in vars(thing).items()
-        if not name.startswith("_") and name not in fields and (isinstance(member, property) or callable(member))
+        if not (name.startswith("_") or name.isupper()) and name not in fields and (isinstance(member, property) or callable(member))
     ]
     if rows:
         yield "\n".join(rows)

@@ -219,8 +219,13 @@ def coverage() -> str:
     )
 
 
+def torch_reference() -> str:
+    """The reference of the module that needs PyTorch, as `docs.torch_reference` wrote it."""
+    return (DOCS / "templates" / "torch_reference.md").read_text(encoding="utf-8").rstrip()
+
+
 PAGES: dict[str, Callable[[], dict[str, object]]] = {
-    "api": lambda: {"reference": reference()},
+    "api": lambda: {"reference": reference(), "torch": torch_reference()},
     "architecture": lambda: {"rooms": room_table()},
     "command-line": lambda: {"everywhere": everywhere(), "commands": commands(), "exit_codes": exit_codes()},
     "forms": lambda: {"examples": examples()},

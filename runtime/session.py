@@ -56,7 +56,8 @@ def create_session(
         require_nodes: raise an error instead of a warning if no node runs on the provider.
         force: create the session, with a warning, even if CANN's graph engine refuses or changes a node.
         session_options: options without a provider; the provider is added to them, with their value of
-            use_deterministic_compute.
+            use_deterministic_compute. Without them, the session's log has errors alone: onnxruntime warns of every
+            session in which nodes run on the CPU provider.
         provider_options: further options of the provider, as texts, numbers or truth values. `deterministic=True`: the
             bits of a sum do not depend on scheduling; on an NPU this setting applies to the whole process and stays on.
             `device_id=1`: the second device that is visible to the process.
@@ -68,7 +69,7 @@ def create_session(
     register()
     ort = import_onnxruntime()
     others = _others(ort, providers)
-    options = session_options if session_options is not None else ort.SessionOptions()
+    options = session_options if session_options is not None else _quiet(ort)
     if options.use_deterministic_compute:  # onnxruntime does not pass it to plugin providers
         provider_options.setdefault("deterministic", "1")
     own = {"backend": backend, **{name: _text(value) for name, value in provider_options.items()}}
@@ -91,6 +92,13 @@ def create_session(
     if not any(node.provider == get_ep_name() for node in assignment(session)):
         _report_no_node(model, require_nodes=require_nodes)
     return session
+
+
+def _quiet(ort: ModuleType) -> onnxruntime.SessionOptions:
+    """Return options with a log of errors alone."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    return options
 
 
 def get_backend(session: onnxruntime.InferenceSession | None = None) -> str:

@@ -23,7 +23,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "export-torch",
         help="export a training step of a PyTorch model as ONNX",
         description="Run a Python file, call one of its functions, which returns a model, a loss and example inputs "
-        "(the arguments of the model's forward, and the target as the last one), and export the training step. "
+        "(the arguments of the model's forward, and the target as the last one), and export the training step. A loss "
+        "of None means that the model computes it. "
         "Needs PyTorch: pip install 'poolgrad-lowering[torch]'.",
         examples=(
             ("poolgrad export-torch train.py:digits -o training.onnx", "loss and gradients"),
@@ -35,7 +36,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("source", metavar="FILE:CALLABLE", help="the Python file, and the name of the function")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it")
-    parser.add_argument("--optimizer", choices=("sgd", "adamw"), help="with the optimizer in the graph")
+    parser.add_argument("--optimizer", choices=("sgd", "adam", "adamw"), help="with the optimizer in the graph")
     parser.add_argument(
         "--dynamic-batch",
         action="store_true",

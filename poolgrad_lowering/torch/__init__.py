@@ -13,7 +13,9 @@ with torch_needed():
     import onnxscript  # noqa: F401 - torch's exporter imports it late, and fails late
     import torch  # noqa: F401
 
+    from poolgrad_lowering.torch.check import StepCheck
     from poolgrad_lowering.torch.forward import Forward, export_forward
+    from poolgrad_lowering.torch.groups import Group
     from poolgrad_lowering.torch.optimizers import SGD, Adam, AdamW
     from poolgrad_lowering.torch.step import TrainingStep, export_training_step
     from poolgrad_lowering.torch.update import Update, export_update
@@ -23,6 +25,8 @@ __all__ = [
     "Adam",
     "AdamW",
     "Forward",
+    "Group",
+    "StepCheck",
     "StepMismatchError",
     "TorchExportError",
     "TorchMissingError",

@@ -30,6 +30,10 @@ class Arguments:
     _leaves: tuple[Any, ...]
     _structure: Structure
 
+    def __deepcopy__(self, _copied: dict[int, Any]) -> Arguments:
+        """Return itself, since nothing changes it."""
+        return self
+
     def rebuild(self, tensors: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
         """Return positional and keyword arguments and the target with other tensors in the place of these."""
         given = iter(tensors)
@@ -71,8 +75,8 @@ def _divided(examples: Examples, *, has_target: bool) -> tuple[tuple[Any, ...], 
         return (), keywords, keywords.pop(names.TARGET) if has_target else None
     if not isinstance(examples, Sequence):
         raise TypeError(
-            f"example_inputs is a {type(examples).__name__}; it takes a tuple: the arguments of the model's forward, and "
-            "the target as the last one; or a mapping with these arguments and 'target'"
+            f"example_inputs is a {type(examples).__name__}; it takes a tuple: the arguments of the model's forward, "
+            "and the target as the last one; or a mapping with these arguments and 'target'"
         )
     if not has_target:
         return tuple(examples), {}, None

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.forms import name_nodes, normalize
+from poolgrad_lowering.torch.internals import expected_logs_are_left_out
 from poolgrad_lowering.torch.order import arrange
 
 _OPERATOR = re.compile(r"OpOverload\(op='([^']+)', overload='([^']+)'\)")
@@ -58,7 +59,12 @@ def to_onnx(
     batch = {0: torch.export.Dim("batch")} if batched else None
     shapes = tuple(batch if name in batched else None for name in inputs)
     try:
-        with warnings.catch_warnings(), torch.autocast("cpu", enabled=False), torch.no_grad():
+        with (
+            warnings.catch_warnings(),
+            expected_logs_are_left_out(),
+            torch.autocast("cpu", enabled=False),
+            torch.no_grad(),
+        ):
             warnings.simplefilter("ignore")  # about train mode, which is meant, and about torch's own code
             program = torch.onnx.export(
                 _Module(function).eval(),

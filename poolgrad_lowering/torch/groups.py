@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The groups of parameters of an optimizer: their update as one function of tensors by name, and as torch's optimizer."""
+"""The groups of parameters that an optimizer updates: in tensors by name, and in an optimizer of torch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -59,7 +59,7 @@ def find_groups(optimizer: object, parameters: Mapping[str, Tensor], trained: It
         "poolgrad_lowering.torch"
     )
     if isinstance(optimizer, str):
-        raise ValueError(f"optimizer is {optimizer!r}; {taken}")
+        raise ValueError(f"optimizer is {optimizer!r}; {taken}")  # noqa: TRY004 - a name of the right type
     kind = optimizer if isinstance(optimizer, type) else type(optimizer)
     what = f"the class {kind.__name__}" if kind is optimizer else f"a {kind.__module__}.{kind.__qualname__}"
     raise TypeError(f"optimizer is {what}; {taken}")
@@ -73,9 +73,11 @@ def _groups_of_torch(
     for number, group in enumerate(optimizer.param_groups):
         for setting in _NOT_TAKEN:
             if group.get(setting):
-                raise ValueError(f"group {number} of the optimizer has {setting}={group[setting]!r}, which is not taken")
+                raise ValueError(
+                    f"group {number} of the optimizer has {setting}={group[setting]!r}, which is not taken"
+                )
         if not all(parameter in by_tensor for parameter in group["params"]):
-            raise ValueError(f"group {number} of the optimizer has a parameter that the model does not have")
+            raise ValueError(f"group {number} of the optimizer has a parameter that neither model nor loss have")
         held = tuple(name for parameter in group["params"] if (name := by_tensor[parameter]) in trained)
         rate = names.LEARNING_RATE if len(optimizer.param_groups) == 1 else f"{names.LEARNING_RATE}.{number}"
         groups.append(Group(_BY_CLASS[type(optimizer)].of_group(group), held, rate))
@@ -120,7 +122,8 @@ def in_torch(
         }
         for group in groups
     ]
-    return groups[0].optimizer.IN_TORCH(settings, lr=0.0)  # type: ignore[call-arg] - each class has it
+    make: Callable[..., torch.optim.Optimizer] = groups[0].optimizer.IN_TORCH
+    return make(settings, lr=0.0)
 
 
 def state_of(groups: Sequence[Group], optimizer: object, parameters: Mapping[str, Tensor]) -> Tensors:

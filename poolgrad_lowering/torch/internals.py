@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 from torch.fx.traceback import annotate, preserve_node_meta
@@ -29,6 +31,7 @@ __all__ = [
     "annotation",
     "backward_of",
     "complex_operator",
+    "expected_logs_are_left_out",
     "flatten",
     "note_backward_of",
     "run_annotated",
@@ -38,7 +41,7 @@ __all__ = [
 
 aten = torch.ops.aten
 
-Structure = TreeSpec
+Structure: TypeAlias = TreeSpec
 """How tuples, lists, dictionaries and torch's other trees hold their leaves."""
 
 
@@ -97,6 +100,21 @@ def note_backward_of(result: Tensor) -> None:
 def backward_of(node: fx.Node) -> tuple[int, bool]:
     """Return the number that an operator and those of its gradient share, and whether the node is of the gradient."""
     return node.meta.get("seq_nr", -1), bool(node.meta.get("autograd_backward"))
+
+
+@contextmanager
+def expected_logs_are_left_out() -> Iterator[None]:
+    """While it is active, the exporter does not log that torchvision, which no step needs, is not installed."""
+
+    def is_unexpected(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("torchvision is not installed")
+
+    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
+    logger.addFilter(is_unexpected)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_unexpected)
 
 
 class RecordedMasks(TorchDispatchMode):

@@ -39,7 +39,9 @@ class WithLoss(nn.Module):
     def __init__(self, model: nn.Module, loss: Loss | None, arguments: Arguments) -> None:
         super().__init__()
         if isinstance(loss, nn.Module) and hasattr(model, names.LOSS):
-            raise ValueError("the model has a module 'loss', whose names would be those of the loss: give it as a function")
+            raise ValueError(
+                "the model has a module 'loss', whose names would be those of the loss: give it as a function"
+            )
         self.model = model
         self.loss = loss
         self.arguments = arguments

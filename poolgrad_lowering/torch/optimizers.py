@@ -79,7 +79,8 @@ class Adam:
     @classmethod
     def of_group(cls, group: Mapping[str, Any]) -> Adam:
         """Return the optimizer with the settings of a group of torch's optimizer."""
-        return cls(*map(float, group["betas"]), float(group["eps"]), float(group["weight_decay"]))
+        beta_1, beta_2 = map(float, group["betas"])
+        return cls(beta_1, beta_2, float(group["eps"]), float(group["weight_decay"]))
 
     def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, rate: Tensor, steps: Tensor) -> Tensors:
         """Return the new weight, under "weight", and the new values of the slots."""

@@ -60,7 +60,7 @@ def recorded(model: nn.Module) -> Iterator[None]:
 
 def complete(graph: fx.GraphModule) -> None:
     """Give every backward operator of a traced graph the modules of its forward operator."""
-    forward = {}
+    forward: dict[int, Scopes] = {}
     for node in graph.graph.nodes:
         number, is_backward = backward_of(node)
         if not is_backward and (scopes := annotation(node).get(_KEY)):

@@ -65,15 +65,16 @@ class TrainingStep:
         """
         if len(optimizer.param_groups) != len(self.groups):
             raise ValueError(f"the optimizer has {len(optimizer.param_groups)} groups, the step {len(self.groups)}")
-        return {group.rate: float(theirs["lr"]) for group, theirs in zip(self.groups, optimizer.param_groups, strict=True)}
+        return {
+            group.rate: float(theirs["lr"]) for group, theirs in zip(self.groups, optimizer.param_groups, strict=True)
+        }
 
     def values_of(
         self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None, *, loss: Loss | None = None
     ) -> dict[str, np.ndarray]:
         """Return weights, buffers and state of a model and an optimizer as they are now, by input name.
 
-        For a `TrainingLoop` that goes on from there. Without an optimizer the state is that before the first step;
-        without a loss, its weights and buffers are those in `values`.
+        For a `TrainingLoop` that goes on from there. Without an optimizer or a loss, what is theirs is as in `values`.
 
         Raises `ValueError` if the model or the optimizer is not of the step's kind.
         """
@@ -110,8 +111,8 @@ class TrainingStep:
         of 16 bits to the size of the gradients, in PyTorch as well: compare their step in float32.
 
         The model itself is opened first, by onnx's checker and, where it has the kernels, by onnxruntime. With Adam
-        and AdamW, the weights whose gradient is rounding do not count, since they move by the learning rate up or down; their
-        state counts. torch's random numbers go on as if nothing was compared.
+        and AdamW, the weights whose gradient is rounding do not count, since they move by the learning rate up or
+        down; their state counts. torch's random numbers go on as if nothing was compared.
 
         Raises:
             StepMismatchError: an output differs by more.

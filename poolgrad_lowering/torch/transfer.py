@@ -27,8 +27,8 @@ def values_of(
 ) -> Arrays:
     """Return the values of a model and an optimizer. See `TrainingStep.values_of`."""
     parameters, found = _tensors(step, model, loss)
-    groups = _groups(step, optimizer, parameters)
-    found |= state_of(groups, optimizer, parameters)
+    if optimizer is not None:
+        found |= state_of(_groups(step, optimizer, parameters), optimizer, parameters)
     return {name: to_array(found[name]) if name in found else value for name, value in step.values.items()}
 
 
@@ -41,7 +41,7 @@ def load_into(
 ) -> None:
     """Copy values into a model and an optimizer. See `TrainingStep.load_into`."""
     parameters, tensors = _tensors(step, model, loss)
-    groups = _groups(step, optimizer, parameters) if optimizer else ()
+    groups = () if optimizer is None else _groups(step, optimizer, parameters)
     state = initial_state(groups, parameters)
     for name, tensor in {**tensors, **state}.items():
         if name not in values:
@@ -55,7 +55,9 @@ def load_into(
         load_state(groups, state, optimizer, parameters)
 
 
-def _tensors(step: TrainingStep, model: nn.Module, loss: Loss | None) -> tuple[dict[str, nn.Parameter], dict[str, Tensor]]:
+def _tensors(
+    step: TrainingStep, model: nn.Module, loss: Loss | None
+) -> tuple[dict[str, nn.Parameter], dict[str, Tensor]]:
     """Return the parameters of a model and a loss by their names, and all tensors of both by input name.
 
     Raises `ValueError` unless they are those of the step.
@@ -71,7 +73,9 @@ def _tensors(step: TrainingStep, model: nn.Module, loss: Loss | None) -> tuple[d
         raise ValueError(f"the model is not that of the step: only one of them has {', '.join(sorted(different))}")
     for name, tensor in found.items():
         if tensor.shape != step.values[name].shape:
-            raise ValueError(f"{name} of the model has shape {tuple(tensor.shape)}, the step's {step.values[name].shape}")
+            raise ValueError(
+                f"{name} of the model has shape {tuple(tensor.shape)}, the step's {step.values[name].shape}"
+            )
     return parameters, found
 
 
@@ -85,11 +89,9 @@ def _names_of_loss(step: TrainingStep) -> set[str]:
 
 
 def _groups(
-    step: TrainingStep, optimizer: torch.optim.Optimizer | None, parameters: Mapping[str, Tensor]
+    step: TrainingStep, optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]
 ) -> tuple[Group, ...]:
     """Return the groups of the step. Raises `ValueError` if the optimizer has others, or keeps other state."""
-    if optimizer is None:
-        return step.groups
     trained = [name for group in step.groups for name in group.parameters]
     found = find_groups(optimizer, parameters, trained)
     if [(group.parameters, group.optimizer.slots) for group in found] != [

@@ -94,7 +94,7 @@ class ScatterElements(OpRun):
     ) -> tuple[Array]:
         """Return the data with the updates, one after the other; a negative index counts from the end."""
         result = data.copy()
-        position = list(np.indices(indices.shape, sparse=True))
+        position: list[Array] = list(np.indices(indices.shape, sparse=True))
         position[axis] = indices
         if reduction == "none":
             result[tuple(position)] = updates

@@ -80,4 +80,4 @@ def test_hooks_are_removed() -> None:
     model = Net()
     with pytest.raises(RuntimeError):
         export_training_step(model, lambda *_: 1 / 0, (X, LABELS))
-    assert not nn.modules.module._global_forward_hooks  # noqa: SLF001
+    assert not nn.modules.module._global_forward_hooks

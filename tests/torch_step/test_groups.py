@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Optimizers of torch with their groups, and transforms of gradients, in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnxruntime = pytest.importorskip("onnxruntime")
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+
+from torch import Tensor, nn  # noqa: E402
+
+from poolgrad_lowering.torch import Adam, StepMismatchError, TrainingStep, export_training_step  # noqa: E402
+
+X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
+
+
+def model() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 2))
+
+
+def export(net: nn.Module, **options: Any) -> TrainingStep:
+    return export_training_step(net, nn.functional.cross_entropy, (X, LABELS), **options)
+
+
+OPTIMIZERS: dict[str, Callable[..., Any]] = {
+    "SGD": lambda p: torch.optim.SGD(p, 0.1),
+    "SGD, Nesterov": lambda p: torch.optim.SGD(p, 0.1, 0.8, weight_decay=0.1, nesterov=True),
+    "Adam": lambda p: torch.optim.Adam(p, 0.1, (0.8, 0.9), 1e-6, 0.2),
+    "AdamW": lambda p: torch.optim.AdamW(p, 0.1, (0.8, 0.9), 1e-6, 0.2),
+    "a tensor as rate": lambda p: torch.optim.AdamW(p, torch.tensor(0.1)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_settings_of_torch(name: str) -> None:
+    """Compared with the caller's own optimizer, not with one that was made from what was read."""
+    net = model()
+    optimizer = OPTIMIZERS[name](net.parameters())
+    step = export(net, optimizer=optimizer)
+    rates = {rate: np.array(value, np.float32) for rate, value in step.rates(optimizer).items()}
+    session = onnxruntime.InferenceSession(step.model.SerializeToString(), providers=["CPUExecutionProvider"])
+    values = dict(step.values)
+    for _ in range(3):
+        found = dict(zip(step.outputs, session.run(None, {**values, **step.examples, **rates}), strict=True))
+        values |= {source: found[output] for output, source in step.carried.items()}
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(X), LABELS).backward()
+        optimizer.step()
+    for parameter, value in net.named_parameters():  # sums in another order
+        assert np.allclose(values[f"weight.{parameter}"], value.detach(), rtol=1e-4, atol=1e-5), parameter
+    step.check(steps=3, tolerance=1e-4)
+
+
+def test_adam_by_name_and_with_settings() -> None:
+    for optimizer in ("adam", Adam(0.8, 0.99, 1e-6, 0.3)):
+        assert export(model(), optimizer=optimizer).check(steps=3).errors["new_state.mean.0.weight"] < 1e-4
+
+
+def test_groups() -> None:
+    net = model()
+    optimizer = torch.optim.SGD([{"params": net[0].parameters(), "momentum": 0.9}, {"params": [net[4].bias]}], 0.1)
+    step = export(net, optimizer=optimizer)
+    assert [name for name in step.inputs if name.startswith("learning_rate")] == ["learning_rate.0", "learning_rate.1"]
+    assert [name for name in step.inputs if name.startswith("state")] == [
+        "state.momentum.0.weight", "state.momentum.0.bias",
+    ]  # fmt: skip
+    assert set(step.outputs) == {
+        "loss", *(f"new_weight.{name}" for name in ("0.weight", "0.bias", "4.bias")),
+        "new_state.momentum.0.weight", "new_state.momentum.0.bias",
+    }  # fmt: skip
+    assert "weight.4.weight" in step.inputs  # which no group has
+    step.check(steps=3)
+    optimizer.param_groups[1]["lr"] = 0.5
+    assert step.rates(optimizer) == {"learning_rate.0": 0.1, "learning_rate.1": 0.5}
+    with pytest.raises(ValueError, match="the optimizer has 1 groups, the step 2"):
+        step.rates(torch.optim.SGD(net.parameters()))
+
+
+def test_a_swapped_rate_is_found() -> None:
+    """The comparison gives each group a rate of its own."""
+    net = model()
+    step = export(
+        net, optimizer=torch.optim.SGD([{"params": net[0].parameters()}, {"params": net[4].parameters()}], 0.1)
+    )
+    swapped = {"learning_rate.0": "learning_rate.1", "learning_rate.1": "learning_rate.0"}
+    for node in step.model.graph.node:
+        node.input[:] = [swapped.get(name, name) for name in node.input]
+    with pytest.raises(StepMismatchError, match="differs from eager PyTorch"):
+        step.check()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda p: torch.optim.SGD(p, 0.1, 0.9, dampening=0.5), "dampening=0.5"),
+        (lambda p: torch.optim.SGD(p, 0.1, maximize=True), "maximize=True"),
+        (lambda p: torch.optim.Adam(p, amsgrad=True), "amsgrad=True"),
+        (lambda _: torch.optim.Adam(model().parameters()), "a parameter that neither model nor loss have"),
+    ],
+)
+def test_optimizers_that_are_not_taken(make: Any, said: str) -> None:
+    net = model()
+    with pytest.raises(ValueError, match=said):
+        export(net, optimizer=make(net.parameters()))
+
+
+def clipped(gradients: dict[str, Tensor]) -> dict[str, Tensor]:
+    norm = torch.stack([gradient.norm() for gradient in gradients.values()]).norm()
+    return {name: gradient * (0.01 / (norm + 1e-6)).clamp(max=1) for name, gradient in gradients.items()}
+
+
+@pytest.mark.parametrize("optimizer", [None, "adamw"])
+def test_gradients_are_transformed(optimizer: Any) -> None:
+    step = export(model(), optimizer=optimizer, gradient_transform=clipped)
+    assert step.check(steps=3).errors
+    if optimizer is None:
+        session = onnxruntime.InferenceSession(step.model.SerializeToString(), providers=["CPUExecutionProvider"])
+        found = session.run(None, {**step.values, **step.examples})[1:]
+        net = model()
+        nn.functional.cross_entropy(net(X), LABELS).backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01)
+        for value, parameter in zip(found, net.parameters(), strict=True):  # sums in another order
+            assert np.allclose(value, parameter.grad, rtol=1e-4, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("transform", "said"),
+    [
+        (lambda gradients: list(gradients.values()), "no mapping"),
+        (lambda gradients: {name: value for name, value in gradients.items() if name != "0.bias"}, "no mapping"),
+        (
+            lambda gradients: {name: value.sum() for name, value in gradients.items()},
+            r"shape \(\) for the gradient of '0",
+        ),
+    ],
+)
+def test_a_transform_that_returns_something_else(transform: Any, said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        export(model(), gradient_transform=transform)
