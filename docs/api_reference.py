@@ -123,7 +123,8 @@ def _members(thing: Any) -> Iterator[str]:
     rows = [
         f"* `{name}{'' if isinstance(member, property) else '()'}`: {_docstring(member).splitlines()[0]}"
         for name, member in vars(thing).items()
-        if not (name.startswith("_") or name.isupper()) and name not in fields and (isinstance(member, property) or callable(member))
+        if not (name.startswith("_") or name.isupper() or name in fields)
+        and (isinstance(member, property) or callable(member))
     ]
     if rows:
         yield "\n".join(rows)

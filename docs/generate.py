@@ -221,7 +221,7 @@ def coverage() -> str:
 
 def torch_reference() -> str:
     """The reference of the module that needs PyTorch, as `docs.torch_reference` wrote it."""
-    return (DOCS / "templates" / "torch_reference.md").read_text(encoding="utf-8").rstrip()
+    return (DOCS / "torch_reference.txt").read_text(encoding="utf-8").rstrip()
 
 
 PAGES: dict[str, Callable[[], dict[str, object]]] = {

@@ -4,7 +4,7 @@
 
     python3 tools/environments.py torch-step python -m docs.torch_reference
 
-The page is generated without PyTorch, from this file of templates; a test with PyTorch compares it with the code.
+The page is generated without PyTorch, from the file that this writes; a test with PyTorch compares it with the code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TASKS = {
 }
 """The public names of the module, by what they are for."""
 
-FILE = DOCS / "templates" / "torch_reference.md"
+FILE = DOCS / "torch_reference.txt"
 
 
 def text() -> str:

@@ -52,6 +52,6 @@ def assert_resumed(before: dict[str, Any], names: dict[str, Any]) -> None:
 
 
 def test_the_reference_is_up_to_date() -> None:
-    from docs import torch_reference  # noqa: PLC0415 - needs PyTorch
+    from docs import torch_reference
 
     assert torch_reference.FILE.read_text(encoding="utf-8") == torch_reference.text(), torch_reference.__doc__
