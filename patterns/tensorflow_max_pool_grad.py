@@ -2,10 +2,11 @@
 
 """`dx[n, c].flat[p(n, c, o)] += dy[n, c, o]`, p the position of the first maximum in window o of plane (n, c).
 
-Graph: TensorFlow's `MaxPoolGrad` or `MaxPool3DGrad`, which tf2onnx cannot convert and leaves in the model.
+Graph: TensorFlow's `MaxPoolGrad`, `MaxPoolGradV2` or `MaxPool3DGrad`, which tf2onnx cannot convert and leaves in the
+model.
 
     y = Transpose(MaxPool(Transpose(x)))                 # by tf2onnx, from NHWC to NCHW and back
-    dx = MaxPoolGrad(x, y, dy)
+    dx = MaxPoolGrad(x, y, dy)                           # or MaxPoolGradV2(x, y, dy, ksize, strides)
 
 Three inputs tell it from onnxruntime training's operator of the same name and domain. It computes the maxima again
 from x and y; lowered, it takes the Indices of the MaxPool that made y, which gets that output if it has none.
@@ -26,17 +27,21 @@ from poolgrad_lowering.matching.layout import Arranged, arranged
 from poolgrad_lowering.matching.tensorflow import GradientOperator, gradient_operator, tensorflow_gradient
 
 
+_INPUTS = {"MaxPoolGrad": 3, "MaxPoolGradV2": 5, "MaxPool3DGrad": 3}
+"""The operators, and how many inputs each one has."""
+
+
 def match(facts: Facts, node: Node) -> PoolGradient | None:
     """The gradient that one of TensorFlow's nodes computes; raises `Refuse` where it cannot be lowered.
 
     None for onnxruntime training's MaxPoolGrad, which has two inputs, and for a call of the model's own function.
     """
-    if len(node.inputs) != 3 or facts.is_function(node):
+    if len(node.inputs) != _INPUTS[node.op[1]] or facts.is_function(node):
         return None
     x, pooled, grad = node.input(0), node.input(1), node.input(2)
     if x is None or pooled is None or grad is None:
         raise Refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
-    operator = gradient_operator(node)
+    operator = gradient_operator(facts, node)
     pool = _pool_of(pooled, operator)
     if pool is None:
         raise Refuse(Code.NO_FORWARD_POOL, "'{}' is not the output of a MaxPool", pooled.name)
@@ -54,8 +59,8 @@ def _pool_of(pooled: Value, operator: GradientOperator) -> Node | None:
 
 PATTERN = Pattern(
     name="tensorflow_max_pool_grad",
-    anchors=tuple((domain, op_type) for domain in TENSORFLOW_DOMAINS for op_type in ("MaxPoolGrad", "MaxPool3DGrad")),
-    summary="TensorFlow through tf2onnx: MaxPoolGrad and MaxPool3DGrad (x, y, dy) with the MaxPool that made y",
+    anchors=tuple((domain, op_type) for domain in TENSORFLOW_DOMAINS for op_type in _INPUTS),
+    summary="TensorFlow through tf2onnx: MaxPoolGrad, MaxPoolGradV2 and MaxPool3DGrad with the MaxPool that made y",
     match=match,
     priority=20,
 )

@@ -48,7 +48,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     x, grad, argmax = node.input(0), node.input(1), node.input(2)
     if x is None or grad is None or argmax is None:
         raise Refuse(Code.ARITY, "MaxPoolGradWithArgmax '{}' lacks an input", node.label)
-    operator = gradient_operator(node)
+    operator = gradient_operator(facts, node)
     pool = _pool_behind(argmax)
     if pool is None or not operator.channels_last:
         raise Refuse(Code.NO_FORWARD_POOL, "'{}' does not come from the Indices of a MaxPool", argmax.name)

@@ -24,7 +24,7 @@ _BACKWARD = (
     *("value_selecting_reduction_backward", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward"),
     *("adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward"),
 )
-_GRADIENTS = ("MaxPoolGrad", "MaxPool3DGrad", "MaxPoolGradWithArgmax")
+_GRADIENTS = ("MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad", "MaxPoolGradWithArgmax")
 
 
 def aten_name(node: Node) -> str | None:

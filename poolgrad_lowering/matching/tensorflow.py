@@ -4,8 +4,9 @@
 
 These operators have the pool's windows as attributes and compute the maxima again from x. A lowered node takes the
 Indices of the MaxPool that the converter wrote for the same pool: it must pool the same tensor with the same windows.
-Sources: TensorFlow's operator definitions of MaxPoolGrad, MaxPool3DGrad and MaxPoolGradWithArgmax, and the notes on
-padding of `tf.nn`.
+MaxPoolGradV2 has kernel and strides as inputs.
+Sources: TensorFlow's operator definitions of MaxPoolGrad, MaxPoolGradV2, MaxPool3DGrad and MaxPoolGradWithArgmax, and
+the notes on padding of `tf.nn`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from poolgrad_lowering.matching.layout import arranged
 
 _CHANNELS_LAST = {"NHWC": True, "NDHWC": True, "NCHW": False, "NCDHW": False}
 _AUTO_PADS = {"SAME": "SAME_UPPER", "VALID": "VALID", "EXPLICIT": "NOTSET"}
+_OPERANDS = {"ksize": 3, "strides": 4}
+"""The positions of the windows' inputs where they are no attributes."""
 _FIRST_WITH_INDICES = 8
 """The opset from which ONNX's MaxPool has its second output."""
 
@@ -51,14 +54,14 @@ class GradientOperator:
         return channels_to_last(rank) if self.channels_last else list(range(rank))
 
 
-def gradient_operator(node: Node) -> GradientOperator:
-    """The operator that a node is; raises `Refuse` where its attributes are none of TensorFlow's."""
+def gradient_operator(facts: Facts, node: Node) -> GradientOperator:
+    """The operator that a node is; raises `Refuse` where its attributes are none of TensorFlow's, or not constant."""
     malformed = Refuse(
         Code.POOL_ATTRIBUTES, "{} '{}' has missing or malformed attributes", node.proto.op_type, node.label
     )
     data_format = "NHWC" if attribute(node, "data_format") is None else text(node, "data_format")
     channels_last = _CHANNELS_LAST.get(data_format or "")
-    ksize, all_strides = integers(node, "ksize"), integers(node, "strides")
+    ksize, all_strides = _window(facts, node, "ksize"), _window(facts, node, "strides")
     auto_pad = _AUTO_PADS.get(text(node, "padding") or "")
     if channels_last is None or ksize is None or all_strides is None or auto_pad is None:
         raise malformed
@@ -75,6 +78,16 @@ def gradient_operator(node: Node) -> GradientOperator:
     return GradientOperator(
         node, channels_last, PoolAttributes(kernel, strides, begins, ends, dilations, False, auto_pad, 0)
     )
+
+
+def _window(facts: Facts, node: Node, name: str) -> Sequence[int] | None:
+    """The numbers of an attribute, or of the input in its place; None where they are not known."""
+    if not node.op[1].endswith("V2"):
+        return integers(node, name)
+    value = node.input(_OPERANDS[name])
+    found = None if value is None else facts.integers(value)
+    sizes = [dim.static for dim in found or () if dim.static is not None]
+    return sizes if found is not None and len(sizes) == len(found) else None
 
 
 def _spatial(entries: Sequence[int], channels_last: bool, neutral: int) -> tuple[int, ...] | None:

@@ -17,7 +17,13 @@ TENSORFLOW = ("", "ai.onnx.converters.tensorflow")
 
 _VIEWS = {"Cast", "CastLike", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 _SCATTERS = {"Scatter", "ScatterElements", "ScatterND"}
-_TENSORFLOW_GRADIENTS = {"MaxPoolGrad": 2, "MaxPool3DGrad": 2, "MaxPoolGradWithArgmax": 1}
+_TENSORFLOW_GRADIENTS = {
+    ("MaxPoolGrad", 3): 2,
+    ("MaxPoolGradV2", 5): 2,
+    ("MaxPool3DGrad", 3): 2,
+    ("MaxPoolGradWithArgmax", 3): 1,
+}
+"""The position of the incoming gradient, by the operator and the number of its inputs."""
 
 
 def is_view(node: FlatNode) -> bool:
@@ -42,7 +48,7 @@ def is_dialect(node: FlatNode) -> bool:
 
 def is_tensorflow_gradient(node: FlatNode) -> bool:
     """Whether the node is a gradient of TensorFlow; in the default domain, its MaxPoolGrad has three inputs."""
-    return node.op[0] in TENSORFLOW and node.op[1] in _TENSORFLOW_GRADIENTS and len(node.inputs) == 3
+    return node.op[0] in TENSORFLOW and (node.op[1], len(node.inputs)) in _TENSORFLOW_GRADIENTS
 
 
 def aten_operator(node: FlatNode) -> str | None:
@@ -61,7 +67,7 @@ def incoming_gradient(node: FlatNode) -> str | None:
     if is_dialect_gradient(node):
         position = 1
     elif is_tensorflow_gradient(node):
-        position = _TENSORFLOW_GRADIENTS[op_type]
+        position = _TENSORFLOW_GRADIENTS[op_type, len(node.inputs)]
     elif domain == "" and op_type in _SCATTERS:
         position = 2
     elif (

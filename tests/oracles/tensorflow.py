@@ -63,6 +63,17 @@ class MaxPoolGrad(OpRun):
         return (max_pool_grad(x, dy, **attributes),)
 
 
+class MaxPoolGradV2(OpRun):
+    """MaxPoolGradV2(x, y, dy, ksize, strides)."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, _: Array, dy: Array, *windows: Array, **attributes: Any) -> tuple[Array]:
+        """Return dx."""
+        ksize, strides = (array.tolist() for array in windows)
+        return (max_pool_grad(x, dy, ksize=ksize, strides=strides, **attributes),)
+
+
 class MaxPool3DGrad(OpRun):
     """MaxPool3DGrad(x, y, dy)."""
 
@@ -83,4 +94,4 @@ class MaxPoolGradWithArgmax(OpRun):
         return (max_pool_grad_with_argmax(x, dy, argmax, include_batch_in_index=bool(include_batch_in_index)),)
 
 
-OPERATORS = [MaxPoolGrad, MaxPool3DGrad, MaxPoolGradWithArgmax]
+OPERATORS = [MaxPoolGrad, MaxPoolGradV2, MaxPool3DGrad, MaxPoolGradWithArgmax]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from poolgrad_lowering import lower
+from poolgrad_lowering import lower, verify
 from poolgrad_lowering.diagnostics.codes import Code
 from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 
@@ -186,6 +186,43 @@ def test_three_axes() -> None:
             > (t, dx_grad, dx_argmax)
             dx = Transpose <perm=[0,2,3,4,1]> (dx_MaxPool3DGradWithArgmax)""",
     )
+
+
+WINDOWS = """k = Constant <value = int64[4] {1,3,3,1}> ()
+    s = Constant <value_ints = [1,2,2,1]> ()
+    s32 = Cast <to=6> (s)"""
+SECOND = 'dx = MaxPoolGradV2 <padding="SAME"> (x, y, dy, k, s32)'
+
+
+def second(windows: str = WINDOWS, **changes: str) -> str:
+    """The text of the form with MaxPoolGradV2, whose windows are inputs."""
+    written = windows.replace("{", "{{").replace("}", "}}")
+    return gradient(gradient=f"{written}\n{SECOND}", **changes)
+
+
+def test_windows_as_inputs() -> None:
+    check_lowered(second(), lowered())
+    model = onnx.parser.parse_model(second())
+    assert verify(model, lower(model).model).proven
+
+
+WINDOWS_NOT_KNOWN = {
+    "an_input": second(WINDOWS.partition("\n")[2], inputs="float[2,9,11,3] x, float[2,5,6,3] dy, int64[4] k"),
+    "of_the_size_of_a_batch": second(WINDOWS.replace("{1,3,3,1}", "{2,3,3,1}")),
+    "two_numbers": second(WINDOWS.replace("int64[4] {1,3,3,1}", "int64[2] {3,3}")),
+    "no_numbers": second("k = Shape (x)\ns32 = Shape (k)"),
+}
+
+
+@pytest.mark.parametrize("source", WINDOWS_NOT_KNOWN.values(), ids=WINDOWS_NOT_KNOWN)
+@pytest.mark.refusal(Code.POOL_ATTRIBUTES.value)
+def test_windows_as_inputs_that_are_not_known(source: str) -> None:
+    check_refused(source, Code.POOL_ATTRIBUTES, "MaxPoolGradV2 'dx' has missing or malformed attributes")
+
+
+def test_other_windows_as_inputs() -> None:
+    source = second(WINDOWS.replace("{1,3,3,1}", "{1,3,4,1}"))
+    check_refused(source, Code.ATTRIBUTE_MISMATCH, OTHER.replace("MaxPoolGrad ", "MaxPoolGradV2 "))
 
 
 def test_two_gradients_share_the_indices() -> None:

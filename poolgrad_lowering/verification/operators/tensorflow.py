@@ -64,6 +64,15 @@ class MaxPoolGrad(OpRun):
         return (pool_gradient(x, dy, **attributes),)
 
 
+class MaxPoolGradV2(OpRun):
+    """MaxPoolGradV2(x, y, dy, ksize, strides)."""
+
+    op_domain = DOMAIN
+
+    def _run(self, x: Array, _: Array, dy: Array, ksize: Array, strides: Array, **attributes: Any) -> tuple[Array]:  # noqa: PLR0917 - the operator's inputs
+        return (pool_gradient(x, dy, ksize=ksize.tolist(), strides=strides.tolist(), **attributes),)
+
+
 class MaxPoolGradWithArgmax(OpRun):
     """MaxPoolGradWithArgmax(x, dy, argmax), with positions in an (H, W, C) image or in the whole batch."""
 
@@ -81,8 +90,10 @@ def _also_by_default(operator: type[OpRun], name: str = "") -> type[OpRun]:
 
 OPERATORS = (
     MaxPoolGrad,
+    MaxPoolGradV2,
     MaxPoolGradWithArgmax,
     type("MaxPool3DGrad", (MaxPoolGrad,), {}),
     _also_by_default(MaxPoolGrad, "MaxPool3DGrad"),
+    _also_by_default(MaxPoolGradV2),
     _also_by_default(MaxPoolGradWithArgmax),
 )
