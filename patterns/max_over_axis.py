@@ -9,8 +9,9 @@ PointNet and PointPillars pool points so, CBAM pools channels. It is a max pool 
 element of every other one. Along the axes that are not spatial, and for other ranks than 3 to 5, x is viewed as
 [∏before, 1, L, ∏after] and the window is [L, 1].
 
-What must hold: the scatter goes along the reduced axis of a tensor of x's own shape, onto zeros. A view needs an x that
-is not empty and has at most one symbolic size. Each line along the axis gets one index, so a scatter that overwrites,
+What must hold: the scatter goes along the reduced axis of a tensor of x's own shape, onto zeros. If that axis is the
+last one, the scatter may also be over rows, as in AdaptiveMaxPool1d(1) after a tool removed a Reshape that changed
+nothing: [∏before, L]. A view needs an x that is not empty and has at most one symbolic size. Each line along the axis gets one index, so a scatter that overwrites,
 as PyTorch exports it, is the same as one that adds, but for a gradient of −0.0, which the lowered node turns into +0.0.
 """
 
@@ -22,7 +23,7 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.dims import Shown
+from poolgrad_lowering.ir.dims import Shown, size
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
@@ -46,27 +47,35 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     x, shape, axis = maximum.data, maximum.shape, maximum.axis
     pooled = Pooled(x, known_element_type(facts, x), shape, reduced_shape(shape, axis))
     check_adds_to_zeros(facts, scatter, ("add", "none"))
-    _check_along_axis(facts, scatter, axis, pooled)
-    argmax = Argmax(scatter.recorded, Numbering.AXIS)
+    is_view = _goes_over_rows(facts, scatter, axis, pooled)
+    argmax = Argmax(scatter.recorded, Numbering.AXIS, is_flat=is_view)
     gradient = as_max_pool(scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax), axis)
     return with_whole_reduction(facts, gradient, reducer)
 
 
-def _check_along_axis(facts: Facts, scatter: Scatter, axis: int, pooled: Pooled) -> None:
-    """An index is the position along the reduced axis of x."""
+def _goes_over_rows(facts: Facts, scatter: Scatter, axis: int, pooled: Pooled) -> bool:
+    """Whether the scatter is over the lines of x as rows, and not over x's own shape.
+
+    An index is the position along the reduced axis of x; raises `Refuse` where it is not proven.
+    """
     base, recorded = facts.shape(scatter.base), facts.shape(scatter.recorded)
     if base is None or recorded is None:
         raise Refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterElements '{}' are not known", scatter.node.label)
-    along = integer(scatter.node, "axis") in (axis, axis - len(pooled.x_shape))
-    if not along or (base, recorded) != (pooled.x_shape, pooled.pooled_shape):
-        raise Refuse(
-            Code.ROWS_NOT_PLANES,
-            "{} onto {} is not proven to go along axis {} of {}",
-            Shown(recorded),
-            Shown(base),
-            axis,
-            Shown(pooled.x_shape),
-        )
+    shape, along = pooled.x_shape, integer(scatter.node, "axis")
+    if along in (axis, axis - len(shape)) and (base, recorded) == (shape, pooled.pooled_shape):
+        return False
+    is_last = axis == len(shape) - 1 and along in (-1, len(base) - 1)
+    are_lines = base[-1:] == shape[-1:] and size(base[:-1]) == size(shape[:-1])
+    if is_last and are_lines and recorded == reduced_shape(base, len(base) - 1):
+        return True
+    raise Refuse(
+        Code.ROWS_NOT_PLANES,
+        "{} onto {} is not proven to go along axis {} of {}",
+        Shown(recorded),
+        Shown(base),
+        axis,
+        Shown(pooled.x_shape),
+    )
 
 
 PATTERN = Pattern(

@@ -26,7 +26,6 @@ from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.layout import Arranged, arranged
 from poolgrad_lowering.matching.tensorflow import GradientOperator, gradient_operator, tensorflow_gradient
 
-
 _INPUTS = {"MaxPoolGrad": 3, "MaxPoolGradV2": 5, "MaxPool3DGrad": 3}
 """The operators, and how many inputs each one has."""
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import ModelProto
 from onnx.parser import parse_graph, parse_model
 
-from poolgrad_lowering import lower
+from poolgrad_lowering import lower, verify
 from poolgrad_lowering.diagnostics.codes import Code
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.patterns.lowering_checks import NearMisses, backward, check_refused, near_misses, node_text, random_feeds
@@ -123,6 +123,49 @@ def test_an_axis_that_is_not_the_last() -> None:
             dx_argmax = Cast <to=6> (dx_plane_index)
             {backward("x, u, dx_argmax", window=window("1,4,1"))}""",
     )
+
+
+def over_rows(x: str, dy: str, rows: str, **changes: Any) -> str:
+    """The gradient of AdaptiveMaxPool1d(1) after a tool removed the Reshape before ArgMax: the scatter is over rows."""
+    lines, length = rows.split(",")
+    constants = {
+        "axes": "int64[1] axes = {2}",
+        "x_shape": f"int64[3] x_shape = {{{x.replace('N', '-1')}}}",
+        "rows": f"int64[2] rows = {{{lines}, {length}}}",
+        "row": f"int64[2] row = {{{lines}, 1}}",
+        **changes.pop("constants", {}),
+    }
+    steps = {
+        "forward": "y = ReduceMax (x, axes)",
+        "maximum": "a = ArgMax <axis=-1, keepdims=0> (x)",
+        "indices": "r = Reshape (a, row)",
+        "updates": "u = Reshape (dy, row)",
+        "canvas": "z = Expand (zero, rows)",
+        "scatter": 's = ScatterElements <axis=1, reduction="add"> (z, r, u)\ndx = Reshape (s, x_shape)',
+    }
+    outputs = changes.pop("outputs", f"float[{dy}] y, float[{x}] dx")
+    inputs = f"float[{x}] x, float[{dy}] dy"
+    return axis_max(inputs=inputs, outputs=outputs, constants=constants, **(steps | changes))
+
+
+@pytest.mark.parametrize("target", ["atlas-a2", "ascend950"])
+def test_over_rows(target: str) -> None:
+    model = parse_model(over_rows("2,3,5", "2,3,1", "6,5"))
+    result = lower(model, target=target)
+    assert [anchor.op for anchor in result.report.anchors] == ["MaxPool3DGradWithArgmax"]
+    check_same_results(model, result.model)
+    assert verify(model, result.model).proven
+
+
+def test_over_rows_of_other_ranks() -> None:
+    source = over_rows("2,3,2,2,2,4", "2,3,2,2,2,1", "48,4", constants={
+        "axes": "int64[1] axes = {5}", "x_shape": "int64[6] x_shape = {2, 3, 2, 2, 2, 4}",
+    })  # fmt: skip
+    model = parse_model(source)
+    result = lower(model)
+    assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
+    check_same_results(model, result.model)
+    assert verify(model, result.model).proven
 
 
 def test_the_only_axis_of_symbolic_size() -> None:
@@ -354,6 +397,33 @@ NEAR_MISSES: NearMisses = {
         Code.ROWS_NOT_PLANES,
         "[2, 3, 4, 1] onto [2, 3, 4, 5] is not proven to go along axis 3 of [2, 3, 4, 5]",
         axis_max(scatter='dx = ScatterElements <axis=2, reduction="none"> (z, r, u)'),
+    ),
+    "over_longer_rows": (
+        Code.ROWS_NOT_PLANES,
+        "[6, 1] onto [6, 6] is not proven to go along axis 2 of [2, 3, 5]",
+        over_rows(
+            "2,3,5",
+            "2,3,1",
+            "6,6",
+            outputs="float[2,3,1] y, float[6,6] s",
+            scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, u)',
+        ),
+    ),
+    "down_the_rows": (
+        Code.ROWS_NOT_PLANES,
+        "[6, 1] onto [6, 5] is not proven to go along axis 2 of [2, 3, 5]",
+        over_rows("2,3,5", "2,3,1", "6,5", scatter="s = ScatterElements <axis=0> (z, r, u)\ndx = Reshape (s, x_shape)"),
+    ),
+    "of_another_axis_over_rows": (
+        Code.ROWS_NOT_PLANES,
+        "[10, 1] onto [10, 3] is not proven to go along axis 1 of [2, 3, 5]",
+        over_rows(
+            "2,3,5",
+            "2,1,5",
+            "10,3",
+            maximum="a = ArgMax <axis=1, keepdims=0> (x)",
+            constants={"axes": "int64[1] axes = {1}"},
+        ),
     ),
     "onto_a_longer_axis": (
         Code.ROWS_NOT_PLANES,

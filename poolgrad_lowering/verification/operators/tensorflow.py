@@ -69,7 +69,7 @@ class MaxPoolGradV2(OpRun):
 
     op_domain = DOMAIN
 
-    def _run(self, x: Array, _: Array, dy: Array, ksize: Array, strides: Array, **attributes: Any) -> tuple[Array]:  # noqa: PLR0917 - the operator's inputs
+    def _run(self, x: Array, _: Array, dy: Array, ksize: Array, strides: Array, **attributes: Any) -> tuple[Array]:
         return (pool_gradient(x, dy, ksize=ksize.tolist(), strides=strides.tolist(), **attributes),)
 
 
