@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import threading
+from importlib.metadata import packages_distributions
 from types import ModuleType
 from typing import Any
 
@@ -48,17 +49,32 @@ def import_onnxruntime() -> ModuleType:
 
     Raises `OnnxRuntimeMissingError` if it is not installed, or older than `OLDEST_ONNXRUNTIME`.
     """
-    advice = f"pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'"
     try:
         import onnxruntime  # noqa: PLC0415 - optional: the compiler and the libraries work without it
     except ImportError as error:
-        raise OnnxRuntimeMissingError(f"onnxruntime cannot be imported ({error}); {advice}") from error
+        raise OnnxRuntimeMissingError(f"onnxruntime cannot be imported ({error}); {advice()}") from error
     if not is_new_enough(onnxruntime.__version__):
         raise OnnxRuntimeMissingError(
-            f"onnxruntime {onnxruntime.__version__} has no plugin execution providers of API 24; {advice}"
+            f"onnxruntime {onnxruntime.__version__} has no plugin execution providers of API 24; {advice()}"
         )
     module: ModuleType = onnxruntime
     return module
+
+
+def advice() -> str:
+    """Return what to install for the provider, without replacing another package that has the module onnxruntime.
+
+    Releases of onnxruntime-training are all older than `OLDEST_ONNXRUNTIME`: lowered models train in them with the
+    custom operators.
+    """
+    installed = [name for name in packages_distributions().get("onnxruntime", ()) if name != "onnxruntime"]
+    training = [name for name in installed if name.startswith("onnxruntime-training")]
+    if training:
+        return (
+            f"{training[0]} trains lowered models with runtime.training.session_options() (docs/training.md); for the "
+            f"provider, make a separate environment and there pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'"
+        )
+    return f"pip install '{installed[0] if installed else 'onnxruntime'}>={OLDEST_ONNXRUNTIME}'"
 
 
 def is_new_enough(version: str) -> bool:

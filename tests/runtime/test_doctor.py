@@ -202,6 +202,30 @@ def test_an_onnxruntime_of_no_use(
     assert report["onnxruntime"]["problem"].startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("package", "advice"),
+    [
+        (
+            "onnxruntime-training-cpu",
+            "onnxruntime-training-cpu trains lowered models with runtime.training.session_options() (docs/training.md); "
+            "for the provider, make a separate environment and there pip install 'onnxruntime>=1.24.1'",
+        ),
+        ("onnxruntime-cann", "pip install 'onnxruntime-cann>=1.24.1'"),
+    ],
+)
+def test_the_advice_replaces_no_other_package_of_the_module(
+    tmp_path: Path, package: str, advice: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "onnxruntime.py").write_text("__version__ = '1.19.2'")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    metadata = tmp_path / f"{package.replace('-', '_')}-1.19.2.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.19.2\n")
+    (metadata / "top_level.txt").write_text("onnxruntime\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert as_json(capsys)["onnxruntime"]["problem"] == f"too old for the provider; {advice}"
+
+
 def test_neither_onnxruntime_nor_onnx_is_imported(tmp_path: Path) -> None:
     for name in ("onnx", "onnxruntime"):
         (tmp_path / f"{name}.py").write_text("raise SystemError('broken')")
