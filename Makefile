@@ -50,7 +50,7 @@ test-browser: ## the report as a page in Chromium, which is installed if it is m
 test-training: ## the custom operators in onnxruntime-training, Python 3.12 or older (a large download)
 	$(IN) training pytest -m "not long" tests/training tests/runtime/test_custom_ops.py
 
-test-torch-step: ## training steps out of PyTorch, Python 3.10 to 3.13 (a large download)
+test-torch-step: ## training steps out of PyTorch, Python 3.11 to 3.13 (a large download)
 	$(IN) torch-step pytest -n 2 --dist worksteal tests/torch_step
 
 train-demo: ## train a CNN on digits by PyTorch, by its ONNX step and by the lowered step, and compare (a large download)

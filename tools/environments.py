@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -30,6 +31,8 @@ PROJECT = ("pyproject.toml",)
 PLUGIN = "poolgrad_lowering/atc/plugin/**/*"
 NATIVE = (*PROJECT, "CMakeLists.txt", "cmake/*", "runtime/**/CMakeLists.txt", "runtime/src/**/*", PLUGIN)
 SOURCES = (*NATIVE, "LICENSE", "README.md", "poolgrad_lowering/**/*", "patterns/**/*", "runtime/**/*")
+PYTHONS = {"ort": (11, None), "cann": (11, 13), "training": (10, 12)}
+"""The Python 3.MINOR, from first to last, for which onnxruntime has wheels in the extras and groups that install it."""
 WHEEL = f"build/wheels/{platform.machine()}/*.whl"  # built by `tools/wheels.py`
 
 
@@ -137,6 +140,7 @@ def make(name: str) -> Path:
     if stamp.is_file() and stamp.read_text() == state and not name.endswith("/newest"):
         return folder
     if not (folder / "bin" / "pip").exists():
+        require_python(name, environment)
         create(folder, environment)
     for arguments in environment.installs:
         found = (str(next(ROOT.glob(WHEEL))) if argument == WHEEL else argument for argument in arguments)
@@ -152,6 +156,18 @@ def fingerprint(inputs: Iterable[str]) -> str:
         if path.is_file() and path.parent.name != "__pycache__":
             digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def require_python(name: str, environment: Environment) -> None:
+    """Exit if an environment needs an onnxruntime that has no wheel for this Python."""
+    words = set(re.findall(r"[\w-]+", " ".join(argument for arguments in environment.installs for argument in arguments)))
+    for first, last in (PYTHONS[word] for word in sorted(words & PYTHONS.keys())):
+        if not first <= sys.version_info[1] <= (last or sys.version_info[1]):
+            needed = f"3.{first} or newer" if last is None else f"3.{first} to 3.{last}"
+            sys.exit(
+                f"the environment {name} needs Python {needed}, for which its onnxruntime has wheels; this is Python "
+                f"{platform.python_version()}. Choose another one, as in `make PYTHON=python3.12 TARGET`"
+            )
 
 
 def create(folder: Path, environment: Environment) -> None:
