@@ -10,6 +10,7 @@ from importlib.metadata import packages_distributions
 from types import ModuleType
 from typing import Any
 
+from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.errors import OnnxRuntimeMissingError, SessionError
 from poolgrad_lowering.runtime.library import get_ep_name, get_library_path
 
@@ -36,7 +37,7 @@ def register() -> None:
         try:
             onnxruntime.register_execution_provider_library(get_ep_name(), library)
         except Exception as error:
-            raise SessionError(f"onnxruntime cannot register {library}: {error}") from error
+            raise SessionError(f"onnxruntime cannot register {library}: {quoted(error)}") from error
 
 
 def provider_devices(onnxruntime: ModuleType) -> list[Any]:
