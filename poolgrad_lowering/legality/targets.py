@@ -8,12 +8,16 @@ AdaptiveMaxPool3DGrad) and the product list of its SoC names.
 
 from __future__ import annotations
 
+import logging
+import re
 from dataclasses import dataclass
 
 from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.errors import UnknownTargetError
-from poolgrad_lowering.diagnostics.suggestions import did_you_mean
+from poolgrad_lowering.diagnostics.suggestions import asked, did_you_mean
+
+logger = logging.getLogger(__name__)
 
 MAX_POOL_3D_GRAD = "MaxPool3DGradWithArgmax"
 MAX_POOL_2D_GRAD = "MaxPoolGradWithArgmaxV3"
@@ -116,19 +120,47 @@ TARGETS: dict[str, Target] = {
 
 DEFAULT_TARGET = "atlas-a2"
 
-_BY_SOC = {soc.lower(): target for target in TARGETS.values() for soc in target.socs}
+_SOCS = {soc: target for target in TARGETS.values() for soc in target.socs}
+_BY_SOC = {soc.lower(): target for soc, target in _SOCS.items()}
 
 
 def find_target(name: str) -> Target:
     """Return the target with a product name or an exact SoC name, ignoring case.
 
-    Raises `UnknownTargetError`, whose message lists the products.
+    Logs a warning for a SoC without operators whose name is the beginning of other SoCs' names (Ascend910B). Raises
+    `UnknownTargetError`, whose message lists the products.
     """
     target = TARGETS.get(name.lower()) or _BY_SOC.get(name.lower())
+    meant = _meant(name)
     if target is not None:
+        if meant in TARGETS and not target.operators and meant != target.name:
+            logger.warning("'%s' is exactly a SoC of %s, without operators%s", name, target.title, asked(meant))
         return target
-    hint = did_you_mean(name, [*TARGETS, *(soc for target in TARGETS.values() for soc in target.socs)])
+    hint = asked(meant) if meant else did_you_mean(name, [*TARGETS, *_SOCS])
     raise UnknownTargetError(
         f"unknown target '{name}'{hint}: give one of {', '.join(TARGETS)}, or a SoC name such as Ascend910B3 "
         "(`poolgrad targets` lists all)."
     )
+
+
+def _meant(part: str) -> str | None:
+    """Return the product or SoC of whose name only a part was given: atlas-a2 for "A2" or "Ascend910B".
+
+    None if the part is in no name, or does not tell products apart.
+    """
+    wanted = _compact(part)
+    if len(wanted) < 2:
+        return None
+    products = [name for name in TARGETS if wanted in _compact(name)]
+    shortest = [name for name in products if len(name) == min(map(len, products))]
+    if len(shortest) == 1:
+        return shortest[0]
+    socs = {soc: target for soc, target in _SOCS.items() if wanted in _compact(soc)}
+    able = {soc: target for soc, target in socs.items() if target.operators} or socs
+    names = list(able) if len(able) == 1 else list({target.name for target in able.values()})
+    return names[0] if len(names) == 1 else None
+
+
+def _compact(name: str) -> str:
+    """Return the letters and digits of a name, in lower case."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
