@@ -240,10 +240,11 @@ def test_targets(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("name", ["atlas-a2", "Ascend910B3", "ascend910b3"])
 def test_details_of_a_target(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["targets", name]) == 0
-    title, socs, header, *rows = capsys.readouterr().out.splitlines()
+    name_row, title, socs, header, *rows = capsys.readouterr().out.splitlines()
     target = TARGETS["atlas-a2"]
-    assert title == f"atlas-a2 (default): {target.title}"
-    assert socs == f"SoC names: {', '.join(target.socs)}"
+    assert name_row == "target     atlas-a2 (default)"
+    assert title == f"product    {target.title}"
+    assert socs == f"SoC names  {', '.join(target.socs)}"
     assert header.startswith("operator of domain npu")
     assert [row.split()[0] for row in rows] == list(target.operators)
     adaptive = rows[list(target.operators).index("AdaptiveMaxPool3DGrad")]
