@@ -193,7 +193,7 @@ check: ## lint, formatting, types; warnings of the C++ compiler are errors in ev
 	$(IN) check ruff format --check $(PYTHON_SOURCES)
 	$(IN) check clang-format --dry-run --Werror $(CPP_SOURCES)
 	$(call assemble_package,build/typing)
-	ln -s $(addprefix $(CURDIR)/,tests models benchmarks docs) build/typing
+	ln -s $(addprefix $(CURDIR)/,tests models benchmarks docs tools) build/typing
 	cd build/typing && $(PYTHON) $(CURDIR)/tools/environments.py check \
 	  mypy --config-file $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.mypy_cache -p poolgrad_lowering -p tests
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from string import Template
 
 import onnx
-from onnx import AttributeProto, TensorProto
+from onnx import AttributeProto
 
 from docs import before_after, rooms
 from docs.api_reference import reference

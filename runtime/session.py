@@ -174,7 +174,9 @@ def _add_provider(ort: ModuleType, options: onnxruntime.SessionOptions, provider
     try:
         options.add_provider_for_devices([device], provider_options)
     except Exception as error:
-        raise SessionError(f"onnxruntime does not accept {get_ep_name()} with {provider_options}: {quoted(error)}") from error
+        raise SessionError(
+            f"onnxruntime does not accept {get_ep_name()} with {provider_options}: {quoted(error)}"
+        ) from error
     return device
 
 

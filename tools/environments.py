@@ -160,7 +160,7 @@ def fingerprint(inputs: Iterable[str]) -> str:
 
 def require_python(name: str, environment: Environment) -> None:
     """Exit if an environment needs an onnxruntime that has no wheel for this Python."""
-    words = set(re.findall(r"[\w-]+", " ".join(argument for arguments in environment.installs for argument in arguments)))
+    words = set(re.findall(r"[\w-]+", str(environment.installs)))
     for first, last in (PYTHONS[word] for word in sorted(words & PYTHONS.keys())):
         if not first <= sys.version_info[1] <= (last or sys.version_info[1]):
             needed = f"3.{first} or newer" if last is None else f"3.{first} to 3.{last}"

@@ -71,9 +71,7 @@ def _row(target: TargetRecord) -> tuple[str, str, str, str]:
 
 
 def _print_details(target: TargetRecord) -> None:
-    print_table(
-        ("target", _shown_name(target)), [("product", target.title), ("SoC names", ", ".join(target.socs))]
-    )
+    print_table(("target", _shown_name(target)), [("product", target.title), ("SoC names", ", ".join(target.socs))])
     if not target.operators:
         print_line("no operators: every gradient is refused")
         return

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,8 @@ def created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 def with_python(monkeypatch: pytest.MonkeyPatch, *version: int) -> None:
     found: Any = (*version, 0)
-    monkeypatch.setattr(environments.sys, "version_info", found)
-    monkeypatch.setattr(environments.platform, "python_version", lambda: ".".join(map(str, found)))
+    monkeypatch.setattr(sys, "version_info", found)
+    monkeypatch.setattr(platform, "python_version", lambda: ".".join(map(str, found)))
 
 
 @pytest.mark.parametrize(

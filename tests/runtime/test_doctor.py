@@ -207,8 +207,9 @@ def test_an_onnxruntime_of_no_use(
     [
         (
             "onnxruntime-training-cpu",
-            "onnxruntime-training-cpu trains lowered models with runtime.training.session_options() (docs/training.md); "
-            "for the provider, make a separate environment and there pip install 'onnxruntime>=1.24.1'",
+            "onnxruntime-training-cpu trains lowered models with runtime.training.session_options() "
+            "(docs/training.md); for the provider, make a separate environment and there "
+            "pip install 'onnxruntime>=1.24.1'",
         ),
         ("onnxruntime-cann", "pip install 'onnxruntime-cann>=1.24.1'"),
     ],

@@ -220,6 +220,37 @@ def test_notes_are_on_standard_output_and_warnings_are_not(tmp_path: Path, capsy
     assert capsys.readouterr() == ("", "")
 
 
+def test_what_is_proven_is_printed(
+    good: Path, refused: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out.onnx")
+    assert main(["lower", str(good), "-o", out, "--verify"]) == 0
+    *_, proven, wrote = capsys.readouterr().out.splitlines()
+    assert proven == "proven: 1 site by 9 runs, no difference outside of sites, whole model: same"
+    assert wrote == f"wrote {out}"
+    assert main(["lower", str(refused), "-o", out, "--verify"]) == 0
+    assert "\nproven: nothing was lowered, the model is its source\n" in capsys.readouterr().out
+    assert main(["lower", str(good), "-o", out]) == 0
+    assert main(["lower", str(good), "-o", out, "--verify", "--quiet"]) == 0
+    assert main(["lower", str(good), "-o", out, "--verify", "--json"]) == 0
+    assert "proven: " not in capsys.readouterr().out
+
+
+def test_a_folder_says_of_which_models_something_is_proven(
+    good: Path, refused: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    for model in (good, refused):
+        model.rename(models / model.name)
+    assert main(["lower", str(models), "-o", str(tmp_path / "out"), "--verify", "--jobs", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "good.onnx: written: 1 lowered, proven, 0 refused",
+        "refused.onnx: written: 0 lowered, 1 refused",
+    ]
+
+
 def test_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["patterns"]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
@@ -267,7 +298,9 @@ def test_targets_as_json(arguments: tuple[str, ...], count: int, capsys: pytest.
     assert len(found["targets"]) == count
     [target] = [target for target in found["targets"] if target["name"] == "atlas-a2"]
     assert target["socs"] == list(TARGETS["atlas-a2"].socs)
-    assert target["operators"] == [support["name"] for support in target["support"]] == list(TARGETS["atlas-a2"].operators)
+    assert (
+        target["operators"] == [support["name"] for support in target["support"]] == list(TARGETS["atlas-a2"].operators)
+    )
 
 
 def test_scopes_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,7 +51,12 @@ def test_no_prefix_matches(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "suggestion"),
     [
-        *(("atlas-a1", "atlas-a"), ("atlasa3", "atlas-a3"), ("Ascend910B33", "Ascend910B3"), ("ascend-950", "ascend950")),
+        *(
+            ("atlas-a1", "atlas-a"),
+            ("atlasa3", "atlas-a3"),
+            ("Ascend910B33", "Ascend910B3"),
+            ("ascend-950", "ascend950"),
+        ),
         *(("910B3", "Ascend910B3"), ("Ascend 910B3", "Ascend910B3"), ("9599", "Ascend950PR_9599")),
         *(("A2", "atlas-a2"), ("a3", "atlas-a3"), ("950", "ascend950"), ("Ascend950PR", "ascend950")),
         *(("910B", "atlas-a2"), ("Ascend910_93", "atlas-a3"), ("310P", "atlas-inference")),
