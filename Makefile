@@ -5,7 +5,7 @@ IN := $(PYTHON) tools/environments.py
 PYTEST := pytest -n auto --dist worksteal
 MACHINE := $(shell uname -m)
 
-PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks tools
+PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks tools examples
 CPP_SOURCES = $(shell find runtime poolgrad_lowering tests docs -name '*.cpp' -o -name '*.h')
 
 # The package as an installation has it, in a folder; of this tree, or of another one.

@@ -165,6 +165,14 @@ def program() -> str:
     return text.partition("\n\n")[2].rstrip()
 
 
+def own_form() -> str:
+    """The form in `examples/own_form.py`, without the example's other parts."""
+    text = (DOCS.parent / "examples" / "own_form.py").read_text(encoding="utf-8")
+    imports = "\n".join(re.findall(r"^from poolgrad_lowering\..*$", text, re.MULTILINE))
+    [form] = re.findall(r"^def match.*?^PATTERN = .*?$", text, re.MULTILINE | re.DOTALL)
+    return f"{imports}\n\n\n{form}"
+
+
 def page_limits() -> dict[str, object]:
     """The limits of what the HTML report shows, by the name of their placeholder."""
     limits = {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_around": MAX_AROUND, "max_drawn": MAX_DRAWN}
@@ -239,6 +247,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "security": lambda: {"faults": faults(), "limits": limits()},
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
     "with-onnxruntime-cann": lambda: {"coverage": coverage()},
+    "writing-a-form": lambda: {"form": own_form()},
     "troubleshooting": lambda: {"codes": codes(), "faults": faults(), "acl_codes": acl_codes()},
 }
 
