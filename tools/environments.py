@@ -20,6 +20,7 @@ import platform
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,9 +185,19 @@ def create(folder: Path, environment: Environment) -> None:
 
 
 def pip(folder: Path, *arguments: str) -> None:
-    """Run `pip install` in an environment."""
+    """Run `pip install` in an environment. Says so on standard error, because it can take minutes."""
+    builds = any(re.match(r"\.(\[|$)", argument) for argument in arguments)
+    remark = " (compiles the C++ libraries: about two minutes of CPU)" if builds else ""
+    say(f"{folder.name}: pip install {' '.join(arguments)}{remark}")
+    started = time.monotonic()
     quiet = ("--quiet", "--disable-pip-version-check")
     subprocess.run([folder / "bin" / "python", "-m", "pip", "install", *quiet, *arguments], cwd=ROOT, check=True)
+    say(f"{folder.name}: installed in {time.monotonic() - started:.0f} s")
+
+
+def say(text: str) -> None:
+    """Write a line to standard error; standard output is that of the command."""
+    sys.stderr.write(f"{text}\n")
 
 
 def main(name: str, *command: str) -> None:

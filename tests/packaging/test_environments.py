@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""`tools/environments.py` says in one line which Python an environment needs, before pip fails."""
+"""`tools/environments.py` says in one line which Python an environment needs, and what takes minutes."""
 
 from __future__ import annotations
 
 import platform
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -62,3 +63,21 @@ def test_other_pythons(
     folder.mkdir()
     environments.make(name)
     assert created == [folder]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--editable", ".[ort]", "--group", "test"), " (compiles the C++ libraries: about two minutes of CPU)"),
+        (("--editable", "."), " (compiles the C++ libraries: about two minutes of CPU)"),
+        (("--group", "check"), ""),
+    ],
+)
+def test_what_takes_minutes_is_said_before_it_begins(
+    arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before: list[str] = []
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: before.append(capsys.readouterr().err))
+    environments.pip(Path("/clone/.venv"), *arguments)
+    assert before == [f".venv: pip install {' '.join(arguments)}{said}\n"]
+    assert capsys.readouterr() == ("", ".venv: installed in 0 s\n")
