@@ -31,7 +31,15 @@ SANITIZERS = {"asan": "address", "ubsan": "undefined", "tsan": "thread"}
 PROJECT = ("pyproject.toml",)
 PLUGIN = "poolgrad_lowering/atc/plugin/**/*"
 NATIVE = (*PROJECT, "CMakeLists.txt", "cmake/*", "runtime/**/CMakeLists.txt", "runtime/src/**/*", PLUGIN)
-SOURCES = (*NATIVE, "LICENSE", "README.md", "poolgrad_lowering/**/*", "patterns/**/*", "runtime/**/*")
+SOURCES = (
+    *NATIVE,
+    "LICENSE",
+    "README.md",
+    "tools/registry_page.py",
+    "poolgrad_lowering/**/*",
+    "patterns/**/*",
+    "runtime/**/*",
+)
 PYTHONS = {"ort": (11, None), "cann": (11, 13), "training": (10, 12)}
 """The Python 3.MINOR, from first to last, for which onnxruntime has wheels in the extras and groups that install it."""
 WHEEL = f"build/wheels/{platform.machine()}/*.whl"  # built by `tools/wheels.py`

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from models import demo
+from poolgrad_lowering import runtime
 
 SUMMARY = """\
 == Summary
@@ -37,6 +38,6 @@ def test_a_difference_is_a_failure(capsys: pytest.CaptureFixture[str], monkeypat
 def test_a_node_that_ran_elsewhere_is_a_failure(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo.runtime, "assignment", lambda _: [])
+    monkeypatch.setattr(runtime, "assignment", lambda _: [])
     assert demo.main() == 1
     assert "backend host: 0 of 8 pools and gradients" in capsys.readouterr().out
