@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from importlib.metadata import packages_distributions
 from types import ModuleType
@@ -15,6 +16,8 @@ from poolgrad_lowering.runtime.errors import OnnxRuntimeMissingError, SessionErr
 from poolgrad_lowering.runtime.library import get_ep_name, get_library_path
 
 OLDEST_ONNXRUNTIME = "1.24.1"
+OLDEST_PYTHON = (3, 11)
+"""The oldest Python for which `OLDEST_ONNXRUNTIME` and newer releases have wheels."""
 
 _lock = threading.Lock()
 
@@ -68,14 +71,17 @@ def advice() -> str:
     Releases of onnxruntime-training are all older than `OLDEST_ONNXRUNTIME`: lowered models train in them with the
     custom operators.
     """
+    plain = f"pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'"
     installed = [name for name in packages_distributions().get("onnxruntime", ()) if name != "onnxruntime"]
     training = [name for name in installed if name.startswith("onnxruntime-training")]
     if training:
         return (
             f"{training[0]} trains lowered models with runtime.training.session_options() (docs/training.md); for the "
-            f"provider, make a separate environment and there pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'"
+            f"provider, make a separate environment and there {plain}"
         )
-    return f"pip install '{installed[0] if installed else 'onnxruntime'}>={OLDEST_ONNXRUNTIME}'"
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return f"make an environment with Python 3.11 or newer, for which it has wheels, and there {plain}"
+    return plain.replace("onnxruntime", installed[0]) if installed else plain
 
 
 def is_new_enough(version: str) -> bool:

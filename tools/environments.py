@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,8 @@ SOURCES = (
 )
 PYTHONS = {"ort": (11, None), "cann": (11, 13), "training": (10, 12)}
 """The Python 3.MINOR, from first to last, for which onnxruntime has wheels in the extras and groups that install it."""
+SECONDS_BETWEEN_LINES = 20
+"""How often the progress of an installation is shown."""
 WHEEL = f"build/wheels/{platform.machine()}/*.whl"  # built by `tools/wheels.py`
 
 
@@ -193,13 +196,20 @@ def create(folder: Path, environment: Environment) -> None:
 
 
 def pip(folder: Path, *arguments: str) -> None:
-    """Run `pip install` in an environment. Says so on standard error, because it can take minutes."""
+    """Run `pip install` in an environment. Says on standard error what it does, and that it goes on."""
     builds = any(re.match(r"\.(\[|$)", argument) for argument in arguments)
-    remark = " (compiles the C++ libraries: about two minutes of CPU)" if builds else ""
-    say(f"{folder.name}: pip install {' '.join(arguments)}{remark}")
+    doing = "compiling the C++ libraries, about two minutes of CPU" if builds else "installing"
+    say(f"{folder.name}: pip install {' '.join(arguments)}: {doing}")
     started = time.monotonic()
-    quiet = ("--quiet", "--disable-pip-version-check")
-    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", *quiet, *arguments], cwd=ROOT, check=True)
+    command = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
+    with subprocess.Popen(command, cwd=ROOT) as running:
+        while running.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(SECONDS_BETWEEN_LINES)
+                break
+            say(f"{folder.name}: {doing}, {time.monotonic() - started:.0f} s")
+    if running.returncode:
+        raise subprocess.CalledProcessError(running.returncode, command)
     say(f"{folder.name}: installed in {time.monotonic() - started:.0f} s")
 
 

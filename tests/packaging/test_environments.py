@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,19 +66,31 @@ def test_other_pythons(
     assert created == [folder]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--editable", ".[ort]", "--group", "test"), " (compiles the C++ libraries: about two minutes of CPU)"),
-        (("--editable", "."), " (compiles the C++ libraries: about two minutes of CPU)"),
-        (("--group", "check"), ""),
-    ],
-)
-def test_what_takes_minutes_is_said_before_it_begins(
-    arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before: list[str] = []
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: before.append(capsys.readouterr().err))
-    environments.pip(Path("/clone/.venv"), *arguments)
-    assert before == [f".venv: pip install {' '.join(arguments)}{said}\n"]
-    assert capsys.readouterr() == ("", ".venv: installed in 0 s\n")
+@pytest.fixture
+def installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment whose Python needs a second, and fails if `fail` is installed."""
+    monkeypatch.setattr(environments, "ROOT", tmp_path)
+    monkeypatch.setattr(environments, "SECONDS_BETWEEN_LINES", 0.4)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\nsleep 1\n[ "$6" != fail ]\n')
+    python.chmod(0o755)
+    return tmp_path / ".venv"
+
+
+@pytest.mark.parametrize("arguments", [("--editable", ".[ort]", "--group", "test"), (".",), ("--group", "check")])
+def test_progress_is_shown(arguments: tuple[str, ...], installing: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    environments.pip(installing, *arguments)
+    out, err = capsys.readouterr()
+    assert out == ""
+    before, *between, after = err.splitlines()
+    builds = "--group" not in arguments[:1]
+    doing = "compiling the C++ libraries, about two minutes of CPU" if builds else "installing"
+    assert before == f".venv: pip install {' '.join(arguments)}: {doing}"
+    assert {re.sub(r"\d+ s$", "", line) for line in between} == {f".venv: {doing}, "}
+    assert re.fullmatch(r"\.venv: installed in \d+ s", after)
+
+
+def test_a_failed_installation_is_an_error(installing: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        environments.pip(installing, "fail")
