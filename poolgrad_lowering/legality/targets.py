@@ -8,7 +8,6 @@ AdaptiveMaxPool3DGrad) and the product list of its SoC names.
 
 from __future__ import annotations
 
-import logging
 import re
 from dataclasses import dataclass
 
@@ -16,8 +15,6 @@ from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.errors import UnknownTargetError
 from poolgrad_lowering.diagnostics.suggestions import asked, did_you_mean
-
-logger = logging.getLogger(__name__)
 
 MAX_POOL_3D_GRAD = "MaxPool3DGradWithArgmax"
 MAX_POOL_2D_GRAD = "MaxPoolGradWithArgmaxV3"
@@ -127,15 +124,12 @@ _BY_SOC = {soc.lower(): target for soc, target in _SOCS.items()}
 def find_target(name: str) -> Target:
     """Return the target with a product name or an exact SoC name, ignoring case.
 
-    Logs a warning for a SoC without operators whose name is the beginning of other SoCs' names (Ascend910B). Raises
-    `UnknownTargetError`, whose message lists the products.
+    Raises `UnknownTargetError`, whose message lists the products.
     """
     target = TARGETS.get(name.lower()) or _BY_SOC.get(name.lower())
-    meant = _meant(name)
     if target is not None:
-        if meant in TARGETS and not target.operators and meant != target.name:
-            logger.warning("'%s' is exactly a SoC of %s, without operators%s", name, target.title, asked(meant))
         return target
+    meant = _meant(name)
     hint = asked(meant) if meant else did_you_mean(name, [*TARGETS, *_SOCS])
     raise UnknownTargetError(
         f"unknown target '{name}'{hint}: give one of {', '.join(TARGETS)}, or a SoC name such as Ascend910B3 "
@@ -144,7 +138,7 @@ def find_target(name: str) -> Target:
 
 
 def _meant(part: str) -> str | None:
-    """Return the product or SoC of whose name only a part was given: atlas-a2 for "A2" or "Ascend910B".
+    """Return the product or SoC of whose name only a part was given: atlas-a2 for "A2" or "910B".
 
     None if the part is in no name, or does not tell products apart.
     """

@@ -67,16 +67,6 @@ def test_suggestions(name: str, suggestion: str) -> None:
         find_target(name)
 
 
-def test_the_name_of_a_first_generation_soc_gets_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """People write Ascend910B for an Atlas A2."""
-    for target in TARGETS.values():
-        for soc in target.socs:
-            find_target(soc)
-    assert [record.getMessage() for record in caplog.records] == [
-        "'Ascend910B' is exactly a SoC of Atlas training, without operators (did you mean atlas-a2?)"
-    ]
-
-
 @pytest.mark.parametrize("name", ["910", "9"])
 def test_a_part_of_several_products_names_is_no_name_of_one(name: str) -> None:
     with pytest.raises(UnknownTargetError) as caught:
