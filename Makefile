@@ -5,7 +5,7 @@ IN := $(PYTHON) tools/environments.py
 PYTEST := pytest -n auto --dist worksteal
 MACHINE := $(shell uname -m)
 
-PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks tools
+PYTHON_SOURCES := poolgrad_lowering patterns runtime models tests docs benchmarks tools examples
 CPP_SOURCES = $(shell find runtime poolgrad_lowering tests docs -name '*.cpp' -o -name '*.h')
 
 # The package as an installation has it, in a folder; of this tree, or of another one.
@@ -50,7 +50,7 @@ test-browser: ## the report as a page in Chromium, which is installed if it is m
 test-training: ## the custom operators in onnxruntime-training, Python 3.12 or older (a large download)
 	$(IN) training pytest -m "not long" tests/training tests/runtime/test_custom_ops.py
 
-test-torch-step: ## training steps out of PyTorch, Python 3.10 to 3.13 (a large download)
+test-torch-step: ## training steps out of PyTorch, Python 3.11 to 3.13 (a large download)
 	$(IN) torch-step pytest -n 2 --dist worksteal tests/torch_step
 
 train-demo: ## train a CNN on digits by PyTorch, by its ONNX step and by the lowered step, and compare (a large download)
@@ -193,7 +193,7 @@ check: ## lint, formatting, types; warnings of the C++ compiler are errors in ev
 	$(IN) check ruff format --check $(PYTHON_SOURCES)
 	$(IN) check clang-format --dry-run --Werror $(CPP_SOURCES)
 	$(call assemble_package,build/typing)
-	ln -s $(addprefix $(CURDIR)/,tests models benchmarks docs) build/typing
+	ln -s $(addprefix $(CURDIR)/,tests models benchmarks docs tools) build/typing
 	cd build/typing && $(PYTHON) $(CURDIR)/tools/environments.py check \
 	  mypy --config-file $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.mypy_cache -p poolgrad_lowering -p tests
 

@@ -32,6 +32,13 @@ TASKS: Mapping[str, Sequence[str]] = {
         "NodeObstacle",
     ),
     "Run beside onnxruntime's CANN provider": ("export_cann", "export_cann_file", "CannExport", "CannReport"),
+    "List targets and forms": (
+        "list_targets",
+        "TargetRecord",
+        "OperatorRecord",
+        "list_patterns",
+        "PatternRecord",
+    ),
     "Limit what is accepted": ("Limits",),
     "Handle errors": (
         "PoolgradError",

@@ -19,7 +19,7 @@ from pathlib import Path
 from string import Template
 
 import onnx
-from onnx import AttributeProto, TensorProto
+from onnx import AttributeProto
 
 from docs import before_after, rooms
 from docs.api_reference import reference
@@ -40,8 +40,8 @@ from poolgrad_lowering.html_report.parts import MAX_AROUND, MAX_NODES
 from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN
 from poolgrad_lowering.html_report.text import MAX_NAME
-from poolgrad_lowering.legality.aclnn_functions import aclnn_functions
-from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS, Support, Target
+from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS
+from poolgrad_lowering.listing import OperatorRecord, list_targets, type_names
 from poolgrad_lowering.patterns import own_patterns
 from tests.other_tools.after_lowering import OUTCOMES, TOOLS, VERSIONS, Outcome, Tool
 
@@ -83,7 +83,7 @@ def products() -> str:
 
 def operators() -> str:
     """The table of each product's operators: aclnn functions, element types and limits."""
-    rows = (_operator(target, op, support) for target in TARGETS.values() for op, support in target.operators.items())
+    rows = (_operator(target.name, operator) for target in list_targets() for operator in target.operators)
     return _table(("target", "operator", "run by", "element types", "elements of a plane, at most"), rows)
 
 
@@ -165,6 +165,14 @@ def program() -> str:
     return text.partition("\n\n")[2].rstrip()
 
 
+def own_form() -> str:
+    """The form in `examples/own_form.py`, without the example's other parts."""
+    text = (DOCS.parent / "examples" / "own_form.py").read_text(encoding="utf-8")
+    imports = "\n".join(re.findall(r"^from poolgrad_lowering\..*$", text, re.MULTILINE))
+    [form] = re.findall(r"^def match.*?^PATTERN = .*?$", text, re.MULTILINE | re.DOTALL)
+    return f"{imports}\n\n\n{form}"
+
+
 def page_limits() -> dict[str, object]:
     """The limits of what the HTML report shows, by the name of their placeholder."""
     limits = {"max_name": MAX_NAME, "max_nodes": MAX_NODES, "max_around": MAX_AROUND, "max_drawn": MAX_DRAWN}
@@ -244,6 +252,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "security": lambda: {"faults": faults(), "limits": limits()},
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
     "with-onnxruntime-cann": lambda: {"coverage": coverage()},
+    "writing-a-form": lambda: {"form": own_form()},
     "troubleshooting": lambda: {"codes": codes(), "faults": faults(), "acl_codes": acl_codes()},
 }
 
@@ -264,9 +273,9 @@ def main() -> None:
         (DOCS / f"{name}.md").write_text(page(name), encoding="utf-8")
 
 
-def _operator(target: Target, op: str, support: Support) -> tuple[str, ...]:
-    functions = ", ".join(map(_code, aclnn_functions(op)))
-    return f"`{target.name}`", _code(op), functions, _types(support.element_types), str(support.max_plane)
+def _operator(target: str, found: OperatorRecord) -> tuple[str, ...]:
+    functions = ", ".join(map(_code, found.functions))
+    return _code(target), _code(found.name), functions, ", ".join(found.element_types), str(found.max_plane)
 
 
 def _tool(tool: Tool) -> tuple[str, ...]:
@@ -351,8 +360,7 @@ def _plain(value: object) -> str:
 
 
 def _types(element_types: Iterable[int]) -> str:
-    names = (TensorProto.DataType.Name(number).lower() for number in sorted(element_types))
-    return ", ".join("float32" if name == "float" else name for name in names)
+    return ", ".join(type_names(element_types))
 
 
 def _code(name: str | None) -> str:

@@ -36,7 +36,7 @@ ORDER = (
     ("runtime",),
     ("verification",),
     ("patterns", "verdicts", "report"),
-    ("driver", "rewriting", "notes"),
+    ("driver", "rewriting", "notes", "listing"),
     ("plans", "process"),
     ("lowering",),
     ("html_report", "atc", "torch"),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.entry.folders import FileResult, lower_folder
     from poolgrad_lowering.gate.limits import Limits
     from poolgrad_lowering.io.external_files import DataWarning
+    from poolgrad_lowering.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
     from poolgrad_lowering.lowering import LoweringResult, inspect, lower
     from poolgrad_lowering.plans.lowering_plan import LoweringPlan, SiteChoice
     from poolgrad_lowering.plans.plan_file import read_plan
@@ -71,10 +72,13 @@ _HOMES = {
     "LoweringPlan": "plans.lowering_plan",
     "LoweringResult": "lowering",
     "NodeObstacle": "diagnostics.obstacles",
+    "OperatorRecord": "listing",
+    "PatternRecord": "listing",
     "PlanError": "diagnostics.errors",
     "PoolgradError": "diagnostics.errors",
     "Report": "report",
     "SiteChoice": "plans.lowering_plan",
+    "TargetRecord": "listing",
     "UnknownTargetError": "diagnostics.errors",
     "Verification": "verification.result",
     "VerificationError": "diagnostics.errors",
@@ -83,6 +87,8 @@ _HOMES = {
     "export_cann": "entry.export_files",
     "export_cann_file": "entry.export_files",
     "inspect": "lowering",
+    "list_patterns": "listing",
+    "list_targets": "listing",
     "lower": "lowering",
     "lower_artifacts": "entry.artifacts",
     "lower_file": "entry.files",
@@ -109,10 +115,13 @@ __all__ = [
     "LoweringPlan",
     "LoweringResult",
     "NodeObstacle",
+    "OperatorRecord",
+    "PatternRecord",
     "PlanError",
     "PoolgradError",
     "Report",
     "SiteChoice",
+    "TargetRecord",
     "UnknownTargetError",
     "Verification",
     "VerificationError",
@@ -122,6 +131,8 @@ __all__ = [
     "export_cann",
     "export_cann_file",
     "inspect",
+    "list_patterns",
+    "list_targets",
     "lower",
     "lower_artifacts",
     "lower_file",

@@ -20,7 +20,7 @@ from poolgrad_lowering.runtime.atc import find_atc, find_plugin
 from poolgrad_lowering.runtime.errors import LibraryMissingError
 from poolgrad_lowering.runtime.library import get_host_library_path, get_library_path
 from poolgrad_lowering.runtime.probing import ProbeError, ask
-from poolgrad_lowering.runtime.registration import OLDEST_ONNXRUNTIME, is_new_enough
+from poolgrad_lowering.runtime.registration import advice, is_new_enough
 
 BACKENDS = ("cann", "host")
 
@@ -146,9 +146,9 @@ def _onnxruntime() -> Part:
     try:
         version = ask("onnxruntime")
     except ProbeError as error:
-        return Part(None, f"cannot be imported: {error}; pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'")
+        return Part(None, f"cannot be imported: {error}; {advice()}")
     if not is_new_enough(version):
-        return Part(version, f"too old for the provider; pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'")
+        return Part(version, f"too old for the provider; {advice()}")
     return Part(version)
 
 

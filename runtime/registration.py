@@ -5,14 +5,19 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
+from importlib.metadata import packages_distributions
 from types import ModuleType
 from typing import Any
 
+from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.errors import OnnxRuntimeMissingError, SessionError
 from poolgrad_lowering.runtime.library import get_ep_name, get_library_path
 
 OLDEST_ONNXRUNTIME = "1.24.1"
+OLDEST_PYTHON = (3, 11)
+"""The oldest Python for which `OLDEST_ONNXRUNTIME` and newer releases have wheels."""
 
 _lock = threading.Lock()
 
@@ -35,7 +40,7 @@ def register() -> None:
         try:
             onnxruntime.register_execution_provider_library(get_ep_name(), library)
         except Exception as error:
-            raise SessionError(f"onnxruntime cannot register {library}: {error}") from error
+            raise SessionError(f"onnxruntime cannot register {library}: {quoted(error)}") from error
 
 
 def provider_devices(onnxruntime: ModuleType) -> list[Any]:
@@ -48,17 +53,35 @@ def import_onnxruntime() -> ModuleType:
 
     Raises `OnnxRuntimeMissingError` if it is not installed, or older than `OLDEST_ONNXRUNTIME`.
     """
-    advice = f"pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'"
     try:
         import onnxruntime  # noqa: PLC0415 - optional: the compiler and the libraries work without it
     except ImportError as error:
-        raise OnnxRuntimeMissingError(f"onnxruntime cannot be imported ({error}); {advice}") from error
+        raise OnnxRuntimeMissingError(f"onnxruntime cannot be imported ({error}); {advice()}") from error
     if not is_new_enough(onnxruntime.__version__):
         raise OnnxRuntimeMissingError(
-            f"onnxruntime {onnxruntime.__version__} has no plugin execution providers of API 24; {advice}"
+            f"onnxruntime {onnxruntime.__version__} has no plugin execution providers of API 24; {advice()}"
         )
     module: ModuleType = onnxruntime
     return module
+
+
+def advice() -> str:
+    """Return what to install for the provider, without replacing another package that has the module onnxruntime.
+
+    Releases of onnxruntime-training are all older than `OLDEST_ONNXRUNTIME`: lowered models train in them with the
+    custom operators.
+    """
+    plain = f"pip install 'onnxruntime>={OLDEST_ONNXRUNTIME}'"
+    installed = [name for name in packages_distributions().get("onnxruntime", ()) if name != "onnxruntime"]
+    training = [name for name in installed if name.startswith("onnxruntime-training")]
+    if training:
+        return (
+            f"{training[0]} trains lowered models with runtime.training.session_options() (docs/training.md); for the "
+            f"provider, make a separate environment and there {plain}"
+        )
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return f"make an environment with Python 3.11 or newer, for which it has wheels, and there {plain}"
+    return plain.replace("onnxruntime", installed[0]) if installed else plain
 
 
 def is_new_enough(version: str) -> bool:

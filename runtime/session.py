@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT, assignment
 from poolgrad_lowering.runtime.cann_provider import CANN_PROVIDER, is_graph_mode, set_defaults
 from poolgrad_lowering.runtime.errors import SessionError
@@ -85,7 +86,7 @@ def create_session(
         # Without enable_fallback=0, onnxruntime's Python layer creates a CPU session after any failure.
         session = ort.InferenceSession(_loadable(given), options, enable_fallback=0)
     except Exception as error:
-        message = f"onnxruntime cannot make a session on {get_ep_name()}: {error}"
+        message = f"onnxruntime cannot make a session on {get_ep_name()}: {quoted(error)}"
         raise SessionError("; ".join([message, *_damages(_index(model))])) from error
     if get_ep_name() not in session.get_providers():
         raise SessionError(f"onnxruntime made a session without {get_ep_name()}: it has {session.get_providers()}")
@@ -181,7 +182,9 @@ def _add_provider(ort: ModuleType, options: onnxruntime.SessionOptions, provider
     try:
         options.add_provider_for_devices([device], provider_options)
     except Exception as error:
-        raise SessionError(f"onnxruntime does not accept {get_ep_name()} with {provider_options}: {error}") from error
+        raise SessionError(
+            f"onnxruntime does not accept {get_ep_name()} with {provider_options}: {quoted(error)}"
+        ) from error
     return device
 
 

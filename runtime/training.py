@@ -11,6 +11,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.errors import OnnxRuntimeMissingError, SessionError
 from poolgrad_lowering.runtime.library import get_library_path
 from poolgrad_lowering.runtime.session import BACKEND_ENTRY
@@ -42,7 +43,7 @@ def session_options(
     try:
         extended.register_custom_ops_library(library)
     except Exception as error:
-        raise SessionError(f"onnxruntime does not take the operators of {library}: {error}") from error
+        raise SessionError(f"onnxruntime does not take the operators of {library}: {quoted(error)}") from error
     return extended
 
 

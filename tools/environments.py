@@ -17,9 +17,12 @@ import fcntl
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +32,19 @@ SANITIZERS = {"asan": "address", "ubsan": "undefined", "tsan": "thread"}
 PROJECT = ("pyproject.toml",)
 PLUGIN = "poolgrad_lowering/atc/plugin/**/*"
 NATIVE = (*PROJECT, "CMakeLists.txt", "cmake/*", "runtime/**/CMakeLists.txt", "runtime/src/**/*", PLUGIN)
-SOURCES = (*NATIVE, "LICENSE", "README.md", "poolgrad_lowering/**/*", "patterns/**/*", "runtime/**/*")
+SOURCES = (
+    *NATIVE,
+    "LICENSE",
+    "README.md",
+    "tools/registry_page.py",
+    "poolgrad_lowering/**/*",
+    "patterns/**/*",
+    "runtime/**/*",
+)
+PYTHONS = {"ort": (11, None), "cann": (11, 13), "training": (10, 12)}
+"""The Python 3.MINOR, from first to last, for which onnxruntime has wheels in the extras and groups that install it."""
+SECONDS_BETWEEN_LINES = 20
+"""How often the progress of an installation is shown."""
 WHEEL = f"build/wheels/{platform.machine()}/*.whl"  # built by `tools/wheels.py`
 
 
@@ -137,6 +152,7 @@ def make(name: str) -> Path:
     if stamp.is_file() and stamp.read_text() == state and not name.endswith("/newest"):
         return folder
     if not (folder / "bin" / "pip").exists():
+        require_python(name, environment)
         create(folder, environment)
     for arguments in environment.installs:
         found = (str(next(ROOT.glob(WHEEL))) if argument == WHEEL else argument for argument in arguments)
@@ -154,6 +170,18 @@ def fingerprint(inputs: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
+def require_python(name: str, environment: Environment) -> None:
+    """Exit if an environment needs an onnxruntime that has no wheel for this Python."""
+    words = set(re.findall(r"[\w-]+", str(environment.installs)))
+    for first, last in (PYTHONS[word] for word in sorted(words & PYTHONS.keys())):
+        if not first <= sys.version_info[1] <= (last or sys.version_info[1]):
+            needed = f"3.{first} or newer" if last is None else f"3.{first} to 3.{last}"
+            sys.exit(
+                f"the environment {name} needs Python {needed}, for which its onnxruntime has wheels; this is Python "
+                f"{platform.python_version()}. Choose another one, as in `make PYTHON=python3.12 TARGET`"
+            )
+
+
 def create(folder: Path, environment: Environment) -> None:
     """Create an empty environment with pip. `--without-pip` is needed because Debian's python3 has no ensurepip."""
     python = folder / "bin" / "python"
@@ -168,9 +196,26 @@ def create(folder: Path, environment: Environment) -> None:
 
 
 def pip(folder: Path, *arguments: str) -> None:
-    """Run `pip install` in an environment."""
-    quiet = ("--quiet", "--disable-pip-version-check")
-    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", *quiet, *arguments], cwd=ROOT, check=True)
+    """Run `pip install` in an environment. Says on standard error what it does, and that it goes on."""
+    builds = any(re.match(r"\.(\[|$)", argument) for argument in arguments)
+    doing = "compiling the C++ libraries, about two minutes of CPU" if builds else "installing"
+    say(f"{folder.name}: pip install {' '.join(arguments)}: {doing}")
+    started = time.monotonic()
+    command = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
+    with subprocess.Popen(command, cwd=ROOT) as running:
+        while running.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(SECONDS_BETWEEN_LINES)
+                break
+            say(f"{folder.name}: {doing}, {time.monotonic() - started:.0f} s")
+    if running.returncode:
+        raise subprocess.CalledProcessError(running.returncode, command)
+    say(f"{folder.name}: installed in {time.monotonic() - started:.0f} s")
+
+
+def say(text: str) -> None:
+    """Write a line to standard error; standard output is that of the command."""
+    sys.stderr.write(f"{text}\n")
 
 
 def main(name: str, *command: str) -> None:

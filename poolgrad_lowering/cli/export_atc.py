@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.cli.arguments import limits, require_other_output
-from poolgrad_lowering.cli.console import print_error, print_line
-from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.cli.exports import add_export, add_files, failed, print_obstacles
+from poolgrad_lowering.cli.console import print_error
+from poolgrad_lowering.cli.exports import add_export, add_files, print_export
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
 
 if TYPE_CHECKING:
     from poolgrad_lowering.atc.export import AtcReport
+    from poolgrad_lowering.verification.result import Verification
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     from poolgrad_lowering.entry.export_files import export_atc_file  # noqa: PLC0415 - `--help` must not load onnx
 
     require_other_output(options)
+    proofs: list[Verification] = []
     report = export_atc_file(
         options.model,
         options.output,
@@ -61,44 +62,27 @@ def run(options: argparse.Namespace) -> int:
         weights_as_inputs=options.weights_as_inputs,
         force=options.force,
         verify=options.verify,
+        on_proven=proofs.append,
         report_path=options.report,
         copy_external=options.copy_external,
         limits=limits(options),
     )
-    if not options.quiet:
-        _print_warnings(report, options)
-    if options.json:
-        print(report.to_json(), end="")
-    elif not options.quiet:
-        _print_report(report)
-    if not report.converts:
-        return failed(f"atc: {counted(len(report.obstacles), 'obstacle')} to a conversion", options)
-    if not (options.json or options.quiet):
-        _print_conversion(report, options.output)
-    return ExitCode.DONE
-
-
-def _print_warnings(report: AtcReport, options: argparse.Namespace) -> None:
-    from poolgrad_lowering.cli.report_text import print_warnings  # noqa: PLC0415 - as above
-
-    print_warnings(report.lowering, options)
-    for name in report.constant_inputs:
+    for name in () if options.quiet else report.constant_inputs:
         print_error(
             f"warning: {printable(name)}: ATC makes a constant of this input, which has a default; with "
             "--weights-as-inputs it stays an input"
         )
+    refused = f"atc: {counted(len(report.obstacles), 'obstacle')} to a conversion"
+    return print_export(report, options, proofs, written=_conversion(report, options.output), refused=refused)
 
 
-def _print_report(report: AtcReport) -> None:
-    from poolgrad_lowering.cli.report_text import print_report  # noqa: PLC0415 - as above
-
-    print_report(report.lowering)
-    print_obstacles(report.obstacles)
-
-
-def _print_conversion(report: AtcReport, output: Path) -> None:
+def _conversion(report: AtcReport, output: Path) -> list[str]:
+    """Return lines that say how to convert the exported model, with commands for a shell."""
     found = report.conversion
-    print_line(f"wrote {output}, in which no obstacle is known. To convert it with CANN {found.cann} or newer:")
-    symbols = ("# replace each size in --input_shape that is a name by a number",) if found.input_shape else ()
-    for line in (f"cd {shlex.quote(str(output.parent))}", *found.environment, *symbols, found.command):
-        print_line(f"  {line}")
+    folder = [f"cd {shlex.quote(str(output.parent))}"] if output.parent != Path() else []
+    symbols = ["# replace each size in --input_shape that is a name by a number"] if found.input_shape else []
+    commands = [*folder, *found.environment, *symbols, found.command]
+    return [
+        f"wrote {output}, in which no obstacle is known. To convert it with CANN {found.cann} or newer:",
+        *(f"  {command}" for command in commands),
+    ]

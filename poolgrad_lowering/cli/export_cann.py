@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.cli.arguments import limits, require_other_output
-from poolgrad_lowering.cli.console import print_line
-from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.cli.exports import add_export, add_files, failed, print_obstacles
+from poolgrad_lowering.cli.exports import add_export, add_files, print_export
 from poolgrad_lowering.diagnostics.counted import counted
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.verification.result import Verification
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -34,29 +35,21 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.cli.report_text import print_report, print_warnings  # noqa: PLC0415 - `--help` must not load onnx
-    from poolgrad_lowering.entry.export_files import export_cann_file  # noqa: PLC0415 - as above
+    from poolgrad_lowering.entry.export_files import export_cann_file  # noqa: PLC0415 - `--help` must not load onnx
 
     require_other_output(options)
+    proofs: list[Verification] = []
     report = export_cann_file(
         options.model,
         options.output,
         target=options.target,
         force=options.force,
         verify=options.verify,
+        on_proven=proofs.append,
         report_path=options.report,
         copy_external=options.copy_external,
         limits=limits(options),
     )
-    if not options.quiet:
-        print_warnings(report.lowering, options)
-    if options.json:
-        print(report.to_json(), end="")
-    elif not options.quiet:
-        print_report(report.lowering)
-        print_obstacles(report.obstacles)
-    if not report.converts:
-        return failed(f"graph mode: {counted(len(report.obstacles), 'obstacle')}", options)
-    if not (options.json or options.quiet):
-        print_line(f"wrote {options.output}: {report.edits.text}")
-    return ExitCode.DONE
+    written = [f"wrote {options.output}: {report.edits.text}"]
+    refused = f"graph mode: {counted(len(report.obstacles), 'obstacle')}"
+    return print_export(report, options, proofs, written=written, refused=refused)

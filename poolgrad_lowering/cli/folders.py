@@ -73,7 +73,8 @@ def show_file(output: FolderOutput, status: str, options: argparse.Namespace) ->
         if result.report is not None:
             print_warnings(result.report, options, result.path)
             notes = "".join(f"; {note.code}" for note in result.report.notes if not note.warning)
-            detail = f"{len(result.report.lowered)} lowered, {len(result.report.refused)} refused{notes}"
+            proven = ", proven" if result.report.lowered and getattr(options, "verify", False) else ""
+            detail = f"{len(result.report.lowered)} lowered{proven}, {len(result.report.refused)} refused{notes}"
         output.show(result, status, detail, done, total)
 
     return show

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.cli.arguments import (
     add_checks,
@@ -21,6 +21,9 @@ from poolgrad_lowering.cli.arguments import (
 from poolgrad_lowering.cli.folders import FolderOutput, print_files, show_file
 from poolgrad_lowering.cli.streams import model_file
 from poolgrad_lowering.diagnostics.errors import UsageError
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.verification.result import Verification
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -98,10 +101,17 @@ def _lower_file(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
     from poolgrad_lowering.plans.plan_file import read_plan  # noqa: PLC0415 - as above
 
     plan = None if options.plan is None else read_plan(options.plan)
+    proofs: list[Verification] = []
     report = lower_file(
-        options.model, options.output, plan=plan, report_path=options.report, html_path=options.html, **lowering
+        options.model,
+        options.output,
+        plan=plan,
+        on_proven=proofs.append,
+        report_path=options.report,
+        html_path=options.html,
+        **lowering,
     )
-    return print_outcome(report, options)
+    return print_outcome(report, options, proofs)
 
 
 def _lower_folder(options: argparse.Namespace, lowering: dict[str, Any]) -> int:

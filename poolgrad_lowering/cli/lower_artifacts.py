@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, limits
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.verification.result import Verification
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -39,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from poolgrad_lowering.cli.report_text import print_outcome  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.entry.artifacts import lower_artifacts  # noqa: PLC0415 - as above
 
+    proofs: list[Verification] = []
     report = lower_artifacts(
         options.source,
         options.output,
@@ -46,7 +50,8 @@ def run(options: argparse.Namespace) -> int:
         forward=not options.no_forward,
         strict=options.strict,
         verify=options.verify,
+        on_proven=proofs.append,
         report_path=options.report,
         limits=limits(options),
     )
-    return print_outcome(report, options)
+    return print_outcome(report, options, proofs)

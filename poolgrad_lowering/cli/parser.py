@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -17,9 +19,7 @@ class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` with suggestions and with examples, pairs of a command line and its meaning."""
 
     def __init__(self, *, examples: Sequence[tuple[str, str]], **options: Any) -> None:
-        width = max(len(line) for line, _ in examples)
-        shown = "\n".join(f"  {line.ljust(width)}  {what}" for line, what in examples)
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"examples:\n{shown}", **options)
+        super().__init__(**options)
         self.examples = examples
         self._given: list[str] = []
 
@@ -43,6 +43,11 @@ class Parser(argparse.ArgumentParser):
         self._given = list(sys.argv[1:] if args is None else args)
         return super().parse_known_args(args, namespace)
 
+    def format_help(self) -> str:
+        """As in argparse, with the examples at the end, in the terminal's width."""
+        width = shutil.get_terminal_size().columns - 2  # as in argparse
+        return f"{super().format_help()}\nexamples:\n{_laid_out(self.examples, width)}"
+
     def error(self, message: str) -> NoReturn:
         """Print the message with suggestions for unknown words, and exit with 2."""
         hints = [hint for word in self._given if (hint := self._hint(word.partition("=")[0]))]
@@ -60,3 +65,12 @@ class Parser(argparse.ArgumentParser):
             return "" if any(name.startswith(word) for name in known) else did_you_mean(word, known)
         is_command = next((given for given in self._given if not given.startswith("-")), None) == word
         return did_you_mean(word, commands) if is_command and word not in commands else ""
+
+
+def _laid_out(examples: Sequence[tuple[str, str]], width: int) -> str:
+    """Return a line for each example, or if one is too long, each meaning wrapped below its command line."""
+    longest = max(len(line) for line, _ in examples)
+    rows = [f"  {line.ljust(longest)}  {what}" for line, what in examples]
+    if max(map(len, rows)) > width:
+        rows = [f"  {line}\n{textwrap.indent(textwrap.fill(what, width - 6), ' ' * 6)}" for line, what in examples]
+    return "".join(f"{row}\n" for row in rows)

@@ -25,8 +25,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.patterns import all_patterns, broken_plugins  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.listing import list_patterns  # noqa: PLC0415 - `--help` must not load onnx
 
+    found = list_patterns()
+    used = [pattern for pattern in found if pattern.problem is None]
+    broken = [pattern for pattern in found if pattern.problem is not None]
     if options.json:
         patterns = [
             {
@@ -34,13 +37,13 @@ def run(options: argparse.Namespace) -> int:
                 "anchors": [{"domain": domain, "op_type": op_type} for domain, op_type in pattern.anchors],
                 "summary": pattern.summary,
             }
-            for pattern in all_patterns()
+            for pattern in used
         ]
-        broken = [{"name": plugin.name, "reason": plugin.reason} for plugin in broken_plugins()]
-        print_json({"patterns": patterns, "broken_plugins": broken})
+        plugins = [{"name": pattern.name, "reason": pattern.problem} for pattern in broken]
+        print_json({"patterns": patterns, "broken_plugins": plugins})
         return ExitCode.DONE
-    rows = [(p.name, ", ".join(operator_text(*op) for op in p.anchors), p.summary) for p in all_patterns()]
+    rows = [(p.name, ", ".join(operator_text(*op) for op in p.anchors), p.summary) for p in used]
     print_table(("pattern", "candidates", "form"), rows)
-    for plugin in broken_plugins():
-        print_line(f"not used: {plugin.name}: {plugin.reason}")
+    for pattern in broken:
+        print_line(f"not used: {pattern.name}: {pattern.problem}")
     return ExitCode.DONE

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from poolgrad_lowering.cli.console import operator_text, print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
@@ -12,6 +14,9 @@ from poolgrad_lowering.cli.streams import STREAM
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
 from poolgrad_lowering.report import PLACES, AnchorReport, Report
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.verification.result import Verification
 
 
 def print_warnings(report: Report, options: argparse.Namespace, model: str = "") -> None:
@@ -70,7 +75,17 @@ def print_placement(report: Report) -> None:
     )
 
 
-def print_outcome(report: Report, options: argparse.Namespace) -> int:
+def print_proofs(proofs: Sequence[Verification], options: argparse.Namespace) -> None:
+    """With --verify, print what was proven of the models that are written."""
+    if not options.verify:
+        return
+    from poolgrad_lowering.verification.text import proven_text  # noqa: PLC0415 - only for --verify
+
+    for text in map(proven_text, proofs) if proofs else ("nothing was lowered, the model is its source",):
+        print_line(f"proven: {text}")
+
+
+def print_outcome(report: Report, options: argparse.Namespace, proofs: Sequence[Verification]) -> int:
     """Print the result of a lowering as the options say, and return the exit code."""
     print_warnings(report, options)
     if options.json:
@@ -81,6 +96,7 @@ def print_outcome(report: Report, options: argparse.Namespace) -> int:
         print_error(f"strict: {counted(len(report.refused), 'candidate')} refused, no model written")
         return ExitCode.FAILED
     if not (options.json or options.quiet):
+        print_proofs(proofs, options)
         print_line(
             "wrote the model to standard output" if options.given_output == STREAM else f"wrote {options.output}"
         )

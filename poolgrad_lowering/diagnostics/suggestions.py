@@ -13,4 +13,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     by_folded = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), by_folded, n=1)
-    return f" (did you mean {by_folded[close[0]]}?)" if close else ""
+    return asked(by_folded[close[0]]) if close else ""
+
+
+def asked(name: str) -> str:
+    """Return ` (did you mean …?)` with a name."""
+    return f" (did you mean {name}?)"

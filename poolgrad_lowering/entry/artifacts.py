@@ -7,8 +7,9 @@ Knows the names of the files and what `onnxruntime.training.api` requires of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from poolgrad_lowering.diagnostics.errors import FileError, explained
 from poolgrad_lowering.entry.files import lower_file
@@ -18,6 +19,9 @@ from poolgrad_lowering.io.atomic_folder import NewFolder
 from poolgrad_lowering.io.atomic_write import PathLike, write_bytes, write_files
 from poolgrad_lowering.io.model_file import parse_model, read_bytes
 from poolgrad_lowering.report import Report
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.verification.result import Verification
 
 TRAINING = "training_model.onnx"
 OTHERS = ("eval_model.onnx", "optimizer_model.onnx")
@@ -35,6 +39,7 @@ def lower_artifacts(
     forward: bool = True,
     strict: bool = False,
     verify: bool = False,
+    on_proven: Callable[[Verification], None] | None = None,
     report_path: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
@@ -60,6 +65,7 @@ def lower_artifacts(
                 forward=forward,
                 strict=strict,
                 verify=verify,
+                on_proven=on_proven,
                 copy_external=True,
                 limits=limits,
             )

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from onnx import ModelProto
 
@@ -30,6 +30,9 @@ from poolgrad_lowering.legality.targets import DEFAULT_TARGET, find_target
 from poolgrad_lowering.lowering import lower_in_place
 from poolgrad_lowering.report import Report
 
+if TYPE_CHECKING:
+    from poolgrad_lowering.verification.result import Verification
+
 logger = logging.getLogger(__name__)
 
 
@@ -41,6 +44,7 @@ def export_atc_file(
     weights_as_inputs: Sequence[str] = (),
     force: bool = False,
     verify: bool = False,
+    on_proven: Callable[[Verification], None] | None = None,
     report_path: PathLike | None = None,
     copy_external: bool = False,
     limits: Limits = DEFAULT_LIMITS,
@@ -49,8 +53,8 @@ def export_atc_file(
 
     `target` and `weights_as_inputs` are those of `export_atc`. A model that ATC cannot convert is written only with
     `force`. With `verify`, the model is written only if it is proven to compute what the source does; otherwise
-    `VerificationError` is raised. The report is written to `report_path` as JSON, also if the model is not.
-    `copy_external` and `limits` are those of `lower_file`.
+    `VerificationError` is raised. `on_proven` is called with the proof before the model is written. The report is
+    written to `report_path` as JSON, also if the model is not. `copy_external` and `limits` are those of `lower_file`.
 
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `UsageError`; then no file has changed.
     """
@@ -61,7 +65,15 @@ def export_atc_file(
             model, target, weights_as_inputs, gate=gate, bytes_before=size, file=files.destination.name
         )
 
-    return _write(files, export, force=force, verify=verify, copy_external=copy_external, limits=limits)
+    return _write(
+        files,
+        export,
+        force=force,
+        verify=verify,
+        on_proven=on_proven,
+        copy_external=copy_external,
+        limits=limits,
+    )
 
 
 @dataclass(frozen=True)
@@ -126,14 +138,15 @@ def export_cann_file(
     target: str | None = None,
     force: bool = False,
     verify: bool = False,
+    on_proven: Callable[[Verification], None] | None = None,
     report_path: PathLike | None = None,
     copy_external: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> CannReport:
     """Export the model in `source` as `export_cann` does and write it to `destination`.
 
-    A model with an obstacle is written only with `force`. `verify`, `report_path`, `copy_external` and `limits` are
-    those of `export_atc_file`.
+    A model with an obstacle is written only with `force`. `verify`, `on_proven`, `report_path`, `copy_external` and
+    `limits` are those of `export_atc_file`.
 
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `VerificationError`; then no file has changed.
     """
@@ -142,7 +155,15 @@ def export_cann_file(
     def export(model: ModelProto, gate: Gate, size: int) -> CannReport:
         return _export_cann_in_place(model, target, gate, size)
 
-    return _write(files, export, force=force, verify=verify, copy_external=copy_external, limits=limits)
+    return _write(
+        files,
+        export,
+        force=force,
+        verify=verify,
+        on_proven=on_proven,
+        copy_external=copy_external,
+        limits=limits,
+    )
 
 
 def _export_cann_in_place(model: ModelProto, target: str | None, gate: Gate, size: int) -> CannReport:
@@ -176,6 +197,7 @@ def _write(
     *,
     force: bool,
     verify: bool,
+    on_proven: Callable[[Verification], None] | None,
     copy_external: bool,
     limits: Limits,
 ) -> R:
@@ -193,7 +215,7 @@ def _write(
     contents: dict[Path, Content] = {}
     if report.converts or force:
         if verify:
-            require_proven(data, gate.serialised(model), source)
+            require_proven(data, gate.serialised(model), source, on_proven)
         contents, moved = missing_data(gate, model, source, destination, copy=copy_external)
         if moved:
             move_references(model, moved)

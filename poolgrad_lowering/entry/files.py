@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.side_outputs import SideOutputs
@@ -22,6 +24,9 @@ from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.report import Report
 from poolgrad_lowering.ways import examine, find_places, placement_report
 
+if TYPE_CHECKING:
+    from poolgrad_lowering.verification.result import Verification
+
 logger = logging.getLogger(__name__)
 
 
@@ -35,6 +40,7 @@ def lower_file(
     trust_defaults: bool = False,
     strict: bool = False,
     verify: bool = False,
+    on_proven: Callable[[Verification], None] | None = None,
     report_path: PathLike | None = None,
     html_path: PathLike | None = None,
     copy_external: bool = False,
@@ -54,6 +60,7 @@ def lower_file(
         trust_defaults: Whether initializers that are also graph inputs are constants, as in `lower`.
         strict: Write no model if a candidate was refused; the report says which.
         verify: Write no model unless it is proven to compute what the source does.
+        on_proven: With `verify`, called with the proof of a lowered model before it is written.
         report_path: Where to write the report as JSON, after the model.
         html_path: Where to write the report as a page, after the model.
         copy_external: If `destination` is in another folder, copy the external data of the lowered model there. A data
@@ -101,7 +108,7 @@ def lower_file(
     contents: dict[Path, Content] = {}
     if not (strict and report.refused):
         if verify and report.lowered:
-            require_proven(data, lowered, source)
+            require_proven(data, lowered, source, on_proven)
         contents, moved = missing_data(gate, model, source, destination, copy=copy_external)
         if moved:
             move_references(model, moved)
@@ -150,8 +157,13 @@ def inspect_file(
     return report
 
 
-def require_proven(data: bytes, lowered: bytes, source: Path) -> None:
-    """Raise `VerificationError` unless the bytes of a model are proven to compute what the bytes of `source` do."""
+def require_proven(data: bytes, lowered: bytes, source: Path, on_proven: Callable[[Verification], None] | None) -> None:
+    """Call `on_proven` with the proof that the bytes of a model compute what the bytes of `source` do.
+
+    Raises `VerificationError` if there is none.
+    """
     from poolgrad_lowering.verification.files import require_verified  # noqa: PLC0415 - loads onnx's evaluator
 
-    require_verified(parse_model(data, source), parse_model(lowered, source), source)
+    proof = require_verified(parse_model(data, source), parse_model(lowered, source), source)
+    if on_proven is not None:
+        on_proven(proof)

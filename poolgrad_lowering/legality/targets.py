@@ -8,12 +8,13 @@ AdaptiveMaxPool3DGrad) and the product list of its SoC names.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.errors import UnknownTargetError
-from poolgrad_lowering.diagnostics.suggestions import did_you_mean
+from poolgrad_lowering.diagnostics.suggestions import asked, did_you_mean
 
 MAX_POOL_3D_GRAD = "MaxPool3DGradWithArgmax"
 MAX_POOL_2D_GRAD = "MaxPoolGradWithArgmaxV3"
@@ -116,7 +117,8 @@ TARGETS: dict[str, Target] = {
 
 DEFAULT_TARGET = "atlas-a2"
 
-_BY_SOC = {soc.lower(): target for target in TARGETS.values() for soc in target.socs}
+_SOCS = {soc: target for target in TARGETS.values() for soc in target.socs}
+_BY_SOC = {soc.lower(): target for soc, target in _SOCS.items()}
 
 
 def find_target(name: str) -> Target:
@@ -127,8 +129,32 @@ def find_target(name: str) -> Target:
     target = TARGETS.get(name.lower()) or _BY_SOC.get(name.lower())
     if target is not None:
         return target
-    hint = did_you_mean(name, [*TARGETS, *(soc for target in TARGETS.values() for soc in target.socs)])
+    meant = _meant(name)
+    hint = asked(meant) if meant else did_you_mean(name, [*TARGETS, *_SOCS])
     raise UnknownTargetError(
         f"unknown target '{name}'{hint}: give one of {', '.join(TARGETS)}, or a SoC name such as Ascend910B3 "
         "(`poolgrad targets` lists all)."
     )
+
+
+def _meant(part: str) -> str | None:
+    """Return the product or SoC of whose name only a part was given: atlas-a2 for "A2" or "910B".
+
+    None if the part is in no name, or does not tell products apart.
+    """
+    wanted = _compact(part)
+    if len(wanted) < 2:
+        return None
+    products = [name for name in TARGETS if wanted in _compact(name)]
+    shortest = [name for name in products if len(name) == min(map(len, products))]
+    if len(shortest) == 1:
+        return shortest[0]
+    socs = {soc: target for soc, target in _SOCS.items() if wanted in _compact(soc)}
+    able = {soc: target for soc, target in socs.items() if target.operators} or socs
+    names = list(able) if len(able) == 1 else list({target.name for target in able.values()})
+    return names[0] if len(names) == 1 else None
+
+
+def _compact(name: str) -> str:
+    """Return the letters and digits of a name, in lower case."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())

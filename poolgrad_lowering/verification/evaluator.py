@@ -14,13 +14,14 @@ from onnx import GraphProto, ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 from poolgrad_lowering.diagnostics.errors import PoolgradError
+from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.verification.operators import OPERATORS
 from poolgrad_lowering.verification.result import UnprovenError
 
 Array = npt.NDArray[Any]
 
 _LONGEST = 600
-"""The length to which messages are cut. In onnxruntime's the source file and the function precede the fault."""
+"""The length to which messages are cut."""
 
 
 class Runner(Protocol):
@@ -125,4 +126,4 @@ def _shape_node(node: NodeProto, declared: onnx.ValueInfoProto | None, pooled: s
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or its class name if the message is empty."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:_LONGEST]
+    return (quoted(error).splitlines() or [type(error).__name__])[0][:_LONGEST]

@@ -44,8 +44,8 @@ def verify_files(original: PathLike, lowered: PathLike, **options: Any) -> Verif
     return verify(before, after, folder=Path(original).parent, **options)
 
 
-def require_verified(original: ModelProto, lowered: ModelProto, file: Path) -> None:
-    """Raise `VerificationError` unless every site is proven and nothing else differs.
+def require_verified(original: ModelProto, lowered: ModelProto, file: Path) -> Verification:
+    """Return the proof. Raises `VerificationError` unless every site is proven and nothing else differs.
 
     The external data of both models is in the folder of `file`, the original's file.
     """
@@ -56,6 +56,7 @@ def require_verified(original: ModelProto, lowered: ModelProto, file: Path) -> N
         raise VerificationError(
             f"the lowered model is not proven to compute the same as the original: {failure_text(found)}"
         )
+    return found
 
 
 def _read(path: Path) -> tuple[Source, bool]:

@@ -47,6 +47,13 @@ def mismatch_text(found: Mismatch) -> str:
     return f"run {found.run}, output '{found.output}': {found.what}{where}{ulp}"
 
 
+def proven_text(found: Verification) -> str:
+    """Return a text on what the proof of a model consists of."""
+    runs = counted(sum(site.runs for site in found.sites), "run")
+    whole = f"whole model: {found.whole_model.status}"
+    return f"{counted(len(found.sites), 'site')} by {runs}, no difference outside of sites, {whole}"
+
+
 def failure_text(found: Verification) -> str:
     """Return the first failure as one printable line; empty if there is none."""
     return printable(_failure(found))

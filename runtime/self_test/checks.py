@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.self_test.cases import CASES, ELEMENT_TYPES, Case
 from poolgrad_lowering.runtime.self_test.operator_checks import check_gradient, check_pool
 from poolgrad_lowering.runtime.self_test.session_checks import SESSION_CHECKS
@@ -61,7 +62,7 @@ def _run_check(check: Check, backend: str) -> tuple[str, str | None]:
     except RefusedError as error:
         return "refused", str(error)
     except Exception as error:  # every check is run and reported
-        return "error", f"{type(error).__name__}: {str(error).rpartition(_BEFORE_THE_MESSAGE)[2]}"
+        return "error", f"{type(error).__name__}: {quoted(error).rpartition(_BEFORE_THE_MESSAGE)[2]}"
     return "ok", None
 
 

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TAG = "SPDX-License-Identifier: Apache-2.0"
-FOLDERS = ("poolgrad_lowering", "patterns", "runtime", "tests", "models", "benchmarks", "docs", "tools")
+FOLDERS = ("poolgrad_lowering", "patterns", "runtime", "tests", "models", "benchmarks", "docs", "tools", "examples")
 SOURCES = {".py", ".cpp", ".h", ".css", ".js", ".sh"}
 
 

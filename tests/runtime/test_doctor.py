@@ -17,7 +17,7 @@ import pytest
 
 import poolgrad_lowering
 from poolgrad_lowering.cli import main
-from poolgrad_lowering.runtime import doctor, get_host_library_path, get_library_path, probing
+from poolgrad_lowering.runtime import doctor, get_host_library_path, get_library_path, probing, registration
 from poolgrad_lowering.runtime.errors import LibraryMissingError
 from tests.runtime.fake_cann import build_over_host, host_library_without, install
 
@@ -200,6 +200,42 @@ def test_an_onnxruntime_of_no_use(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     report = as_json(capsys)  # the backends work all the same
     assert report["onnxruntime"]["problem"].startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("package", "advice"),
+    [
+        (
+            "onnxruntime-training-cpu",
+            "onnxruntime-training-cpu trains lowered models with runtime.training.session_options() "
+            "(docs/training.md); for the provider, make a separate environment and there "
+            "pip install 'onnxruntime>=1.24.1'",
+        ),
+        ("onnxruntime-cann", "pip install 'onnxruntime-cann>=1.24.1'"),
+    ],
+)
+def test_the_advice_replaces_no_other_package_of_the_module(
+    tmp_path: Path, package: str, advice: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "onnxruntime.py").write_text("__version__ = '1.19.2'")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    metadata = tmp_path / f"{package.replace('-', '_')}-1.19.2.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.19.2\n")
+    (metadata / "top_level.txt").write_text("onnxruntime\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert as_json(capsys)["onnxruntime"]["problem"] == f"too old for the provider; {advice}"
+
+
+def test_no_install_is_advised_to_a_python_without_wheels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "onnxruntime.py").write_text("__version__ = '1.23.2'")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(registration, "OLDEST_PYTHON", (4, 0))
+    problem = as_json(capsys)["onnxruntime"]["problem"]
+    advice = "make an environment with Python 3.11 or newer, for which it has wheels, and there pip install "
+    assert problem == f"too old for the provider; {advice}'onnxruntime>=1.24.1'"
 
 
 def test_neither_onnxruntime_nor_onnx_is_imported(tmp_path: Path) -> None:

@@ -36,9 +36,35 @@ def test_a_model_that_converts(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["export-atc", str(source), "-o", str(out), "--target", "Ascend910B3"]) == 0
     assert onnx.load(out) == export_atc(GRADIENT, target="Ascend910B3").model
     printed = capsys.readouterr().out.splitlines()
-    start = printed.index(f"wrote {out}, in which no obstacle is known. To convert it with CANN 9.0.0 or newer:")
-    assert printed[start + 1] == f"  cd {tmp_path}"
-    assert printed[-1].startswith("  atc --framework=5 --model=e.onnx --output=e --soc_version=Ascend910B3 ")
+    assert printed[0] == f"wrote {out}, in which no obstacle is known. To convert it with CANN 9.0.0 or newer:"
+    assert printed[1] == f"  cd {tmp_path}"
+    [command] = [line for line in printed if "--framework" in line]
+    assert command.startswith("  atc --framework=5 --model=e.onnx --output=e --soc_version=Ascend910B3 ")
+    assert printed.index(command) < printed.index("candidate  status   what")
+    assert printed[-1].startswith("target atlas-a2: 1 candidate, 1 lowered, 0 refused; ")
+
+
+def test_no_folder_is_entered_for_a_model_in_the_current_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(tmp_path / "m.onnx", GRADIENT)
+    monkeypatch.chdir(tmp_path)
+    assert main(["export-atc", "m.onnx", "-o", "e.onnx"]) == 0
+    assert "  cd " not in capsys.readouterr().out
+    (tmp_path / "sub").mkdir()
+    assert main(["export-atc", "m.onnx", "-o", "sub/e.onnx"]) == 0
+    assert "\n  cd sub\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["export-atc", "export-cann"])
+def test_what_is_proven_is_printed(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [command, str(saved(tmp_path / "m.onnx", GRADIENT)), "-o", str(tmp_path / "e.onnx")]
+    assert main([*arguments, "--verify"]) == 0
+    proven, wrote, *_ = capsys.readouterr().out.splitlines()
+    assert proven == "proven: 1 site by 9 runs, no difference outside of sites, whole model: same"
+    assert wrote.startswith("wrote ")
+    assert main(arguments) == 0
+    assert "proven: " not in capsys.readouterr().out
 
 
 def test_symbolic_sizes_have_to_be_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +72,9 @@ def test_symbolic_sizes_have_to_be_replaced(tmp_path: Path, capsys: pytest.Captu
     for name, source in (("fixed", GRADIENT), ("symbolic", model)):
         given = saved(tmp_path / f"{name}.onnx", source)
         assert main(["export-atc", str(given), "-o", str(tmp_path / "e.onnx")]) == 0
-        *_, before, command = capsys.readouterr().out.splitlines()
+        printed = capsys.readouterr().out.splitlines()
+        [position] = [number for number, line in enumerate(printed) if "--framework" in line]
+        before, command = printed[position - 1], printed[position]
         is_symbolic = name == "symbolic"
         assert ("--input_shape=X:N,3,4,4" in command) == is_symbolic
         assert (before == "  # replace each size in --input_shape that is a name by a number") == is_symbolic

@@ -77,6 +77,23 @@ def test_every_command_has_help_and_examples(name: str, capsys: pytest.CaptureFi
     assert all(argument.help for argument in COMMANDS[name].arguments)
 
 
+@pytest.mark.parametrize("width", [70, 80, 200])
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_is_wrapped_to_the_terminal(
+    name: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the command lines of the examples stay whole."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["help", *filter(None, [name])]) == 0
+    parser = COMMANDS[name] if name else build_parser()
+    printed = capsys.readouterr().out
+    long = {line.strip() for line in printed.splitlines() if len(line) > width}
+    assert long <= {line for line, _ in parser.examples}
+    words = re.sub(r"\s+", " ", printed)
+    for text in (parser.description, *(text for example in parser.examples for text in example)):
+        assert re.sub(r"\s+", " ", str(text)) in words
+
+
 @pytest.mark.parametrize(
     "line", [line for parser in (build_parser(), *COMMANDS.values()) for line, _ in parser.examples]
 )
@@ -238,12 +255,12 @@ def test_every_exit_code_has_its_meaning() -> None:
 
 
 def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from poolgrad_lowering import patterns
+    from poolgrad_lowering import listing
 
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(patterns, "all_patterns", interrupt)
+    monkeypatch.setattr(listing, "all_patterns", interrupt)
     assert main(["patterns"]) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err == "poolgrad: interrupted\n"
 

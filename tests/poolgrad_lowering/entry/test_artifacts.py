@@ -152,6 +152,15 @@ def test_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["summary"]["refused"] == 1
 
 
+def test_what_is_proven_of_the_training_model_is_printed(
+    artifacts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lower-artifacts", str(artifacts), "-o", str(tmp_path / "out"), "--verify"]) == 0
+    *_, proven, wrote = capsys.readouterr().out.splitlines()
+    assert proven.startswith("proven: 1 site by 9 runs, no difference outside of sites, whole model: ")
+    assert wrote == f"wrote {tmp_path / 'out'}"
+
+
 def test_zeros_in_external_data(tmp_path: Path) -> None:
     """The zeros are removed with their site, and the models of the folder do not share copied data."""
     source = tmp_path / "artifacts"

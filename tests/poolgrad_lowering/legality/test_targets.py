@@ -50,11 +50,28 @@ def test_no_prefix_matches(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "suggestion"),
-    [("atlas-a1", "atlas-a"), ("atlasa3", "atlas-a3"), ("Ascend910B33", "Ascend910B3"), ("ascend-950", "ascend950")],
+    [
+        *(
+            ("atlas-a1", "atlas-a"),
+            ("atlasa3", "atlas-a3"),
+            ("Ascend910B33", "Ascend910B3"),
+            ("ascend-950", "ascend950"),
+        ),
+        *(("910B3", "Ascend910B3"), ("Ascend 910B3", "Ascend910B3"), ("9599", "Ascend950PR_9599")),
+        *(("A2", "atlas-a2"), ("a3", "atlas-a3"), ("950", "ascend950"), ("Ascend950PR", "ascend950")),
+        *(("910B", "atlas-a2"), ("Ascend910_93", "atlas-a3"), ("310P", "atlas-inference")),
+    ],
 )
 def test_suggestions(name: str, suggestion: str) -> None:
     with pytest.raises(UnknownTargetError, match=f"did you mean {suggestion}"):
         find_target(name)
+
+
+@pytest.mark.parametrize("name", ["910", "9"])
+def test_a_part_of_several_products_names_is_no_name_of_one(name: str) -> None:
+    with pytest.raises(UnknownTargetError) as caught:
+        find_target(name)
+    assert "did you mean" not in str(caught.value)
 
 
 def test_a_name_like_no_other_has_no_suggestion() -> None:
