@@ -38,8 +38,7 @@ def main() -> None:
         if number % 10 == 9:
             print(f"step {number + 1}: loss {loss.item():.4f}")
 
-    weights = {name.partition(".")[2]: value for name, value in loop.values().items() if name.startswith("weight.")}
-    model.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
+    step.load_into(model, loop.values())
     images, labels = batch(1000)
     right = (model(images).argmax(1) == labels).float().mean()
     print(f"{right:.0%} of 1000 new images are right")

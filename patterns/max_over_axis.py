@@ -10,9 +10,10 @@ element of every other one. Along the axes that are not spatial, and for other r
 [∏before, 1, L, ∏after] and the window is [L, 1].
 
 What must hold: the scatter goes along the reduced axis of a tensor of x's own shape, onto zeros. If that axis is the
-last one, the scatter may also be over rows, as in AdaptiveMaxPool1d(1) after a tool removed a Reshape that changed
-nothing: [∏before, L]. A view needs an x that is not empty and has at most one symbolic size. Each line along the axis gets one index, so a scatter that overwrites,
-as PyTorch exports it, is the same as one that adds, but for a gradient of −0.0, which the lowered node turns into +0.0.
+last one, the scatter may also be over rows, [∏before, L], as in AdaptiveMaxPool1d(1) after a tool removed a Reshape
+that changed nothing. A view needs an x that is not empty and has at most one symbolic size. Each line along the axis
+gets one index, so a scatter that overwrites, as PyTorch exports it, is the same as one that adds, but for a gradient of
+−0.0, which the lowered node turns into +0.0.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.errors import SessionError
 from poolgrad_lowering.runtime.tensors import Place, as_array, check_fits, place_of
 
@@ -89,7 +90,7 @@ class TrainingLoop:
         try:
             self._session.run_with_iobinding(binding)
         except Exception as error:
-            raise SessionError(f"onnxruntime cannot run the training step: {error}") from error
+            raise SessionError(f"onnxruntime cannot run the training step: {quoted(error)}") from error
         for name in self._next:
             self._now[name], self._next[name] = self._next[name], self._now[name]
         results = binding.get_outputs()[len(self._carried) :]  # in the order in which they were bound

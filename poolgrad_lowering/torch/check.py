@@ -16,6 +16,7 @@ import onnx
 import torch
 from torch import Tensor
 
+from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.errors import SessionError
 from poolgrad_lowering.runtime.registration import import_onnxruntime
 from poolgrad_lowering.torch import names
@@ -206,7 +207,7 @@ def _session(model: onnx.ModelProto) -> Any:
     try:
         return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        raise SessionError(f"onnxruntime cannot run the training step: {error}") from error
+        raise SessionError(f"onnxruntime cannot run the training step: {quoted(error)}") from error
 
 
 def _undetermined(step: TrainingStep, expected: Arrays, small: float) -> Arrays:
