@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, are_within, broadcast_shape
+from poolgrad_lowering.analysis.evaluation import Array, Evaluation, Rule, are_within, broadcast_shape, is_affordable
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.ir.attributes import integer
-from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.ir.scopes import Node, Value
 
 _CASTS: dict[int | None, type[np.generic]] = {
     TensorProto.FLOAT: np.float32,
@@ -28,9 +28,14 @@ _CASTS: dict[int | None, type[np.generic]] = {
 _NUMBERS = ("i", "f")  # kinds of numpy
 
 
+def constant_value(facts: Facts, value: Value | None) -> Array | None:
+    """Return a value that is computed from constants only, else None."""
+    return Evaluation(facts, ARITHMETIC_RULES, {}).value(value)
+
+
 def constant_input(facts: Facts, node: Node, position: int) -> Array | None:
     """Return the value of a node's input if it is computed from constants only, else None."""
-    return Evaluation(facts, ARITHMETIC_RULES, {}).input(node, position)
+    return constant_value(facts, node.input(position))
 
 
 def _of_two(compute: Callable[[Array, Array], Array | None], known: Evaluation, node: Node) -> Array | None:
@@ -62,11 +67,30 @@ def _floor(known: Evaluation, node: Node) -> Array | None:
 
 def _cast(known: Evaluation, node: Node) -> Array | None:
     """ONNX's Cast between float32, int32 and int64, if every value is kept exactly."""
-    data, target = known.input(node, 0), _CASTS.get(integer(node, "to"))
+    return _as_type(known.input(node, 0), integer(node, "to"))
+
+
+def _cast_like(known: Evaluation, node: Node) -> Array | None:
+    """ONNX's CastLike, of which the same holds."""
+    other = node.input(1)
+    return None if other is None else _as_type(known.input(node, 0), known.facts.element_type(other))
+
+
+def _as_type(data: Array | None, element_type: int | None) -> Array | None:
+    target = _CASTS.get(element_type)
     if data is None or target is None or data.dtype.kind not in _NUMBERS:
         return None
     cast = data.astype(target)
     return cast if (cast == data).all() else None
+
+
+def _range(known: Evaluation, node: Node) -> Array | None:
+    """ONNX's Range of integers upwards, of constants alone: it is not elementwise."""
+    bounds = [constant_input(known.facts, node, position) for position in range(3)]
+    numbers = [int(bound) for bound in bounds if bound is not None and bound.dtype == np.int64 and bound.size == 1]
+    if len(numbers) < 3 or numbers[2] < 1 or not is_affordable([len(range(*numbers))]):
+        return None
+    return np.arange(*numbers, dtype=np.int64)
 
 
 def _gather_elements(known: Evaluation, node: Node) -> Array | None:
@@ -94,11 +118,13 @@ def _expand(known: Evaluation, node: Node) -> Array | None:
 ARITHMETIC_RULES: dict[str, Rule] = {
     "Add": partial(_of_two, np.add),
     "Cast": _cast,
+    "CastLike": _cast_like,
     "Div": partial(_of_two, _divide),
     "Expand": _expand,
     "Floor": _floor,
     "GatherElements": _gather_elements,
     "Mod": partial(_of_two, _remainder),
     "Mul": partial(_of_two, np.multiply),
+    "Range": _range,
     "Sub": partial(_of_two, np.subtract),
 }

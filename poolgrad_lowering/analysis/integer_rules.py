@@ -120,6 +120,18 @@ def _int_multiply(known: Known, node: Node) -> Shape | None:
     return _kept_by_input(known, node, tuple(map(size, zip(left, right, strict=True))))
 
 
+def _int_maximum(known: Known, node: Node) -> Shape | None:
+    """Return the larger of two numbers for each position; a symbolic one only if it is that of both operands."""
+    parts = [input_integers(known, node, position) for position in range(len(node.inputs))]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts) or len({len(part) for part in found}) != 1:
+        return None
+    pairs = [set(dims) for dims in zip(*found, strict=True)]
+    if any(len(dims) > 1 and any(dim.static is None for dim in dims) for dims in pairs):
+        return None
+    return tuple(max(dims, key=lambda dim: dim.coefficient) for dims in pairs)
+
+
 def _int_product(known: Known, node: Node) -> Shape | None:
     data = input_integers(known, node, 0)
     kept = integer(node, "noop_with_empty_axes") and attribute(node, "axes") is None
@@ -137,6 +149,7 @@ INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
     "Cast": _int_cast,
     "Concat": _int_concat,
     "Gather": _int_gather,
+    "Max": _int_maximum,
     "Mul": _int_multiply,
     "ReduceProd": _int_product,
     "Reshape": _int_reshape,

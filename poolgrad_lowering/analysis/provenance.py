@@ -15,6 +15,7 @@ from enum import Enum
 import numpy as np
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.arithmetic_rules import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import slice_bounds
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
@@ -90,7 +91,7 @@ def _trace(facts: Facts, value: Value, steps: int) -> Indices:
 def _source_and_operand(facts: Facts, node: Node) -> tuple[Value | None, Value | None]:
     """The input that could be indices, and the other one: an Add may have them in either order."""
     first, second = node.input(0), node.input(1)
-    swapped = node.is_a("Add") and first is not None and facts.table(first) is not None
+    swapped = node.is_a("Add") and first is not None and constant_value(facts, first) is not None
     return (second, first) if swapped else (first, second)
 
 
@@ -147,7 +148,7 @@ def _is_base_table(facts: Facts, table: Value, found: Indices, source: Value) ->
 
     The table has the indices' leading sizes, then ones to broadcast over, and a whole number of entries a plane.
     """
-    x, entries, shape = found.pool.input(0), facts.table(table), facts.shape(source)
+    x, entries, shape = found.pool.input(0), constant_value(facts, table), facts.shape(source)
     x_shape = facts.shape(x) if x is not None else None
     if entries is None or shape is None or x_shape is None or entries.ndim != len(shape):
         return False

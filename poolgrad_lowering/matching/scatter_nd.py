@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from poolgrad_lowering.analysis.arithmetic_rules import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
@@ -81,7 +82,7 @@ def _names_own_rows(facts: Facts, indices: Value, rows: Shape, depth: int) -> bo
     coordinates = facts.shape(position) if position is not None else None
     if not coordinates or coordinates[-1].static != 1:
         return False
-    tables = [facts.table(operand) if operand is not None else None for operand in node.inputs[:-1]]
+    tables = [constant_value(facts, operand) for operand in node.inputs[:-1]]
     known = [table for table in tables if table is not None and table.shape[:-1] == sizes]
     if not known:
         return False

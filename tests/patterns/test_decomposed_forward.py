@@ -301,8 +301,8 @@ NEAR_MISSES: dict[str, tuple[Code, str, ModelProto]] = {
         pool(**PADDED, to_back="o = Transpose <perm=[4,5,0,1,2,3]> (g)\nb = Transpose <perm=[0,1,2,4,3,5]> (o)"),
     ),
     "answers_that_are_positions": (
-        Code.ROWS_NOT_PLANES,
-        "[6, 1] onto [6, 20] is not proven to go along axis 4 of [2, 3, 1, 1, 20]",
+        Code.DX_SHAPE,
+        "'dx' has shape [2, 3, 4, 5], the pooled input [2, 3, 1, 1, 20]",
         pool((4, 5), (4, 5), (1, 1), indices="r = Reshape (a, row_shape)"),
     ),
     "overwriting": (

@@ -86,6 +86,30 @@ SPELLINGS = {
     "zeros_added": flat(
         f"{BASE}, float[648] more = {{{repeated([0], 648)}}}", result="t = Add (more, s)\ndx = Reshape (t, x_shape)"
     ),
+    "base_by_range": flat(
+        "int64 none = {0}, int64 planes = {6}, int64 each = {1}, int64 plane = {108}, "
+        "int64[4] per_plane = {2, 3, 1, 1}",
+        rows="""n = Range (none, planes, each)
+            m = Mul (n, plane)
+            base = Reshape (m, per_plane)
+            a = Add (base, p)
+            w = Reshape (a, row_shape)
+            v = Unsqueeze (w, last)""",
+    ),
+    "rows_by_range": by_rows(
+        "int64 none = {0}, int64 planes = {6}, int64 each = {1}, int64[2] column = {6, 1}",
+        rows="""n = Range (none, planes, each)
+            c = Reshape (n, column)
+            r = Reshape (p, row_shape)
+            c_shape = Shape (c)
+            r_shape = Shape (r)
+            both = Max (c_shape, r_shape)
+            e = Expand (c, both)
+            t = Unsqueeze (e, last)
+            f = Expand (r, both)
+            w = Unsqueeze (f, last)
+            v = Concat <axis=-1> (t, w)""",
+    ),
     "rows": by_rows(),
     "rows_along_a_positive_axis": by_rows(
         rows="r = Reshape (p, row_shape)\nw = Unsqueeze (r, last)\nv = Concat <axis=2> (table, w)"

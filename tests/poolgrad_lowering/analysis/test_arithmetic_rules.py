@@ -244,3 +244,43 @@ def test_expanded_to_a_symbol() -> None:
     x = y.scope.resolve("X")
     assert x is not None
     assert Evaluation(facts, ARITHMETIC_RULES, {x: np.array([1])}).value(y) is None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("like", [np.float32, np.int32, np.int64, np.uint8, np.float64])
+def test_cast_like(like: type[np.generic]) -> None:
+    for data in CAST:
+        if np.abs(data.astype(np.float64)).max(initial=0) == 2**62:
+            continue
+        found = known("Y = CastLike(X, C)", {"X": data}, {"C": np.zeros((2, 2), like)})
+        assert (found is not None) == (like in TARGETS.values() and is_kept(data, like)), data
+        if found is not None:
+            assert bits(found) == bits(data.astype(like))
+
+
+@pytest.mark.parametrize(("start", "limit", "delta"), [(0, 6, 1), (-3, 5, 2), (4, 4, 1), (9, 2, 3), (0, 7, 10)])
+def test_range(start: int, limit: int, delta: int) -> None:
+    bounds = {"a": np.array(start), "b": np.array(limit), "c": np.array(delta)}
+    found = known("Y = Range(a, b, c)", {}, bounds)
+    assert found is not None
+    assert bits(found) == bits(actual("Y = Range(a, b, c)", bounds))
+
+
+RANGES_NOT_KNOWN: dict[str, dict[str, Array]] = {
+    "downwards": {"a": np.array(5), "b": np.array(0), "c": np.array(-1)},
+    "no_step": {"a": np.array(0), "b": np.array(5), "c": np.array(0)},
+    "too_long": {"a": np.array(0), "b": np.array(2**40), "c": np.array(1)},
+    "of_floats": {"a": np.array(0.0), "b": np.array(5.0), "c": np.array(1.0)},
+    "of_vectors": {"a": np.array([0, 1]), "b": np.array(5), "c": np.array(1)},
+    "without_a_step": {"a": np.array(0), "b": np.array(5)},
+}
+
+
+@pytest.mark.parametrize("bounds", RANGES_NOT_KNOWN.values(), ids=RANGES_NOT_KNOWN)
+def test_ranges_that_are_not_known(bounds: dict[str, Array]) -> None:
+    assert known("Y = Range(a, b, c)", {}, bounds) is None
+
+
+def test_a_range_of_what_is_given_is_not_known() -> None:
+    """It is no operation on the elements of what is given."""
+    assert known("Y = Range(a, X, c)", {"X": np.array(5)}, {"a": np.array(0), "c": np.array(1)}) is None

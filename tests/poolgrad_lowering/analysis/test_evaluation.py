@@ -36,6 +36,9 @@ ARITHMETIC = {
     "Div": "c = Constant<value_int = 2>() Y = Div(X, c)",
     "Floor": "f = Cast<to = 1>(X) c = Constant<value_float = 3.0>() d = Div(f, c) e = Floor(d) Y = Cast<to = 7>(e)",
     "Cast": "Y = Cast<to = 6>(X)",
+    "CastLike": "c = Constant<value = int32 {0}>() Y = CastLike(X, c)",
+    "Range": "a = Constant<value_int = 2>() b = Constant<value_int = 7>() c = Constant<value_int = 2>() "
+    "r = Range(a, b, c) Y = Add(X, r)",
     "Expand": "s = Constant<value_ints = [4, 1, 3]>() Y = Expand(X, s)",
     "GatherElements": "c = Constant<value = int64[2,6] {9,8,7,6,5,4,3,2,1,0,-1,-2}>() "
     "Y = GatherElements<axis = 1>(c, X)",

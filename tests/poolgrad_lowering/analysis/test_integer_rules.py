@@ -23,6 +23,9 @@ CASES = [
     *(("Gather", f"s = Shape(X) i = Constant<value_int = {at}>() Y = Gather(s, i)", 16) for at in (-4, -1, 0, 3)),
     ("Gather", "s = Shape(X) i = Constant<value_ints = [2, 0, -1, 2]>() Y = Gather(s, i)", 16),
     ("Identity", "s = Shape(X) Y = Identity(s)", 16),
+    ("Max", "s = Shape(X) Y = Max(s)", 16),
+    ("Max", "s = Shape(X) Y = Max(s, s, s)", 16),
+    ("Max", "a = Constant<value_ints = [3, 1, -2]>() b = Constant<value_ints = [2, 5, -7]>() Y = Max(a, b)", 16),
     ("Mul", "s = Shape(X) Y = Mul(s, s)", 16),
     ("Mul", "s = Shape(X) c = Constant<value_int = 4>() Y = Mul(c, s)", 16),
     ("Mul", "s = Shape(X) c = Constant<value_ints = [4]>() Y = Mul(s, c)", 16),
@@ -62,6 +65,8 @@ NOTHING = [
     ("s = Shape(X) i = Constant<value_int = 4>() Y = Gather(s, i)", 16),
     ("s = Shape(X) i = Shape(nobody) Y = Gather(s, i)", 16),
     ("s = Shape(X) c = Constant<value_ints = [2, 2]>() Y = Mul(s, c)", 16),
+    ("s = Shape(X) c = Constant<value_ints = [2]>() Y = Max(s, c)", 16),
+    ("s = Shape(X) n = Shape(nobody) Y = Max(s, n)", 16),
     ("s = Shape(X) a = Constant<value_ints = [0]>() Y = ReduceProd(s, a)", 18),
     ("s = Shape(X) Y = ReduceProd<noop_with_empty_axes = 1>(s)", 18),
     ("s = Shape(X) c = Constant<value_ints = [2, 2]>() Y = Reshape(s, c)", 16),
@@ -109,6 +114,12 @@ def test_symbolic(op_type: str, nodes: str, opset: int) -> None:
     assert found is not None
     values = [dim.coefficient * math.prod(SIZES[symbol] for symbol in dim.symbols) for dim in found]
     assert values == actual(nodes, opset)
+
+
+def test_the_larger_of_a_number_and_a_symbol_is_not_known() -> None:
+    nodes = "s = Shape(X) c = Constant<value_ints = [1, 1, 1, 1]>() Y = Max(s, c)"
+    assert known_integers(nodes, 16, "3,2,5,7") is not None
+    assert known_integers(nodes, 16, "N,2,5,7") is None
 
 
 @pytest.mark.parametrize(("nodes", "opset"), SPLITS)
