@@ -16,6 +16,7 @@ from onnx import ModelProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.status import Status
 from poolgrad_lowering.driver import match_anchors
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
@@ -81,7 +82,7 @@ class Outcome:
     @property
     def changed(self) -> bool:
         """Whether a gradient was lowered."""
-        return any(anchor.status == "lowered" for anchor in self.anchors)
+        return any(anchor.status == Status.LOWERED for anchor in self.anchors)
 
     def report(self, bytes_before: int, bytes_after: int) -> Report:
         """Return the report, given the sizes of the serialised model."""
@@ -138,9 +139,9 @@ def lower(
         >>> from poolgrad_lowering import lower
         >>> result = lower(onnx.load("training.onnx"), target="Ascend910B3")
         >>> result.report
-        <Report for atlas-a2: 3 candidates, 2 lowered, 1 refused; nodes 78 → 69>
-        >>> [(anchor.name, anchor.code) for anchor in result.report.refused]
-        [('node_scatter', 'indices-source')]
+        <Report for atlas-a2: 3 candidates, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
+        >>> [(anchor.name, anchor.code) for anchor in result.report.unrelated]
+        [('node_scatter', 'not-of-a-pool')]
         >>> onnx.save(result.model, "lowered.onnx")
     """
     require_model(model)
@@ -170,8 +171,8 @@ def inspect(
     Example:
         >>> import onnx
         >>> from poolgrad_lowering import inspect
-        >>> inspect(onnx.load("training.onnx")).refused_by_code
-        {'indices-source': 1}
+        >>> inspect(onnx.load("training.onnx"), target="Ascend310P3").refused_by_code
+        {'target': 2}
     """
     result = lower(
         model, target=target, forward=forward, trust_defaults=trust_defaults, base_dir=base_dir, limits=limits
@@ -215,7 +216,8 @@ def lower_in_place(
     dump(replaced)
     if observer is not None:
         observer(facts, verdicts, replaced)
-    found_notes = notes(index, operators, target, has_anchors=bool(anchors))
+    has_anchors = any(anchor.status != Status.UNRELATED for anchor in anchors)
+    found_notes = notes(index, operators, target, has_anchors=has_anchors)
     counts = _operator_counts(operators, replaced)
     nodes_added = rewrite(index, replaced, bodies, missing)
     index.release()
@@ -281,17 +283,15 @@ def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport
         "op_type": op_type,
         "domain": domain,
         "scope": anchor.scope.path,
+        "status": verdict.status.value,
     }
     if isinstance(verdict, Refused):
         refusal = verdict.refusal
-        return AnchorReport(
-            **common, status="refused", pattern=verdict.pattern, code=refusal.code.value, reason=refusal.reason
-        )
+        return AnchorReport(**common, pattern=verdict.pattern, code=refusal.code.value, reason=refusal.reason)
     forward = verdict.forward
     stays = forward if isinstance(forward, Refusal) else None
     return AnchorReport(
         **common,
-        status="lowered",
         pattern=verdict.pattern,
         op=verdict.op.name,
         attributes=dict(verdict.op.attributes),

@@ -14,6 +14,7 @@ from typing import Any
 
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.html_table import html_table
+from poolgrad_lowering.diagnostics.status import Status, reading_order
 from poolgrad_lowering.io.external_files import DataWarning
 from poolgrad_lowering.plugins import BrokenPlugin
 
@@ -24,12 +25,12 @@ SCHEMA_VERSION = 1
 class AnchorReport:
     """What was done with one anchor, a node that can be a pool gradient. `site` is its identifier, unique in the model.
 
-    `status` is "lowered" or "refused". Lowered anchors have `op` and `attributes` (those of the dialect node) and
-    `alternatives`, the other operators that a plan may choose; refused ones have `code` and `reason`. `forward_op` is
-    the dialect operator of the forward pool; `forward_code` and `forward_reason` say why the pool was not lowered. All
-    three are None if forward pools were not to be lowered. `trusted_defaults` names the graph inputs whose defaults the
-    proof takes for constants (`trust_defaults`), None if there are none. `pattern` is the form that matched, None if
-    none did.
+    `status` is "lowered", "refused", or "unrelated" if the anchor is proven to be no gradient of a pool. Lowered
+    anchors have `op` and `attributes` (those of the dialect node) and `alternatives`, the other operators that a plan
+    may choose; the others have `code` and `reason`. `forward_op` is the dialect operator of the forward pool;
+    `forward_code` and `forward_reason` say why the pool was not lowered. All three are None if forward pools were not
+    to be lowered. `trusted_defaults` names the graph inputs whose defaults the proof takes for constants
+    (`trust_defaults`), None if there are none. `pattern` is the form that matched, None if none did.
     """
 
     name: str
@@ -155,25 +156,41 @@ class Report:
     @property
     def lowered(self) -> tuple[AnchorReport, ...]:
         """The anchors that were lowered."""
-        return tuple(anchor for anchor in self.anchors if anchor.status == "lowered")
+        return self._with(Status.LOWERED)
 
     @property
     def refused(self) -> tuple[AnchorReport, ...]:
         """The anchors that were refused."""
-        return tuple(anchor for anchor in self.anchors if anchor.status == "refused")
+        return self._with(Status.REFUSED)
+
+    @property
+    def unrelated(self) -> tuple[AnchorReport, ...]:
+        """The anchors that are proven to be no gradient of a pool."""
+        return self._with(Status.UNRELATED)
+
+    @property
+    def for_people(self) -> tuple[AnchorReport, ...]:
+        """The anchors in the order in which people read them: lowered, refused, unrelated."""
+        return tuple(sorted(self.anchors, key=lambda anchor: reading_order(anchor.status)))
+
+    @property
+    def totals(self) -> str:
+        """The numbers of anchors and nodes as text for people; unrelated anchors are named if there are any."""
+        unrelated = f", {len(self.unrelated)} unrelated" if self.unrelated else ""
+        return (
+            f"{counted(len(self.anchors), 'candidate')}, {len(self.lowered)} lowered, {len(self.refused)} refused"
+            f"{unrelated}; nodes {self.nodes_before} → {self.nodes_after}"
+        )
+
+    def _with(self, status: Status) -> tuple[AnchorReport, ...]:
+        return tuple(anchor for anchor in self.anchors if anchor.status == status)
 
     def __repr__(self) -> str:
-        return f"<Report for {self.target}: {self._totals()}>"
+        return f"<Report for {self.target}: {self.totals}>"
 
     def _repr_html_(self) -> str:
-        rows = [(a.name, a.status, a.op or f"{a.code}: {a.reason}") for a in self.anchors]
-        return html_table(f"{self.target}: {self._totals()}", ("candidate", "status", "what"), rows)
-
-    def _totals(self) -> str:
-        return (
-            f"{counted(len(self.anchors), 'candidate')}, {len(self.lowered)} lowered, {len(self.refused)} refused; "
-            f"nodes {self.nodes_before} → {self.nodes_after}"
-        )
+        rows = [(a.name, a.status, a.op or f"{a.code}: {a.reason}") for a in self.for_people]
+        return html_table(f"{self.target}: {self.totals}", ("candidate", "status", "what"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data with the keys of the JSON report."""
@@ -191,6 +208,7 @@ class Report:
                 "anchors": len(self.anchors),
                 "lowered": len(self.lowered),
                 "refused": len(self.refused),
+                "unrelated": len(self.unrelated),
                 "refused_by_code": self.refused_by_code,
                 "nodes_before": self.nodes_before,
                 "nodes_after": self.nodes_after,

@@ -11,6 +11,7 @@ from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.streams import STREAM
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
+from poolgrad_lowering.diagnostics.status import Status
 from poolgrad_lowering.report import PLACES, AnchorReport, Report
 
 
@@ -28,15 +29,14 @@ def print_report(report: Report) -> None:
         if not note.warning:
             print_line(f"note: {note.text}")
     if report.anchors:
-        print_table(("candidate", "status", "what"), [_row(anchor) for anchor in report.anchors])
+        print_table(("candidate", "status", "what"), [_row(anchor) for anchor in report.for_people])
     changed = [count for count in report.operators if count.before != count.after]
     if changed:
         rows = [(operator_text(c.domain, c.op_type), str(c.before), str(c.after)) for c in changed]
         others = sum(count.before for count in report.operators if count.before == count.after)
         print_table(("operator", "before", "after"), [*rows, ("all others", str(others), str(others))])
     print_line(
-        f"target {report.target}: {counted(len(report.anchors), 'candidate')}, {len(report.lowered)} lowered, "
-        f"{len(report.refused)} refused; nodes {report.nodes_before} → {report.nodes_after}, "
+        f"target {report.target}: {report.totals}, "
         f"bytes {report.bytes_before} → {report.bytes_after}; {report.seconds:.3f} s"
     )
 
@@ -89,7 +89,7 @@ def print_outcome(report: Report, options: argparse.Namespace) -> int:
 
 def _row(anchor: AnchorReport) -> tuple[str, str, str]:
     place = anchor.name if anchor.scope == "main" else f"{anchor.name} ({anchor.scope})"
-    if anchor.status == "lowered":
+    if anchor.status == Status.LOWERED:
         attributes = anchor.attributes or {}
         shown = " ".join(f"{name}={_compact(value)}" for name, value in attributes.items())
         return place, anchor.status, f"{anchor.op} {shown}".rstrip() + _pool(anchor) + _trusted(anchor)

@@ -41,13 +41,14 @@ ADVICE: dict[Code, str] = {
     "operators that keep values and order, and the conversion to plane-local indices, are allowed.",
     Code.INDICES_NUMBERING: "Convert the indices to the numbering that the scatter uses: subtract each plane's first "
     "index, or scatter over the whole tensor.",
-    Code.INDICES_SOURCE: "Nothing to do if this is not a pool gradient (for example the scatter of an embedding or a "
-    "loss). Otherwise take the indices from a MaxPool in the same graph.",
+    Code.INDICES_SOURCE: "Nothing to do if this is not a pool gradient (for example the scatter of an embedding). "
+    "Otherwise take the indices from a MaxPool in the same graph.",
     Code.INPUT_DEFAULT: "If no caller overrides it, lower with --trust-defaults (trust_defaults=True). Or export the "
     "model without keep_initializers_as_inputs.",
     Code.LAST_MAXIMUM: "Set select_last_index to 0.",
     Code.MALFORMED_GRADIENT: "Report it to the package that provides the form. The docstring of `PoolGradient` defines "
     "the fields.",
+    Code.NOT_OF_A_POOL: "Nothing: the scatter makes the one-hot labels of a loss, or belongs to an embedding.",
     Code.NOT_SELECTED: "Unset POOLGRAD_ONLY, or add the site or its form to it.",
     Code.NO_FORWARD_POOL: "Compute the pooled tensor with an ONNX MaxPool over the same tensor, with the operator's "
     "attributes.",

@@ -36,6 +36,7 @@ class Code(Enum):
     INPUT_DEFAULT = "input-default"
     LAST_MAXIMUM = "last-maximum"
     MALFORMED_GRADIENT = "malformed-gradient"
+    NOT_OF_A_POOL = "not-of-a-pool"
     NOT_SELECTED = "not-selected"
     NO_FORWARD_POOL = "no-forward-pool"
     OPERATOR_WINDOWS = "operator-windows"
@@ -108,6 +109,9 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.LAST_MAXIMUM: "An ArgMax selects the last of equal maxima, while a pool's gradient goes to the first.",
     Code.MALFORMED_GRADIENT: "The `PoolGradient` that a form returned is incomplete, or contradicts itself or the "
     "graph (most likely a form of another package).",
+    Code.NOT_OF_A_POOL: "Not a gradient of a pool: the indices are computed from integer inputs of the graph and "
+    "constants alone, and what is scattered is a constant, or slices, or the inputs have one axis at most (labels). "
+    "The node does not count as refused.",
     Code.NOT_SELECTED: "POOLGRAD_ONLY is set and names neither the site nor its form (docs/command-line.md).",
     Code.NO_FORWARD_POOL: "TensorFlow's operator computes the maxima itself, and the graph has no MaxPool over the "
     "same tensor whose Indices can be used.",
@@ -169,7 +173,7 @@ class Refusal:
         return int(self.code in _OF_NO_FORM)
 
 
-_OF_NO_FORM = frozenset({Code.INDICES_SOURCE})
+_OF_NO_FORM = frozenset({Code.INDICES_SOURCE, Code.NOT_OF_A_POOL})
 """Codes of a form that does not recognise the source of the indices; the refusal of another form is more specific."""
 
 

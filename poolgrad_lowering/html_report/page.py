@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 
+from poolgrad_lowering.diagnostics.status import Status, reading_order
 from poolgrad_lowering.html_report.anchor import anchor_section
 from poolgrad_lowering.html_report.markup import Child, Markup, element, joined
 from poolgrad_lowering.html_report.places import places_section
@@ -25,7 +26,8 @@ PAGE_SIZE = 50
 
 def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
     """The page of a lowering that `recorder` observed, as UTF-8. `model_name` is the heading."""
-    anchors = zip(report.anchors, recorder.anchors, strict=True)
+    pairs = zip(report.anchors, recorder.anchors, strict=True)
+    anchors = sorted(pairs, key=lambda pair: reading_order(pair[0].status))
     sections = [anchor_section(number, *anchor) for number, anchor in enumerate(anchors, 1)]
     return document(
         f"{shown(model_name)}: max-pool gradients for {report.target}",
@@ -87,9 +89,9 @@ def _filter(report: Report) -> Markup:
     return element(
         "form",
         element("label", "Search ", element("input", type="search", name="text", placeholder="name, scope, value")),
-        _choice("status", "Status", ("lowered", "refused")),
+        _choice("status", "Status", [status.value for status in Status]),
         _choice("form", "Form", forms),
-        _choice("code", "Code", tuple(report.refused_by_code)),
+        _choice("code", "Code", sorted({anchor.code for anchor in report.anchors if anchor.code})),
         element("button", "Open all shown", type="button", class_="open"),
         element("button", "Close all", type="button", class_="close"),
         element("output", name="count", aria_live="polite"),

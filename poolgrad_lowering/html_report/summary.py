@@ -42,6 +42,7 @@ def _figures(report: Report) -> Markup:
         ("candidates", str(len(report.anchors)), "nodes that could be max-pool gradients"),
         ("lowered", str(len(report.lowered)), _of_forward(report)),
         ("refused", str(len(report.refused)), "left unchanged"),
+        *([("unrelated", str(len(report.unrelated)), "no gradients of pools")] if report.unrelated else []),
         ("nodes", f"{report.nodes_before:,} → {report.nodes_after:,}", "without function bodies"),
         ("bytes saved" if saved >= 0 else "bytes added", f"{abs(saved):,}", f"of {report.bytes_before:,}"),
     )

@@ -31,8 +31,8 @@ def test_built_models(path: str, target: str) -> None:
     root = parsed(content)
     report, _ = observed(model, target)
     anchors = with_class(root, "anchor", "details")
-    assert [anchor.get("data-status") for anchor in anchors] == [anchor.status for anchor in report.anchors]
-    for element, anchor in zip(anchors, report.anchors, strict=True):
+    assert [anchor.get("data-status") for anchor in anchors] == [anchor.status for anchor in report.for_people]
+    for element, anchor in zip(anchors, report.for_people, strict=True):
         text = text_of(element)
         assert anchor.name in text
         assert (anchor.op or anchor.code or "") in text
@@ -195,3 +195,16 @@ def test_notes_on_the_model_come_first() -> None:
     assert [f"Note: {note.text}" for note in report.notes if not note.warning] == [text_of(notes)]
     assert "this is a forward graph: 1 MaxPool" in text_of(notes)
     assert not with_class(parsed(page(parse(MIXED))), "notes")
+
+
+def test_the_first_lowered_candidate_is_open() -> None:
+    """Lowered candidates come first, then refused ones; those that are no gradients come last."""
+    root = parsed(page(onnx.load(BUILT / "torch" / "lenet.onnx")))
+    anchors = with_class(root, "anchor", "details")
+    assert [anchor.get("open") is not None for anchor in anchors] == [True, False, False]
+    assert [anchor.get("data-status") for anchor in anchors] == ["lowered", "lowered", "unrelated"]
+    last = text_of(anchors[-1])
+    assert "Why it is no gradient of a pool" in last
+    assert "What would have to change" not in last
+    refused = parsed(page(onnx.load(BUILT / "torch" / "lenet.onnx"), target="atlas-training"))
+    assert [anchor.get("open") for anchor in with_class(refused, "anchor", "details")] == [None] * 3

@@ -15,6 +15,7 @@ SUMMARY = {
     "anchors": int,
     "lowered": int,
     "refused": int,
+    "unrelated": int,
     "refused_by_code": dict,
     "nodes_before": int,
     "nodes_after": int,

@@ -19,6 +19,7 @@ from poolgrad_lowering.cli import main
 from poolgrad_lowering.legality.targets import TARGETS
 from poolgrad_lowering.patterns import all_patterns
 from tests.external_models import DATA, external, onto_zeros
+from tests.html_report.page_models import BUILT
 from tests.pool_graphs import parse, torch_gradient
 from tests.processes import environment
 
@@ -176,6 +177,14 @@ def test_strict(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["lower", str(refused), "-o", str(out)]) == 0
     assert out.read_bytes() == REFUSED.SerializeToString()
     assert main(["lower", str(good), "-o", str(out), "--strict"]) == 0
+
+
+def test_strict_accepts_what_is_no_gradient(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A classifier of PyTorch has the one-hot scatter of its loss, which is shown last."""
+    lenet = BUILT / "torch" / "lenet.onnx"
+    assert main(["lower", str(lenet), "-o", str(tmp_path / "out.onnx"), "--strict"]) == 0
+    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:4]]
+    assert [status for _, status in rows] == ["lowered", "lowered", "unrelated"]
 
 
 def test_inspect(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -> None:
