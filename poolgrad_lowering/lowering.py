@@ -27,6 +27,7 @@ from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.collector import collector_paused
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.metadata import layer_of
 from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.legality.alternatives import alternatives
 from poolgrad_lowering.legality.gradients import LoweredOp
@@ -140,8 +141,8 @@ def lower(
         >>> result = lower(onnx.load("training.onnx"), target="Ascend910B3")
         >>> result.report
         <Report for atlas-a2: 3 candidates, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
-        >>> [(anchor.name, anchor.code) for anchor in result.report.unrelated]
-        [('node_scatter', 'not-of-a-pool')]
+        >>> [(anchor.site, anchor.code) for anchor in result.report.unrelated]
+        [('main:scatter', 'not-of-a-pool')]
         >>> onnx.save(result.model, "lowered.onnx")
     """
     require_model(model)
@@ -207,12 +208,17 @@ def lower_in_place(
     if forward:
         sites, pools = choose_forward_pools(sites, target, bodies, taken)
     verdicts = _final(verdicts, sites)
-    named = list(zip(identifiers, verdicts, strict=True))
+    named = dict(zip(identifiers, verdicts, strict=True))
+    lowered = {name: verdict for name, verdict in named.items() if isinstance(verdict, Lowered)}
     if plan is not None:
-        check_forward_pools(plan, {name: verdict for name, verdict in named if isinstance(verdict, Lowered)})
-    anchors = tuple(_describe(name, verdict, target) for name, verdict in named)  # the rewrite removes the names
+        check_forward_pools(plan, lowered)
     missing = missing_outputs(sites)
-    replaced = replacements(facts, sites, pools, missing, taken)
+    replaced = replacements(facts, lowered, pools, missing, taken)
+    layers = {name: one.layer for name, one in zip(lowered, replaced, strict=False)}  # those of the pools come last
+    anchors = tuple(  # before the rewrite, which removes the names
+        _describe(name, verdict, layers.get(name) or layer_of(verdict.anchor.proto), target)
+        for name, verdict in named.items()
+    )
     dump(replaced)
     if observer is not None:
         observer(facts, verdicts, replaced)
@@ -274,7 +280,7 @@ def _operator_counts(before: Operators, replaced: Sequence[Replacement]) -> tupl
     return tuple(OperatorCount(*op, before[op], number) for op, number in sorted(after.items()))
 
 
-def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport:
+def _describe(identifier: str, verdict: Verdict, layer: str | None, target: Target) -> AnchorReport:
     anchor = verdict.anchor
     domain, op_type = anchor.op
     common: dict[str, Any] = {
@@ -284,6 +290,7 @@ def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport
         "domain": domain,
         "scope": anchor.scope.path,
         "status": verdict.status.value,
+        "layer": layer,
     }
     if isinstance(verdict, Refused):
         refusal = verdict.refusal

@@ -14,6 +14,7 @@ from typing import Any
 
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.html_table import html_table
+from poolgrad_lowering.diagnostics.layer_column import with_layers
 from poolgrad_lowering.diagnostics.status import Status, reading_order
 from poolgrad_lowering.io.external_files import DataWarning
 from poolgrad_lowering.plugins import BrokenPlugin
@@ -31,6 +32,7 @@ class AnchorReport:
     `forward_code` and `forward_reason` say why the pool was not lowered. All three are None if forward pools were not
     to be lowered. `trusted_defaults` names the graph inputs whose defaults the proof takes for constants
     (`trust_defaults`), None if there are none. `pattern` is the form that matched, None if none did.
+    `layer` is the path of the module of a PyTorch model that the gradient belongs to (`features.3`), None if not known.
     """
 
     name: str
@@ -49,6 +51,7 @@ class AnchorReport:
     forward_code: str | None = None
     forward_reason: str | None = None
     trusted_defaults: list[str] | None = None
+    layer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -189,8 +192,10 @@ class Report:
         return f"<Report for {self.target}: {self.totals}>"
 
     def _repr_html_(self) -> str:
-        rows = [(a.name, a.status, a.op or f"{a.code}: {a.reason}") for a in self.for_people]
-        return html_table(f"{self.target}: {self.totals}", ("candidate", "status", "what"), rows)
+        anchors = self.for_people
+        rows = [(a.site, a.status, a.op or f"{a.code}: {a.reason}") for a in anchors]
+        header = "candidate", "status", "what"
+        return html_table(f"{self.target}: {self.totals}", *with_layers([a.layer for a in anchors], header, rows))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data with the keys of the JSON report."""

@@ -58,14 +58,16 @@ def anchor_section(number: int, anchor: AnchorReport, record: AnchorRecord) -> M
 def _headline(number: int, anchor: AnchorReport) -> Iterator[Markup]:
     yield element("span", number, class_="number")
     yield element("span", anchor.status, class_=f"status {anchor.status}")
-    yield element("span", code(shown(anchor.name, 120)), class_="name")
-    yield element("span", "" if anchor.scope == "main" else shown(anchor.scope, 120), class_="scope")
+    layer = [element("strong", shown(anchor.layer, 120)), " "] if anchor.layer else []
+    yield element("span", *layer, code(shown(anchor.site, 240)), class_="name")
     yield element("span", anchor.op or anchor.code or "", class_="became")
 
 
 def _place(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
     operator = f"{anchor.domain}.{anchor.op_type}" if anchor.domain else anchor.op_type
     rows: tuple[tuple[str, Sequence[str]], ...] = (
+        *([("Layer", (anchor.layer,))] if anchor.layer else []),
+        ("Site", (anchor.site,)),
         ("Node", (anchor.name,)),
         ("Operator", (operator,)),
         ("Graph", (anchor.scope,)),

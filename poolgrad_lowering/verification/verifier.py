@@ -62,7 +62,7 @@ def verify(
     results: list[SiteResult] = []
     for number, case in enumerate(cases):
         if progress is not None:
-            progress(number, len(cases), case.region.name)
+            progress(number, len(cases), case.region.identifier)
         result, failure = _verdict(case, settings, foreign, folder)
         if failure is not None and reproducer is not None:
             result = replace(result, reproducer=str(write_reproducer(reproducer, result.name, failure)))

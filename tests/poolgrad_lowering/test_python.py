@@ -75,13 +75,13 @@ def test_short_texts() -> None:
 
 def test_tables_in_notebooks() -> None:
     evil = ModelProto.FromString(REFUSED.SerializeToString())
-    evil.graph.node[0].name = "<script>\x1b[2J"
+    evil.graph.node[0].output[0] = evil.graph.output[0].name = "<script>\x1b[2J"
     result = lower(evil)
     table = result._repr_html_()
     assert table == result.report._repr_html_()
     assert "&lt;script&gt;\\x1b[2J</td><td>refused</td><td>indices-source: " in table
     proven = verify(GRADIENT, lower(GRADIENT).model, whole_model=False)._repr_html_()
-    assert "<td>dX</td><td>proven</td>" in proven
+    assert "<td>main:sums</td><td>proven</td>" in proven
     differs = verify(GRADIENT, REFUSED, whole_model=False)._repr_html_()
     assert "<td>differs</td>" in differs
     for text in (table, proven, differs):

@@ -37,6 +37,13 @@ def refused(tmp_path: Path) -> Path:
     return saved(tmp_path / "refused.onnx", REFUSED)
 
 
+def scattered_to(name: str) -> ModelProto:
+    """The gradient, whose scattered value has this name."""
+    model = ModelProto.FromString(GRADIENT.SerializeToString())
+    model.graph.node[-2].output[0] = model.graph.node[-1].input[0] = name
+    return model
+
+
 def saved(path: Path, model: ModelProto) -> Path:
     path.write_bytes(model.SerializeToString())
     return path
@@ -253,7 +260,7 @@ def test_scopes_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         }"""
     )
     main(["inspect", str(saved(tmp_path / "m.onnx", model))])
-    assert "T (main/Y.then_branch)  refused  indices-source" in capsys.readouterr().out
+    assert "main/Y.then_branch:T  refused  indices-source" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -328,18 +335,14 @@ def test_verbose_logs_to_standard_error(good: Path) -> None:
 
 
 def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
-    model = ModelProto.FromString(GRADIENT.SerializeToString())
-    model.graph.node[-2].name = "größe"
-    path = saved(tmp_path / "m.onnx", model)
+    path = saved(tmp_path / "m.onnx", scattered_to("größe"))
     done = process("inspect", path, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "gr\\xf6\\xdfe" in done.stdout
 
 
 def test_names_that_would_command_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = ModelProto.FromString(GRADIENT.SerializeToString())
-    model.graph.node[-2].name = "\x1b[2Jsums\r\n"
-    main(["inspect", str(saved(tmp_path / "m.onnx", model))])
+    main(["inspect", str(saved(tmp_path / "m.onnx", scattered_to("\x1b[2Jsums\r\n")))])
     printed = capsys.readouterr().out
     assert r"\x1b[2Jsums\r\n" in printed
     assert printed.replace("\n", "").isprintable()

@@ -292,10 +292,10 @@ def test_the_check_does_not_know_the_compiler() -> None:
     """Of this package it may use what stands below the analysis of graphs, the dialect and the runtime."""
     folder = Path(poolgrad_lowering.__file__).parent / "verification"
     allowed = ("diagnostics", "dialect", "gate", "io", "runtime", "verification")
-    tensors = ("ir.external", "ir.tensors")
+    data = ("ir.external", "ir.metadata", "ir.tensors")
     for path in folder.rglob("*.py"):
         used = re.findall(r"poolgrad_lowering(?:\.([\w.]+)| import (\w+))", path.read_text(encoding="utf-8"))
-        names = {one or other for one, other in used} - set(tensors)
+        names = {one or other for one, other in used} - set(data)
         assert {name.split(".")[0] for name in names} <= set(allowed), path
 
 
