@@ -33,13 +33,13 @@ from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS
 from poolgrad_lowering.diagnostics.faults import FAULTS
 from poolgrad_lowering.diagnostics.obstacles import OBSTACLES
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
+from poolgrad_lowering.drawing.parts import MAX_AROUND, MAX_NODES
+from poolgrad_lowering.drawing.text import MAX_NAME
 from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.gradient import Pattern
 from poolgrad_lowering.html_report.page import PAGE_SIZE
-from poolgrad_lowering.html_report.parts import MAX_AROUND, MAX_NODES
 from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN
-from poolgrad_lowering.html_report.text import MAX_NAME
 from poolgrad_lowering.legality.aclnn_functions import aclnn_functions
 from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS, Support, Target
 from poolgrad_lowering.patterns import own_patterns

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import networkx as nx
 
-from poolgrad_lowering.html_report.layered import place
+from poolgrad_lowering.drawing.layered import place
 
 _PACKAGE = "poolgrad_lowering"
 _TREE = Path(__file__).parents[1]
@@ -37,7 +37,7 @@ ORDER = (
     ("verification",),
     ("patterns", "verdicts", "report"),
     ("driver", "rewriting", "notes"),
-    ("plans", "process"),
+    ("plans", "process", "drawing"),
     ("lowering",),
     ("html_report", "atc", "torch"),
     ("ways",),

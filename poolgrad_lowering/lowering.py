@@ -17,6 +17,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.status import Status
+from poolgrad_lowering.drawing.site import SiteDrawing, first_site
 from poolgrad_lowering.driver import match_anchors
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
@@ -79,6 +80,7 @@ class Outcome:
     warnings: tuple[DataWarning, ...]
     notes: tuple[Note, ...]
     operators: tuple[OperatorCount, ...]
+    drawing: SiteDrawing | None
 
     @property
     def changed(self) -> bool:
@@ -99,6 +101,7 @@ class Outcome:
             warnings=self.warnings,
             notes=self.notes,
             operators=self.operators,
+            drawing=self.drawing,
         )
 
 
@@ -222,6 +225,7 @@ def lower_in_place(
     dump(replaced)
     if observer is not None:
         observer(facts, verdicts, replaced)
+    drawing = first_site(facts, lowered, replaced)
     has_anchors = any(anchor.status != Status.UNRELATED for anchor in anchors)
     found_notes = notes(index, operators, target, has_anchors=has_anchors)
     counts = _operator_counts(operators, replaced)
@@ -240,6 +244,7 @@ def lower_in_place(
         warnings=warnings,
         notes=found_notes,
         operators=counts,
+        drawing=drawing,
     )
 
 

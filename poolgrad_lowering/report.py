@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.html_table import html_table
@@ -127,11 +127,19 @@ class OperatorCount:
     after: int
 
 
+class Drawing(Protocol):
+    """A drawing for notebooks."""
+
+    def to_html(self) -> str:
+        """Return the drawing as a part of a page."""
+
+
 @dataclass(frozen=True)
 class Report:
     """All anchors in the order of the model, totals, forms of other packages that could not be used, warnings about
     external data, notes on the model as a whole, and all operators sorted by domain and name. `ways` is empty and
-    `placement` None except in the report of an inspected file.
+    `placement` None except in the report of an inspected file. `drawing` shows the first site before and after its
+    lowering, in notebooks; it is no part of the JSON report.
 
     Node counts include all graphs and functions, without the function bodies that the lowering adds. Bytes are those of
     the serialised model; seconds are wall time.
@@ -150,6 +158,7 @@ class Report:
     notes: tuple[Note, ...] = ()
     operators: tuple[OperatorCount, ...] = ()
     placement: PlacementReport | None = None
+    drawing: Drawing | None = field(default=None, compare=False, repr=False)
     refused_by_code: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -195,7 +204,8 @@ class Report:
         anchors = self.for_people
         rows = [(a.site, a.status, a.op or f"{a.code}: {a.reason}") for a in anchors]
         header = "candidate", "status", "what"
-        return html_table(f"{self.target}: {self.totals}", *with_layers([a.layer for a in anchors], header, rows))
+        table = html_table(f"{self.target}: {self.totals}", *with_layers([a.layer for a in anchors], header, rows))
+        return table + ("" if self.drawing is None else self.drawing.to_html())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data with the keys of the JSON report."""

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from poolgrad_lowering.diagnostics.advice import ADVICE
 from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
 from poolgrad_lowering.diagnostics.status import Status
+from poolgrad_lowering.drawing.graph import Graph
+from poolgrad_lowering.drawing.markup import Markup, element, joined
+from poolgrad_lowering.drawing.svg import in_words, svg
+from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.arithmetic import HOLDS, AxisArithmetic, Step
-from poolgrad_lowering.html_report.drawing import in_words, svg
-from poolgrad_lowering.html_report.graph import Graph
-from poolgrad_lowering.html_report.markup import Markup, element, joined
 from poolgrad_lowering.html_report.record import AnchorRecord, Lowering
 from poolgrad_lowering.html_report.tables import code, name, scrolled, table
-from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.report import AnchorReport
 
 KEY = (

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from poolgrad_lowering.diagnostics.status import Status, reading_order
+from poolgrad_lowering.drawing.markup import Child, Markup, element, joined
+from poolgrad_lowering.drawing.style import stylesheet
+from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.anchor import anchor_section
-from poolgrad_lowering.html_report.markup import Child, Markup, element, joined
 from poolgrad_lowering.html_report.places import places_section
 from poolgrad_lowering.html_report.record import MAX_DRAWN, Recorder
 from poolgrad_lowering.html_report.summary import summary_section
-from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.legality.targets import TARGETS
 from poolgrad_lowering.report import Report
 from poolgrad_lowering.version import __version__
@@ -42,7 +43,7 @@ def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
 
 def document(title: str, *content: Markup, script: str = "") -> bytes:
     """A self-contained page with this title and content, as UTF-8."""
-    style = _asset("style.css")
+    style = stylesheet() + _asset("style.css")
     body = element(
         "body",
         *content,

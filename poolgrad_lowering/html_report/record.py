@@ -12,12 +12,12 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.diagnostics.status import reading_order
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.drawing.graph import Graph
+from poolgrad_lowering.drawing.parts import Parts, element_name
+from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.html_report.arithmetic import AxisArithmetic, forward_arithmetic, gradient_arithmetic
-from poolgrad_lowering.html_report.graph import Graph
-from poolgrad_lowering.html_report.parts import Parts, element_name
-from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.legality.aclnn_functions import aclnn_function

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from poolgrad_lowering.diagnostics.advice import ADVICE
 from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
-from poolgrad_lowering.html_report.markup import Child, Markup, element
+from poolgrad_lowering.drawing.markup import Child, Markup, element
+from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.record import Recorder
 from poolgrad_lowering.html_report.tables import code, table
-from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.patterns import all_patterns
 from poolgrad_lowering.report import Report
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -116,7 +117,9 @@ def test_pages_and_notebooks_name_the_layer() -> None:
     assert text_of(name) == f"features.3 {SITE}"
     result = lower(model)
     for shown in (result, verify(model, result.model, whole_model=False)):
-        assert f"<td>features.3</td><td>{SITE}</td>" in shown._repr_html_()
+        cells = re.findall(r"<td[^>]*>(.*?)</td>", shown._repr_html_())
+        assert cells[:2] == ["features.3", SITE]
+    assert "features.3 before" in result._repr_html_()
 
 
 def test_without_layers_tables_have_no_column() -> None:
