@@ -145,7 +145,7 @@ def lower(
         >>> result.report
         <Report for atlas-a2: 3 candidates, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
         >>> [(anchor.site, anchor.code) for anchor in result.report.unrelated]
-        [('main:scatter', 'not-of-a-pool')]
+        [('main:scatter', 'unrelated-indices')]
         >>> onnx.save(result.model, "lowered.onnx")
     """
     require_model(model)

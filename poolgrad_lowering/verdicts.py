@@ -41,4 +41,4 @@ class Refused:
     @property
     def status(self) -> Status:
         """REFUSED, or UNRELATED for an anchor that is proven to be no gradient of a pool."""
-        return Status.UNRELATED if self.refusal.code is Code.NOT_OF_A_POOL else Status.REFUSED
+        return Status.UNRELATED if self.refusal.code is Code.UNRELATED_INDICES else Status.REFUSED

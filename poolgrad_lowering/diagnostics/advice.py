@@ -48,7 +48,6 @@ ADVICE: dict[Code, str] = {
     Code.LAST_MAXIMUM: "Set select_last_index to 0.",
     Code.MALFORMED_GRADIENT: "Report it to the package that provides the form. The docstring of `PoolGradient` defines "
     "the fields.",
-    Code.NOT_OF_A_POOL: "Nothing: the scatter makes the one-hot labels of a loss, or belongs to an embedding.",
     Code.NOT_SELECTED: "Unset POOLGRAD_ONLY, or add the site or its form to it.",
     Code.NO_FORWARD_POOL: "Compute the pooled tensor with an ONNX MaxPool over the same tensor, with the operator's "
     "attributes.",
@@ -78,6 +77,7 @@ ADVICE: dict[Code, str] = {
     Code.UNBATCHED: "Give the pooled input a batch axis of size 1 (Unsqueeze).",
     Code.UNKNOWN_DTYPE: "Declare the pooled input's element type in value_info (onnx.shape_inference does).",
     Code.UNKNOWN_SHAPE: "Declare the shapes of the graph's inputs, with one symbol for each size that varies.",
+    Code.UNRELATED_INDICES: "Nothing: the scatter makes the one-hot labels of a loss, or belongs to an embedding.",
     Code.WINDOW_IN_PADDING: "Make the end padding smaller, or round down (ceil_mode=0), so that every window starts in "
     "the input.",
     Code.WINDOW_TABLES: "Export the pool as a MaxPool or an ATen node instead of Gather nodes, or with smaller sizes.",

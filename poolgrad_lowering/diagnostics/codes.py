@@ -36,7 +36,6 @@ class Code(Enum):
     INPUT_DEFAULT = "input-default"
     LAST_MAXIMUM = "last-maximum"
     MALFORMED_GRADIENT = "malformed-gradient"
-    NOT_OF_A_POOL = "not-of-a-pool"
     NOT_SELECTED = "not-selected"
     NO_FORWARD_POOL = "no-forward-pool"
     OPERATOR_WINDOWS = "operator-windows"
@@ -62,6 +61,7 @@ class Code(Enum):
     UNBATCHED = "unbatched"
     UNKNOWN_DTYPE = "unknown-dtype"
     UNKNOWN_SHAPE = "unknown-shape"
+    UNRELATED_INDICES = "unrelated-indices"
     WINDOW_IN_PADDING = "window-in-padding"
     WINDOW_TABLES = "window-tables"
 
@@ -109,9 +109,6 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.LAST_MAXIMUM: "An ArgMax selects the last of equal maxima, while a pool's gradient goes to the first.",
     Code.MALFORMED_GRADIENT: "The `PoolGradient` that a form returned is incomplete, or contradicts itself or the "
     "graph (most likely a form of another package).",
-    Code.NOT_OF_A_POOL: "Not a gradient of a pool: the indices are computed from integer inputs of the graph and "
-    "constants alone, and what is scattered is a constant, or slices, or the inputs have one axis at most (labels). "
-    "The node does not count as refused.",
     Code.NOT_SELECTED: "POOLGRAD_ONLY is set and names neither the site nor its form (docs/command-line.md).",
     Code.NO_FORWARD_POOL: "TensorFlow's operator computes the maxima itself, and the graph has no MaxPool over the "
     "same tensor whose Indices can be used.",
@@ -144,6 +141,9 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.UNBATCHED: "The pooled input has no batch axis, which the dialect's operators need.",
     Code.UNKNOWN_DTYPE: "The pooled input's element type is not known.",
     Code.UNKNOWN_SHAPE: "A shape that the proof needs is not known.",
+    Code.UNRELATED_INDICES: "Not a gradient of a pool: the indices are computed from integer inputs of the graph and "
+    "constants alone, and what is scattered is a constant, or slices, or the inputs have one axis at most (labels). "
+    "The node does not count as refused.",
     Code.WINDOW_IN_PADDING: "With ceil_mode the last window starts in the padding, where runtimes disagree and Indices "
     "have no meaning.",
     Code.WINDOW_TABLES: "A pool decomposed into Gather nodes: its windows and positions are not proven, value by "
@@ -173,7 +173,7 @@ class Refusal:
         return int(self.code in _OF_NO_FORM)
 
 
-_OF_NO_FORM = frozenset({Code.INDICES_SOURCE, Code.NOT_OF_A_POOL})
+_OF_NO_FORM = frozenset({Code.INDICES_SOURCE, Code.UNRELATED_INDICES})
 """Codes of a form that does not recognise the source of the indices; the refusal of another form is more specific."""
 
 

@@ -52,7 +52,9 @@ def check_can_be_of_a_pool(facts: Facts, scatter: Scatter) -> None:
     if _is_constant(scatter.updates) or _writes_slices(facts, scatter) or _are_labels(facts, inputs):
         names = ", ".join(f"'{value.name}'" for value in inputs)
         sources = " and ".join(filter(None, (names, "constants")))
-        raise Refuse(Code.NOT_OF_A_POOL, "no pool computes the indices '{}': they come from {}", indices.name, sources)
+        raise Refuse(
+            Code.UNRELATED_INDICES, "no pool computes the indices '{}': they come from {}", indices.name, sources
+        )
 
 
 def _computed_from(value: Value) -> list[Value] | None:

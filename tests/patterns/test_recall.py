@@ -36,7 +36,7 @@ FORMS = {
 REFUSALS = {
     "equality mask": Code.SPLITS_TIES,
     "implicit gradient": Code.IMPLICIT_GRADIENT,
-    "one-hot scatter of the loss": Code.NOT_OF_A_POOL,
+    "one-hot scatter of the loss": Code.UNRELATED_INDICES,
     "upsampled equality mask": Code.GRADIENT_TO_ALL_TIES,
 }
 ALL = [pytest.param(entry, id=entry.name) for entry in (*catalogue.entries(), *catalogue.spellings())]
