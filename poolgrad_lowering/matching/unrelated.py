@@ -17,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+import numpy as np
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import VIEW_OPS, Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.matching.scatter import Scatter
 
@@ -28,7 +30,20 @@ _OF_FIRST_INPUT = (*VIEW_OPS, "Cast", "Expand", "Not", "Slice", "Tile", "Transpo
 """Operators whose result has elements of the first input; the others are sizes and positions."""
 
 _OF_ALL_INPUTS = (
-    *("Add", "And", "Concat", "Div", "Equal", "Gather", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod"),
+    *(
+        "Add",
+        "And",
+        "Clip",
+        "Concat",
+        "Div",
+        "Equal",
+        "Gather",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "Mod",
+    ),
     *("Mul", "Or", "Range", "Sub", "Where", "Xor"),
 )
 _CONSTANTS = ("Constant", "ConstantOfShape", "Shape", "Size")
@@ -91,12 +106,32 @@ def _is_constant(value: Value) -> bool:
 
 
 def _writes_slices(facts: Facts, scatter: Scatter) -> bool:
-    """Whether an index names fewer coordinates than the base has axes."""
-    indices = scatter.node.input(1)
+    """Whether each index names several elements of the base, which differ in their last coordinates.
+
+    An index of a ScatterND then has fewer coordinates than the base has axes; those of a ScatterElements are repeated
+    along the axes behind the one along which it scatters.
+    """
+    node, indices = scatter.node, scatter.node.input(1)
     base, entries = facts.shape(scatter.base), facts.shape(indices) if indices is not None else None
-    if not scatter.node.is_a("ScatterND") or base is None or not entries or entries[-1].static is None:
+    if indices is None or base is None or not entries:
         return False
-    return entries[-1].static < len(base)
+    if node.is_a("ScatterND"):
+        return entries[-1].static is not None and entries[-1].static < len(base)
+    axis = integer(node, "axis")
+    behind = range(axis % len(entries) + 1, len(entries)) if axis is not None else ()
+    longer = [number for number in behind if (entries[number].static or 0) > 1]
+    return bool(longer) and _is_repeated(facts, indices, longer)
+
+
+def _is_repeated(facts: Facts, value: Value, axes: Sequence[int]) -> bool:
+    """Whether a value has equal elements along these axes: an Expand repeats them, or it is a constant."""
+    node, shape = value.producer, facts.shape(value) or ()
+    if node is not None and node.is_a("Expand"):
+        source = node.input(0)
+        sizes = facts.shape(source) if source is not None else None
+        return sizes is not None and len(sizes) == len(shape) and all(sizes[axis].static == 1 for axis in axes)
+    table = facts.table(value)
+    return table is not None and all(bool(np.all(table == table.take([0], axis))) for axis in axes)
 
 
 def _are_labels(facts: Facts, inputs: Sequence[Value]) -> bool:

@@ -16,6 +16,10 @@ POOL = "y, i = MaxPool <kernel_shape=[2]> (x)"
 LABELS = "float[4,3,9] x, float[4,1] dy, int64[4] t"
 CONSTANTS = "int64[1] one = {1}, int64 none = {-100}, int64 first = {0}, int64[1] last = {-1}"
 ZEROS = "int64[2] sizes = {4, 3}, float zero = {0}"
+TABLES = """int64 low = {0}, int64 high = {3}, int64[2] column14 = {14, 1},
+    int64[2] rows14 = {14, 3}, int64[2] rows2 = {4, 2},
+    int64[8,3] pairs = {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3},
+    int64[2,3] columns = {0, 1, 2, 3, 0, 1}"""
 MINUS_ONE = "int64[2] column = {4, 1}, float minus = {-1}"
 
 
@@ -28,7 +32,7 @@ def one_hot(
 ) -> str:
     """A MaxPool, and a scatter onto zeros by labels."""
     return f"""<ir_version: 8, opset_import: ["" : 18, "other" : 1]>
-        g ({inputs}) => (float[4,3,8] y, float s) <{CONSTANTS}, {ZEROS}, {MINUS_ONE}>
+        g ({inputs}) => (float[4,3,8] y, float s) <{CONSTANTS}, {ZEROS}, {TABLES}, {MINUS_ONE}>
         {{ {POOL} z = Expand (zero, sizes) {positions} {updates} {scatter} }}"""
 
 
@@ -54,6 +58,18 @@ UNRELATED = {
         updates="u = Neg (dy)",
         scatter='s = ScatterND <reduction="add"> (z, r, u)',
     ),
+    "rows_of_an_embedding_by_elements": one_hot(
+        "q = Clip (t, low, high) w = Reshape (q, column14) r = Expand (w, rows14)",
+        inputs="float[4,3,9] x, float[14,3] dy, int64[2,7] t",
+        updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
+    ),
+    "rows_of_an_upsampling": one_hot(
+        "r = Identity (pairs)",
+        inputs="float[4,3,9] x, float[8,3] dy",
+        updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=-2, reduction="add"> (z, r, u)',
+    ),
 }
 REFUSED = {
     "floats": one_hot("q = Unsqueeze (t, one) r = Cast <to=7> (q)", inputs=LABELS.replace("int64", "float")),
@@ -67,6 +83,30 @@ REFUSED = {
         rows="r = Reshape (labels, row_shape)",
     ),
     "recorded_by_a_trace": one_hot("r = ConstantOfShape <value = int64[1] {2}> (column)", updates=COMPUTED),
+    "other_elements_in_each_column": one_hot(
+        "r = Identity (columns)",
+        inputs="float[4,3,9] x, float[2,3] dy",
+        updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
+    ),
+    "other_elements_in_each_column_of_an_input": one_hot(
+        "r = Expand (t, rows14)",
+        inputs="float[4,3,9] x, float[14,3] dy, int64[1,3] t",
+        updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
+    ),
+    "the_same_elements_in_each_row": one_hot(
+        "r = Expand (row, rows2)",
+        inputs="float[4,3,9] x, float[4,2] dy, int64[1,2] row",
+        updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=1, reduction="add"> (z, r, u)',
+    ),
+    "one_column": one_hot(
+        "w = Reshape (t, column) r = Expand (w, column)",
+        inputs="float[4,3,9] x, float[4,1] dy, int64[2,2] t",
+        updates="u = Neg (dy)",
+        scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
+    ),
     "input_of_a_loop": """<ir_version: 8, opset_import: ["" : 18]>
         g (int64 n, bool on, int64[4] t, float[4,3] z) => (float s)
         <int64[1] one = {1}, float[4,1] u = {-1, -1, -1, -1}> {
