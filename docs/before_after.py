@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import onnx
 
-from poolgrad_lowering import html_report
+from poolgrad_lowering.drawing.graph import Graph, Kind
+from poolgrad_lowering.drawing.markup import Markup, element
+from poolgrad_lowering.drawing.style import stylesheet
+from poolgrad_lowering.drawing.svg import svg
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.html_report import Recorder
 from poolgrad_lowering.html_report.anchor import KEY
-from poolgrad_lowering.html_report.drawing import svg
-from poolgrad_lowering.html_report.graph import Graph, Kind
-from poolgrad_lowering.html_report.markup import Markup, element
 from poolgrad_lowering.legality.targets import DEFAULT_TARGET, find_target
 from poolgrad_lowering.lowering import lower_in_place
 
@@ -96,10 +95,8 @@ def _size(drawing: str) -> tuple[float, float]:
 
 def _style() -> str:
     """The report's colours and its rules for drawings."""
-    style = files(html_report).joinpath("style.css").read_text(encoding="utf-8")
-    colours = style[style.index(":root") : style.index("\n* {")]
-    rules = [line for line in style.splitlines() if line.startswith("svg ")]
-    return "\n".join([colours, *rules, _STYLE])
+    style = stylesheet()
+    return style[style.index(":root") :] + _STYLE
 
 
 def _label(text: str, x: float, y: float, kind: str = "") -> Markup:

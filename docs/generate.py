@@ -21,7 +21,7 @@ from string import Template
 import onnx
 from onnx import AttributeProto
 
-from docs import before_after, rooms
+from docs import before_after, flow, rooms
 from docs.api_reference import reference
 from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
@@ -33,13 +33,13 @@ from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS
 from poolgrad_lowering.diagnostics.faults import FAULTS
 from poolgrad_lowering.diagnostics.obstacles import OBSTACLES
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
+from poolgrad_lowering.drawing.parts import MAX_AROUND, MAX_NODES
+from poolgrad_lowering.drawing.text import MAX_NAME
 from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.gradient import Pattern
 from poolgrad_lowering.html_report.page import PAGE_SIZE
-from poolgrad_lowering.html_report.parts import MAX_AROUND, MAX_NODES
 from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN
-from poolgrad_lowering.html_report.text import MAX_NAME
 from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS
 from poolgrad_lowering.listing import OperatorRecord, list_targets, type_names
 from poolgrad_lowering.patterns import own_patterns
@@ -49,9 +49,20 @@ DOCS = Path(__file__).parent
 
 
 def codes() -> str:
-    """The table of refusal codes: meaning, and what would have to change."""
-    rows = sorted((code.value, description, ADVICE[code]) for code, description in DESCRIPTIONS.items())
-    return _table(("code", "meaning", "what would have to change"), ((f"`{code}`", *row) for code, *row in rows))
+    """The table of refusal codes: meaning, and what would have to change. Each code links to its section."""
+    rows = ((f"[`{code}`](legality.md#{code})", *row) for code, *row in _codes())
+    return _table(("code", "meaning", "what would have to change"), rows)
+
+
+def code_sections() -> str:
+    """A section per refusal code, which the search of the site finds by its heading."""
+    return "\n\n".join(
+        f"### `{code}`\n\n{meaning}\n\nWhat would have to change: {advice}" for code, meaning, advice in _codes()
+    )
+
+
+def _codes() -> list[tuple[str, str, str]]:
+    return sorted((code.value, description, ADVICE[code]) for code, description in DESCRIPTIONS.items())
 
 
 def faults() -> str:
@@ -238,7 +249,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "command-line": lambda: {"everywhere": everywhere(), "commands": commands(), "exit_codes": exit_codes()},
     "forms": lambda: {"examples": examples()},
     "dialect": lambda: {"domain": DOMAIN, "version": VERSION, "ops": ops()},
-    "legality": lambda: {"codes": codes()},
+    "legality": lambda: {"codes": code_sections()},
     "from-python-cpp-csharp": lambda: {"program": program()},
     "offline-with-atc": lambda: {"obstacles": obstacles()},
     "other-tools": lambda: {
@@ -256,7 +267,11 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "troubleshooting": lambda: {"codes": codes(), "faults": faults(), "acl_codes": acl_codes()},
 }
 
-PICTURES: dict[str, Callable[[], str]] = {"before_after": before_after.picture, "rooms": rooms.picture}
+PICTURES: dict[str, Callable[[], str]] = {
+    "before_after": before_after.picture,
+    "flow": flow.picture,
+    "rooms": rooms.picture,
+}
 
 
 def page(name: str) -> str:

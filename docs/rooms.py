@@ -14,7 +14,7 @@ from pathlib import Path
 
 import networkx as nx
 
-from poolgrad_lowering.html_report.layered import place
+from docs import boxes
 
 _PACKAGE = "poolgrad_lowering"
 _TREE = Path(__file__).parents[1]
@@ -37,7 +37,7 @@ ORDER = (
     ("verification",),
     ("patterns", "verdicts", "report"),
     ("driver", "rewriting", "notes", "listing"),
-    ("plans", "process"),
+    ("plans", "process", "drawing"),
     ("lowering",),
     ("html_report", "atc", "torch"),
     ("ways",),
@@ -45,9 +45,6 @@ ORDER = (
     ("plugs", "cli"),
 )
 """The layers of rooms from the bottom up: a room imports rooms of lower layers only."""
-
-_COLUMN, _HEIGHT, _MARGIN = 8.4, 28.0, 8.0
-"""Pixels: the width of a character, the height of a box, and the margin of the drawing."""
 
 
 @lru_cache
@@ -93,38 +90,9 @@ def rooms() -> nx.DiGraph:
 def picture() -> str:
     """An SVG with a box for each room and an arrow to each room that it imports, without transitive arrows."""
     reduced = nx.transitive_reduction(rooms())
-    names = sorted(reduced.nodes)
-    number = {name: position for position, name in enumerate(names)}
-    edges = sorted((number[above], number[below]) for above, below in reduced.edges)
-    widths = [len(name) * _COLUMN + 20 for name in names]
-    placed = place([(width, _HEIGHT) for width in widths], edges)
-    drawn = [
-        *(
-            f'<path d="M {" L ".join(f"{x:.1f} {y:.1f}" for x, y in path)}" marker-end="url(#head)"/>'
-            for path in placed.paths
-        ),
-        *(
-            f'<rect x="{x - width / 2:.1f}" y="{y - _HEIGHT / 2:.1f}" width="{width:.1f}" height="{_HEIGHT}" rx="4"/>'
-            f'<text x="{x:.1f}" y="{y + 5:.1f}">{name}</text>'
-            for name, width, (x, y) in zip(names, widths, placed.centres, strict=True)
-        ),
-    ]
-    size = placed.width + 2 * _MARGIN, placed.height + 2 * _MARGIN
-    return "\n".join(
-        (_HEAD.format(margin=-_MARGIN, width=f"{size[0]:.1f}", height=f"{size[1]:.1f}"), *drawn, "</svg>\n")
-    )
-
-
-_HEAD = """\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="{margin} {margin} {width} {height}" width="{width}" height="{height}">
-<title>The rooms of the compiler; an arrow leads to a room that is imported.</title>
-<style>
-rect {{ fill: #eef3fa; stroke: #3b5b8c; }} path {{ fill: none; stroke: #77889e; stroke-width: 1.2; }}
-text {{ font: 13px ui-monospace, Consolas, monospace; fill: #16202e; text-anchor: middle; }}
-</style>
-<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">\
-<path d="M 0 0 L 8 4 L 0 8 z" style="fill: #77889e; stroke: none"/></marker></defs>
-<rect x="{margin}" y="{margin}" width="{width}" height="{height}" style="fill: #ffffff; stroke: none"/>"""
+    names = {name: (name,) for name in sorted(reduced.nodes)}
+    title = "The rooms of the compiler; an arrow leads to a room that is imported."
+    return boxes.picture(title, names, sorted(reduced.edges))
 
 
 def descriptions() -> Mapping[str, str]:

@@ -16,6 +16,8 @@ from onnx import ModelProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.status import Status
+from poolgrad_lowering.drawing.site import SiteDrawing, first_site
 from poolgrad_lowering.driver import match_anchors
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
@@ -26,6 +28,7 @@ from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.collector import collector_paused
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.metadata import layer_of
 from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.legality.alternatives import alternatives
 from poolgrad_lowering.legality.gradients import LoweredOp
@@ -77,11 +80,12 @@ class Outcome:
     warnings: tuple[DataWarning, ...]
     notes: tuple[Note, ...]
     operators: tuple[OperatorCount, ...]
+    drawing: SiteDrawing | None
 
     @property
     def changed(self) -> bool:
         """Whether a gradient was lowered."""
-        return any(anchor.status == "lowered" for anchor in self.anchors)
+        return any(anchor.status == Status.LOWERED for anchor in self.anchors)
 
     def report(self, bytes_before: int, bytes_after: int) -> Report:
         """Return the report, given the sizes of the serialised model."""
@@ -97,6 +101,7 @@ class Outcome:
             warnings=self.warnings,
             notes=self.notes,
             operators=self.operators,
+            drawing=self.drawing,
         )
 
 
@@ -138,9 +143,9 @@ def lower(
         >>> from poolgrad_lowering import lower
         >>> result = lower(onnx.load("training.onnx"), target="Ascend910B3")
         >>> result.report
-        <Report for atlas-a2: 3 candidates, 2 lowered, 1 refused; nodes 78 → 69>
-        >>> [(anchor.name, anchor.code) for anchor in result.report.refused]
-        [('node_scatter', 'indices-source')]
+        <Report for atlas-a2: 3 candidates, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
+        >>> [(anchor.site, anchor.code) for anchor in result.report.unrelated]
+        [('main:scatter', 'unrelated-indices')]
         >>> onnx.save(result.model, "lowered.onnx")
     """
     require_model(model)
@@ -170,8 +175,8 @@ def inspect(
     Example:
         >>> import onnx
         >>> from poolgrad_lowering import inspect
-        >>> inspect(onnx.load("training.onnx")).refused_by_code
-        {'indices-source': 1}
+        >>> inspect(onnx.load("training.onnx"), target="Ascend310P3").refused_by_code
+        {'target': 2}
     """
     result = lower(
         model, target=target, forward=forward, trust_defaults=trust_defaults, base_dir=base_dir, limits=limits
@@ -206,16 +211,23 @@ def lower_in_place(
     if forward:
         sites, pools = choose_forward_pools(sites, target, bodies, taken)
     verdicts = _final(verdicts, sites)
-    named = list(zip(identifiers, verdicts, strict=True))
+    named = dict(zip(identifiers, verdicts, strict=True))
+    lowered = {name: verdict for name, verdict in named.items() if isinstance(verdict, Lowered)}
     if plan is not None:
-        check_forward_pools(plan, {name: verdict for name, verdict in named if isinstance(verdict, Lowered)})
-    anchors = tuple(_describe(name, verdict, target) for name, verdict in named)  # the rewrite removes the names
+        check_forward_pools(plan, lowered)
     missing = missing_outputs(sites)
-    replaced = replacements(facts, sites, pools, missing, taken)
+    replaced = replacements(facts, lowered, pools, missing, taken)
+    layers = {name: one.layer for name, one in zip(lowered, replaced, strict=False)}  # those of the pools come last
+    anchors = tuple(  # before the rewrite, which removes the names
+        _describe(name, verdict, layers.get(name) or layer_of(verdict.anchor.proto), target)
+        for name, verdict in named.items()
+    )
     dump(replaced)
     if observer is not None:
         observer(facts, verdicts, replaced)
-    found_notes = notes(index, operators, target, has_anchors=bool(anchors))
+    drawing = first_site(facts, lowered, replaced)
+    has_anchors = any(anchor.status != Status.UNRELATED for anchor in anchors)
+    found_notes = notes(index, operators, target, has_anchors=has_anchors)
     counts = _operator_counts(operators, replaced)
     nodes_added = rewrite(index, replaced, bodies, missing)
     index.release()
@@ -232,6 +244,7 @@ def lower_in_place(
         warnings=warnings,
         notes=found_notes,
         operators=counts,
+        drawing=drawing,
     )
 
 
@@ -272,7 +285,7 @@ def _operator_counts(before: Operators, replaced: Sequence[Replacement]) -> tupl
     return tuple(OperatorCount(*op, before[op], number) for op, number in sorted(after.items()))
 
 
-def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport:
+def _describe(identifier: str, verdict: Verdict, layer: str | None, target: Target) -> AnchorReport:
     anchor = verdict.anchor
     domain, op_type = anchor.op
     common: dict[str, Any] = {
@@ -281,17 +294,16 @@ def _describe(identifier: str, verdict: Verdict, target: Target) -> AnchorReport
         "op_type": op_type,
         "domain": domain,
         "scope": anchor.scope.path,
+        "status": verdict.status.value,
+        "layer": layer,
     }
     if isinstance(verdict, Refused):
         refusal = verdict.refusal
-        return AnchorReport(
-            **common, status="refused", pattern=verdict.pattern, code=refusal.code.value, reason=refusal.reason
-        )
+        return AnchorReport(**common, pattern=verdict.pattern, code=refusal.code.value, reason=refusal.reason)
     forward = verdict.forward
     stays = forward if isinstance(forward, Refusal) else None
     return AnchorReport(
         **common,
-        status="lowered",
         pattern=verdict.pattern,
         op=verdict.op.name,
         attributes=dict(verdict.op.attributes),

@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.html_table import html_table
+from poolgrad_lowering.diagnostics.layer_column import with_layers
+from poolgrad_lowering.diagnostics.status import Status, reading_order
 from poolgrad_lowering.io.external_files import DataWarning
 from poolgrad_lowering.plugins import BrokenPlugin
 
@@ -24,12 +26,13 @@ SCHEMA_VERSION = 1
 class AnchorReport:
     """What was done with one anchor, a node that can be a pool gradient. `site` is its identifier, unique in the model.
 
-    `status` is "lowered" or "refused". Lowered anchors have `op` and `attributes` (those of the dialect node) and
-    `alternatives`, the other operators that a plan may choose; refused ones have `code` and `reason`. `forward_op` is
-    the dialect operator of the forward pool; `forward_code` and `forward_reason` say why the pool was not lowered. All
-    three are None if forward pools were not to be lowered. `trusted_defaults` names the graph inputs whose defaults the
-    proof takes for constants (`trust_defaults`), None if there are none. `pattern` is the form that matched, None if
-    none did.
+    `status` is "lowered", "refused", or "unrelated" if the anchor is proven to be no gradient of a pool. Lowered
+    anchors have `op` and `attributes` (those of the dialect node) and `alternatives`, the other operators that a plan
+    may choose; the others have `code` and `reason`. `forward_op` is the dialect operator of the forward pool;
+    `forward_code` and `forward_reason` say why the pool was not lowered. All three are None if forward pools were not
+    to be lowered. `trusted_defaults` names the graph inputs whose defaults the proof takes for constants
+    (`trust_defaults`), None if there are none. `pattern` is the form that matched, None if none did.
+    `layer` is the path of the module of a PyTorch model that the gradient belongs to (`features.3`), None if not known.
     """
 
     name: str
@@ -48,6 +51,7 @@ class AnchorReport:
     forward_code: str | None = None
     forward_reason: str | None = None
     trusted_defaults: list[str] | None = None
+    layer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -123,11 +127,19 @@ class OperatorCount:
     after: int
 
 
+class Drawing(Protocol):
+    """A drawing for notebooks."""
+
+    def to_html(self) -> str:
+        """Return the drawing as a part of a page."""
+
+
 @dataclass(frozen=True)
 class Report:
     """All anchors in the order of the model, totals, forms of other packages that could not be used, warnings about
     external data, notes on the model as a whole, and all operators sorted by domain and name. `ways` is empty and
-    `placement` None except in the report of an inspected file.
+    `placement` None except in the report of an inspected file. `drawing` shows the first site before and after its
+    lowering, in notebooks; it is no part of the JSON report.
 
     Node counts include all graphs and functions, without the function bodies that the lowering adds. Bytes are those of
     the serialised model; seconds are wall time.
@@ -146,6 +158,7 @@ class Report:
     notes: tuple[Note, ...] = ()
     operators: tuple[OperatorCount, ...] = ()
     placement: PlacementReport | None = None
+    drawing: Drawing | None = field(default=None, compare=False, repr=False)
     refused_by_code: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -155,25 +168,44 @@ class Report:
     @property
     def lowered(self) -> tuple[AnchorReport, ...]:
         """The anchors that were lowered."""
-        return tuple(anchor for anchor in self.anchors if anchor.status == "lowered")
+        return self._with(Status.LOWERED)
 
     @property
     def refused(self) -> tuple[AnchorReport, ...]:
         """The anchors that were refused."""
-        return tuple(anchor for anchor in self.anchors if anchor.status == "refused")
+        return self._with(Status.REFUSED)
+
+    @property
+    def unrelated(self) -> tuple[AnchorReport, ...]:
+        """The anchors that are proven to be no gradient of a pool."""
+        return self._with(Status.UNRELATED)
+
+    @property
+    def for_people(self) -> tuple[AnchorReport, ...]:
+        """The anchors in the order in which people read them: lowered, refused, unrelated."""
+        return tuple(sorted(self.anchors, key=lambda anchor: reading_order(anchor.status)))
+
+    @property
+    def totals(self) -> str:
+        """The numbers of anchors and nodes as text for people; unrelated anchors are named if there are any."""
+        unrelated = f", {len(self.unrelated)} unrelated" if self.unrelated else ""
+        return (
+            f"{counted(len(self.anchors), 'candidate')}, {len(self.lowered)} lowered, {len(self.refused)} refused"
+            f"{unrelated}; nodes {self.nodes_before} → {self.nodes_after}"
+        )
+
+    def _with(self, status: Status) -> tuple[AnchorReport, ...]:
+        return tuple(anchor for anchor in self.anchors if anchor.status == status)
 
     def __repr__(self) -> str:
-        return f"<Report for {self.target}: {self._totals()}>"
+        return f"<Report for {self.target}: {self.totals}>"
 
     def _repr_html_(self) -> str:
-        rows = [(a.name, a.status, a.op or f"{a.code}: {a.reason}") for a in self.anchors]
-        return html_table(f"{self.target}: {self._totals()}", ("candidate", "status", "what"), rows)
-
-    def _totals(self) -> str:
-        return (
-            f"{counted(len(self.anchors), 'candidate')}, {len(self.lowered)} lowered, {len(self.refused)} refused; "
-            f"nodes {self.nodes_before} → {self.nodes_after}"
-        )
+        anchors = self.for_people
+        rows = [(a.site, a.status, a.op or f"{a.code}: {a.reason}") for a in anchors]
+        header = "candidate", "status", "what"
+        table = html_table(f"{self.target}: {self.totals}", *with_layers([a.layer for a in anchors], header, rows))
+        return table + ("" if self.drawing is None else self.drawing.to_html())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data with the keys of the JSON report."""
@@ -191,6 +223,7 @@ class Report:
                 "anchors": len(self.anchors),
                 "lowered": len(self.lowered),
                 "refused": len(self.refused),
+                "unrelated": len(self.unrelated),
                 "refused_by_code": self.refused_by_code,
                 "nodes_before": self.nodes_before,
                 "nodes_after": self.nodes_after,

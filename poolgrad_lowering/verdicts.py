@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The verdict on an anchor: lowered, with its gradient and operator, or refused, with a code."""
+"""The verdict on an anchor: lowered, with its gradient and operator, or not lowered, with a code."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolgrad_lowering.diagnostics.codes import Refusal
+from poolgrad_lowering.diagnostics.codes import Code, Refusal
+from poolgrad_lowering.diagnostics.status import Status
 from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.legality.gradients import LoweredOp
@@ -26,6 +27,7 @@ class Lowered:
     op: LoweredOp
     forward: LoweredOp | Refusal | None = None
     trusted_defaults: tuple[str, ...] = ()
+    status = Status.LOWERED
 
 
 @dataclass(frozen=True)
@@ -35,3 +37,8 @@ class Refused:
     anchor: Node
     pattern: str | None
     refusal: Refusal
+
+    @property
+    def status(self) -> Status:
+        """REFUSED, or UNRELATED for an anchor that is proven to be no gradient of a pool."""
+        return Status.UNRELATED if self.refusal.code is Code.UNRELATED_INDICES else Status.REFUSED

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
+from poolgrad_lowering.io.results import model_of
 from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT, assignment
 from poolgrad_lowering.runtime.cann_provider import CANN_PROVIDER, is_graph_mode, set_defaults
 from poolgrad_lowering.runtime.errors import SessionError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime
 
+    from poolgrad_lowering.io.results import WithModel
     from poolgrad_lowering.ir.index import ModelIndex
 
 # The session entry that selects the backend of the provider and of the custom operators.
@@ -29,7 +31,7 @@ BACKEND_ENTRY = f"ep.{get_ep_name().lower()}.backend"
 
 
 def create_session(
-    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto | WithModel,
     *,
     backend: str = "auto",
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = (),
@@ -49,7 +51,7 @@ def create_session(
     given these options.
 
     Args:
-        model: path, serialised model, or model.
+        model: path, serialised model, model, or what `lower` returned (`LoweringResult`).
         backend: "cann" for the NPU, "host" for the CPU, "auto" for the NPU if there is one, else the CPU.
         providers: further providers by priority, as names or pairs of name and options. None means onnxruntime-cann's
             CANNExecutionProvider if this onnxruntime has it. That provider claims parts of a graph only with the option
@@ -67,6 +69,7 @@ def create_session(
         OnnxRuntimeMissingError, LibraryMissingError: see `register`.
         SessionError: the session cannot be created; the message has the cause.
     """
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto = model_of(model)
     register()
     ort = import_onnxruntime()
     others = _others(ort, providers)
@@ -75,23 +78,23 @@ def create_session(
         provider_options.setdefault("deterministic", "1")
     own = {"backend": backend, **{name: _text(value) for name, value in provider_options.items()}}
     device = _add_provider(ort, options, own)
-    given = model
+    given = source
     for name, other_options in others:
         if name == CANN_PROVIDER:
             set_defaults(other_options, device.ep_metadata["soc"])
             if is_graph_mode(other_options):
-                given = for_graph_mode(model, options, force=force)
+                given = for_graph_mode(source, options, force=force)
         options.add_provider(name, other_options)
     try:
         # Without enable_fallback=0, onnxruntime's Python layer creates a CPU session after any failure.
         session = ort.InferenceSession(_loadable(given), options, enable_fallback=0)
     except Exception as error:
         message = f"onnxruntime cannot make a session on {get_ep_name()}: {quoted(error)}"
-        raise SessionError("; ".join([message, *_damages(_index(model))])) from error
+        raise SessionError("; ".join([message, *_damages(_index(source))])) from error
     if get_ep_name() not in session.get_providers():
         raise SessionError(f"onnxruntime made a session without {get_ep_name()}: it has {session.get_providers()}")
     if not any(node.provider == get_ep_name() for node in assignment(session)):
-        _report_no_node(model, require_nodes=require_nodes)
+        _report_no_node(source, require_nodes=require_nodes)
     return session
 
 

@@ -180,60 +180,79 @@ ELEMENTS = "elements differ"
 
 SABOTAGES = {
     # what a site computes
-    "ksize": Sabotage("gradients", attributes("view_8/MaxPool3DGradWithArgmax", ksize=[1, 4, 4]), "windows", "view_8"),
+    "ksize": Sabotage(
+        "gradients", attributes("view_8/MaxPool3DGradWithArgmax", ksize=[1, 4, 4]), "windows", "main:scatter_add_2"
+    ),
     "windows that no longer hold the maxima": Sabotage(
         "gradients",
         attributes("scatter_add/MaxPool3DGradWithArgmax", ksize=[1, 1, 1], pads=[0, 0, 0]),
         WINDOWS,
-        "scatter_add",
+        "main:scatter_add",
     ),
     "pads": Sabotage(
-        "gradients", attributes("scatter_add/MaxPool3DGradWithArgmax", pads=[0, 0, 0]), "windows", "scatter_add"
+        "gradients", attributes("scatter_add/MaxPool3DGradWithArgmax", pads=[0, 0, 0]), "windows", "main:scatter_add"
     ),
     "pads beyond half a kernel": Sabotage(
-        "gradients", attributes("view_8/MaxPool3DGradWithArgmax", pads=[0, 2, 2]), "more than half", "view_8"
+        "gradients",
+        attributes("view_8/MaxPool3DGradWithArgmax", pads=[0, 2, 2]),
+        "more than half",
+        "main:scatter_add_2",
     ),
     "x and grad swapped": Sabotage(
         "gradients",
         inputs("view_8/MaxPool3DGradWithArgmax", "view_8/grad", "relu", "view_8/argmax"),
         "does not run|the shape is",
-        "view_8",
+        "main:scatter_add_2",
     ),
     "an input too few": Sabotage(
-        "gradients", inputs("view_8/MaxPool3DGradWithArgmax", "relu", "view_8/grad"), "does not run|inputs", "view_8"
+        "gradients",
+        inputs("view_8/MaxPool3DGradWithArgmax", "relu", "view_8/grad"),
+        "does not run|inputs",
+        "main:scatter_add_2",
     ),
-    "argmax off by one": Sabotage("gradients", off_by_one, "does not run: indices range from 1", "scatter_add"),
+    "argmax off by one": Sabotage("gradients", off_by_one, "does not run: indices range from 1", "main:scatter_add"),
     "whole-tensor indices": Sabotage(
-        "tensor", lambda model: _skip(model, "Mod"), "does not run|elements differ", "relu4_grad"
+        "tensor", lambda model: _skip(model, "Mod"), "does not run|elements differ", "main:relu4_grad"
     ),
     "a cast too few": Sabotage(
-        "planar", inputs("view_8/MaxPoolGradWithArgmaxV3", "relu", "view_8/grad", "getitem_1"), "int64", "view_8"
+        "planar",
+        inputs("view_8/MaxPoolGradWithArgmaxV3", "relu", "view_8/grad", "getitem_1"),
+        "int64",
+        "main:scatter_add_2",
     ),
     "sums that are lost": Sabotage(
         "gradients",
         in_body("MaxPool3DGradWithArgmax", "ScatterElements", without_attribute("reduction")),
         ELEMENTS,
-        "scatter_add",
+        "main:scatter_add",
     ),
     "a pool's body without strides": Sabotage(
-        "pools", in_body("MaxPool3DWithArgmaxV2", "MaxPool", without_attribute("strides")), "differ|run|shape", "view_8"
+        "pools",
+        in_body("MaxPool3DWithArgmaxV2", "MaxPool", without_attribute("strides")),
+        "differ|run|shape",
+        "main:scatter_add_2",
     ),
     "a pool's ksize": Sabotage(
         "pools",
         attributes("getitem_4/MaxPool3DWithArgmaxV2", ksize=[1, 1, 1], pads=[0, 0, 0]),
         "contradict each other",
-        "scatter_add",
+        "main:scatter_add",
     ),
     "a pool's dilation in ONNX's words": Sabotage(
-        "pools", attributes("getitem_4/MaxPool3DWithArgmaxV2", onnx_dilations=[2, 2]), "differ|run|shape", "scatter_add"
+        "pools",
+        attributes("getitem_4/MaxPool3DWithArgmaxV2", onnx_dilations=[2, 2]),
+        "differ|run|shape",
+        "main:scatter_add",
     ),
     "a pool's dilation": Sabotage(
         "pools",
         attributes("getitem_4/MaxPool3DWithArgmaxV2", dilation=[1, 2, 2], pads=[0, 2, 2]),
         "contradict each other",
-        "scatter_add",
+        "main:scatter_add",
     ),
-    "a gradient reshaped to another shape": Sabotage("gradients", stretched_gradient, "shape|run", "scatter_add_1"),
+    "a gradient reshaped to another shape": Sabotage(
+        "gradients", stretched_gradient, "shape|run", "main:scatter_add_1"
+    ),
     "gradients of two sites swapped": Sabotage(
         "twins",
         both(
@@ -241,21 +260,21 @@ SABOTAGES = {
             inputs("two/MaxPool3DGradWithArgmax", "b", "da", "two/argmax"),
         ),
         ELEMENTS,
-        "one",
+        "main:one",
     ),
     "results of two sites swapped": Sabotage(
         "twins",
         both(output("two/MaxPool3DGradWithArgmax", 0, "one"), output("one/MaxPool3DGradWithArgmax", 0, "two")),
         ELEMENTS,
-        "one",
+        "main:two",
     ),
     "argmax of another pool": Sabotage(
-        "twins", inputs("one/MaxPool3DGradWithArgmax", "a", "da", "two/argmax"), ELEMENTS, "two"
+        "twins", inputs("one/MaxPool3DGradWithArgmax", "a", "da", "two/argmax"), ELEMENTS, "main:one, main:two"
     ),
     "argmax of another pool that moved": Sabotage(
-        "twin pools", inputs("two/MaxPool3DGradWithArgmax", "b", "db", "ya/argmax"), ELEMENTS, "two"
+        "twin pools", inputs("two/MaxPool3DGradWithArgmax", "b", "db", "ya/argmax"), ELEMENTS, "main:one, main:two"
     ),
-    "a pool of another tensor": Sabotage("twin pools", inputs("ya", "b"), ELEMENTS, "one"),
+    "a pool of another tensor": Sabotage("twin pools", inputs("ya", "b"), ELEMENTS, "main:one"),
     # what is outside the sites
     "a node that is still read": Sabotage("gradients", deleted("le"), "uses 'le', which no node"),
     "a node that makes an output": Sabotage("gradients", deleted("mean"), "no node defines the output 'mean'"),

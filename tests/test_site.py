@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FROM_THE_ROOT = {"index.md": "README.md", "changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+FROM_THE_ROOT = {"overview.md": "README.md", "changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
@@ -32,3 +32,19 @@ def test_links_lead_to_pages_and_headings() -> None:
 def slug(heading: str) -> str:
     """The anchor of a heading, as GitHub and the site make it."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def test_the_home_page_has_the_drawings() -> None:
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"\]\((images/\w+\.svg)\)", page) == ["images/flow.svg", "images/before_after.svg"]
+
+
+def test_code_in_tables_is_not_broken_inside_words() -> None:
+    """Of the site and of the HTML report."""
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "extra_css: [site.css]" in config
+    site = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
+    report = (ROOT / "poolgrad_lowering" / "html_report" / "style.css").read_text(encoding="utf-8")
+    rules = re.findall(r"^ *([^{}\n]*(?:table|td)[^{}\n]*code[^{}\n]*) \{([^}]*)\}", site + report, re.MULTILINE)
+    assert len(rules) >= 4
+    assert not [selector for selector, body in rules if "anywhere" in body or "break-all" in body]

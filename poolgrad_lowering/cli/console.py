@@ -21,6 +21,7 @@ _STYLES = {
     "proven": "32",
     "unproven": "33",
     "refused": "33",
+    "unrelated": "90",
     "warning": "33",
     "failed": "31",
     "differs": "31",

@@ -17,6 +17,7 @@ from poolgrad_lowering.cli.folders import FolderOutput
 from poolgrad_lowering.cli.streams import model_file
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.errors import UsageError
+from poolgrad_lowering.diagnostics.layer_column import with_layers
 
 if TYPE_CHECKING:
     from poolgrad_lowering.entry.verified_folders import PairResult
@@ -159,7 +160,8 @@ def _print_verification(found: Verification) -> None:
     from poolgrad_lowering.verification.text import failure_text, inputs_line, site_row, whole_lines  # noqa: PLC0415 - as above
 
     if found.sites:
-        print_table(("site", "status", "what"), [site_row(site) for site in found.sites])
+        rows = [site_row(site) for site in found.sites]
+        print_table(*with_layers([site.layer for site in found.sites], ("site", "status", "what"), rows))
     for difference in found.differences[:_SHOWN]:
         print_line(f"{difference.where}: {difference.what}")
     if (left := len(found.differences) - _SHOWN) > 0:

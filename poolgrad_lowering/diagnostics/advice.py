@@ -41,8 +41,8 @@ ADVICE: dict[Code, str] = {
     "operators that keep values and order, and the conversion to plane-local indices, are allowed.",
     Code.INDICES_NUMBERING: "Convert the indices to the numbering that the scatter uses: subtract each plane's first "
     "index, or scatter over the whole tensor.",
-    Code.INDICES_SOURCE: "Nothing to do if this is not a pool gradient (for example the scatter of an embedding or a "
-    "loss). Otherwise take the indices from a MaxPool in the same graph.",
+    Code.INDICES_SOURCE: "Nothing to do if this is not a pool gradient (for example the scatter of an embedding). "
+    "Otherwise take the indices from a MaxPool in the same graph.",
     Code.INPUT_DEFAULT: "If no caller overrides it, lower with --trust-defaults (trust_defaults=True). Or export the "
     "model without keep_initializers_as_inputs.",
     Code.LAST_MAXIMUM: "Set select_last_index to 0.",
@@ -77,6 +77,7 @@ ADVICE: dict[Code, str] = {
     Code.UNBATCHED: "Give the pooled input a batch axis of size 1 (Unsqueeze).",
     Code.UNKNOWN_DTYPE: "Declare the pooled input's element type in value_info (onnx.shape_inference does).",
     Code.UNKNOWN_SHAPE: "Declare the shapes of the graph's inputs, with one symbol for each size that varies.",
+    Code.UNRELATED_INDICES: "Nothing: the scatter makes the one-hot labels of a loss, or belongs to an embedding.",
     Code.WINDOW_IN_PADDING: "Make the end padding smaller, or round down (ceil_mode=0), so that every window starts in "
     "the input.",
     Code.WINDOW_TABLES: "Export the pool as a MaxPool or an ATen node instead of Gather nodes, or with smaller sizes.",

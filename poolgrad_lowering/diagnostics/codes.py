@@ -61,6 +61,7 @@ class Code(Enum):
     UNBATCHED = "unbatched"
     UNKNOWN_DTYPE = "unknown-dtype"
     UNKNOWN_SHAPE = "unknown-shape"
+    UNRELATED_INDICES = "unrelated-indices"
     WINDOW_IN_PADDING = "window-in-padding"
     WINDOW_TABLES = "window-tables"
 
@@ -140,6 +141,9 @@ DESCRIPTIONS: dict[Code, str] = {
     Code.UNBATCHED: "The pooled input has no batch axis, which the dialect's operators need.",
     Code.UNKNOWN_DTYPE: "The pooled input's element type is not known.",
     Code.UNKNOWN_SHAPE: "A shape that the proof needs is not known.",
+    Code.UNRELATED_INDICES: "Not a gradient of a pool: the indices are computed from integer inputs of the graph and "
+    "constants alone, and what is scattered is a constant, or slices, or the inputs have one axis at most (labels). "
+    "The node does not count as refused.",
     Code.WINDOW_IN_PADDING: "With ceil_mode the last window starts in the padding, where runtimes disagree and Indices "
     "have no meaning.",
     Code.WINDOW_TABLES: "A pool decomposed into Gather nodes: its windows and positions are not proven, value by "
@@ -169,7 +173,7 @@ class Refusal:
         return int(self.code in _OF_NO_FORM)
 
 
-_OF_NO_FORM = frozenset({Code.INDICES_SOURCE})
+_OF_NO_FORM = frozenset({Code.INDICES_SOURCE, Code.UNRELATED_INDICES})
 """Codes of a form that does not recognise the source of the indices; the refusal of another form is more specific."""
 
 

@@ -10,6 +10,9 @@ from itertools import islice
 
 from poolgrad_lowering.diagnostics.printable import printable
 
+_LEFT = ' style="text-align: left"'
+"""An attribute: notebooks align cells to the right, and remove style sheets from some outputs."""
+
 MAX_ROWS = 50
 """The number of rows that are shown; a last row says how many there are beside them."""
 
@@ -20,11 +23,11 @@ def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]
     if len(rows) > MAX_ROWS:
         shown.append(_row("td", [f"and {len(rows) - MAX_ROWS} more"]))
     head = [_row("th", header)] if rows else []
-    return f"<table><caption>{_text(caption)}</caption>{''.join([*head, *shown])}</table>"
+    return f"<table><caption{_LEFT}>{_text(caption)}</caption>{''.join([*head, *shown])}</table>"
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{_text(cell)}</{tag}>' for cell in cells)}</tr>"
+    return f"<tr>{''.join(f'<{tag}{_LEFT}>{_text(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
 def _text(text: str) -> str:

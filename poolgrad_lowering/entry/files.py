@@ -78,7 +78,7 @@ def lower_file(
     Example:
         >>> from poolgrad_lowering import lower_file
         >>> lower_file("training.onnx", "lowered.onnx", target="Ascend910B3", verify=True)
-        <Report for atlas-a2: 3 candidates, 2 lowered, 1 refused; nodes 78 → 69>
+        <Report for atlas-a2: 3 candidates, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
     """
     found = resolve_target(target, plan)
     source, destination = Path(source), Path(destination)

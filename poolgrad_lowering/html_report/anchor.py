@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from poolgrad_lowering.diagnostics.advice import ADVICE
 from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
+from poolgrad_lowering.diagnostics.status import Status
+from poolgrad_lowering.drawing.graph import Graph
+from poolgrad_lowering.drawing.markup import Markup, element, joined
+from poolgrad_lowering.drawing.svg import in_words, svg
+from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.arithmetic import HOLDS, AxisArithmetic, Step
-from poolgrad_lowering.html_report.drawing import in_words, svg
-from poolgrad_lowering.html_report.graph import Graph
-from poolgrad_lowering.html_report.markup import Markup, element, joined
 from poolgrad_lowering.html_report.record import AnchorRecord, Lowering
 from poolgrad_lowering.html_report.tables import code, name, scrolled, table
-from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.report import AnchorReport
 
 KEY = (
@@ -32,17 +33,21 @@ _MAX_VALUES = 16
 
 
 def anchor_section(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
-    """The collapsed section of an anchor. `number` counts from 1 and is its id in links.
+    """The collapsed section of an anchor; the first one is open if it was lowered.
+
+    `number` counts from 1 and is its id in links.
 
     All but the place in the model is in a `noscript` element: the script makes elements of it when the section is
     opened, and without the script it is part of the page.
     """
-    details = _lowered(anchor, record) if anchor.status == "lowered" else _refused(anchor, record)
+    is_lowered = anchor.status == Status.LOWERED
+    details = _lowered(anchor, record) if is_lowered else _not_lowered(anchor, record)
     return element(
         "details",
         element("summary", *_headline(number, anchor)),
         element("div", _place(number, anchor, record), element("noscript", *details), class_="body"),
         id=f"anchor-{number}",
+        open=number == 1 and is_lowered,
         class_="anchor",
         data_status=anchor.status,
         data_form=anchor.pattern or "",
@@ -53,14 +58,16 @@ def anchor_section(number: int, anchor: AnchorReport, record: AnchorRecord) -> M
 def _headline(number: int, anchor: AnchorReport) -> Iterator[Markup]:
     yield element("span", number, class_="number")
     yield element("span", anchor.status, class_=f"status {anchor.status}")
-    yield element("span", code(shown(anchor.name, 120)), class_="name")
-    yield element("span", "" if anchor.scope == "main" else shown(anchor.scope, 120), class_="scope")
+    layer = [element("strong", shown(anchor.layer, 120)), " "] if anchor.layer else []
+    yield element("span", *layer, code(shown(anchor.site, 240)), class_="name")
     yield element("span", anchor.op or anchor.code or "", class_="became")
 
 
 def _place(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
     operator = f"{anchor.domain}.{anchor.op_type}" if anchor.domain else anchor.op_type
     rows: tuple[tuple[str, Sequence[str]], ...] = (
+        *([("Layer", (anchor.layer,))] if anchor.layer else []),
+        ("Site", (anchor.site,)),
         ("Node", (anchor.name,)),
         ("Operator", (operator,)),
         ("Graph", (anchor.scope,)),
@@ -82,17 +89,22 @@ def _place(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
     return joined(element("h3", "In the model"), element("dl", *entries, class_="place"))
 
 
-def _refused(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
+def _not_lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
     reason = Code(anchor.code)
-    yield element("h3", "Why it was refused")
+    refused = anchor.status == Status.REFUSED
+    yield element("h3", "Why it was refused" if refused else "Why it is no gradient of a pool")
     yield element("p", shown(anchor.reason or "", _MAX_REASON), class_="reason")
-    meaning = joined(element("a", code(reason.value), href=f"#code-{reason.value}"), ": ", DESCRIPTIONS[reason])
+    named = code(reason.value)
+    meaning = joined(
+        element("a", named, href=f"#code-{reason.value}") if refused else named, ": ", DESCRIPTIONS[reason]
+    )
     if anchor.pattern:
         form = element("a", code(shown(anchor.pattern)), href=f"#form-{anchor.pattern}")
         meaning = joined(meaning, " It is a proven gradient of the form ", form, ".")
     yield element("p", meaning)
-    yield element("h3", "What would have to change")
-    yield element("p", ADVICE[reason])
+    if refused:
+        yield element("h3", "What would have to change")
+        yield element("p", ADVICE[reason])
     if record.before is not None:
         yield _figure("The nodes that it depends on", record.before)
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
+from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
-from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.legality.windows import AclnnWindow, widened

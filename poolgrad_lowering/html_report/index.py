@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The index page of a folder of models: totals by refusal code, and a line per model with a link to its page."""
+"""The index page of a folder of models: a line per model with a bar and a link to its page, and totals by code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from urllib.parse import quote
 from poolgrad_lowering.diagnostics.advice import ADVICE
 from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
 from poolgrad_lowering.diagnostics.counted import counted
-from poolgrad_lowering.html_report.markup import Child, Markup, element
+from poolgrad_lowering.drawing.markup import Child, Markup, element
+from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.page import document
 from poolgrad_lowering.html_report.tables import code, table
-from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.report import Report
+
+_WIDTH, _HEIGHT = 120, 10
+"""Pixels: the size of a bar."""
 
 
 class IndexRow(NamedTuple):
@@ -40,21 +43,37 @@ def index_page(folder: str, rows: Sequence[IndexRow]) -> bytes:
     return document(
         f"{shown(folder)}: max-pool gradients",
         element("header", element("h1", shown(folder)), element("p", totals)),
-        element("main", _refused(refused), _models(rows)),
+        element("main", _models(rows), _refused(refused)),
     )
 
 
 def _models(rows: Sequence[IndexRow]) -> Markup:
-    header = ("model", "lowered", "refused", "remarks")
-    return element("section", element("h2", "Models"), table("Models", header, map(_model, rows), stacked=True))
+    header = ("model", "share", "lowered", "refused", "remarks")
+    models = table("Models", header, map(_model, rows), stacked=True, captioned=False)
+    return element("section", element("h2", "Models"), models)
 
 
 def _model(row: IndexRow) -> tuple[Child, ...]:
     if row.report is None:
-        return code(shown(row.path)), "–", "–", shown(row.error or "")
+        return code(shown(row.path)), "", "–", "–", shown(row.error or "")
     link = element("a", shown(row.path), href=quote(row.page))
     remarks = row.error or ", ".join(note.code for note in row.report.notes)
-    return link, len(row.report.lowered), len(row.report.refused), shown(remarks)
+    lowered, refused = len(row.report.lowered), len(row.report.refused)
+    return link, _bar(lowered, refused), lowered, refused, shown(remarks)
+
+
+def _bar(lowered: int, refused: int) -> Markup | str:
+    """A bar with the share of the lowered candidates and, after it, that of the refused ones; empty without any."""
+    if not lowered + refused:
+        return ""
+    width = _WIDTH * lowered / (lowered + refused)
+    parts = [
+        element("rect", x=f"{x:g}", width=f"{length:g}", height=_HEIGHT, class_=kind)
+        for kind, x, length in (("lowered", 0, width), ("refused", width, _WIDTH - width))
+        if length
+    ]
+    title = element("title", f"{lowered} lowered, {refused} refused")
+    return element("svg", title, *parts, role="img", width=_WIDTH, height=_HEIGHT, class_="bar")
 
 
 def _refused(counts: Counter[str]) -> Markup | str:
@@ -62,4 +81,8 @@ def _refused(counts: Counter[str]) -> Markup | str:
         return ""
     rows = [(code(name), count, DESCRIPTIONS[Code(name)], ADVICE[Code(name)]) for name, count in sorted(counts.items())]
     header = ("code", "candidates", "meaning", "what would have to change")
-    return element("section", element("h2", "Refused"), table("Refused, by code", header, rows, stacked=True))
+    return element(
+        "section",
+        element("h2", "Refused, by code"),
+        table("Refused, by code", header, rows, stacked=True, captioned=False),
+    )

@@ -9,12 +9,14 @@ import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 
+from poolgrad_lowering.diagnostics.status import Status, reading_order
+from poolgrad_lowering.drawing.markup import Child, Markup, element, joined
+from poolgrad_lowering.drawing.style import stylesheet
+from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.anchor import anchor_section
-from poolgrad_lowering.html_report.markup import Child, Markup, element, joined
 from poolgrad_lowering.html_report.places import places_section
 from poolgrad_lowering.html_report.record import MAX_DRAWN, Recorder
 from poolgrad_lowering.html_report.summary import summary_section
-from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.legality.targets import TARGETS
 from poolgrad_lowering.report import Report
 from poolgrad_lowering.version import __version__
@@ -25,7 +27,8 @@ PAGE_SIZE = 50
 
 def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
     """The page of a lowering that `recorder` observed, as UTF-8. `model_name` is the heading."""
-    anchors = zip(report.anchors, recorder.anchors, strict=True)
+    pairs = zip(report.anchors, recorder.anchors, strict=True)
+    anchors = sorted(pairs, key=lambda pair: reading_order(pair[0].status))
     sections = [anchor_section(number, *anchor) for number, anchor in enumerate(anchors, 1)]
     return document(
         f"{shown(model_name)}: max-pool gradients for {report.target}",
@@ -40,7 +43,7 @@ def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
 
 def document(title: str, *content: Markup, script: str = "") -> bytes:
     """A self-contained page with this title and content, as UTF-8."""
-    style = _asset("style.css")
+    style = stylesheet() + _asset("style.css")
     body = element(
         "body",
         *content,
@@ -87,9 +90,9 @@ def _filter(report: Report) -> Markup:
     return element(
         "form",
         element("label", "Search ", element("input", type="search", name="text", placeholder="name, scope, value")),
-        _choice("status", "Status", ("lowered", "refused")),
+        _choice("status", "Status", [status.value for status in Status]),
         _choice("form", "Form", forms),
-        _choice("code", "Code", tuple(report.refused_by_code)),
+        _choice("code", "Code", sorted({anchor.code for anchor in report.anchors if anchor.code})),
         element("button", "Open all shown", type="button", class_="open"),
         element("button", "Close all", type="button", class_="close"),
         element("output", name="count", aria_live="polite"),

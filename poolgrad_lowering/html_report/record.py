@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.pool import PoolAttributes
+from poolgrad_lowering.diagnostics.status import reading_order
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.drawing.graph import Graph
+from poolgrad_lowering.drawing.parts import Parts, element_name
+from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.html_report.arithmetic import AxisArithmetic, forward_arithmetic, gradient_arithmetic
-from poolgrad_lowering.html_report.graph import Graph
-from poolgrad_lowering.html_report.parts import Parts, element_name
-from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.legality.aclnn_functions import aclnn_function
@@ -26,7 +27,7 @@ from poolgrad_lowering.rewriting.rewrite import Replacement
 from poolgrad_lowering.verdicts import Lowered, Refused
 
 MAX_DRAWN = 200
-"""The number of anchors whose graphs are drawn; the others are shown without drawings."""
+"""The number of anchors whose graphs are drawn, the first ones of the page; the others are shown without drawings."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Lowering:
 class AnchorRecord:
     """An anchor: its position in the node list of its graph, the names of its values, its drawings, and its lowering.
 
-    `before` and `after` are None if they are not drawn, `lowering` is None if the anchor was refused.
+    `before` and `after` are None if they are not drawn, `lowering` is None if the anchor was not lowered.
     """
 
     position: int
@@ -87,8 +88,10 @@ class Recorder:
             self.written.update(node.op_type for node in one.nodes if node.domain != DOMAIN)
             self.removed.update(node.op[1] for node in one.region.nodes)
         parts, of_sites = Parts(facts, replaced), iter(replaced)
+        numbers = sorted(range(len(verdicts)), key=lambda number: reading_order(verdicts[number].status))
+        first = frozenset(numbers[:MAX_DRAWN])
         for number, verdict in enumerate(verdicts):
-            drawn = number < MAX_DRAWN
+            drawn = number in first
             if isinstance(verdict, Refused):
                 before = parts.around(verdict.anchor) if drawn else None
                 self.anchors.append(_record(verdict.anchor, before, None, None))

@@ -130,6 +130,7 @@
   form.querySelector("button.close").addEventListener("click", () => anchors.forEach((anchor) => (anchor.open = false)));
   pagers.forEach(addPager);
   for (const anchor of anchors) anchor.addEventListener("toggle", () => anchor.open && build(anchor));
+  anchors.filter((anchor) => anchor.open).forEach(build);
   filter();
   addEventListener("hashchange", openLinked);
   openLinked();

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from poolgrad_lowering.diagnostics.advice import ADVICE
 from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
-from poolgrad_lowering.html_report.markup import Child, Markup, element
+from poolgrad_lowering.drawing.markup import Child, Markup, element
+from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.record import Recorder
 from poolgrad_lowering.html_report.tables import code, table
-from poolgrad_lowering.html_report.text import shown
 from poolgrad_lowering.patterns import all_patterns
 from poolgrad_lowering.report import Report
 
@@ -42,6 +42,7 @@ def _figures(report: Report) -> Markup:
         ("candidates", str(len(report.anchors)), "nodes that could be max-pool gradients"),
         ("lowered", str(len(report.lowered)), _of_forward(report)),
         ("refused", str(len(report.refused)), "left unchanged"),
+        *([("unrelated", str(len(report.unrelated)), "no gradients of pools")] if report.unrelated else []),
         ("nodes", f"{report.nodes_before:,} → {report.nodes_after:,}", "without function bodies"),
         ("bytes saved" if saved >= 0 else "bytes added", f"{abs(saved):,}", f"of {report.bytes_before:,}"),
     )

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from poolgrad_lowering.html_report.markup import Child, Markup, element
-from poolgrad_lowering.html_report.text import MAX_NAME, shown
+from poolgrad_lowering.drawing.markup import Child, Markup, element
+from poolgrad_lowering.drawing.text import MAX_NAME, shown
 
 _PROSE = 40
 """A cell with more characters of plain text is a sentence, whose lines may break."""
@@ -20,9 +20,11 @@ def table(
     ids: Iterable[str] = (),
     *,
     stacked: bool = False,
+    captioned: bool = True,
 ) -> Markup:
     """A table in a scrolling frame. The first cell of a row is its heading, `ids` are the ids of the rows.
 
+    Without `captioned`, a heading above the table says what the caption says, which then only labels the frame.
     In a narrow window, a `stacked` table shows the cells of a row one below the other, each with its column's name.
     """
     row_ids = list(ids)
@@ -40,7 +42,8 @@ def table(
         for number, (first, *rest) in enumerate(rows)
     ]
     head = element("tr", *(element("th", column, scope="col") for column in header))
-    parts = (element("caption", caption), element("thead", head), element("tbody", *body))
+    titles = [element("caption", caption)] if captioned else []
+    parts = (*titles, element("thead", head), element("tbody", *body))
     written = element("table", *parts, class_="stacked" if stacked else None)
     return scrolled(written, caption)
 

@@ -8,20 +8,31 @@ The order of the checks is the order of the refusals: a later refusal means that
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import indices
+from poolgrad_lowering.analysis.provenance import Indices, indices
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.forward import forward_pool
-from poolgrad_lowering.matching.scatter import Argmax, check_adds_to_zeros, scattered_gradient
+from poolgrad_lowering.matching.scatter import Argmax, Scatter, check_adds_to_zeros, scattered_gradient
 from poolgrad_lowering.matching.scatter_nd import check_positions, read_scatter
+from poolgrad_lowering.matching.unrelated import check_can_be_of_a_pool
 
 
 def maxpool_scatter(facts: Facts, node: Node) -> PoolGradient:
     """Return the gradient of the pool that recorded the scatter's indices. Raises `Refuse` if there is none."""
     scatter = read_scatter(node)
-    found = indices(facts, scatter.recorded)
+    found = _indices(facts, scatter)
     check_adds_to_zeros(facts, scatter)
     forward = forward_pool(facts, found.pool)
     check_positions(facts, scatter, forward, found.numbering)
     argmax = Argmax(found.argmax, found.argmax_numbering)
     return scattered_gradient(facts, scatter, forward, forward.attributes, argmax)
+
+
+def _indices(facts: Facts, scatter: Scatter) -> Indices:
+    try:
+        return indices(facts, scatter.recorded)
+    except Refuse as refused:
+        if refused.refusal.code is Code.INDICES_SOURCE:
+            check_can_be_of_a_pool(facts, scatter)
+        raise

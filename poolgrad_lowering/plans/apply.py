@@ -91,7 +91,7 @@ def _require_site(choice: SiteChoice, by_name: Mapping[str, Lowered | Refused]) 
 
 def _apply_choice(site: Lowered, choice: SiteChoice, target: Target, bodies: FunctionBodies) -> Lowered | Refused:
     if choice.operator is None:
-        skipped = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves '{}' as it is", site.anchor.label)
+        skipped = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves '{}' as it is", choice.site)
         return Refused(site.anchor, site.pattern, skipped)
     op = site.op if choice.operator == site.op.name else select_op_named(choice.operator, site.gradient, target)
     if isinstance(op, LoweredOp):
@@ -100,7 +100,7 @@ def _apply_choice(site: Lowered, choice: SiteChoice, target: Target, bodies: Fun
         raise PlanError(choice.where, f"'{choice.site}' cannot become {choice.operator}: {_explained(op)}")
     forward = None
     if choice.forward is None:
-        forward = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves the forward pool of '{}' as it is", site.anchor.label)
+        forward = refuse(Code.SKIPPED_BY_PLAN, "the plan leaves the forward pool of '{}' as it is", choice.site)
     return replace(site, op=op, forward=forward)
 
 

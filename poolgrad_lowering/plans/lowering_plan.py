@@ -27,8 +27,8 @@ class SiteChoice:
     """The choice for one site.
 
     `site` is its identifier in the report. `operator` is the dialect operator that the gradient becomes, `forward` the
-    one that its forward pool becomes; None leaves the node unchanged. `pattern` and `alternatives` inform the user and
-    have no effect. `where` is the place in a file, for messages.
+    one that its forward pool becomes; None leaves the node unchanged. `pattern`, `alternatives` and `layer` inform the
+    user and have no effect. `where` is the place in a file, for messages.
     """
 
     site: str
@@ -37,6 +37,7 @@ class SiteChoice:
     pattern: str | None = None
     alternatives: tuple[str, ...] = ()
     where: str = field(default="", compare=False)
+    layer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,14 @@ class LoweringPlan:
     def of(cls, report: Report, model_sha256: str) -> LoweringPlan:
         """The plan of the lowering that a report describes."""
         choices = (
-            SiteChoice(anchor.site, anchor.op, anchor.forward_op, anchor.pattern, tuple(anchor.alternatives or ()))
+            SiteChoice(
+                anchor.site,
+                anchor.op,
+                anchor.forward_op,
+                anchor.pattern,
+                tuple(anchor.alternatives or ()),
+                layer=anchor.layer,
+            )
             for anchor in report.lowered
         )
         trusting = any(anchor.trusted_defaults for anchor in report.lowered)
@@ -74,6 +82,7 @@ class LoweringPlan:
             "sites": [
                 {
                     "site": choice.site,
+                    "layer": choice.layer,
                     "pattern": choice.pattern,
                     "operator": choice.operator,
                     "alternatives": list(choice.alternatives),

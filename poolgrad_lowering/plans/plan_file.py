@@ -30,7 +30,7 @@ _TYPES: dict[type, str] = {
 _PLAN_FIELDS = ("schema_version", "model_sha256", "target", "sites")
 _PLAN_NOTES = ("trust_defaults",)
 _SITE_FIELDS = ("site", "operator", "forward")
-_NOTES = ("pattern", "alternatives")
+_NOTES = ("layer", "pattern", "alternatives")
 """Optional fields of a site, which inform the user and have no effect."""
 _FORWARD_OPERATORS = tuple(op for op in OPS if op not in GRADIENT_OPERATORS)
 
@@ -134,7 +134,13 @@ def _choice(site: _Object) -> SiteChoice:
         raise PlanError(site.place("forward"), what)
     alternatives = tuple(str(name) for name in site.note("alternatives", list) or ())
     return SiteChoice(
-        site.field("site", str), operator, forward, site.note("pattern", str), alternatives, where=site.where
+        site.field("site", str),
+        operator,
+        forward,
+        site.note("pattern", str),
+        alternatives,
+        where=site.where,
+        layer=site.note("layer", str),
     )
 
 

@@ -25,7 +25,9 @@ def refuse_unselected(verdicts: Sequence[Lowered | Refused], names: Sequence[str
     """The verdicts, with every site refused whose identifier and form match no glob in POOLGRAD_ONLY, if it is set."""
     globs = [glob.strip() for glob in os.environ.get(ONLY, "").split(",") if glob.strip()]
     return [
-        verdict if isinstance(verdict, Refused) or _named(globs, name, verdict.pattern) else _not_selected(verdict)
+        verdict
+        if isinstance(verdict, Refused) or _named(globs, name, verdict.pattern)
+        else _not_selected(verdict, name)
         for verdict, name in zip(verdicts, names, strict=True)
     ]
 
@@ -40,6 +42,6 @@ def _named(globs: Sequence[str], name: str, pattern: str) -> bool:
     return not globs or any(fnmatchcase(text, glob) for glob in globs for text in (name, pattern))
 
 
-def _not_selected(site: Lowered) -> Refused:
-    refusal = refuse(Code.NOT_SELECTED, "{}={} does not name '{}'", ONLY, os.environ.get(ONLY), site.anchor.label)
+def _not_selected(site: Lowered, name: str) -> Refused:
+    refusal = refuse(Code.NOT_SELECTED, "{}={} does not name '{}'", ONLY, os.environ.get(ONLY), name)
     return Refused(site.anchor, site.pattern, refusal)

@@ -8,28 +8,27 @@ All nodes are operators of the scope's opset.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.ir import metadata
 from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second, fits_reshape
+from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.argmax import canvas_extents, plane_argmax
 from poolgrad_lowering.rewriting.forward_pools import LoweredPool
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
 from poolgrad_lowering.verdicts import Lowered
 
-PATTERN_KEY = "poolgrad.pattern"
-REPLACED_KEY = "poolgrad.replaced"
-
 
 def emit(facts: Facts, site: Lowered, taken: set[str]) -> list[NodeProto]:
     """The nodes that compute the gradient's dx, in order; the dialect's node is among them exactly once.
 
-    Provenance in `metadata_props`: the pattern's name; what was replaced is added by `record_replaced`.
+    That node has the anchor's metadata and the pattern's name; `record_replaced` and `record_site` add the rest.
     """
     gradient, op = site.gradient, site.op
     writer = NodeWriter(gradient.dx.name, taken, gradient.dx.scope.opset)
@@ -51,14 +50,14 @@ def emit(facts: Facts, site: Lowered, taken: set[str]) -> list[NodeProto]:
     ]
     outputs = [None] * len(views) + [gradient.dx.name]  # the last of them writes dx
     result = writer.write(op.name, [x, grad, argmax], op.name, domain=DOMAIN, output=outputs[0], **op.attributes)
-    writer.nodes[-1].metadata_props.add(key=PATTERN_KEY, value=site.pattern)
+    _record(writer.nodes[-1], site.anchor, site.pattern)
     for view, output in zip(views, outputs[1:], strict=True):
         result = view(writer, result, gradient, op, output)
     return writer.nodes
 
 
 def emit_forward(forward: LoweredPool, taken: set[str]) -> list[NodeProto]:
-    """The nodes that take a forward pool's place, one of them the dialect's; provenance as with `emit`."""
+    """The nodes that take a forward pool's place, one of them the dialect's; metadata as with `emit`."""
     op, y = forward.op, forward.y.name
     writer = NodeWriter(y, taken, forward.pool.scope.opset)
     x = forward.x.name if forward.x_view is None else writer.reshape(forward.x.name, forward.x_view, "x")
@@ -66,7 +65,7 @@ def emit_forward(forward: LoweredPool, taken: set[str]) -> list[NodeProto]:
     pooled = writer.write(op.name, [x], op.name, domain=DOMAIN, output=output, **op.attributes)
     node = writer.nodes[-1]
     node.output.append(forward.argmax.name)
-    node.metadata_props.add(key=PATTERN_KEY, value="forward")
+    _record(node, forward.pool, "forward")
     if forward.y_view is not None:
         writer.reshape(pooled, forward.y_view, "y", output=y)
     return writer.nodes
@@ -74,9 +73,28 @@ def emit_forward(forward: LoweredPool, taken: set[str]) -> list[NodeProto]:
 
 def record_replaced(nodes: Sequence[NodeProto], replaced: Sequence[str]) -> None:
     """Write the names of the replaced nodes onto the dialect's node, as a JSON list."""
-    for node in nodes:
-        if node.domain == DOMAIN:
-            node.metadata_props.add(key=REPLACED_KEY, value=json.dumps(list(replaced)))
+    dialect_node(nodes).metadata_props.add(key=metadata.REPLACED, value=json.dumps(list(replaced)))
+
+
+def record_site(nodes: Sequence[NodeProto], identifier: str, origins: Iterable[Node]) -> None:
+    """Write a site's identifier onto the dialect's node, and the first layer of `origins` if the node has none yet."""
+    node = dialect_node(nodes)
+    node.metadata_props.add(key=metadata.SITE, value=identifier)
+    named = next((one.proto for one in origins if metadata.layer_of(one.proto) is not None), None)
+    if metadata.layer_of(node) is None and named is not None:
+        node.metadata_props.extend(entry for entry in named.metadata_props if entry.key == metadata.NAME_SCOPES)
+
+
+def dialect_node(nodes: Sequence[NodeProto]) -> NodeProto:
+    """Return the node of the dialect among the nodes that replace a gradient or a pool."""
+    return next(node for node in nodes if node.domain == DOMAIN)
+
+
+def _record(node: NodeProto, origin: Node, pattern: str) -> None:
+    """Give a node the metadata of the one that it replaces, and the pattern's name."""
+    own = (metadata.PATTERN, metadata.REPLACED, metadata.SITE)
+    node.metadata_props.extend(entry for entry in origin.proto.metadata_props if entry.key not in own)
+    node.metadata_props.add(key=metadata.PATTERN, value=pattern)
 
 
 def _grad(writer: NodeWriter, gradient: PoolGradient) -> str:

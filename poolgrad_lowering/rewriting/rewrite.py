@@ -20,10 +20,11 @@ from onnx import NodeProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.index import ModelIndex, value_infos_of
+from poolgrad_lowering.ir.metadata import layer_of
 from poolgrad_lowering.ir.model import replace_run
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.bodies import FunctionBodies, import_dialect
-from poolgrad_lowering.rewriting.emit import emit, emit_forward, record_replaced
+from poolgrad_lowering.rewriting.emit import dialect_node, emit, emit_forward, record_replaced, record_site
 from poolgrad_lowering.rewriting.forward_pools import LoweredPool
 from poolgrad_lowering.rewriting.indices_output import add_outputs, pooled_by
 from poolgrad_lowering.rewriting.region import Region, UseCounts, dead_region
@@ -47,24 +48,38 @@ class Replacement:
     element_type: int
     place: Node
 
+    @property
+    def layer(self) -> str | None:
+        """The layer of the model that the replaced node belongs to, or None."""
+        return layer_of(dialect_node(self.nodes))
+
 
 def replacements(
-    facts: Facts, sites: Sequence[Lowered], pools: Sequence[LoweredPool], missing: Iterable[Node], taken: set[str]
+    facts: Facts,
+    sites: Mapping[str, Lowered],
+    pools: Sequence[LoweredPool],
+    missing: Iterable[Node],
+    taken: set[str],
 ) -> list[Replacement]:
     """Return the replacements of all sites, then those of the lowered forward pools. The model is not changed.
 
-    `missing` are the pools that get an Indices output. `taken` are all names of the model; the new names are added.
+    `sites` are in order, by their identifiers. `missing` are the pools that get an Indices output. `taken` are all
+    names of the model; the new names are added.
     """
-    roots = [_producer(site.gradient.dx) for site in sites]
+    roots = [_producer(site.gradient.dx) for site in sites.values()]
     written = [
         (root, emit(facts, site, taken), site.gradient.element_type, root)
-        for root, site in zip(roots, sites, strict=True)
+        for root, site in zip(roots, sites.values(), strict=True)
     ]
     written += [(pool.pool, emit_forward(pool, taken), pool.element_type, pool.place) for pool in pools]
-    used = [value for site in sites for value in site.gradient.operands] + pooled_by(missing)
+    used = [value for site in sites.values() for value in site.gradient.operands] + pooled_by(missing)
     # A use of y keeps a lowered pool out of the regions of gradients: it is the root of its own region.
     use_counts = UseCounts([*used, *[value for pool in pools for value in (pool.x, pool.y)]])
-    return [_replacement(*one, use_counts) for one in written]
+    found = [_replacement(*one, use_counts) for one in written]
+    for (identifier, site), one in zip(sites.items(), found, strict=False):  # those of the pools come last
+        pool = site.gradient.pooling
+        record_site(one.nodes, identifier, [*([] if pool is None else [pool]), *one.region.nodes])
+    return found
 
 
 def _replacement(

@@ -11,7 +11,6 @@ from typing import Any
 from onnx import ModelProto
 
 from poolgrad_lowering.diagnostics.errors import VerificationError
-from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
@@ -32,15 +31,7 @@ def verify_files(original: PathLike, lowered: PathLike, **options: Any) -> Verif
     The external data of each model is read from the folder of its file; equal data can be in different files and at
     different offsets. Raises the errors of `verify`, `FileError` and `InvalidModelError`.
     """
-    (source, is_lowered), (other, other_is_lowered) = (_read(Path(path)) for path in (original, lowered))
-    if is_lowered and not other_is_lowered:
-        logger.warning(
-            "'%s' has nodes of domain %s and '%s' has none: are they swapped? The original comes first",
-            original,
-            DOMAIN,
-            lowered,
-        )
-    before, after = with_comparable_data(source, other)
+    before, after = with_comparable_data(_read(Path(original)), _read(Path(lowered)))
     return verify(before, after, folder=Path(original).parent, **options)
 
 
@@ -59,14 +50,13 @@ def require_verified(original: ModelProto, lowered: ModelProto, file: Path) -> V
     return found
 
 
-def _read(path: Path) -> tuple[Source, bool]:
-    """Return the model of a file, and whether it has nodes of the dialect."""
+def _read(path: Path) -> Source:
+    """Return the model of a file, which is checked. Logs warnings about its external data."""
     model = parse_model(read_bytes(path), path)
     folder = ModelFolder.of_file(path)
     gate = Gate(folder=folder)
     with errors_name(path):
-        index = gate.index(model)
+        gate.index(model)
     for warning in data_warnings(gate.external, folder):
         logger.warning("%s: %s: %s", path, warning.tensor, warning.reason)
-    has_dialect = any(domain == DOMAIN for scope in index.scopes for domain, _ in scope.by_op)
-    return Source(model, ExternalData(folder)), has_dialect
+    return Source(model, ExternalData(folder))

@@ -14,9 +14,14 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from poolgrad_lowering.diagnostics.counted import first_of
+from poolgrad_lowering.ir.metadata import layer_of, site_of
 from poolgrad_lowering.verification.expansion import ExpandedGradient
 from poolgrad_lowering.verification.flat import FlatNode, Unit
 from poolgrad_lowering.verification.result import Difference
+
+MAX_NAMED = 3
+"""The number of sites of one region that its identifier names."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,21 @@ class Region:
     def name(self) -> str:
         """The last value that both sides define, a gradient; without one, the label of the first node."""
         return self.outputs[-1] if self.outputs else next(iter((*self.added, *self.removed))).label
+
+    @property
+    def identifier(self) -> str:
+        """The identifiers of the sites in it, as the metadata of lowered nodes has them; without it its unit and name.
+
+        Metadata may be missing or wrong, and decides nothing.
+        """
+        sites = dict.fromkeys(site for node in self.added if (site := site_of(node.proto)))
+        return first_of(list(sites), MAX_NAMED) or f"{self.unit}:{self.name}"
+
+    @property
+    def layer(self) -> str | None:
+        """The layer that the metadata of a lowered gradient names, else that of any node, new ones first."""
+        nodes = sorted(self.added, key=lambda node: site_of(node.proto) is None)
+        return next((layer for node in (*nodes, *self.removed) if (layer := layer_of(node.proto))), None)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.html_table import html_table
+from poolgrad_lowering.diagnostics.layer_column import with_layers
 
 SCHEMA_VERSION = 1
 
@@ -43,6 +44,9 @@ class Mismatch:
 class SiteResult:
     """The result for one site, a region in which the models differ and that contains a node of the dialect.
 
+    `name` is the site's identifier as in the report on the lowering; `layer` is the path of the module of a PyTorch
+    model that it belongs to. Both come from the metadata of nodes; without it, `name` is the scope, a colon and the
+    last value that both sides define, and `layer` None.
     `status` is "proven" (every run gave the same bits), "differs" (with `mismatch`) or "unproven" (with `reason`).
     `gradients` are the outputs of its gradient nodes; `expanded` are those of them that the nodes of a function body
     compute, which the execution provider does not run. `removed` and `added` are numbers of nodes; `reproducer` is the
@@ -61,6 +65,7 @@ class SiteResult:
     reason: str | None = None
     reproducer: str | None = None
     expanded: tuple[str, ...] = ()
+    layer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,8 @@ class Verification:
             for site in self.sites
         ]
         rows += [(difference.where, "differs", difference.what) for difference in self.differences]
-        return html_table(self._totals(), ("site", "status", "what"), rows)
+        layers = [*(site.layer for site in self.sites), *(None for _ in self.differences)]
+        return html_table(self._totals(), *with_layers(layers, ("site", "status", "what"), rows))
 
     def _totals(self) -> str:
         return (

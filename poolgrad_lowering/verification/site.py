@@ -172,7 +172,15 @@ def describe(region: Region) -> SiteResult:
     gradients = tuple(value for node in region.added if roles.is_dialect_gradient(node) for value in node.outputs[:1])
     expanded = tuple(gradient.result for gradient in region.expanded)
     counts = len(region.removed), len(region.added)
-    return SiteResult(region.name, region.unit, "unproven", gradients + expanded, *counts, expanded=expanded)
+    return SiteResult(
+        region.identifier,
+        region.unit,
+        "unproven",
+        gradients + expanded,
+        *counts,
+        expanded=expanded,
+        layer=region.layer,
+    )
 
 
 def _with_gradient_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:

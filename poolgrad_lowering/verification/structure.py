@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from onnx import FunctionProto, ModelProto
 
+from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.verification import roles
 from poolgrad_lowering.verification.alike import comparable
 from poolgrad_lowering.verification.calls import calls_of
@@ -60,6 +61,21 @@ def compare_structure(models: Pair) -> tuple[list[Difference], list[Case]]:
         if not calls:
             differences.append(Difference(units[0].name, "differs, and the main graph does not call it: it cannot run"))
     return differences, cases
+
+
+def exchanged(original: ModelProto, lowered: ModelProto) -> list[Difference]:
+    """Return a difference if only the model that was given as the original has nodes of the dialect."""
+    if not _has_dialect(original) or _has_dialect(lowered):
+        return []
+    what = (
+        f"the first model has nodes of domain {DOMAIN}, the second one has none: they are exchanged, the original is "
+    )
+    return [Difference("models", f"{what}given first")]
+
+
+def _has_dialect(model: ModelProto) -> bool:
+    units = [main_unit(model), *map(function_unit, model.functions)]
+    return any(roles.is_dialect(node) for unit in units for node in unit.nodes)
 
 
 def _sites(lowered: Unit, parts: Split, opset: int) -> tuple[list[Region], list[Region]]:

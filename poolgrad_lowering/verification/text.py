@@ -10,15 +10,14 @@ from poolgrad_lowering.verification.result import Mismatch, SiteResult, Verifica
 
 
 def site_row(site: SiteResult) -> tuple[str, str, str]:
-    """Return a site's place, its status and a text on its result."""
-    place = site.name if site.scope == "main" else f"{site.name} ({site.scope})"
+    """Return a site's identifier, its status and a text on its result."""
     if site.mismatch is not None:
-        return place, site.status, mismatch_text(site.mismatch)
+        return site.name, site.status, mismatch_text(site.mismatch)
     if site.reason is not None:
-        return place, site.status, site.reason
+        return site.name, site.status, site.reason
     left_out = f"; not drawn: {', '.join(site.not_drawn)}" if site.not_drawn else ""
     for_atc = "; expanded as for ATC: the execution provider has no gradient to run here" if site.expanded else ""
-    return place, site.status, f"{counted(site.runs, 'run')}{left_out}{for_atc}"
+    return site.name, site.status, f"{counted(site.runs, 'run')}{left_out}{for_atc}"
 
 
 def whole_lines(found: WholeModel) -> list[str]:
@@ -63,9 +62,13 @@ def _failure(found: Verification) -> str:
     site = found.first_failure
     if site is not None and site.mismatch is not None:
         written = f"; reproducer in {site.reproducer}" if site.reproducer else ""
-        return f"site '{site.name}' differs (seed {found.seed}): {site_row(site)[2]}{written}"
+        return f"site {_named(site)} differs (seed {found.seed}): {site_row(site)[2]}{written}"
     if found.differences:
         return f"{found.differences[0].where}: {found.differences[0].what}"
     if found.whole_model.status == "differs":
         return f"the whole models differ {found.whole_model.reason}"
-    return "" if site is None else f"site '{site.name}' is unproven: {site_row(site)[2]}"
+    return "" if site is None else f"site {_named(site)} is unproven: {site_row(site)[2]}"
+
+
+def _named(site: SiteResult) -> str:
+    return f"'{site.name}'" if site.layer is None else f"'{site.name}' of layer '{site.layer}'"

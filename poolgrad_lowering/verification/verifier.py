@@ -12,6 +12,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from poolgrad_lowering.io.model_file import require_model
+from poolgrad_lowering.io.results import WithModel, model_of
 from poolgrad_lowering.verification.cut import cut_out
 from poolgrad_lowering.verification.data import NO_NEGATIVE_ZERO
 from poolgrad_lowering.verification.doubts import doubt, foreign_bodies
@@ -22,7 +23,7 @@ from poolgrad_lowering.verification.restored import restored, with_rounded_forms
 from poolgrad_lowering.verification.result import SiteResult, UnprovenError, Verification, WholeModel
 from poolgrad_lowering.verification.site import Failure, Settings, Site, describe
 from poolgrad_lowering.verification.stored import with_loaded_constants
-from poolgrad_lowering.verification.structure import Case, compare_structure
+from poolgrad_lowering.verification.structure import Case, compare_structure, exchanged
 from poolgrad_lowering.verification.whole import compare_whole
 
 Progress = Callable[[int, int, str], None]
@@ -31,7 +32,7 @@ Progress = Callable[[int, int, str], None]
 
 def verify(
     original: ModelProto,
-    lowered: ModelProto,
+    lowered: ModelProto | WithModel,
     *,
     runs: int | None = None,
     seed: int = 0,
@@ -43,6 +44,7 @@ def verify(
 ) -> Verification:
     """Compare a lowered model with its original: sites by running both sides, everything else byte for byte.
 
+    `lowered` is a model, or what `lower` returned. If the two are exchanged, the first of the differences says so.
     `runs` is the number of runs of each site; the default is enough for every kind of data and size. `backend` is None
     to run the function bodies of the lowered model, "host" or "cann" to use the execution provider. With `whole_model`
     both models are also run from end to end if onnxruntime can run them. The smallest failing case of the first site
@@ -52,17 +54,20 @@ def verify(
     names that are not UTF-8, `FileError` if the reproducer cannot be written, and the errors of `runtime.register` if
     there is no execution provider.
     """
-    for model in (original, lowered):
+    given: ModelProto = model_of(lowered)
+    for model in (original, given):
         require_model(model)
     settings = _settings(runs, seed, backend)
     started = time.perf_counter()
-    given, lowered = lowered, restored(original, lowered)
-    differences, cases = compare_structure((original, lowered))
-    foreign = foreign_bodies(lowered)
+    compared = restored(original, given)
+    differences, cases = compare_structure((original, compared))
+    if differences and not cases:
+        differences = [*exchanged(original, given), *differences]
+    foreign = foreign_bodies(compared)
     results: list[SiteResult] = []
     for number, case in enumerate(cases):
         if progress is not None:
-            progress(number, len(cases), case.region.name)
+            progress(number, len(cases), case.region.identifier)
         result, failure = _verdict(case, settings, foreign, folder)
         if failure is not None and reproducer is not None:
             result = replace(result, reproducer=str(write_reproducer(reproducer, result.name, failure)))
@@ -76,7 +81,7 @@ def verify(
     else:
         whole = WholeModel("skipped", "not requested")
     seconds = time.perf_counter() - started
-    inputs = tuple(initializers_as_inputs(original.graph, lowered.graph))
+    inputs = tuple(initializers_as_inputs(original.graph, compared.graph))
     return Verification(seed, backend or "bodies", tuple(results), tuple(differences), whole, seconds, inputs)
 
 

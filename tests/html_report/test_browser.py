@@ -19,13 +19,13 @@ def visible(page: Any) -> list[str]:
 
 def test_filters(browser: Any, folder: Path) -> None:
     with View(browser, folder / MANY) as page:
-        assert visible(page) == ["good", "bad", "inner", "E"]
+        assert visible(page) == ["main:A", "main:B", "main/choose.then_branch:T", "main/choose.else_branch:E"]
         page.get_by_role("combobox", name="Status").select_option("refused")
-        assert visible(page) == ["bad", "inner", "E"]
+        assert visible(page) == ["main:B", "main/choose.then_branch:T", "main/choose.else_branch:E"]
         page.get_by_role("combobox", name="Code").select_option("indices-source")
-        assert visible(page) == ["bad", "inner"]
+        assert visible(page) == ["main:B", "main/choose.then_branch:T"]
         page.get_by_role("searchbox", name="Search").fill("THEN_branch")
-        assert visible(page) == ["inner"]
+        assert visible(page) == ["main/choose.then_branch:T"]
         assert page.locator("output").inner_text() == "1 of 4"
         page.get_by_role("searchbox", name="Search").fill("nothing has this name")
         assert visible(page) == []
@@ -33,10 +33,13 @@ def test_filters(browser: Any, folder: Path) -> None:
 
 def test_open_and_copy(browser: Any, folder: Path) -> None:
     with View(browser, folder / MANY) as page:
-        anchor = page.locator("#anchor-1")
-        assert not anchor.locator(".place").is_visible()
-        anchor.locator("summary").first.click()
+        other = page.locator("#anchor-2")
+        assert not other.locator(".place").is_visible()
+        other.locator("summary").first.click()
+        assert other.locator(".place").is_visible()
+        anchor = page.locator("#anchor-1")  # a lowered one, which is open from the beginning
         assert anchor.locator(".place").is_visible()
+        assert anchor.locator("svg").first.is_visible()
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         anchor.get_by_role("button", name="Copy good", exact=True).click()
         anchor.get_by_role("button", name="copied").or_(anchor.get_by_text("copied")).wait_for()

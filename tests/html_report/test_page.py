@@ -12,9 +12,10 @@ from xml.etree import ElementTree as ET
 import onnx
 import pytest
 
-from poolgrad_lowering.html_report.parts import MAX_NODES
+from poolgrad_lowering.drawing.parts import MAX_NODES
+from poolgrad_lowering.drawing.text import MAX_NAME
+from poolgrad_lowering.html_report.index import IndexRow, index_page
 from poolgrad_lowering.html_report.record import MAX_DRAWN
-from poolgrad_lowering.html_report.text import MAX_NAME
 from tests.html_report.page_models import BUILT, HOSTILE, MIXED, many_sites, renamed
 from tests.html_report.pages import observed, page, parsed, text_of, with_class
 from tests.pool_graphs import parse, torch_gradient
@@ -31,8 +32,8 @@ def test_built_models(path: str, target: str) -> None:
     root = parsed(content)
     report, _ = observed(model, target)
     anchors = with_class(root, "anchor", "details")
-    assert [anchor.get("data-status") for anchor in anchors] == [anchor.status for anchor in report.anchors]
-    for element, anchor in zip(anchors, report.anchors, strict=True):
+    assert [anchor.get("data-status") for anchor in anchors] == [anchor.status for anchor in report.for_people]
+    for element, anchor in zip(anchors, report.for_people, strict=True):
         text = text_of(element)
         assert anchor.name in text
         assert (anchor.op or anchor.code or "") in text
@@ -195,3 +196,33 @@ def test_notes_on_the_model_come_first() -> None:
     assert [f"Note: {note.text}" for note in report.notes if not note.warning] == [text_of(notes)]
     assert "this is a forward graph: 1 MaxPool" in text_of(notes)
     assert not with_class(parsed(page(parse(MIXED))), "notes")
+
+
+def test_the_first_lowered_candidate_is_open() -> None:
+    """Lowered candidates come first, then refused ones; those that are no gradients come last."""
+    root = parsed(page(onnx.load(BUILT / "torch" / "lenet.onnx")))
+    anchors = with_class(root, "anchor", "details")
+    assert [anchor.get("open") is not None for anchor in anchors] == [True, False, False]
+    assert [anchor.get("data-status") for anchor in anchors] == ["lowered", "lowered", "unrelated"]
+    last = text_of(anchors[-1])
+    assert "Why it is no gradient of a pool" in last
+    assert "What would have to change" not in last
+    refused = parsed(page(onnx.load(BUILT / "torch" / "lenet.onnx"), target="atlas-training"))
+    assert [anchor.get("open") for anchor in with_class(refused, "anchor", "details")] == [None] * 3
+
+
+def test_the_index_has_a_bar_for_each_model() -> None:
+    """Each bar shows the share of lowered and refused candidates; a heading is not repeated above its table."""
+    half, _ = observed(parse(MIXED))
+    none, _ = observed(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }"))
+    rows = [IndexRow(name, f"{name}.html", report, None) for name, report in (("half", half), ("none", none))]
+    root = parsed(index_page("models", rows))
+    headings = [text_of(heading) for heading in root.iter("h2")]
+    assert headings == ["Models", "Refused, by code"]
+    assert not list(root.iter("caption"))
+    [bar] = with_class(root, "bar", "svg")
+    assert text_of(bar) == "1 lowered, 3 refused"
+    assert [(rect.get("class"), rect.get("x"), rect.get("width")) for rect in bar.iter("rect")] == [
+        ("lowered", "0", "30"),
+        ("refused", "30", "90"),
+    ]

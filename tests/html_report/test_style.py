@@ -11,7 +11,10 @@ import pytest
 
 from tests.html_report.contrast import CONTROL, TEXT, contrast
 
-STYLE = files("poolgrad_lowering.html_report").joinpath("style.css").read_text(encoding="utf-8")
+STYLE = "".join(
+    files(f"poolgrad_lowering.{room}").joinpath("style.css").read_text(encoding="utf-8")
+    for room in ("drawing", "html_report")
+)
 
 
 def schemes() -> list[dict[str, tuple[int, ...]]]:

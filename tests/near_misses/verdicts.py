@@ -75,7 +75,7 @@ def verdict(model: ModelProto) -> tuple[list[str], bytes]:
 
 
 def _line(anchor: AnchorReport) -> str:
-    if anchor.status == "refused":
+    if anchor.status != "lowered":
         return f"{anchor.site}: {anchor.pattern} {anchor.code}: {anchor.reason}"
     forward = anchor.forward_op or f"{anchor.forward_code}: {anchor.forward_reason}"
     attributes = json.dumps(anchor.attributes, sort_keys=True)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import doctest
+import pickle
 import re
 import shutil
 from pathlib import Path
@@ -73,26 +74,59 @@ def test_short_texts() -> None:
     assert repr(nothing).startswith("<Verification: not proven, 0 sites, ")
 
 
+LEFT = ' style="text-align: left"'
+
+
+def plain(table: str) -> str:
+    """The table without the alignment of its cells, which all have it: notebooks align to the right."""
+    cells = re.findall(r"<(?:th|td|caption)\b[^>]*>", table)
+    assert cells
+    assert all(cell.endswith(f"{LEFT}>") for cell in cells)
+    return table.replace(LEFT, "")
+
+
 def test_tables_in_notebooks() -> None:
     evil = ModelProto.FromString(REFUSED.SerializeToString())
-    evil.graph.node[0].name = "<script>\x1b[2J"
+    evil.graph.node[0].output[0] = evil.graph.output[0].name = "<script>\x1b[2J"
     result = lower(evil)
     table = result._repr_html_()
     assert table == result.report._repr_html_()
-    assert "&lt;script&gt;\\x1b[2J</td><td>refused</td><td>indices-source: " in table
+    assert "&lt;script&gt;\\x1b[2J</td><td>refused</td><td>indices-source: " in plain(table)
     proven = verify(GRADIENT, lower(GRADIENT).model, whole_model=False)._repr_html_()
-    assert "<td>dX</td><td>proven</td>" in proven
+    assert "<td>main:sums</td><td>proven</td>" in plain(proven)
     differs = verify(GRADIENT, REFUSED, whole_model=False)._repr_html_()
-    assert "<td>differs</td>" in differs
-    for text in (table, proven, differs):
+    assert "<td>differs</td>" in plain(differs)
+    shown = lower(GRADIENT)._repr_html_()
+    for text in (table, proven, differs, shown):
         html5lib.HTMLParser(strict=True).parseFragment(text)
+
+
+def test_notebooks_draw_the_first_site() -> None:
+    """Before and after, with a style sheet that no other drawing of the notebook gets."""
+    result = lower(GRADIENT)
+    shown = result._repr_html_()
+    assert shown == inspect(GRADIENT)._repr_html_()
+    before, after = re.findall(r"<figure.*?</figure>", shown, re.DOTALL)
+    assert "<figcaption>main:sums before</figcaption>" in before
+    assert "ScatterElements" in before
+    assert "MaxPool3DGradWithArgmax" in after
+    assert "ScatterElements" not in after
+    [style] = re.findall(r"<style>(.*?)</style>", shown, re.DOTALL)
+    selectors = [
+        one for rule in re.findall(r"^([^{}\n-][^{}\n]*?) \{", style, re.MULTILINE) for one in rule.split(", ")
+    ]
+    assert len(selectors) > 5
+    assert all(selector.startswith(".poolgrad-drawing") for selector in selectors)
+    assert "drawing" not in result.report.to_dict()
+    assert pickle.loads(pickle.dumps(result.report))._repr_html_() == shown
+    assert "<svg" not in lower(REFUSED)._repr_html_()
 
 
 def test_a_long_table_is_cut() -> None:
     rows = [[str(number)] for number in range(MAX_ROWS + 7)]
     assert html_table("c", ["n"], rows).count("<tr>") == MAX_ROWS + 2
-    assert "<td>and 7 more</td>" in html_table("c", ["n"], rows)
-    assert html_table("c", ["n"], []) == "<table><caption>c</caption></table>"
+    assert "<td>and 7 more</td>" in plain(html_table("c", ["n"], rows))
+    assert plain(html_table("c", ["n"], [])) == "<table><caption>c</caption></table>"
 
 
 def test_the_reference_is_ordered_by_task() -> None:

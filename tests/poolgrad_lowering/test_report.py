@@ -15,6 +15,7 @@ SUMMARY = {
     "anchors": int,
     "lowered": int,
     "refused": int,
+    "unrelated": int,
     "refused_by_code": dict,
     "nodes_before": int,
     "nodes_after": int,
@@ -26,7 +27,7 @@ SUMMARY = {
 LISTS = ("broken_plugins", "warnings", "ways", "notes", "operators")
 PLACE = ("name", "site", "op_type", "domain", "scope")
 VERDICT = ("status", "pattern", "op", "attributes", "alternatives", "code", "reason")
-FORWARD = ("forward_op", "forward_code", "forward_reason", "trusted_defaults")
+FORWARD = ("forward_op", "forward_code", "forward_reason", "trusted_defaults", "layer")
 
 MIXED = """g (float[2,3,4] X, float[2,3,2] dY, int64[2,3,2] I, bool c) => (A) {
     Y, J = MaxPool<kernel_shape = [2], strides = [2]>(X)

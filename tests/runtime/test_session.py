@@ -15,6 +15,7 @@ import onnx.version_converter
 import onnxruntime
 import pytest
 
+from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.runtime import (
     OnnxRuntimeMissingError,
@@ -63,11 +64,17 @@ def test_registering_twice_is_registering_once() -> None:
     assert len(devices) == 1
 
 
-@pytest.mark.parametrize("form", ["proto", "bytes", "str", "path"])
+@pytest.mark.parametrize("form", ["proto", "bytes", "str", "path", "result"])
 def test_model_in_every_form(model: onnx.ModelProto, form: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(model, path)
-    forms: dict[str, Any] = {"proto": model, "bytes": model.SerializeToString(), "str": str(path), "path": path}
+    forms: dict[str, Any] = {
+        "proto": model,
+        "bytes": model.SerializeToString(),
+        "str": str(path),
+        "path": path,
+        "result": lower(model),
+    }
     feeds, expected = make_feeds(CASE)
     assert_same_bits(create_session(forms[form]).run(None, feeds)[0], expected)
 

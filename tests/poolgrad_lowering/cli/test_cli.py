@@ -19,6 +19,7 @@ from poolgrad_lowering.cli import main
 from poolgrad_lowering.legality.targets import TARGETS
 from poolgrad_lowering.patterns import all_patterns
 from tests.external_models import DATA, external, onto_zeros
+from tests.html_report.page_models import BUILT
 from tests.pool_graphs import parse, torch_gradient
 from tests.processes import environment
 
@@ -34,6 +35,13 @@ def good(tmp_path: Path) -> Path:
 @pytest.fixture
 def refused(tmp_path: Path) -> Path:
     return saved(tmp_path / "refused.onnx", REFUSED)
+
+
+def scattered_to(name: str) -> ModelProto:
+    """The gradient, whose scattered value has this name."""
+    model = ModelProto.FromString(GRADIENT.SerializeToString())
+    model.graph.node[-2].output[0] = model.graph.node[-1].input[0] = name
+    return model
 
 
 def saved(path: Path, model: ModelProto) -> Path:
@@ -178,6 +186,14 @@ def test_strict(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["lower", str(good), "-o", str(out), "--strict"]) == 0
 
 
+def test_strict_accepts_what_is_no_gradient(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A classifier of PyTorch has the one-hot scatter of its loss, which is shown last."""
+    lenet = BUILT / "torch" / "lenet.onnx"
+    assert main(["lower", str(lenet), "-o", str(tmp_path / "out.onnx"), "--strict"]) == 0
+    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:4]]
+    assert [status for _, status in rows] == ["lowered", "lowered", "unrelated"]
+
+
 def test_inspect(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.read_bytes() for path in good.parent.iterdir()}
     assert main(["inspect", str(refused)]) == 0
@@ -311,7 +327,7 @@ def test_scopes_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         }"""
     )
     main(["inspect", str(saved(tmp_path / "m.onnx", model))])
-    assert "T (main/Y.then_branch)  refused  indices-source" in capsys.readouterr().out
+    assert "main/Y.then_branch:T  refused  indices-source" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -386,18 +402,14 @@ def test_verbose_logs_to_standard_error(good: Path) -> None:
 
 
 def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
-    model = ModelProto.FromString(GRADIENT.SerializeToString())
-    model.graph.node[-2].name = "größe"
-    path = saved(tmp_path / "m.onnx", model)
+    path = saved(tmp_path / "m.onnx", scattered_to("größe"))
     done = process("inspect", path, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "gr\\xf6\\xdfe" in done.stdout
 
 
 def test_names_that_would_command_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = ModelProto.FromString(GRADIENT.SerializeToString())
-    model.graph.node[-2].name = "\x1b[2Jsums\r\n"
-    main(["inspect", str(saved(tmp_path / "m.onnx", model))])
+    main(["inspect", str(saved(tmp_path / "m.onnx", scattered_to("\x1b[2Jsums\r\n")))])
     printed = capsys.readouterr().out
     assert r"\x1b[2Jsums\r\n" in printed
     assert printed.replace("\n", "").isprintable()

@@ -267,6 +267,6 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 def test_names_of_a_model_do_not_command_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evil = ModelProto.FromString(GRADIENT.SerializeToString())
-    evil.graph.node[-2].name = "\x1b[2Jsums"
+    evil.graph.node[-2].output[0] = evil.graph.node[-1].input[0] = "\x1b[2Jsums"
     (tmp_path / "m.onnx").write_bytes(evil.SerializeToString())
     assert r"\x1b[2Jsums" in on_a_terminal(monkeypatch, "inspect", str(tmp_path / "m.onnx"), NO_COLOR="1")

@@ -33,7 +33,7 @@ class Table(NamedTuple):
 
 
 TABLES = (
-    Table(Code, "refusal", "legality.md", {code: (text, ADVICE[code]) for code, text in DESCRIPTIONS.items()}),
+    Table(Code, "refusal", "troubleshooting.md", {code: (text, ADVICE[code]) for code, text in DESCRIPTIONS.items()}),
     Table(Fault, "fault", "security.md", {fault: tuple(meaning) for fault, meaning in FAULTS.items()}),
     Table(Obstacle, "obstacle", "offline-with-atc.md", {code: tuple(meaning) for code, meaning in OBSTACLES.items()}),
 )
@@ -111,10 +111,19 @@ def test_a_test_provokes_every_code(table: Table, provoked: set[tuple[str, str]]
 @each_table
 def test_documentation_has_a_row_for_every_code(table: Table) -> None:
     page = (ROOT / "docs" / table.page).read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([\w-]+)` \| (.+) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| \[?`([\w-]+)`(?:\]\([^)]*\))? \| (.+) \|$", page, re.MULTILINE)
     codes = {code.value for code in table.codes}
     expected = sorted((code.value, " | ".join(row)) for code, row in table.rows.items())
     assert [row for row in rows if row[0] in codes] == expected
+
+
+def test_every_refusal_code_has_a_heading() -> None:
+    """The site's search finds a code first where it is a heading."""
+    page = (ROOT / "docs" / "legality.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^### `([\w-]+)`\n\n(.+?)(?=\n\n###|\Z)", page, re.MULTILINE | re.DOTALL))
+    assert list(sections) == sorted(code.value for code in Code)
+    for code, text in DESCRIPTIONS.items():
+        assert sections[code.value].strip() == f"{text}\n\nWhat would have to change: {ADVICE[code]}"
 
 
 def test_reasons_are_formatted_when_they_are_read() -> None:

@@ -104,7 +104,7 @@ def test_a_site_that_is_skipped() -> None:
     result = lower(TWO_SITES, plan=plan_of(TWO_SITES, A={"operator": None, "forward": None}, B={"forward": None}))
     skipped, lowered = result.report.anchors
     assert (skipped.status, skipped.code, skipped.pattern) == ("refused", "skipped-by-plan", "ort_max_pool_grad")
-    assert skipped.reason == "the plan leaves 'first' as it is"
+    assert skipped.reason == "the plan leaves 'main:A' as it is"
     assert (lowered.op, lowered.forward_op, lowered.forward_code) == (GRADIENT, None, "forward-readers")
     assert operators(result.model) == [GRADIENT]
     assert [node for node in result.model.graph.node if node.name == "first"] == [TWO_SITES.graph.node[1]]
@@ -117,7 +117,7 @@ def test_a_pool_that_is_left() -> None:
     assert result.model == lower(model, forward=False).model
     [anchor] = result.report.anchors
     assert (anchor.forward_op, anchor.forward_code) == (None, "skipped-by-plan")
-    assert anchor.forward_reason == "the plan leaves the forward pool of 'sums' as it is"
+    assert anchor.forward_reason == "the plan leaves the forward pool of 'main:sums' as it is"
 
 
 @pytest.mark.parametrize(

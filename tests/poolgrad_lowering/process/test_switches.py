@@ -43,7 +43,7 @@ def test_only(monkeypatch: pytest.MonkeyPatch, globs: str, codes: list[str | Non
     assert [anchor.code for anchor in report.anchors] == codes
     assert all(anchor.pattern == "ort_max_pool_grad" for anchor in report.anchors)
     for anchor in report.refused:
-        assert anchor.reason == f"POOLGRAD_ONLY={globs} does not name '{anchor.name}'"
+        assert anchor.reason == f"POOLGRAD_ONLY={globs} does not name '{anchor.site}'"
 
 
 def test_a_pool_that_an_unselected_gradient_reads_stays(monkeypatch: pytest.MonkeyPatch) -> None:

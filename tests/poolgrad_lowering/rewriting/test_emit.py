@@ -215,6 +215,7 @@ def test_provenance() -> None:
     properties = {entry.key: entry.value for entry in node.metadata_props}
     assert properties == {
         "poolgrad.pattern": "torch_scatter_add",
+        "poolgrad.site": "main:sums",
         "poolgrad.replaced": '["index", "updates", "zeros", "sums", "dX"]',
     }
     assert [entry for other in lowered.graph.node if other is not node for entry in other.metadata_props] == []

@@ -250,6 +250,7 @@ def test_provenance() -> None:
         {"poolgrad.pattern": "forward", "poolgrad.replaced": '["pool"]'},
         {
             "poolgrad.pattern": "torch_scatter_add",
+            "poolgrad.site": "main:sums",
             "poolgrad.replaced": '["Y1", "base", "local", "index", "updates", "zeros", "sums", "dX"]',
         },
     ]

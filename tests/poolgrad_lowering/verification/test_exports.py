@@ -110,7 +110,7 @@ def test_expanded_gradients(opset: int, element: str) -> None:
     export = exported(model, adaptive_gradients_expanded, forward=False)
     assert not [node for node in export.graph.node if node.domain == "npu"]
     [site] = proven(model, export).sites
-    assert (site.name, site.gradients, site.expanded) == ("dx", ("dx",), ("dx",))
+    assert (site.name, site.gradients, site.expanded) == ("main:dx", ("dx",), ("dx",))
     assert site_row(site)[2].endswith("expanded as for ATC: the execution provider has no gradient to run here")
 
 

@@ -292,10 +292,10 @@ def test_the_check_does_not_know_the_compiler() -> None:
     """Of this package it may use what stands below the analysis of graphs, the dialect and the runtime."""
     folder = Path(poolgrad_lowering.__file__).parent / "verification"
     allowed = ("diagnostics", "dialect", "gate", "io", "runtime", "verification")
-    tensors = ("ir.external", "ir.tensors")
+    data = ("ir.external", "ir.metadata", "ir.tensors")
     for path in folder.rglob("*.py"):
         used = re.findall(r"poolgrad_lowering(?:\.([\w.]+)| import (\w+))", path.read_text(encoding="utf-8"))
-        names = {one or other for one, other in used} - set(tensors)
+        names = {one or other for one, other in used} - set(data)
         assert {name.split(".")[0] for name in names} <= set(allowed), path
 
 
@@ -317,3 +317,18 @@ def test_texts_that_nobody_reads_need_not_be_utf_8(text: bytes) -> None:
     original.producer_name, original.doc_string = "the-producer", "the-model"
     unread = replaced(original, text, text.replace(b"the", b"\xff\xfe\xfd"))
     assert verify(unread, lower(unread).model).proven
+
+
+def test_results_are_taken_for_their_models() -> None:
+    """What `lower` returns can be given as the lowered model; the original is a model."""
+    model = torch_gradient([2, 3, 6, 6], kernel_shape=[2, 2], strides=[2, 2])
+    result = lower(model)
+    found, expected = verify(model, result, whole_model=False), verify(model, result.model, whole_model=False)
+    assert found.proven
+    assert dataclasses.replace(found, seconds=0) == dataclasses.replace(expected, seconds=0)
+    with pytest.raises(TypeError, match="the model is of type str"):
+        verify(model, "lowered.onnx")  # type: ignore[arg-type]
+    exchanged = verify(result.model, model, whole_model=False)
+    assert exchanged.differences[0].what.endswith("they are exchanged, the original is given first")
+    other = torch_gradient([2, 3, 6, 6], kernel_shape=[3, 3], strides=[2, 2])
+    assert not any("exchanged" in difference.what for difference in verify(model, other).differences)

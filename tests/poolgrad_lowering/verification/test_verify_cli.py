@@ -51,7 +51,7 @@ def broken(tmp_path: Path) -> str:
 def test_proven(original: str, lowered: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", original, lowered]) == 0
     printed = capsys.readouterr()
-    assert "dX    proven  9 runs" in printed.out
+    assert "main:sums  proven  9 runs" in printed.out
     assert "1 site, 1 proven, 0 differences outside" in printed.out
     assert printed.err == ""
 
@@ -59,14 +59,17 @@ def test_proven(original: str, lowered: str, capsys: pytest.CaptureFixture[str])
 def test_a_site_that_differs(original: str, broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", original, broken, "--seed", "3", "--reproducer", str(tmp_path / "case")]) == 1
     printed = capsys.readouterr()
-    assert "poolgrad: verify: site 'dX' differs (seed 3): run 0, output 'Y': " in printed.err
-    assert f"reproducer in {tmp_path / 'case' / 'dX'}" in printed.err
-    assert {path.name for path in (tmp_path / "case" / "dX").iterdir()} == {
+    assert "poolgrad: verify: site 'main:sums' differs (seed 3): run 0, output 'Y': " in printed.err
+    assert f"reproducer in {tmp_path / 'case' / 'main_sums'}" in printed.err
+    assert {path.name for path in (tmp_path / "case" / "main_sums").iterdir()} == {
         "inputs.npz",
         "lowered.onnx",
         "original.onnx",
     }
-    assert main(["verify", *(str(tmp_path / "case" / "dX" / name) for name in ("original.onnx", "lowered.onnx"))]) == 1
+    assert (
+        main(["verify", *(str(tmp_path / "case" / "main_sums" / name) for name in ("original.onnx", "lowered.onnx"))])
+        == 1
+    )
 
 
 def test_json(original: str, broken: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +77,7 @@ def test_json(original: str, broken: str, capsys: pytest.CaptureFixture[str]) ->
     found = json.loads(capsys.readouterr().out)
     assert found["proven"] is False
     [site] = found["sites"]
-    assert (site["name"], site["status"], site["runs"]) == ("dX", "differs", 1)
+    assert (site["name"], site["status"], site["runs"]) == ("main:sums", "differs", 1)
     assert site["mismatch"]["output"] == "Y"
     assert len(site["mismatch"]["index"]) == 4
     assert site["mismatch"]["max_ulp"] is None or site["mismatch"]["max_ulp"] > 0
@@ -105,12 +108,17 @@ def test_the_first_differences_are_printed(tmp_path: Path, capsys: pytest.Captur
     assert printed[20] == f"and {count - 20} more differences; --json has all"
 
 
-def test_swapped_models(original: str, lowered: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_exchanged_models(original: str, lowered: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command says first that the files are exchanged, and only then; nothing is proven."""
     main(["verify", original, lowered])
     main(["verify", lowered, lowered])
-    assert "swapped" not in caplog.text
+    printed = capsys.readouterr()
+    assert "exchanged" not in printed.out + printed.err
     assert main(["verify", lowered, original]) == 1
-    assert f"'{lowered}' has nodes of domain npu and '{original}' has none: are they swapped?" in caplog.text
+    printed = capsys.readouterr()
+    exchanged = "the first model has nodes of domain npu, the second one has none: they are exchanged"
+    assert printed.out.startswith(f"models: {exchanged}")
+    assert f"poolgrad: verify: models: {exchanged}" in printed.err
 
 
 @pytest.mark.parametrize(
@@ -160,9 +168,11 @@ def test_lower_writes_nothing_that_is_not_proven(
     out = tmp_path / "out.onnx"
     out.write_bytes(b"as it was")
     assert main(["lower", original, "-o", str(out), "--verify"]) == 1
-    assert "site 'dX' differs" in capsys.readouterr().err
+    assert "site 'main:sums' differs" in capsys.readouterr().err
     assert out.read_bytes() == b"as it was"
-    with pytest.raises(VerificationError, match="not proven to compute the same as the original: site 'dX' differs"):
+    with pytest.raises(
+        VerificationError, match="not proven to compute the same as the original: site 'main:sums' differs"
+    ):
         lower_file(original, out, verify=True)
     lower_file(original, out)
     assert out.read_bytes() != b"as it was"

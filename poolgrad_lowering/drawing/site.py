@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The drawing of one site for notebooks, collected before the model is rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.drawing.graph import Graph
+from poolgrad_lowering.drawing.parts import Parts
+from poolgrad_lowering.rewriting.rewrite import Replacement
+from poolgrad_lowering.verdicts import Lowered
+
+_CLASS = "poolgrad-drawing"
+
+
+@dataclass(frozen=True)
+class SiteDrawing:
+    """A site before and after its lowering. `name` is its layer, or its identifier if the layer is not known."""
+
+    name: str
+    before: Graph
+    after: Graph
+
+    def to_html(self) -> str:
+        """Return both drawings with their own style sheet, for a part of a page of other origin."""
+        from poolgrad_lowering.drawing.markup import Markup, element  # noqa: PLC0415 - a lowering needs no markup
+        from poolgrad_lowering.drawing.style import scoped  # noqa: PLC0415 - as above
+        from poolgrad_lowering.drawing.svg import svg  # noqa: PLC0415 - as above
+        from poolgrad_lowering.drawing.text import shown  # noqa: PLC0415 - as above
+
+        figures = [
+            element("figure", element("figcaption", caption), svg(graph, caption), style="margin: 0 1.5rem 0 0")
+            for caption, graph in (
+                (f"{shown(self.name)} before", self.before),
+                (f"{shown(self.name)} after", self.after),
+            )
+        ]
+        style = element("style", Markup(scoped(f".{_CLASS}")))
+        frame = "display: flex; flex-wrap: wrap; overflow-x: auto; padding: 0.5rem; color: #1c2024; background: #fff"
+        return element("div", style, *figures, class_=_CLASS, style=frame)
+
+
+def first_site(facts: Facts, sites: Mapping[str, Lowered], replaced: Sequence[Replacement]) -> SiteDrawing | None:
+    """Return the drawing of the first site, None if there is none. `replaced` are the replacements, as of the sites."""
+    if not sites:
+        return None
+    identifier, site = next(iter(sites.items()))
+    replacement, pool = replaced[0], site.gradient.pooling
+    parts = Parts(facts, [replacement, *(one for one in replaced[len(sites) :] if one.root == pool)])
+    name = replacement.layer or identifier
+    return SiteDrawing(name, parts.before(site, replacement), parts.after(site, replacement))
