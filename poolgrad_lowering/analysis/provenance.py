@@ -23,6 +23,10 @@ from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Dim, size
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 
+_OF_NO_POOL = "indices come from '{}', which is not the Indices of a MaxPool"
+_OF_AN_INPUT = "indices come from '{}', an input; if a forward graph computes them, merge the two graphs first"
+"""The backward half of an export is a graph of its own, to which the Indices are given."""
+
 
 class Numbering(Enum):
     """What an index counts."""
@@ -69,7 +73,8 @@ def _trace(facts: Facts, value: Value, steps: int) -> Indices:
         return Indices(node, Numbering.TENSOR, value, Numbering.TENSOR)
     source, operand = _source_and_operand(facts, node) if node is not None else (None, None)
     if node is None or node.is_a("MaxPool") or source is None or steps == 0:
-        raise Refuse(Code.INDICES_SOURCE, "indices come from '{}', which is not the Indices of a MaxPool", value.name)
+        reason = _OF_AN_INPUT if node is None and _is_integer_input(facts, value) else _OF_NO_POOL
+        raise Refuse(Code.INDICES_SOURCE, reason, value.name)
     found = _trace(facts, source, steps - 1)
     if facts.is_view(node):
         return _reached(facts, found, value)
@@ -86,6 +91,12 @@ def _trace(facts: Facts, value: Value, steps: int) -> Indices:
         node.label,
         found.pool.label,
     )
+
+
+def _is_integer_input(facts: Facts, value: Value) -> bool:
+    """Whether the value is an input of the main graph that could hold indices."""
+    is_input = value.scope.path == "main" and value.name in value.scope.inputs
+    return is_input and facts.element_type(value) in (TensorProto.INT32, TensorProto.INT64)
 
 
 def _source_and_operand(facts: Facts, node: Node) -> tuple[Value | None, Value | None]:

@@ -42,7 +42,8 @@ ADVICE: dict[Code, str] = {
     Code.INDICES_NUMBERING: "Convert the indices to the numbering that the scatter uses: subtract each plane's first "
     "index, or scatter over the whole tensor.",
     Code.INDICES_SOURCE: "Nothing to do if this is not a pool gradient (for example the scatter of an embedding). "
-    "Otherwise take the indices from a MaxPool in the same graph.",
+    "Otherwise take the indices from a MaxPool in the same graph. If they are an input, because the forward pass is a "
+    "model of its own, merge the two first: onnx.compose.merge_models.",
     Code.INPUT_DEFAULT: "If no caller overrides it, lower with --trust-defaults (trust_defaults=True). Or export the "
     "model without keep_initializers_as_inputs.",
     Code.LAST_MAXIMUM: "Set select_last_index to 0.",

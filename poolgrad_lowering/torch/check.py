@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.errors import SessionError
@@ -107,11 +107,17 @@ def _rates(step: TrainingStep) -> dict[str, float]:
     return {group.rate: LEARNING_RATE / 2**number for number, group in enumerate(step.groups)}
 
 
+def _copied(module: nn.Module) -> Any:
+    """Return a copy, also of a module that keeps results as attributes, as torch's older weight_norm does."""
+    held = (value for part in module.modules() for value in vars(part).values() if isinstance(value, Tensor))
+    return copy.deepcopy(module, {id(value): value.detach() for value in held if not value.is_leaf})
+
+
 class _Eager:
     """Steps of eager PyTorch on a copy of the module, with the weights that it had when it was exported."""
 
     def __init__(self, step: TrainingStep) -> None:
-        self._module = copy.deepcopy(step.module)
+        self._module = _copied(step.module)
         self._examples = list(map(to_tensor, step.examples.values()))
         self._groups, self._transform = step.groups, step.gradient_transform
         self._parameters, buffers = self._module.in_model()

@@ -12,7 +12,14 @@ import torch
 from torch import Tensor
 
 from poolgrad_lowering.torch.convolution import WeightGradient, convolution_backward
-from poolgrad_lowering.torch.normalization import batch_norm, group_norm, layer_norm, layer_norm_backward
+from poolgrad_lowering.torch.normalization import (
+    batch_norm,
+    group_norm,
+    layer_norm,
+    layer_norm_backward,
+    weight_norm,
+    weight_norm_backward,
+)
 from poolgrad_lowering.torch.pools import POOLS
 
 Decompositions = dict[Any, Callable[..., Any]]
@@ -33,10 +40,13 @@ def decompositions(weight_gradient: WeightGradient) -> Decompositions:
         aten.native_layer_norm.default: layer_norm,
         aten.native_layer_norm_backward.default: layer_norm_backward,
         aten.native_group_norm.default: group_norm,
+        aten._weight_norm_interface.default: weight_norm,  # noqa: SLF001
+        aten._weight_norm_interface_backward.default: weight_norm_backward,  # noqa: SLF001
         **POOLS,
         **_OF_RANDOM_NUMBERS,
         aten.empty_permuted.default: _zeros_permuted,
         aten.constant_pad_nd.default: _pad,
+        **dict.fromkeys(_REPLICATION_PADS, _replication_pad_backward),
         aten.index_put.default: _index_put,
         aten._unsafe_index_put.default: _index_put,  # noqa: SLF001
     }
@@ -91,6 +101,20 @@ def _pad(x: Tensor, pads: Sequence[int], value: float = 0) -> Tensor:
     return aten.constant_pad_nd(x, [max(pad, 0) for pad in pads], value) if any(pad > 0 for pad in pads) else x
 
 
+def _replication_pad_backward(gradient: Tensor, x: Tensor, pads: Sequence[int]) -> Tensor:
+    """Return the gradient of x, whose first and last elements along an axis also get those of the pads.
+
+    `pads` are those before and after each axis, from the last axis on; none is negative.
+    """
+    for axis, before in enumerate(pads[::2], start=1):
+        along, size, inner = gradient.ndim - axis, gradient.shape[-axis], x.shape[-axis]
+        ends = [slice(before + 1), slice(before + inner - 1, size)] if inner > 1 else [slice(size)]
+        first, *last = (aten.slice(gradient, along, e.start, e.stop).sum(along, keepdim=True) for e in ends)
+        middle = [aten.slice(gradient, along, before + 1, before + inner - 1)] if inner > 2 else []
+        gradient = torch.cat([first, *middle, *last], along)
+    return gradient
+
+
 def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """Return x with values added at indices, as a ScatterElements, since compilers may lose ScatterND's reduction.
 
@@ -125,6 +149,11 @@ def _zeros_permuted(sizes: list[int], *_: Any, **options: Any) -> Tensor:
     return torch.zeros(sizes, dtype=options.get("dtype"))
 
 
+_REPLICATION_PADS = (
+    aten.replication_pad1d_backward.default,
+    aten.replication_pad2d_backward.default,
+    aten.replication_pad3d_backward.default,
+)
 _OF_RANDOM_NUMBERS: Decompositions = {
     aten.native_dropout.default: _native_dropout,
     aten.bernoulli.p: _bernoulli,

@@ -141,3 +141,17 @@ def _wide(x: Tensor) -> torch.dtype:
 def _update(running: Tensor | None, found: Tensor, momentum: float) -> None:
     if running is not None:
         running.copy_(momentum * found + (1 - momentum) * running)
+
+
+def weight_norm(v: Tensor, g: Tensor, axis: int = 0) -> tuple[Tensor, Tensor]:
+    """Return the weight g · v / |v| and the norms |v|, over all axes but one, which keep theirs."""
+    others = [other for other in range(v.ndim) if other != axis % v.ndim]
+    norms = (v * v).sum(others, keepdim=True).sqrt()
+    return v * (g / norms), norms
+
+
+def weight_norm_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """Return the gradients of v and g: g/|v| · (dw − v · (dw·v)/|v|²), and (dw·v)/|v|."""
+    others = [other for other in range(v.ndim) if other != axis % v.ndim]
+    along = (gradient * v).sum(others, keepdim=True)
+    return g / norms * (gradient - v * (along / (norms * norms))), along / norms

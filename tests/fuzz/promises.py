@@ -90,4 +90,4 @@ def _described(error: PoolgradError) -> Outcome:
 def _check_report(report: Report) -> None:
     """The report is its JSON and can be written as UTF-8, and its sums are right."""
     assert json.loads(report.to_json().encode()) == report.to_dict()
-    assert len(report.lowered) + sum(report.refused_by_code.values()) == len(report.anchors)
+    assert len(report.lowered) + sum(report.refused_by_code.values()) + len(report.unrelated) == len(report.anchors)

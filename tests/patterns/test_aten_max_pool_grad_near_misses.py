@@ -57,7 +57,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "indices_with_a_default_that_a_caller_can_override": (
         Code.INDICES_SOURCE,
-        "indices come from 'j', which is not the Indices of a MaxPool",
+        "indices come from 'j', an input; if a forward graph computes them, merge the two graphs first",
         max_pool_gradient(
             forward="y = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
             inputs="float[1,1,2,2] x, float[1,1,1,1] dy, int64[1,1,1,1] j",
@@ -77,7 +77,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "indices_from_outside": (
         Code.INDICES_SOURCE,
-        "indices come from 'given', which is not the Indices of a MaxPool",
+        "indices come from 'given', an input; if a forward graph computes them, merge the two graphs first",
         max_pool_gradient(
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given",
             operands="dy, x, k, s, p, d, ceil, given",

@@ -79,7 +79,7 @@ NEAR_MISSES: NearMisses = {
     # the indices
     "indices_from_outside": (
         Code.INDICES_SOURCE,
-        "indices come from 'given', which is not the Indices of a MaxPool",
+        "indices come from 'given', an input; if a forward graph computes them, merge the two graphs first",
         gradient(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[2,3,5,6] given", indices="given"),
     ),
     "indices_of_two_pools": (

@@ -199,7 +199,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "labels": (
         Code.INDICES_SOURCE,
-        "indices come from 'r', which is not the Indices of a MaxPool",
+        "indices come from 'r', an input; if a forward graph computes them, merge the two graphs first",
         gradient(inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30] r", rows="", scatter=PLAIN),
     ),
 }

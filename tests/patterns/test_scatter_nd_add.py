@@ -361,7 +361,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "no_pool": (
         Code.INDICES_SOURCE,
-        "indices come from 'v', which is not the Indices of a MaxPool",
+        "indices come from 'v', an input; if a forward graph computes them, merge the two graphs first",
         flat(
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[180,1] v",
             rows="",
@@ -379,7 +379,7 @@ NEAR_MISSES: NearMisses = {
     ),
     "other_entries_behind_those_of_the_pool": (
         Code.INDICES_SOURCE,
-        "indices come from 'foreign', which is not the Indices of a MaxPool",
+        "indices come from 'foreign', an input; if a forward graph computes them, merge the two graphs first",
         symbolic("v = Concat <axis=0> (w, foreign)", "int64[f,1] foreign"),
     ),
     "entries_of_the_pool_twice": (

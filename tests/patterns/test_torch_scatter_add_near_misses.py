@@ -194,7 +194,7 @@ NEAR_MISSES: NearMisses = {
     # the indices
     "indices_from_outside": (
         Code.INDICES_SOURCE,
-        "indices come from 'labels', which is not the Indices of a MaxPool",
+        "indices come from 'labels', an input; if a forward graph computes them, merge the two graphs first",
         gradient(
             inputs="float[2,3,9,12] x, float[2,3,5,6] dy, int64[6,30] labels",
             scatter='s = ScatterElements <axis=1, reduction="add"> (z, labels, u)',

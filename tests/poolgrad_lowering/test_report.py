@@ -80,7 +80,7 @@ def test_anchors() -> None:
         scope="main",
         status="refused",
         code="indices-source",
-        reason="indices come from 'I', which is not the Indices of a MaxPool",
+        reason="indices come from 'I', an input; if a forward graph computes them, merge the two graphs first",
     )
     assert (inner.name, inner.scope) == ("inner", "main/choose.then_branch")
     assert (other.name, other.scope, other.code) == ("E", "main/choose.else_branch", "arity")
