@@ -19,13 +19,11 @@ import torch
 from torch import fx, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from poolgrad_lowering.ir.metadata import NAME_SCOPES
 from poolgrad_lowering.torch.internals import annotate, annotation, backward_of
 
-NAMES = "pkg.torch.onnx.name_scopes"
-"""The paths of the modules from the model, "", to the innermost, and the name of the operator: a list of Python."""
-
 CLASSES = "pkg.torch.onnx.class_hierarchy"
-"""The classes of these modules, and the operator."""
+"""The classes of the modules that `NAME_SCOPES` names, and the operator."""
 
 _KEY = "poolgrad_modules"
 
@@ -78,11 +76,11 @@ def write(model: ir.Model, program: torch.export.ExportedProgram) -> None:
     """
     found = {node.name: annotation(node).get(_KEY) for node in program.graph.nodes}
     for node in model.graph:
-        name = _last(node.metadata_props.get(NAMES))
+        name = _last(node.metadata_props.get(NAME_SCOPES))
         operator = _last(node.metadata_props.get(CLASSES))
         node.metadata_props.clear()
         if scopes := found.get(name):
-            node.metadata_props[NAMES] = repr([*(path for path, _ in scopes), name])
+            node.metadata_props[NAME_SCOPES] = repr([*(path for path, _ in scopes), name])
             node.metadata_props[CLASSES] = repr([*(kind for _, kind in scopes), operator])
 
 

@@ -16,8 +16,9 @@ pytest.importorskip("onnxscript")
 from torch import Tensor, nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
+from poolgrad_lowering.ir.metadata import NAME_SCOPES  # noqa: E402
 from poolgrad_lowering.torch import export_training_step  # noqa: E402
-from poolgrad_lowering.torch.scopes import CLASSES, NAMES  # noqa: E402
+from poolgrad_lowering.torch.scopes import CLASSES  # noqa: E402
 
 X, LABELS = torch.randn(2, 3, 8, 8), torch.tensor([0, 1])
 
@@ -47,7 +48,7 @@ def of_nodes(model: onnx.ModelProto, key: str) -> dict[str, list[str]]:
 
 
 def innermost(model: onnx.ModelProto, op_type: str) -> list[str]:
-    found = of_nodes(model, NAMES)
+    found = of_nodes(model, NAME_SCOPES)
     return [found[node.name][-2] for node in model.graph.node if node.op_type == op_type and node.name in found]
 
 
@@ -64,15 +65,15 @@ def test_the_spelling_is_that_of_torch() -> None:
     model = Net()
     theirs = torch.onnx.export(model.eval(), (X,), dynamo=True, opset_version=18, verbose=False).model_proto
     ours = export_training_step(model.train(), nn.functional.cross_entropy, (X, LABELS)).model
-    for key in (NAMES, CLASSES):
+    for key in (NAME_SCOPES, CLASSES):
         [wanted] = [entries for name, entries in of_nodes(theirs, key).items() if "conv" in name]
         assert wanted[:-1] in [entries[:-1] for name, entries in of_nodes(ours, key).items() if "conv" in name]
-        assert "features.2" in str(of_nodes(ours, NAMES)), key
+        assert "features.2" in str(of_nodes(ours, NAME_SCOPES)), key
 
 
 def test_no_other_metadata() -> None:
     model = export_training_step(Net(), nn.functional.cross_entropy, (X, LABELS)).model
-    assert {entry.key for node in model.graph.node for entry in node.metadata_props} == {NAMES, CLASSES}
+    assert {entry.key for node in model.graph.node for entry in node.metadata_props} == {NAME_SCOPES, CLASSES}
     assert not any(value.metadata_props for value in (*model.graph.value_info, *model.graph.input, *model.graph.output))
 
 
