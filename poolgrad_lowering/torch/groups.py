@@ -100,11 +100,12 @@ def update(groups: Sequence[Group], values: Mapping[str, Tensor], gradients: Map
     if STEPS in values:
         results[STEPS] = steps = values[STEPS] + 1
     for group in groups:
+        factors = group.optimizer.factors(values[group.rate], steps)
         for name in group.parameters:
             inputs = {slot: names.state(slot, name) for slot in group.optimizer.slots}
             kept = {slot: values[source] for slot, source in inputs.items()}
             weight = names.weight(name)
-            found = group.optimizer.update(values[weight], gradients[name], kept, values[group.rate], steps)
+            found = group.optimizer.update(values[weight], gradients[name], kept, factors)
             results[weight] = found.pop("weight")
             results |= {inputs[slot]: value for slot, value in found.items()}
     return results

@@ -44,8 +44,13 @@ class SGD:
         """Return the optimizer with the settings of a group of torch's optimizer."""
         return cls(float(group["momentum"]), float(group["weight_decay"]), group["nesterov"])
 
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, rate: Tensor, _steps: Tensor) -> Tensors:
+    def factors(self, rate: Tensor, _steps: Tensor) -> Tensors:
+        """Return the scalars that all weights share."""
+        return {"rate": rate}
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         """Return the new weight, under "weight", and the new values of the slots."""
+        rate = factors["rate"]
         step = gradient + self.weight_decay * weight if self.weight_decay else gradient
         if not self.momentum:
             return {"weight": weight - rate * step}
@@ -82,18 +87,18 @@ class Adam:
         beta_1, beta_2 = map(float, group["betas"])
         return cls(beta_1, beta_2, float(group["eps"]), float(group["weight_decay"]))
 
-    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, rate: Tensor, steps: Tensor) -> Tensors:
+    def factors(self, rate: Tensor, steps: Tensor) -> Tensors:
+        """Return the scalars that all weights share."""
+        size = rate / (1 - self.beta_1**steps)
+        return {"rate": rate, "size": size, "correction": (1 - self.beta_2**steps).sqrt()}
+
+    def update(self, weight: Tensor, gradient: Tensor, kept: Tensors, factors: Tensors) -> Tensors:
         """Return the new weight, under "weight", and the new values of the slots."""
-        weight, gradient = self._decayed(weight, gradient, rate)
+        weight, gradient = self._decayed(weight, gradient, factors["rate"])
         mean = self.beta_1 * kept["mean"] + (1 - self.beta_1) * gradient
         square = self.beta_2 * kept["square"] + (1 - self.beta_2) * gradient * gradient
-        size = rate / (1 - self.beta_1**steps)
-        correction = (1 - self.beta_2**steps).sqrt()
-        return {
-            "weight": weight - size * mean / (square.sqrt() / correction + self.epsilon),
-            "mean": mean,
-            "square": square,
-        }
+        step = factors["size"] * mean / (square.sqrt() / factors["correction"] + self.epsilon)
+        return {"weight": weight - step, "mean": mean, "square": square}
 
     def _decayed(self, weight: Tensor, gradient: Tensor, _rate: Tensor) -> tuple[Tensor, Tensor]:
         return weight, gradient + self.weight_decay * weight if self.weight_decay else gradient

@@ -64,6 +64,13 @@ def test_adam_by_name_and_with_settings() -> None:
         assert export(model(), optimizer=optimizer).check(steps=3).errors["new_state.mean.0.weight"] < 1e-4
 
 
+def test_scalars_of_the_optimizer_are_computed_once() -> None:
+    """Those of AdamW, the powers of its two factors; each weight has nodes of its own behind them."""
+    step = export(model(), optimizer="adamw")
+    powers = [node for node in step.model.graph.node if node.op_type == "Pow"]
+    assert len(powers) == 2
+
+
 def test_groups() -> None:
     net = model()
     optimizer = torch.optim.SGD([{"params": net[0].parameters(), "momentum": 0.9}, {"params": [net[4].bias]}], 0.1)
