@@ -144,11 +144,17 @@ __all__ = [
 ]
 
 
+_MODULES = ("gradient", "runtime", "torch")
+"""The public modules, which are imported when they are first used."""
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted((*__all__, *_MODULES))
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

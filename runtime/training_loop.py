@@ -47,6 +47,7 @@ class TrainingLoop:
 
     Raises:
         OnnxRuntimeMissingError: onnxruntime is missing.
+        TypeError: an argument is something else.
         ValueError: `values` lacks an input that the session carries from step to step, or one does not fit it.
     """
 
@@ -55,7 +56,11 @@ class TrainingLoop:
 
         self._session = session
         self._ort: ModuleType = onnxruntime
-        first: Mapping[str, np.ndarray] = values if isinstance(values, Mapping) else values.values
+        if not hasattr(session, "get_inputs"):
+            raise TypeError(f"session is a {type(session).__name__}; it takes a session, e.g. of create_session")
+        first = values if isinstance(values, Mapping) else getattr(values, "values", None)
+        if not isinstance(first, Mapping):
+            raise TypeError(f"values is a {type(values).__name__}; it takes a training step, or arrays by input name")
         self._inputs = {value.name: value for value in session.get_inputs()}
         outputs = [value.name for value in session.get_outputs()]
         self._carried = {name: name.removeprefix(_NEW) for name in outputs if name.removeprefix(_NEW) in self._inputs}
@@ -105,8 +110,12 @@ class TrainingLoop:
 
         Names that the session does not have are left out; what is not given stays.
 
-        Raises `ValueError` if a value does not fit its input. Nothing is loaded then.
+        Raises `ValueError` if a value does not fit its input, or no name is one of the session's, as those of a
+        PyTorch model are not. Nothing is loaded then.
         """
+        if not self._now.keys() & values.keys():
+            names = ", ".join(list(self._now)[:3])
+            raise ValueError(f"no value has the name of an input, such as {names}: step.values_of(model) has them")
         self._now |= {name: self._kept(name, value) for name, value in values.items() if name in self._now}
 
     def _leaves(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -105,7 +105,10 @@ def _call(file: str, name: str) -> tuple[Any, Any, Any]:
     function = runpy.run_path(file).get(name)
     if not callable(function):
         raise UsageError(f"'{file}' has no function '{name}'")
-    found = function()
+    try:
+        found = function()
+    except Exception as error:
+        raise UsageError(f"{name} of '{file}' raises {type(error).__name__}: {error}") from error
     if not isinstance(found, tuple) or len(found) != 3:
         raise UsageError(f"{name} of '{file}' does not return a model, a loss and example inputs")
     return found

@@ -62,11 +62,11 @@ def find_arguments(model: nn.Module, examples: Examples, *, has_target: bool) ->
                 raise ValueError(f"two inputs of the step would be '{name}': give the example inputs another name")
             tensors[name] = leaf
     if not tensors:
-        raise ValueError("example_inputs hold no tensor")
+        raise ValueError("example_inputs hold no tensor of PyTorch; of an array, torch.from_numpy makes one")
     return Arguments(tensors, tuple(leaf for _, leaf in leaves), structure)
 
 
-def _divided(examples: Examples, *, has_target: bool) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+def _divided(examples: Any, *, has_target: bool) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
     """Return positional arguments, keyword arguments, and the target."""
     if isinstance(examples, Mapping):
         keywords = dict(examples)
@@ -74,9 +74,10 @@ def _divided(examples: Examples, *, has_target: bool) -> tuple[tuple[Any, ...], 
             raise ValueError("example_inputs lack 'target', the second argument of the loss")
         return (), keywords, keywords.pop(names.TARGET) if has_target else None
     if not isinstance(examples, Sequence):
+        target = ", and the target as the last one" if has_target else ""
         raise TypeError(
-            f"example_inputs is a {type(examples).__name__}; it takes a tuple: the arguments of the model's forward, "
-            "and the target as the last one; or a mapping with these arguments and 'target'"
+            f"example_inputs is a {type(examples).__name__}; it takes a tuple: the arguments of the model's "
+            f"forward{target}; or a mapping with their names"
         )
     if not has_target:
         return tuple(examples), {}, None

@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 import copy
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from poolgrad_lowering.torch.gradients import transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
 from poolgrad_lowering.torch.internals import RecordedMasks
+from poolgrad_lowering.torch.kernels import without_one_dnn
 from poolgrad_lowering.torch.optimizers import Adam
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def check_step(step: TrainingStep, *, steps: int, tolerance: float | None) -> St
 
 
 def _compared(step: TrainingStep, *, steps: int, tolerance: float | None) -> StepCheck:
+    if steps < 1 or (steps > 1 and not step.values.keys() <= set(step.inputs)):
+        raise ValueError(f"steps is {steps}; it takes 1 or more, and 1 for a step with weights as initializers")
     _open(step.model)
     model, mask_names = _with_masks_as_inputs(step.model)
     halves = has_halves(model)
@@ -84,7 +86,10 @@ def _compared(step: TrainingStep, *, steps: int, tolerance: float | None) -> Ste
     for _ in range(steps):
         expected, masks = eager.step()
         if len(masks) != len(mask_names):
-            raise TorchExportError(f"PyTorch draws {len(masks)} masks in a step, and the model {len(mask_names)}")
+            raise TorchExportError(
+                f"a step that draws {len(mask_names)} times random numbers cannot be compared: only the {len(masks)} "
+                "masks of dropout layers can be fed"
+            )
         feeds = {**values, **step.examples, **_uniform(mask_names, masks)}
         feeds |= {name: np.array(rate, np.float32) for name, rate in _rates(step).items()}
         feeds = {name: in_float32(value) for name, value in feeds.items()}
@@ -92,7 +97,7 @@ def _compared(step: TrainingStep, *, steps: int, tolerance: float | None) -> Ste
         undetermined = _undetermined(step, expected, small)
         for name, error in _errors(results, expected, small, undetermined).items():
             errors[name] = max(error, errors.get(name, 0.0))
-        values |= {name: results[output] for output, name in step.carried.items() if name in values}
+        values |= {name: expected[output] for output, name in step.carried.items() if name in values}
     found = StepCheck(errors, allowed)
     if not found.errors[found.worst] <= allowed:  # a NaN is no agreement
         raise StepMismatchError(
@@ -136,7 +141,7 @@ class _Eager:
         self._module.zero_grad()
         torch.clear_autocast_cache()  # of the weights before the last update
         is_short = self._module.is_mixed or any(p.dtype in _HALVES for p in self._parameters.values())
-        kernels = _without_one_dnn() if is_short else nullcontext()
+        kernels = without_one_dnn() if is_short else nullcontext()
         with kernels, torch.autocast("cpu", enabled=False), torch.enable_grad():  # but the module's own
             with RecordedMasks() as recorded:
                 loss = self._module(*self._examples)
@@ -154,15 +159,6 @@ class _Eager:
             after |= state_of(self._groups, self._torch, self._parameters)
         found |= {names.new(name): value for name, value in after.items()}
         return {name: to_array(value) for name, value in found.items()}, recorded.masks
-
-
-@contextmanager
-def _without_one_dnn() -> Iterator[None]:
-    """Switch oneDNN off, whose gradients of 16-bit 3-D convolutions are not initialised in torch 2.13."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="TF32 acceleration")  # of a setting that stays as it is
-        with torch.backends.mkldnn.flags(enabled=False):
-            yield
 
 
 def _with_masks_as_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:

@@ -15,7 +15,7 @@ from onnxscript import optimizer
 from torch import Tensor, nn
 
 from poolgrad_lowering.torch import scopes
-from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.errors import TorchExportError, first_line
 from poolgrad_lowering.torch.forms import name_nodes, normalize
 from poolgrad_lowering.torch.internals import expected_logs_are_left_out
 from poolgrad_lowering.torch.order import arrange
@@ -54,8 +54,11 @@ def to_onnx(
     Raises `TorchExportError`, which names the operator that torch cannot translate, or an opset below 18, for which
     torch would write opset 18 nevertheless.
     """
-    if opset < OLDEST_OPSET:
-        raise TorchExportError(f"opset is {opset}; torch exports {OLDEST_OPSET} or newer")
+    newest = onnx.defs.onnx_opset_version()
+    if not OLDEST_OPSET <= opset <= newest:
+        raise TorchExportError(
+            f"opset is {opset}; torch exports {OLDEST_OPSET} or newer, and onnx has {newest} at most"
+        )
     batch = {0: torch.export.Dim("batch")} if batched else None
     shapes = tuple(batch if name in batched else None for name in inputs)
     try:
@@ -86,6 +89,9 @@ def to_onnx(
     normalize(program.model)
     optimizer.remove_unused_nodes(program.model)
     exported = _without_traces(program.model_proto)
+    (found,) = (entry.version for entry in exported.opset_import if entry.domain == "")
+    if found != opset:
+        raise TorchExportError(f"opset is {opset}, and torch wrote {found}, since it cannot convert the step")
     name_nodes(exported)
     arrange(exported.graph)
     return exported
@@ -107,7 +113,7 @@ def _explain(error: BaseException) -> str:
     for cause in _causes(error):
         if found := _OPERATOR.search(str(cause)):
             return f"torch has no translation to ONNX of the operator {found[1]}.{found[2]}"
-    return f"torch cannot export the training step: {error}"
+    return f"torch cannot export it: {first_line(error)}"
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

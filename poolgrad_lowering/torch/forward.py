@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,9 +17,11 @@ from poolgrad_lowering.torch import names, scopes
 from poolgrad_lowering.torch.arguments import Arguments, Examples, check_batch, find_arguments, has_batch
 from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.decompositions import decompositions
-from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.errors import TorchExportError, first_line
 from poolgrad_lowering.torch.exporter import to_onnx
 from poolgrad_lowering.torch.internals import flatten, run_annotated, trace
+from poolgrad_lowering.torch.joint import check_module
+from poolgrad_lowering.torch.kernels import without_one_dnn
 
 
 @dataclass(frozen=True)
@@ -57,27 +60,26 @@ def export_forward(
         ValueError: an argument is not one of its values, or the model returns no tensor.
         TypeError: an argument is something else than its type.
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model is a {type(model).__name__}; it takes a torch.nn.Module")
+    check_module(model)
     arguments = find_arguments(model, example_inputs, has_target=False)
     if dynamic_batch:
         check_batch(arguments.tensors.values())
     values = {
-        **{names.weight(name): parameter.detach() for name, parameter in model.named_parameters()},
-        **{names.buffer(name): buffer for name, buffer in model.named_buffers()},
+        **{names.weight(name): parameter.detach().contiguous() for name, parameter in model.named_parameters()},
+        **{names.buffer(name): buffer.contiguous() for name, buffer in model.named_buffers()},
     }
-    inputs = {**values, **arguments.tensors}
+    inputs = {**values, **{name: tensor.contiguous() for name, tensor in arguments.tensors.items()}}
     batched = [name for name, tensor in arguments.tensors.items() if dynamic_batch and has_batch(tensor)]
     positions = [position for position, name in enumerate(inputs) if name in batched]
     forward = _Forward(model, arguments, count=len(values))
     modes = {module: module.training for module in model.modules()}
     try:
-        with torch.no_grad(), scopes.recorded(model.eval()):
+        with torch.no_grad(), without_one_dnn(), scopes.recorded(model.eval()):
             graph = trace(forward, list(inputs.values()), positions, decompositions("matmul"))
     except (TorchExportError, ValueError):
         raise
     except Exception as error:
-        raise TorchExportError(f"torch cannot trace the model: {error}") from error
+        raise TorchExportError(f"torch cannot trace the model: {first_line(error)}") from error
     finally:
         for module, mode in modes.items():
             module.training = mode
@@ -110,9 +112,16 @@ class _Forward:
             result = torch.func.functional_call(
                 self._model, dict(zip(own, values[: self._count], strict=True)), positional, keywords
             )
-        leaves, _ = flatten(result)
+        leaves, _ = flatten(_as_tree(result))
         found = {".".join(("output", *path)): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}
         if not found:
             raise ValueError("the model returns no tensor")
         self.outputs = list(found)
         return tuple(found.values())
+
+
+def _as_tree(result: Any) -> Any:
+    """Return a dataclass as a dictionary of its fields, and other results as they are."""
+    if not is_dataclass(result) or isinstance(result, Mapping):
+        return result
+    return {each.name: getattr(result, each.name) for each in fields(result)}

@@ -20,6 +20,8 @@ def transformed(gradients: dict[str, Tensor], transform: GradientTransform | Non
     """
     if transform is None:
         return gradients
+    if not callable(transform):
+        raise TypeError(f"gradient_transform is a {type(transform).__name__}; it takes a function of the gradients")
     found = transform(dict(gradients))
     if not isinstance(found, Mapping) or found.keys() != gradients.keys():
         raise TypeError("gradient_transform returns no mapping with a tensor for each gradient, by the same names")

@@ -33,6 +33,8 @@ __all__ = [
     "complex_operator",
     "expected_logs_are_left_out",
     "flatten",
+    "has_gradient_hooks",
+    "held_constant",
     "note_backward_of",
     "run_annotated",
     "trace",
@@ -144,6 +146,22 @@ class WithoutRandomNumbers(TorchDispatchMode):
         if torch.Tag.nondeterministic_seeded in operator.tags:
             raise RandomNumbersInBackwardError(str(operator))
         return operator(*args, **(kwargs or {}))
+
+
+def held_constant(graph: fx.GraphModule, tensors: Mapping[str, Tensor]) -> str | None:
+    """Return the name of a tensor that a traced graph holds as a constant, or None."""
+    names = {tensor.data_ptr(): name for name, tensor in tensors.items() if tensor.numel()}
+    for node in graph.graph.nodes:
+        value = getattr(graph, node.target, None) if node.op == "get_attr" else None
+        if isinstance(value, Tensor) and value.numel() and value.data_ptr() in names:
+            return names[value.data_ptr()]
+    return None
+
+
+def has_gradient_hooks(parameter: Tensor) -> bool:
+    """Whether functions are registered that change a parameter's gradient or read it."""
+    registered = (getattr(parameter, name, None) for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
+    return any(registered)
 
 
 def complex_operator(graph: fx.GraphModule) -> str | None:

@@ -17,11 +17,12 @@ from torch import Tensor, fx, nn
 from poolgrad_lowering.torch import names, scopes
 from poolgrad_lowering.torch.arguments import Arguments, has_batch
 from poolgrad_lowering.torch.decompositions import Decompositions
-from poolgrad_lowering.torch.errors import TorchExportError
+from poolgrad_lowering.torch.errors import TorchExportError, first_line
 from poolgrad_lowering.torch.internals import (
     RandomNumbersInBackwardError,
     WithoutRandomNumbers,
     complex_operator,
+    held_constant,
     note_backward_of,
     run_annotated,
     trace,
@@ -68,6 +69,16 @@ def _own_loss(output: Any) -> Any:
     return getattr(output, names.LOSS, output)
 
 
+def check_module(model: object) -> None:
+    """Raise `TypeError` unless this is a module of PyTorch in Python."""
+    if isinstance(model, type):
+        raise TypeError(f"model is the class {model.__name__}; it takes an object of it: {model.__name__}(…)")
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}; it takes a torch.nn.Module")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TypeError("model is traced or scripted by TorchScript; it takes the torch.nn.Module that it was made of")
+
+
 @dataclass(frozen=True)
 class Joint:
     """A joint graph. `inputs` are its inputs by name, with their values: weights, buffers, example inputs.
@@ -95,12 +106,12 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, *, dynamic_bat
     step = _Step(module, parameters, buffers)
     examples = module.arguments.tensors
     inputs = {
-        **{names.weight(_in_model(name)): value.detach() for name, value in parameters.items()},
-        **{names.buffer(_in_model(name)): value for name, value in buffers.items()},
+        **{names.weight(_in_model(name)): value.detach().contiguous() for name, value in parameters.items()},
+        **{names.buffer(_in_model(name)): value.contiguous() for name, value in buffers.items()},
     }
     if both := inputs.keys() & examples.keys():
         raise ValueError(f"two inputs of the step would be '{min(both)}': give the example inputs another name")
-    inputs |= examples
+    inputs |= {name: value.contiguous() for name, value in examples.items()}
     batched = [position for position, name in enumerate(inputs) if dynamic_batch and has_batch(examples.get(name))]
     try:
         # Nobody runs a backward pass in autocast; the forward enters its own.
@@ -109,7 +120,11 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, *, dynamic_bat
     except TorchExportError:
         raise
     except Exception as error:
-        raise TorchExportError(f"torch cannot trace the training step: {error}") from error
+        raise TorchExportError(f"torch cannot trace the training step: {first_line(error)}") from error
+    if constant := held_constant(graph, {**parameters, **buffers}):
+        raise TorchExportError(
+            f"the step would use the value of '{_in_model(constant)}' as a constant: the model reads it past its module"
+        )
     if (operator := complex_operator(graph)) is not None:
         raise TorchExportError(f"the step computes complex numbers, which no operator of ONNX takes, by {operator}")
     scopes.complete(graph)
@@ -140,13 +155,11 @@ class _Step:
         examples = values[count + len(self.buffers) :]
         before = {name: value.clone() for name, value in zip(self.buffers, values[count:], strict=False)}
         with torch.enable_grad():
-            loss, after = torch.func.functional_call(
-                _Observed(self._module),
+            loss, gradients, after = torch.func.functional_call(
+                _Differentiated(self._module, lambda found: self._gradients(found, weights)),
                 {f"module.{name}": value for name, value in {**weights, **before}.items()},
                 examples,
             )
-            _check_loss(loss)
-            gradients = self._gradients(loss, weights)
         self.trained = list(gradients)
         return (loss.detach(), *gradients.values(), *(after[name].detach() for name in self.buffers))
 
@@ -176,20 +189,27 @@ def _check_loss(loss: Any) -> None:
         raise TorchExportError(f"the loss is a {type(loss).__name__}; a step needs a tensor with one number")
     if loss.numel() != 1:
         raise TorchExportError(
-            f"the loss has the shape {tuple(loss.shape)}; a step needs a scalar, e.g. the mean: reduction='mean'"
+            f"the loss has the shape {tuple(loss.shape)}; a step needs a scalar, e.g. the mean: reduction='mean'. "
+            "Without a loss of its own (loss=None), the model has to return it"
         )
 
 
-class _Observed(nn.Module):
-    """A module that also returns its buffers, as they are after the forward pass."""
+class _Differentiated(nn.Module):
+    """A module that also returns the gradients of its loss, and its buffers as they are after the backward pass.
 
-    def __init__(self, module: nn.Module) -> None:
+    The backward pass is a part of the call: it may compute parts of the forward pass again, with its tensors.
+    """
+
+    def __init__(self, module: nn.Module, gradients: Callable[[Tensor], dict[str, Tensor]]) -> None:
         super().__init__()
         self.module = module
+        self._gradients = gradients
 
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the module's result and its buffers by name."""
-        return self.module(*inputs), dict(self.module.named_buffers())
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
+        """Return the loss, gradients by name, and buffers by name."""
+        loss = self.module(*inputs)
+        _check_loss(loss)
+        return loss, self._gradients(loss), dict(self.module.named_buffers())
 
 
 def _in_model(name: str) -> str:

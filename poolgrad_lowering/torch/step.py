@@ -22,8 +22,9 @@ from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.exporter import to_onnx
 from poolgrad_lowering.torch.gradients import GradientTransform, transformed
-from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, state_of, update
-from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, trace_joint
+from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, rates_of, state_of, update
+from poolgrad_lowering.torch.internals import has_gradient_hooks
+from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, check_module, trace_joint
 from poolgrad_lowering.torch.limits import warn_of_large_kernels
 from poolgrad_lowering.torch.optimizers import Tensors
 from poolgrad_lowering.torch.transfer import load_into, values_of
@@ -61,13 +62,10 @@ class TrainingStep:
     def rates(self, optimizer: torch.optim.Optimizer) -> dict[str, float]:
         """Return the learning rates that torch's optimizer has now, by input, e.g. as a schedule of torch sets them.
 
-        Raises `ValueError` if the optimizer has other groups than the step.
+        Raises `ValueError` if the optimizer has other groups than the step, or other settings, which a schedule may
+        change: they are constants of the step.
         """
-        if len(optimizer.param_groups) != len(self.groups):
-            raise ValueError(f"the optimizer has {len(optimizer.param_groups)} groups, the step {len(self.groups)}")
-        return {
-            group.rate: float(theirs["lr"]) for group, theirs in zip(self.groups, optimizer.param_groups, strict=True)
-        }
+        return rates_of(self.groups, optimizer)
 
     def values_of(
         self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None, *, loss: Loss | None = None
@@ -172,6 +170,7 @@ def export_training_step(
     parameters, _ = module.in_model()
     if optimizer is not None:
         find_groups(optimizer, parameters, ())  # raises before the trace, which takes its time
+    _check_gradients(parameters, gradient_transform)
     joint = trace_joint(module, decompositions(weight_gradient), dynamic_batch=dynamic_batch)
     groups = () if optimizer is None else find_groups(optimizer, parameters, joint.trained)
     state = state_of(groups, optimizer, parameters) if groups else {}
@@ -198,11 +197,9 @@ def export_training_step(
 
 
 def _check_types(model: object, loss: object) -> None:
-    for name, value in (("model", model), ("loss", loss)):
-        if isinstance(value, type):
-            raise TypeError(f"{name} is the class {value.__name__}; it takes an object of it: {value.__name__}(…)")
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model is a {type(model).__name__}; it takes a torch.nn.Module")
+    check_module(model)
+    if isinstance(loss, type):
+        raise TypeError(f"loss is the class {loss.__name__}; it takes an object of it: {loss.__name__}(…)")
     if loss is not None and not callable(loss):
         raise TypeError(
             f"loss is a {type(loss).__name__}; it takes a function of output and target, or None for a model that "
@@ -217,6 +214,16 @@ def _check_arguments(model: nn.Module, optimizer: object, *, weights: str) -> No
         raise ValueError(f"weights is {weights!r}; it takes 'inputs' and 'initializers'")
     if optimizer is not None and weights != "inputs":
         raise ValueError("with an optimizer weights must be inputs, since they change with every step")
+
+
+def _check_gradients(parameters: Mapping[str, nn.Parameter], transform: GradientTransform | None) -> None:
+    trained = {name: parameter for name, parameter in parameters.items() if parameter.requires_grad}
+    for name, parameter in trained.items():
+        if has_gradient_hooks(parameter):
+            raise ValueError(
+                f"'{name}' has a hook on its gradient, which no step runs: pass gradient_transform instead"
+            )
+    transformed({name: torch.zeros_like(parameter) for name, parameter in trained.items()}, transform)
 
 
 def _whole_step(

@@ -40,6 +40,8 @@ def load_into(
     loss: Loss | None,
 ) -> None:
     """Copy values into a model and an optimizer. See `TrainingStep.load_into`."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"values is a {type(values).__name__}; it takes a mapping, e.g. what loop.values() returns")
     parameters, tensors = _tensors(step, model, loss)
     groups = () if optimizer is None else _groups(step, optimizer, parameters)
     state = initial_state(groups, parameters)

@@ -34,10 +34,12 @@ def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 1
     """Return the optimizer of a training step that was exported without one. See `export_training_step`.
 
     Raises:
-        ValueError: an optimizer of this name is unknown, or has settings that are not taken.
+        ValueError: an optimizer of this name is unknown, or has settings that are not taken, or the step has one.
         TypeError: it is something else.
         TorchExportError: torch cannot export it.
     """
+    if step.groups:
+        raise ValueError("the step has an optimizer already: export it without one")
     trained = tuple(
         name.removeprefix(names.gradient("")) for name in step.outputs if name.startswith(names.gradient(""))
     )

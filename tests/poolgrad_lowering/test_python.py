@@ -8,6 +8,8 @@ import doctest
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +138,15 @@ def test_the_reference_is_ordered_by_task() -> None:
     signatures = re.findall(r"^```text\n((?:class|def).*?)\n```$", page, re.MULTILINE | re.DOTALL)
     assert len(signatures) > 30
     assert max(len(line) for signature in signatures for line in signature.splitlines()) <= 110
+
+
+def test_names_that_are_completed() -> None:
+    """Public names and modules, and nothing that the package itself imports."""
+    script = """if True:
+        import sys
+        import poolgrad_lowering
+        assert dir(poolgrad_lowering) == sorted([*poolgrad_lowering.__all__, "gradient", "runtime", "torch"])
+        assert "poolgrad_lowering.runtime" not in sys.modules
+        poolgrad_lowering.runtime.create_session
+        poolgrad_lowering.gradient.Pattern"""
+    subprocess.run([sys.executable, "-c", script], check=True)

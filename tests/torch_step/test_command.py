@@ -34,6 +34,9 @@ def exchanged():
 def nothing():
     return None
 
+def failing():
+    return torch.ones(3) @ torch.ones(4)
+
 number = 3
 """
 
@@ -67,6 +70,8 @@ def test_names_as_json(source: Path, capsys: pytest.CaptureFixture[str]) -> None
         (":number", "has no function 'number'"),
         (":evaluated", "train.py': the model is in eval mode, in which it is not trained: call model.train()"),
         (":exchanged", "loss is a tuple; it takes a function of output and target"),
+        (":failing", "failing of '"),
+        (":failing", "train.py' raises RuntimeError: inconsistent tensor size"),
         (":nothing", "does not return a model, a loss and example inputs"),
     ],
 )
