@@ -11,7 +11,7 @@
 #include "host/pool_call.h"
 #include "host/registry.h"
 
-// `prepare` makes the checks that CANN makes in phase 2, and fills in the work. It reads the tensors' addresses only
+// `prepare` makes or returns the checks that CANN makes in phase 2, and fills in the work. It reads the tensors' addresses only
 // then, because aclSetTensorAddr may change them between the runs of a repeatable executor. Queued work keeps the
 // addresses from its call of `prepare`.
 struct aclOpExecutor {
