@@ -56,7 +56,7 @@ PUBLIC: dict[str, tuple[ModuleType, Mapping[str, Sequence[str]]]] = {
     "poolgrad_lowering": (poolgrad_lowering, TASKS),
     "poolgrad_lowering.runtime": (runtime, {}),
     "poolgrad_lowering.runtime.training": (training, {}),
-    "poolgrad_lowering.gradient": (gradient, {"Write a form": ("Pattern", "PoolGradient")}),
+    "poolgrad_lowering.gradient": (gradient, {"Write a form": ("Pattern", "PoolGradient", "Operand", "View")}),
 }
 """The public modules, each with its names by task."""
 

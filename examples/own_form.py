@@ -24,7 +24,7 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.forward import forward_pool
 
@@ -37,10 +37,10 @@ def match(facts: Facts, node: Node) -> PoolGradient:
     found = indices(facts, recorded)
     forward = forward_pool(facts, found.pool)
     return PoolGradient(
-        x=forward.x,
-        grad=grad,
-        argmax=found.argmax,
-        dx=dx,
+        x=Operand(forward.x),
+        grad=Operand(grad),
+        argmax=Operand(found.argmax),
+        dx=Operand(dx),
         numbering=found.argmax_numbering,
         element_type=forward.element_type,
         windows=forward.attributes,

@@ -28,7 +28,7 @@ from poolgrad_lowering.analysis.evaluation import static_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum, argmax_node
@@ -56,8 +56,8 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     check_adds_to_zeros(facts, scatter)
     check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    found = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
-    found = replace(found, x_is_flat=facts.shape(pooled.x) != pooled.x_shape)
+    found = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax, numbering=Numbering.PLANE)
+    found = replace(found, x=Operand.of(pooled.x, facts.shape(pooled.x), pooled.x_shape))
     return with_gathered_reduction(facts, found, reducer, is_adaptive=is_filled_behind)
 
 

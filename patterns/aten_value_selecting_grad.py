@@ -24,7 +24,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient, View
 from poolgrad_lowering.ir.attributes import boolean, integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -66,18 +66,17 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     given = pooled_shape if keepdims else x_shape[:axis] + x_shape[axis + 1 :]
     _check_sizes(facts, node, forward.x, x_shape)
     check_shape(facts, Code.GRAD_SHAPE, grad, given)
+    view = View.SAME if keepdims else View.FLAT
     gradient = PoolGradient(
-        x=forward.x,
-        grad=grad,
-        argmax=recorded,
-        dx=dx,
+        x=Operand(forward.x),
+        grad=Operand(grad, view),
+        argmax=Operand(recorded, view),
+        dx=Operand(dx),
         numbering=Numbering.AXIS,
         element_type=stated_element_type(facts, forward.x, grad, dx),
         windows=AdaptiveWindows(),
         x_shape=x_shape,
         pooled_shape=pooled_shape,
-        grad_is_flat=not keepdims,
-        argmax_is_flat=not keepdims,
     )
     return with_whole_reduction(facts, as_max_pool(gradient, axis), argmax_node(facts, recorded))
 

@@ -77,7 +77,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     check_adds_to_zeros(facts, scatter)
     check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    gradient = scattered_gradient(facts, scatter, pooled, _attributes(windows), argmax)
+    gradient = scattered_gradient(facts, scatter, pooled, _attributes(windows), argmax, numbering=Numbering.PLANE)
     return with_gathered_reduction(facts, gradient, reducer, is_adaptive=is_adaptive)
 
 

@@ -22,7 +22,7 @@ from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient, View
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shown, size
 from poolgrad_lowering.ir.scopes import Node
@@ -30,7 +30,7 @@ from poolgrad_lowering.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.matching.forward import Pooled
 from poolgrad_lowering.matching.reduction import with_whole_reduction
-from poolgrad_lowering.matching.scatter import Argmax, Scatter, check_adds_to_zeros, scattered_gradient
+from poolgrad_lowering.matching.scatter import Scatter, check_adds_to_zeros, scattered_gradient
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
@@ -49,9 +49,9 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     pooled = Pooled(x, known_element_type(facts, x), shape, reduced_shape(shape, axis))
     check_adds_to_zeros(facts, scatter, ("add", "none"))
     is_view = _goes_over_rows(facts, scatter, axis, pooled)
-    argmax = Argmax(scatter.recorded, Numbering.AXIS, is_flat=is_view)
-    gradient = as_max_pool(scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax), axis)
-    return with_whole_reduction(facts, gradient, reducer)
+    argmax = Operand(scatter.recorded, View.FLAT if is_view else View.SAME)
+    gradient = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax, numbering=Numbering.AXIS)
+    return with_whole_reduction(facts, as_max_pool(gradient, axis), reducer)
 
 
 def _goes_over_rows(facts: Facts, scatter: Scatter, axis: int, pooled: Pooled) -> bool:

@@ -19,7 +19,7 @@ from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, has_attribute
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
@@ -45,10 +45,10 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     _check_attributes(node, forward)
     check_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
     return PoolGradient(
-        x=forward.x,
-        grad=grad,
-        argmax=found.argmax,
-        dx=dx,
+        x=Operand(forward.x),
+        grad=Operand(grad),
+        argmax=Operand(found.argmax),
+        dx=Operand(dx),
         numbering=found.argmax_numbering,
         element_type=forward.element_type,
         windows=forward.attributes,

@@ -18,11 +18,11 @@ from __future__ import annotations
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import find_indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.matching.scatter import Argmax, check_adds_to_zeros, scattered_gradient
+from poolgrad_lowering.matching.scatter import check_adds_to_zeros, scattered_gradient
 from poolgrad_lowering.matching.scatter_nd import check_positions, read_scatter
 
 
@@ -41,8 +41,8 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     _check_no_overlap(node, forward)
     check_adds_to_zeros(facts, scatter, ("none",))
     check_positions(facts, scatter, forward, found.numbering)
-    argmax = Argmax(found.argmax, found.argmax_numbering)
-    return scattered_gradient(facts, scatter, forward, forward.attributes, argmax)
+    argmax = Operand(found.argmax)
+    return scattered_gradient(facts, scatter, forward, forward.attributes, argmax, numbering=found.argmax_numbering)
 
 
 def _check_no_overlap(node: Node, forward: ForwardPool) -> None:

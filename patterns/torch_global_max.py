@@ -42,7 +42,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     check_adds_to_zeros(facts, scatter, ("add", "none"))
     check_positions(facts, scatter, pooled, Numbering.PLANE)
     argmax = plane_argmax_of(facts, scatter.recorded, pooled)
-    gradient = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax)
+    gradient = scattered_gradient(facts, scatter, pooled, AdaptiveWindows(), argmax, numbering=Numbering.PLANE)
     return with_whole_reduction(facts, gradient, reducer)
 
 

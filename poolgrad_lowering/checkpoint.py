@@ -9,7 +9,7 @@ pool that it names. Known facts of the graph must not contradict the record; unk
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from onnx import TensorProto
@@ -18,30 +18,26 @@ from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, find_indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient, Reduction
-from poolgrad_lowering.ir.dims import Dim, Shape, Shown, channels_to_last, differ, size
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient, Reduction, View
+from poolgrad_lowering.ir.dims import Dim, Shape, Shown, channels_to_last, differ, fits_reshape, size
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Scope, Value
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 _FIELDS: dict[str, type | tuple[type, ...]] = {
-    "x": Value,
-    "grad": Value,
-    "argmax": Value,
-    "dx": Value,
+    "x": Operand,
+    "grad": Operand,
+    "argmax": (Operand, type(None)),
+    "dx": Operand,
     "numbering": Numbering,
     "element_type": int,
     "windows": (PoolAttributes, AdaptiveWindows),
     "x_shape": tuple,
     "pooled_shape": tuple,
-    "dx_shape": (tuple, type(None)),
     "pool": (Node, type(None)),
     "reduction": (Reduction, type(None)),
     "axis": int,
-    "grad_is_flat": bool,
-    "argmax_is_flat": bool,
-    "x_is_flat": bool,
-    "channels_last": bool,
 }
+_OPERAND_FIELDS: dict[str, type | tuple[type, ...]] = {"value": Value, "view": View, "shape": (tuple, type(None))}
 
 
 def verify_gradient(facts: Facts, gradient: PoolGradient) -> None:
@@ -54,8 +50,33 @@ def verify_gradient(facts: Facts, gradient: PoolGradient) -> None:
     _check_order(gradient)
 
 
+def check_operands(gradient: PoolGradient) -> None:
+    """Raises `Refuse` if a node in the place of dx cannot read an operand of a verified gradient.
+
+    Its name denotes another value there, or it needs a new shape that is not known.
+    """
+    scope = gradient.dx.value.scope
+    for value in gradient.operands:
+        if scope.resolve(value.name) != value:
+            raise Refuse(Code.SHADOWED_NAME, "'{}' is redefined in {}", value.name, scope.path)
+    shapes = ((gradient.argmax, gradient.pooled_shape), (gradient.x, gradient.x_shape))
+    is_flat = any(
+        operand is not None and operand.view is View.FLAT and not fits_reshape(shape) for operand, shape in shapes
+    )
+    spatial = gradient.x_shape[2:]
+    along_axis = gradient.numbering is Numbering.AXIS and len(spatial) > 1
+    if is_flat or (along_axis and any(dim.static is None for dim in spatial)):
+        raise Refuse(
+            Code.UNKNOWN_SHAPE,
+            "'{}' cannot be converted to plane-local indices for {}: sizes are not known",
+            (gradient.argmax or gradient.x).value.name,
+            Shown(gradient.x_shape),
+        )
+
+
 def _malformed(gradient: PoolGradient, what: str, *values: object) -> Refuse:
-    name = gradient.dx.name if isinstance(gradient.dx, Value) else ""
+    value = getattr(gradient.dx, "value", None)
+    name = value.name if isinstance(value, Value) else ""
     return Refuse(Code.MALFORMED_GRADIENT, "the gradient of '{}': " + what, name, *values)
 
 
@@ -64,9 +85,13 @@ def _malformed(gradient: PoolGradient, what: str, *values: object) -> Refuse:
 
 def _check_record(gradient: PoolGradient) -> None:
     """Every field is of its type, and the fields describe one pool."""
-    for name, kind in _FIELDS.items():
-        if not isinstance(getattr(gradient, name), kind):
-            raise _malformed(gradient, "{} is {}", name, type(getattr(gradient, name)).__name__)
+    _check_fields(gradient, gradient, _FIELDS)
+    for name in ("x", "grad", "argmax", "dx"):
+        operand = getattr(gradient, name)
+        if operand is not None:
+            _check_fields(gradient, operand, _OPERAND_FIELDS, f"{name}.")
+    if gradient.dx.view is View.FLAT and gradient.dx.shape is None:
+        raise _malformed(gradient, "dx.shape is missing")
     for name, shape in (("x_shape", gradient.x_shape), ("pooled_shape", gradient.pooled_shape)):
         if not all(isinstance(dim, Dim) and dim.coefficient >= 0 for dim in shape):
             raise _malformed(gradient, "{} is {}", name, shape)
@@ -83,12 +108,21 @@ def _check_record(gradient: PoolGradient) -> None:
         raise _malformed(gradient, "{} has no spatial axis {}", Shown(gradient.x_shape), gradient.axis)
 
 
+def _check_fields(
+    gradient: PoolGradient, record: object, kinds: Mapping[str, type | tuple[type, ...]], prefix: str = ""
+) -> None:
+    for name, kind in kinds.items():
+        held = getattr(record, name)
+        if not isinstance(held, kind):
+            raise _malformed(gradient, "{}{} is {}", prefix, name, type(held).__name__)
+
+
 # -- the record against the graph
 
 
 def _check_dtypes(facts: Facts, gradient: PoolGradient) -> None:
     """x, grad and dx have the gradient's element type, as far as known; at least one of the types is known."""
-    values = (gradient.x, gradient.grad, gradient.dx)
+    values = (gradient.x.value, gradient.grad.value, gradient.dx.value)
     types = [facts.element_type(value) for value in values]
     for value, found in zip(values, types, strict=True):
         if found and found != gradient.element_type:
@@ -97,11 +131,11 @@ def _check_dtypes(facts: Facts, gradient: PoolGradient) -> None:
                 "'{}' is {}, the pooled input '{}' {}",
                 value.name,
                 type_name(found),
-                gradient.x.name,
+                gradient.x.value.name,
                 type_name(gradient.element_type),
             )
     if not any(types):
-        raise Refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", gradient.x.name)
+        raise Refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", gradient.x.value.name)
     _check_index_dtype(facts, gradient)
 
 
@@ -110,42 +144,48 @@ def _check_index_dtype(facts: Facts, gradient: PoolGradient) -> None:
 
     No other type is refused: ORTModule declares the indices of its ATen nodes as float.
     """
-    is_int32 = bool(gradient.argmax.name) and facts.element_type(gradient.argmax) == TensorProto.INT32
-    if is_int32 and gradient.numbering is not Numbering.PLANE:
-        raise _malformed(gradient, "the indices '{}' are int32, but not plane-local", gradient.argmax.name)
+    argmax = gradient.argmax
+    if argmax is None or gradient.numbering is Numbering.PLANE:
+        return
+    if facts.element_type(argmax.value) == TensorProto.INT32:
+        raise _malformed(gradient, "the indices '{}' are int32, but not plane-local", argmax.value.name)
 
 
 def _check_shapes(facts: Facts, gradient: PoolGradient) -> None:
     """Every known shape of an operand or of the result is the one in the record, or has as many elements if flat."""
-    x_shape, pooled_shape = gradient.x_shape, gradient.pooled_shape
-    dx_shape = _arranged(x_shape, gradient) if gradient.dx_shape is None else gradient.dx_shape
-    if differ((size(dx_shape),), (size(x_shape),)):
+    x_shape, pooled_shape, dx = gradient.x_shape, gradient.pooled_shape, gradient.dx
+    if dx.view is View.FLAT and dx.shape is not None and differ((size(dx.shape),), (size(x_shape),)):
         raise Refuse(
-            Code.DX_SHAPE, "'{}' has shape {}, but x has shape {}", gradient.dx.name, Shown(dx_shape), Shown(x_shape)
+            Code.DX_SHAPE, "'{}' has shape {}, but x has shape {}", dx.value.name, Shown(dx.shape), Shown(x_shape)
         )
-    check_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, x_shape, flat=gradient.x_is_flat)
-    check_shape(facts, Code.DX_SHAPE, gradient.dx, dx_shape)
-    if gradient.argmax.name:
-        check_shape(facts, Code.GRAD_SHAPE, gradient.argmax, pooled_shape, flat=gradient.argmax_is_flat)
-    grad_shape = _arranged(pooled_shape, gradient)
-    check_shape(facts, Code.GRAD_SHAPE, gradient.grad, grad_shape, flat=gradient.grad_is_flat)
+    _check_shape(facts, Code.MALFORMED_GRADIENT, gradient.x, x_shape)
+    if dx.view is View.FLAT and dx.shape is not None:
+        check_shape(facts, Code.DX_SHAPE, dx.value, dx.shape)
+    else:
+        _check_shape(facts, Code.DX_SHAPE, dx, x_shape)
+    if gradient.argmax is not None:
+        _check_shape(facts, Code.GRAD_SHAPE, gradient.argmax, pooled_shape)
+    _check_shape(facts, Code.GRAD_SHAPE, gradient.grad, pooled_shape)
 
 
-def _arranged(shape: Shape, gradient: PoolGradient) -> Shape:
-    """An (N, C, spatial…) shape in the layout of `grad` and `dx`."""
-    return tuple(shape[axis] for axis in channels_to_last(len(shape))) if gradient.channels_last else shape
+def _check_shape(facts: Facts, code: Code, operand: Operand, shape: Shape) -> None:
+    """The operand's value can hold a tensor of this (N, C, spatial…) shape in its view."""
+    if operand.view is View.CHANNELS_LAST:
+        shape = tuple(shape[axis] for axis in channels_to_last(len(shape)))
+    check_shape(facts, code, operand.value, shape, flat=operand.view is View.FLAT)
 
 
 def _check_argmax(facts: Facts, gradient: PoolGradient) -> None:
     """The indices are those that `pool` records, in the stated numbering."""
-    pool, argmax = gradient.pool, gradient.argmax
-    if not argmax.name:
+    pool = gradient.pool
+    argmax = None if gradient.argmax is None else gradient.argmax.value
+    if argmax is None:
         unrecorded = pool is not None and pool.is_a("MaxPool") and pool.output(1) is None
         if not unrecorded or gradient.numbering is not Numbering.TENSOR:
             raise _malformed(gradient, "it has no indices, and no MaxPool whose Indices output could be added")
         _check_pool(facts, gradient, pool)
     elif (found := find_indices(facts, argmax)) is not None:
-        _check_recorded(facts, gradient, found)
+        _check_recorded(facts, gradient, argmax, found)
     elif pool is not None and (pool.is_a("MaxPool") or not _comes_from(argmax, pool.output(1))):
         raise _malformed(gradient, "the indices '{}' are not those of '{}'", argmax.name, pool.label)
 
@@ -157,19 +197,20 @@ def _check_reduction(gradient: PoolGradient) -> None:
         return
     node, recorder = reduction.node, reduction.recorder
     are_maxima = node.is_a("ReduceMax") and recorder.is_a("ArgMax") and node.scope is recorder.scope
-    if not are_maxima or not _comes_from(gradient.argmax, recorder.output(0)):
+    argmax = gradient.argmax
+    if not are_maxima or argmax is None or not _comes_from(argmax.value, recorder.output(0)):
         raise _malformed(gradient, "its reduction is not the ReduceMax and the ArgMax that recorded the indices")
 
 
-def _check_recorded(facts: Facts, gradient: PoolGradient, found: Indices) -> None:
+def _check_recorded(facts: Facts, gradient: PoolGradient, argmax: Value, found: Indices) -> None:
     """The MaxPool that recorded the indices is `pool`, if the record names one, and the numbering is as stated."""
     if gradient.pool is not None and gradient.pool is not found.pool:
-        raise _malformed(gradient, "the indices '{}' come from '{}'", gradient.argmax.name, found.pool.label)
+        raise _malformed(gradient, "the indices '{}' come from '{}'", argmax.name, found.pool.label)
     if gradient.numbering is not found.numbering:
         raise Refuse(
             Code.INDICES_NUMBERING,
             "'{}' is numbered per {}, but the form says per {}",
-            gradient.argmax.name,
+            argmax.name,
             found.numbering.value,
             gradient.numbering.value,
         )
@@ -191,10 +232,10 @@ def _comes_from(value: Value, source: Value | None) -> bool:
 
 def _check_order(gradient: PoolGradient) -> None:
     """A node computes dx, and no operand is computed from dx: the lowered node would use its own result."""
-    if gradient.dx.producer is None:
+    if gradient.dx.value.producer is None:
         raise _malformed(gradient, "no node computes it")
     for value in gradient.operands:
-        place = _place_in(value.scope, gradient.dx)
+        place = _place_in(value.scope, gradient.dx.value)
         if place is not None and _is_computed_by(value, place):
             raise _malformed(gradient, "'{}' is computed from it", value.name)
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 from onnx import FunctionProto
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.checkpoint import verify_gradient
+from poolgrad_lowering.analysis.memo import Reads
+from poolgrad_lowering.checkpoint import check_operands, verify_gradient
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, refuse
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.ir.dims import Shown, fits_reshape
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Scope
-from poolgrad_lowering.legality.gradients import select_op
+from poolgrad_lowering.legality.gradients import LoweredOp, select_op
 from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.patterns import all_patterns
 from poolgrad_lowering.verdicts import Lowered, Refused
@@ -59,15 +58,15 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
     """
     refusals: list[Refusal] = []
     for pattern in patterns:
-        facts.read_error, facts.defaults = "", frozenset()
-        gradient = _match(facts, anchor, pattern)
+        with facts.watched() as reads:
+            gradient = _match(facts, anchor, pattern)
         if isinstance(gradient, Refusal):
-            refusals.append(_missing_constant(facts, gradient) or gradient)
+            refusals.append(_missing_constant(facts, reads, gradient) or gradient)
         elif gradient is not None:
-            op = _check_names(gradient) or _check_known_shapes(gradient) or select_op(gradient, target)
+            op = _operator(gradient, target)
             if isinstance(op, Refusal):
-                return Refused(anchor, pattern.name, _missing_constant(facts, op) or op)
-            return Lowered(anchor, pattern.name, gradient, op, trusted_defaults=tuple(sorted(facts.defaults)))
+                return Refused(anchor, pattern.name, _missing_constant(facts, reads, op) or op)
+            return Lowered(anchor, pattern.name, gradient, op, trusted_defaults=tuple(sorted(reads.defaults)))
     return Refused(anchor, None, min(refusals, key=lambda refusal: refusal.rank)) if refusals else None
 
 
@@ -82,45 +81,24 @@ def _match(facts: Facts, anchor: Node, pattern: Pattern) -> PoolGradient | Refus
     return gradient
 
 
-def _missing_constant(facts: Facts, refusal: Refusal) -> Refusal | None:
+def _operator(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
+    try:
+        check_operands(gradient)
+    except Refuse as refused:
+        return refused.refusal
+    return select_op(gradient, target)
+
+
+def _missing_constant(facts: Facts, reads: Reads, refusal: Refusal) -> Refusal | None:
     """Return a refusal that names a constant that is not known if that may be the cause of `refusal`, else None."""
     if refusal.code not in _NEED_CONSTANTS:
         return None
-    if facts.read_error:
-        return refuse(Code.EXTERNAL_DATA, "{}", facts.read_error)
-    if facts.defaults and not facts.trusts_defaults:
-        name = min(facts.defaults)
+    if reads.error:
+        return refuse(Code.EXTERNAL_DATA, "{}", reads.error)
+    if reads.defaults and not facts.trusts_defaults:
+        name = min(reads.defaults)
         return refuse(
             Code.INPUT_DEFAULT, "'{}' is an input of the graph with a default, which a caller can override", name
-        )
-    return None
-
-
-def _check_names(gradient: PoolGradient) -> Refusal | None:
-    """Refuse a gradient if the name of an operand denotes another value in the scope of dx."""
-    for value in gradient.operands:
-        if value.name and gradient.dx.scope.resolve(value.name) != value:
-            return refuse(Code.SHADOWED_NAME, "'{}' is redefined in {}", value.name, gradient.dx.scope.path)
-    return None
-
-
-def _check_known_shapes(gradient: PoolGradient) -> Refusal | None:
-    """Refuse a gradient if an operand must be reshaped and the new shape is not known."""
-    flat = any(
-        is_flat and not fits_reshape(shape)
-        for is_flat, shape in (
-            (gradient.argmax_is_flat, gradient.pooled_shape),
-            (gradient.x_is_flat, gradient.x_shape),
-        )
-    )
-    spatial = gradient.x_shape[2:]
-    along_axis = gradient.numbering is Numbering.AXIS and len(spatial) > 1
-    if flat or (along_axis and any(dim.static is None for dim in spatial)):
-        return refuse(
-            Code.UNKNOWN_SHAPE,
-            "'{}' cannot be converted to plane-local indices for {}: sizes are not known",
-            gradient.argmax.name,
-            Shown(gradient.x_shape),
         )
     return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
@@ -43,20 +44,44 @@ class Reduction:
         return min(self.node, self.recorder, key=lambda node: node.position)
 
 
+class View(Enum):
+    """How a value holds a tensor of shape (N, C, spatial…)."""
+
+    SAME = "in this shape"
+    FLAT = "in another shape, with the elements in row-major order"
+    CHANNELS_LAST = "as (N, spatial…, C)"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that a gradient reads or computes: a value of the graph, and how it holds the tensor.
+
+    `shape` is the shape of the value itself. It is read of a result with the view FLAT only, which must have one.
+    """
+
+    value: Value
+    view: View = View.SAME
+    shape: Shape | None = None
+
+    @classmethod
+    def of(cls, value: Value, shape: Shape | None, tensor: Shape) -> Operand:
+        """Return a value of `shape`, None if unknown, as the holder of a tensor of shape `tensor`."""
+        return cls(value) if shape == tensor else cls(value, View.FLAT, shape)
+
+    def flat(self) -> Operand:
+        """Return the same value as an operand of another shape."""
+        return Operand(self.value, View.FLAT, self.shape)
+
+
 @dataclass(frozen=True)
 class PoolGradient:
     """A proven gradient of a max pool: `dx = 0; dx[n, c].flat[index[n, c, o]] += grad[n, c, o]`.
 
-    * `x`: the pooled input, (N, C, spatial…), `element_type` its `TensorProto.DataType`
-    * `x_is_flat`: the value `x` has another shape than `x_shape`, with the same elements in row-major order
-    * `grad`: the incoming gradient; its shape is the pooled shape, or with `grad_is_flat` another shape with the same
-      elements in row-major order
-    * `argmax`: the recorded indices, int32 or int64, in the pooled shape unless `argmax_is_flat`; `numbering` says what
-      they count (AXIS: positions along spatial axis `axis`). If `pool` has no Indices output yet, the name is empty and
-      the rewrite adds the output
-    * `dx`: the value that the lowered node computes; its shape is x's unless `dx_shape` is another one with the same
-      elements in row-major order
-    * `channels_last`: `grad` and `dx` are (N, spatial…, C); all other shapes stay (N, C, spatial…)
+    * `x`: the pooled input, of shape `x_shape`; `element_type` is its `TensorProto.DataType`
+    * `grad`: the incoming gradient, of shape `pooled_shape`
+    * `argmax`: the recorded indices, int32 or int64, of shape `pooled_shape`; `numbering` says what they count (AXIS:
+      positions along spatial axis `axis`). None if `pool` has no Indices output yet: the rewrite adds the output
+    * `dx`: what the lowered node computes, of shape `x_shape`
     * `pool`: the node that computes both the pooled tensor (its first output) and the recorded indices (its second);
       None if no single node does
     * `reduction`: the ReduceMax and the ArgMax that do, if two nodes do; None otherwise
@@ -64,22 +89,17 @@ class PoolGradient:
     * `x_shape`, `pooled_shape`: the shapes of x and of the pooled output, (N, C, spatial…), with symbols
     """
 
-    x: Value
-    grad: Value
-    argmax: Value
-    dx: Value
+    x: Operand
+    grad: Operand
+    argmax: Operand | None
+    dx: Operand
     numbering: Numbering
     element_type: int
     windows: PoolAttributes | AdaptiveWindows
     x_shape: Shape
     pooled_shape: Shape
-    grad_is_flat: bool = False
-    dx_shape: Shape | None = None
     pool: Node | None = None
-    argmax_is_flat: bool = False
-    channels_last: bool = False
     axis: int = 0
-    x_is_flat: bool = False
     reduction: Reduction | None = None
 
     @property
@@ -88,9 +108,17 @@ class PoolGradient:
         return self.pool if self.reduction is None else self.reduction.node
 
     @property
-    def operands(self) -> tuple[Value, Value, Value]:
-        """The values that the lowered node uses: x, grad and argmax."""
-        return self.x, self.grad, self.argmax
+    def indices(self) -> Operand:
+        """The argmax of a gradient that has one: every one, once the rewrite has named the outputs that it adds."""
+        if self.argmax is None:
+            raise ValueError(f"the indices of '{self.dx.value.name}' have no name yet")
+        return self.argmax
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """The values that the lowered node uses: x, grad and, if it is there yet, argmax."""
+        used = (self.x, self.grad, self.argmax)
+        return tuple(operand.value for operand in used if operand is not None)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto, parser
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient, View
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
@@ -41,16 +41,15 @@ def main_value(model: ModelProto, name: str) -> tuple[Facts, Value]:
 def axis_record(x: Value, argmax: Value, shape: Shape, axis: int, dx_shape: Shape | None = None) -> PoolGradient:
     """The record of the gradient of a maximum over an axis of x, which stands for the values of the gradients too."""
     return PoolGradient(
-        x=x,
-        grad=x,
-        argmax=argmax,
-        dx=x,
+        x=Operand(x),
+        grad=Operand(x),
+        argmax=Operand(argmax),
+        dx=Operand(x) if dx_shape is None else Operand(x, View.FLAT, dx_shape),
         numbering=Numbering.AXIS,
         element_type=TensorProto.FLOAT,
         windows=AdaptiveWindows(),
         x_shape=shape,
         pooled_shape=reduced_shape(shape, axis),
-        dx_shape=dx_shape,
     )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
@@ -105,5 +105,5 @@ def _gradient(
         head + tuple(Dim(extent) if isinstance(extent, int) else Dim.parse(extent) for extent in extents)
         for extents in (sizes, counts)
     )
-    x, grad, argmax, dx = (Value(_SCOPE, name) for name in ("x", "grad", "argmax", "dx"))
+    x, grad, argmax, dx = (Operand(Value(_SCOPE, name)) for name in ("x", "grad", "argmax", "dx"))
     return PoolGradient(x, grad, argmax, dx, Numbering.TENSOR, element_type, windows, x_shape, pooled)

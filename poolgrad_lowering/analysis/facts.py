@@ -28,7 +28,7 @@ from poolgrad_lowering.analysis.constants import (
 from poolgrad_lowering.analysis.declared_shapes import read_shape
 from poolgrad_lowering.analysis.inference import inferred_types, is_unnamed
 from poolgrad_lowering.analysis.integer_rules import integer_rule
-from poolgrad_lowering.analysis.memo import Memo
+from poolgrad_lowering.analysis.memo import Memo, Reads
 from poolgrad_lowering.analysis.node_inference import defines, infer_shape, infer_type
 from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, NEW_SIZES, SHAPE_RULES, is_opaque
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE, stated_type
@@ -298,15 +298,15 @@ class Facts(Memo):
         default = None if value.name in self._updated else default_tensor(value)
         if default is None:
             return stored_tensor(value)
-        self.defaults |= {value.name}
+        self.depend_on(Reads(defaults=frozenset((value.name,))))
         return default if self.trusts_defaults else None
 
     def _read(self, value: Value, read: Callable[[], T]) -> T | None:
-        """Return the result of `read`; None, with `read_error` set, if it needs external data that cannot be read."""
+        """Return the result of `read`; None if it needs external data that cannot be read."""
         try:
             return read()
         except UnreadableError as error:
-            self.read_error = f"'{value.name}': {error}"
+            self.depend_on(Reads(f"'{value.name}': {error}"))
             return None
 
     def _integers(self, value: Value) -> Shape | None:

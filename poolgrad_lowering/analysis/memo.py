@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from poolgrad_lowering.ir.scopes import Value
@@ -17,21 +19,44 @@ _MAX_DEPTH = 64
 """The largest recursion depth: each level takes up to eight frames of Python's stack, which has 1000."""
 
 
-class Memo:
-    """The facts about values that were asked for.
+@dataclass
+class Reads:
+    """What facts depended on.
 
-    `read_error` is a sentence on the first external tensor that could not be read for a fact since the caller last set
-    `read_error` to the empty text. `defaults` are the names of the inputs whose defaults facts asked for, trusted or
-    not, since the caller last set `defaults` to the empty set. A fact that is stored already adds what it depended on.
+    `error` is a sentence on the first external tensor that could not be read for a fact; empty if all could be read.
+    `defaults` are the names of the inputs whose defaults facts asked for, trusted or not.
     """
 
+    error: str = ""
+    defaults: frozenset[str] = frozenset()
+
+    def add(self, other: Reads) -> None:
+        """Add what other facts depended on, later than these."""
+        self.error = self.error or other.error
+        self.defaults |= other.defaults
+
+
+class Memo:
+    """The facts about values that were asked for. A fact that is stored already brings what it depended on."""
+
     def __init__(self) -> None:
-        self.read_error = ""
-        self.defaults: frozenset[str] = frozenset()
+        self._reads = Reads()
         self._facts: defaultdict[str, dict[Value, Any]] = defaultdict(dict)
-        self._read_errors: dict[tuple[str, Value], str] = {}
-        self._used_defaults: dict[tuple[str, Value], frozenset[str]] = {}
+        self._reads_of: dict[tuple[str, Value], Reads] = {}
         self._depth = 0
+
+    @contextmanager
+    def watched(self) -> Iterator[Reads]:
+        """Collect what facts depend on that are asked for meanwhile. Whoever watches around this does not see it."""
+        around, self._reads = self._reads, Reads()
+        try:
+            yield self._reads
+        finally:
+            self._reads = around
+
+    def depend_on(self, reads: Reads) -> None:
+        """Let whoever watches see what was watched apart."""
+        self._reads.add(reads)
 
     def _is_known(self, fact: str, value: Value) -> bool:
         """Whether the fact is stored, or being computed."""
@@ -42,24 +67,22 @@ class Memo:
         known = self._facts[fact]
         found = known.get(value, _UNASKED)
         if found is not _UNASKED:
-            self.read_error = self.read_error or self._read_errors.get((fact, value), "")
-            self.defaults |= self._used_defaults.get((fact, value), frozenset())
+            reads = self._reads_of.get((fact, value))
+            if reads is not None:
+                self._reads.add(reads)
             return found  # type: ignore[no-any-return]
         if self._depth >= _MAX_DEPTH:
             return None
         known[value] = None
         self._depth += 1
-        error_before, self.read_error = self.read_error, ""
-        defaults_before, self.defaults = self.defaults, frozenset()
+        around, self._reads = self._reads, Reads()
         try:
             result = compute(value)
         finally:
             self._depth -= 1
-            if self.read_error:
-                self._read_errors[fact, value] = self.read_error
-            if self.defaults:
-                self._used_defaults[fact, value] = self.defaults
-            self.read_error = error_before or self.read_error
-            self.defaults |= defaults_before
+            reads, self._reads = self._reads, around
+            if reads.error or reads.defaults:
+                self._reads_of[fact, value] = reads
+                around.add(reads)
         known[value] = result
         return result

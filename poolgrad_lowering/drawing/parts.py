@@ -51,7 +51,7 @@ class Parts:
         nodes, cut = _backwards(root, MAX_NODES, lambda node: node in self._removed and node not in self._roots)
         if pool is not None and pool not in nodes:
             nodes.append(pool)
-        results = [site.gradient.dx]
+        results = [site.gradient.dx.value]
         if pool is not None and (pooled := pool.output(0)) is not None:
             results.append(pooled)
         kinds = {node: Kind.REMOVED if node in self._removed else Kind.KEPT for node in nodes}
@@ -65,7 +65,7 @@ class Parts:
 
     def after(self, site: Lowered, replacement: Replacement) -> Graph:
         """The nodes that replace a site, with its pool or the nodes that replace the pool."""
-        pool, results = site.gradient.pooling, [site.gradient.dx]
+        pool, results = site.gradient.pooling, [site.gradient.dx.value]
         moved = self._roots.get(pool) if pool is not None else None
         operations = [_existing(pool, Kind.KEPT)] if pool is not None and moved is None else []
         literals: dict[Value, str] = {}

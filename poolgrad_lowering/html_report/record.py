@@ -123,10 +123,10 @@ def _lowering(site: Lowered) -> Lowering:
 def _operands(gradient: PoolGradient) -> tuple[Operand, ...]:
     floats, x_shape, pooled_shape = element_name(gradient.element_type), gradient.x_shape, gradient.pooled_shape
     parts: tuple[tuple[str, Value, str, Shape], ...] = (
-        ("x, the pooled input", gradient.x, floats, x_shape),
-        ("grad, the incoming gradient", gradient.grad, floats, pooled_shape),
-        ("argmax, the indices", gradient.argmax, "int32", pooled_shape),
-        ("y, the gradient of x", gradient.dx, floats, x_shape),
+        ("x, the pooled input", gradient.x.value, floats, x_shape),
+        ("grad, the incoming gradient", gradient.grad.value, floats, pooled_shape),
+        ("argmax, the indices", gradient.indices.value, "int32", pooled_shape),
+        ("y, the gradient of x", gradient.dx.value, floats, x_shape),
     )
     return tuple(Operand(part, value.name, shown(f"{name} {Shown(shape)}")) for part, value, name, shape in parts)
 

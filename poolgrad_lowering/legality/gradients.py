@@ -58,7 +58,7 @@ def select_op(
         return refuse(
             Code.DTYPE,
             "'{}' is {}; Ascend supports float32, float16 and bfloat16",
-            gradient.x.name,
+            gradient.x.value.name,
             type_name(gradient.element_type),
         )
     if isinstance(gradient.windows, AdaptiveWindows):

@@ -66,7 +66,7 @@ def _adaptive_op(gradient: PoolGradient) -> LoweredOp | Refusal:
     pooled = gradient.pooled_shape[2:]
     counts = [dim.static for dim in pooled if dim.static]
     if len(counts) != len(pooled):
-        return refuse(Code.FORWARD_WINDOWS, "the pooled size of '{}' is not known", gradient.x.name)
+        return refuse(Code.FORWARD_WINDOWS, "the pooled size of '{}' is not known", gradient.x.value.name)
     return LoweredOp(ADAPTIVE, {"output_size": [1] * (3 - len(counts)) + counts, "indices_dtype": INT32_CODE})
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.gradient import Operand, PoolGradient, View
 from poolgrad_lowering.ir.dims import Dim, Shape, Shown, fits_reshape, size
 from poolgrad_lowering.matching.first_maximum import RANKS
 
@@ -32,22 +32,22 @@ def as_max_pool(gradient: PoolGradient, axis: int) -> PoolGradient:
     if axis >= 2 and len(shape) in RANKS:
         return replace(gradient, axis=axis - 2)
     if size(shape).static == 0:
-        raise Refuse(Code.EMPTY_WINDOW, "'{}' of shape {} has no element", gradient.x.name, Shown(shape))
+        raise Refuse(Code.EMPTY_WINDOW, "'{}' of shape {} has no element", gradient.x.value.name, Shown(shape))
     if not fits_reshape(shape):
         raise Refuse(
             Code.UNKNOWN_SHAPE,
             "'{}' of shape {} cannot be folded around axis {}: several sizes are not known",
-            gradient.x.name,
+            gradient.x.value.name,
             Shown(shape),
             axis,
         )
     folded = (size(shape[:axis]), Dim(1), shape[axis], size(shape[axis + 1 :]))
     return replace(
         gradient,
+        x=gradient.x.flat(),
+        grad=gradient.grad.flat(),
+        argmax=gradient.indices.flat(),
+        dx=Operand(gradient.dx.value, View.FLAT, gradient.dx.shape or shape),
         x_shape=folded,
         pooled_shape=reduced_shape(folded, 2),
-        dx_shape=gradient.dx_shape or shape,
-        x_is_flat=True,
-        grad_is_flat=True,
-        argmax_is_flat=True,
     )

@@ -19,7 +19,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -81,10 +81,10 @@ def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForw
     pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
     check_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
     return PoolGradient(
-        x=backward.x,
-        grad=backward.grad,
-        argmax=argmax,
-        dx=backward.dx,
+        x=Operand(backward.x),
+        grad=Operand(backward.grad),
+        argmax=Operand(argmax),
+        dx=Operand(backward.dx),
         numbering=numbering,
         element_type=stated_element_type(facts, backward.x, backward.grad, backward.dx),
         windows=forward.windows.attributes,

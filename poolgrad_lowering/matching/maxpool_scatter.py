@@ -10,10 +10,10 @@ from __future__ import annotations
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Indices, indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.gradient import Operand, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.matching.forward import forward_pool
-from poolgrad_lowering.matching.scatter import Argmax, Scatter, check_adds_to_zeros, scattered_gradient
+from poolgrad_lowering.matching.scatter import Scatter, check_adds_to_zeros, scattered_gradient
 from poolgrad_lowering.matching.scatter_nd import check_positions, read_scatter
 from poolgrad_lowering.matching.unrelated import check_can_be_of_a_pool
 
@@ -25,8 +25,8 @@ def maxpool_scatter(facts: Facts, node: Node) -> PoolGradient:
     check_adds_to_zeros(facts, scatter)
     forward = forward_pool(facts, found.pool)
     check_positions(facts, scatter, forward, found.numbering)
-    argmax = Argmax(found.argmax, found.argmax_numbering)
-    return scattered_gradient(facts, scatter, forward, forward.attributes, argmax)
+    argmax = Operand(found.argmax)
+    return scattered_gradient(facts, scatter, forward, forward.attributes, argmax, numbering=found.argmax_numbering)
 
 
 def _indices(facts: Facts, scatter: Scatter) -> Indices:

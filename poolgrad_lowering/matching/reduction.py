@@ -56,16 +56,21 @@ def _find(facts: Facts, gradient: PoolGradient, recorder: Node | None) -> tuple[
     """
     if recorder is None:
         return None
-    before = facts.defaults
+    with facts.watched() as reads:
+        found = _found(facts, gradient, recorder)
+    if found is not None:  # else they have proven nothing
+        facts.depend_on(reads)
+    return found
+
+
+def _found(facts: Facts, gradient: PoolGradient, recorder: Node) -> tuple[Node, Shape] | None:
     try:
         maximum = FirstMaximum.read(facts, recorder)
     except Refuse:
-        facts.defaults = before  # they have proven nothing
         return None
     for node, axes, shape in _reductions(facts, maximum):
-        if _is_defined(gradient.x, node) and _same_windows(shape, axes, maximum):
+        if _is_defined(gradient.x.value, node) and _same_windows(shape, axes, maximum):
             return node, shape[axes[-1] + 1 :]
-    facts.defaults = before
     return None
 
 

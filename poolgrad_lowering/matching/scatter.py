@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient, View
 from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -37,23 +37,11 @@ class Scatter:
         return cls(node, base, recorded, updates, scattered)
 
 
-@dataclass(frozen=True)
-class Argmax:
-    """Recorded indices, as the value from which the rewrite computes the lowered node's argmax.
-
-    `is_flat`: the value does not have the pooled shape.
-    """
-
-    value: Value
-    numbering: Numbering
-    is_flat: bool = False
-
-
-def plane_argmax_of(facts: Facts, recorded: Value, pooled: Pooled) -> Argmax:
+def plane_argmax_of(facts: Facts, recorded: Value, pooled: Pooled) -> Operand:
     """Return plane-local indices before the scatter's views: in the pooled shape if possible, else as computed."""
     sources = list(view_sources(facts, recorded))
     shaped = next((source for source in sources if facts.shape(source) == pooled.pooled_shape), None)
-    return Argmax(shaped or sources[-1], Numbering.PLANE, is_flat=shaped is None)
+    return Operand(shaped) if shaped is not None else Operand(sources[-1], View.FLAT)
 
 
 def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] = ("add",)) -> None:
@@ -132,23 +120,20 @@ def scattered_gradient(
     scatter: Scatter,
     pooled: Pooled,
     windows: PoolAttributes | AdaptiveWindows,
-    argmax: Argmax,
+    argmax: Operand,
+    *,
+    numbering: Numbering,
 ) -> PoolGradient:
     """Return the gradient of a scatter whose indices and base are proven; finds its operand and its result."""
-    grad = find_source(facts, scatter.updates, pooled)
-    result = find_result(facts, scatter.scattered, pooled)
     return PoolGradient(
-        x=pooled.x,
-        grad=grad.value,
-        argmax=argmax.value,
-        dx=result.value,
-        numbering=argmax.numbering,
+        x=Operand(pooled.x),
+        grad=find_source(facts, scatter.updates, pooled),
+        argmax=argmax,
+        dx=find_result(facts, scatter.scattered, pooled),
+        numbering=numbering,
         element_type=pooled.element_type,
         windows=windows,
         x_shape=pooled.x_shape,
         pooled_shape=pooled.pooled_shape,
-        grad_is_flat=grad.shape != pooled.pooled_shape,
-        dx_shape=None if result.shape == pooled.x_shape else result.shape,
         pool=pooled.node if isinstance(pooled, ForwardPool) else None,
-        argmax_is_flat=argmax.is_flat,
     )

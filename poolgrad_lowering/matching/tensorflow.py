@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.gradient import Operand, PoolGradient, View
 from poolgrad_lowering.ir.attributes import attribute, integers, text
 from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -108,18 +108,18 @@ def tensorflow_gradient(facts: Facts, operator: GradientOperator, pool: Node, x:
     forward = forward_pool(facts, pool)
     _check_windows(operator, forward)
     _check_input(operator, x, forward)
+    recorded, view = pool.output(1), View.CHANNELS_LAST if operator.channels_last else View.SAME
     return PoolGradient(
-        x=forward.x,
-        grad=grad,
-        argmax=pool.output(1) or Value(pool.scope, ""),
-        dx=dx,
+        x=Operand(forward.x),
+        grad=Operand(grad, view),
+        argmax=None if recorded is None else Operand(recorded),
+        dx=Operand(dx, view),
         numbering=Numbering.TENSOR,
         element_type=forward.element_type,
         windows=forward.attributes,
         x_shape=forward.x_shape,
         pooled_shape=forward.pooled_shape,
         pool=pool,
-        channels_last=operator.channels_last,
     )
 
 

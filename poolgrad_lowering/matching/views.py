@@ -9,24 +9,16 @@ before those views and casts, and gives the result after them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.gradient import Operand, View
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown, fits_reshape
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.matching.forward import Pooled
-
-
-@dataclass(frozen=True)
-class View:
-    """A value and the shape it is proven to have."""
-
-    value: Value
-    shape: Shape | None
 
 
 def view_sources(facts: Facts, value: Value) -> Iterator[Value]:
@@ -34,16 +26,16 @@ def view_sources(facts: Facts, value: Value) -> Iterator[Value]:
     return value.sources(facts.is_view)
 
 
-def find_source(facts: Facts, updates: Value, pooled: Pooled) -> View:
+def find_source(facts: Facts, updates: Value, pooled: Pooled) -> Operand:
     """The incoming gradient behind the updates of a scatter: in x's element type, in the pooled shape if there is one.
 
     Where no view has the pooled shape, the one nearest to the scatter that has x's element type is taken.
     """
-    nearest: View | None = None
+    nearest: Operand | None = None
     for value in updates.sources(lambda node: facts.is_view(node) or _widens(facts, node, pooled)):
         if facts.element_type(value) == pooled.element_type:
-            found = View(value, facts.shape(value))
-            if found.shape == pooled.pooled_shape:
+            found = Operand.of(value, facts.shape(value), pooled.pooled_shape)
+            if found.view is View.SAME:
                 return found
             nearest = nearest or found
     if nearest is not None:
@@ -70,7 +62,7 @@ def _widens(facts: Facts, node: Node, pooled: Pooled) -> bool:
     )
 
 
-def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View:
+def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> Operand:
     """The value downstream of a scatter that the lowered node takes over.
 
     It is the first one in x's element type and shape (or the shape of what x itself is a view of), reached through
@@ -83,7 +75,7 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View:
         shape = facts.shape(value)
         if facts.element_type(value) == pooled.element_type:
             if shape in shapes:
-                return View(value, shape)
+                return Operand.of(value, shape, pooled.x_shape)
             rows = rows or value
         reader = _only_reader(value)
         if reader is None or not _passes(facts, reader, value, pooled):
@@ -95,7 +87,7 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> View:
     return _rows(facts, rows, value, pooled)
 
 
-def _rows(facts: Facts, rows: Value | None, last: Value, pooled: Pooled) -> View:
+def _rows(facts: Facts, rows: Value | None, last: Value, pooled: Pooled) -> Operand:
     """Return the scatter's rows as the result if a node uses them directly or several views share them.
 
     `rows` is the first value in x's element type: the scattered one, or what it is cast to.
@@ -119,7 +111,7 @@ def _rows(facts: Facts, rows: Value | None, last: Value, pooled: Pooled) -> View
             Shown(facts.shape(last)),
             Shown(pooled.x_shape),
         )
-    return View(rows, shape)
+    return Operand.of(rows, shape, pooled.x_shape)
 
 
 def _output_shape(facts: Facts, node: Node) -> Shape | None:

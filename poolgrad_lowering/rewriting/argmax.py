@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.gradient import PoolGradient, View
 from poolgrad_lowering.ir.dims import size
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
@@ -23,8 +23,8 @@ def plane_argmax(writer: NodeWriter, site: Lowered, *, is_int32: bool) -> str:
     `is_int32` says whether the argmax that the gradient has is of that type.
     """
     gradient, op = site.gradient, site.op
-    argmax = gradient.argmax.name
-    if gradient.argmax_is_flat:
+    argmax = gradient.indices.value.name
+    if gradient.indices.view is View.FLAT:
         argmax = writer.reshape(argmax, gradient.pooled_shape, "pooled_argmax")
     if gradient.numbering is Numbering.TENSOR:
         argmax = _remainder(writer, argmax, _plane_size(writer, gradient))
@@ -42,7 +42,7 @@ def _plane_size(writer: NodeWriter, gradient: PoolGradient) -> str:
     plane = size(gradient.x_shape[2:]).static
     if plane is not None:
         return writer.constant(plane, "plane")
-    shape = writer.write("Shape", [gradient.x.name], "x_shape")
+    shape = writer.write("Shape", [gradient.x.value.name], "x_shape")
     axes = writer.constant(list(range(2, len(gradient.x_shape))), "spatial_axes")
     spatial = writer.write("Gather", [shape, axes], "sizes", axis=0)
     return writer.write("ReduceProd", [spatial], "plane", keepdims=1)

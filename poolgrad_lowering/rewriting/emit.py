@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.gradient import PoolGradient, View
 from poolgrad_lowering.ir import metadata
 from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second, fits_reshape
 from poolgrad_lowering.ir.scopes import Node
@@ -31,24 +31,27 @@ def emit(facts: Facts, site: Lowered, taken: set[str]) -> list[NodeProto]:
     That node has the anchor's metadata and the pattern's name; `record_replaced` and `record_site` add the rest.
     """
     gradient, op = site.gradient, site.op
-    writer = NodeWriter(gradient.dx.name, taken, gradient.dx.scope.opset)
+    dx = gradient.dx.value
+    writer = NodeWriter(dx.name, taken, dx.scope.opset)
     moved = isinstance(site.forward, LoweredOp)  # its argmax, which no fact knows yet, is int32
-    is_int32 = moved or facts.element_type(gradient.argmax) == TensorProto.INT32
+    is_int32 = moved or facts.element_type(gradient.indices.value) == TensorProto.INT32
     argmax = plane_argmax(writer, site, is_int32=is_int32)
     grad = _grad(writer, gradient)
-    x = writer.reshape(gradient.x.name, gradient.x_shape, "x") if gradient.x_is_flat else gradient.x.name
+    x = gradient.x.value.name
+    if gradient.x.view is View.FLAT:
+        x = writer.reshape(x, gradient.x_shape, "x")
     if op.canvas:
         x = _onto_canvas(writer, x, op)
     views = [
         view
         for view, needed in (
             (_off_canvas, bool(op.canvas)),
-            (_channels_last, gradient.channels_last),
-            (_reshaped, gradient.dx_shape is not None),
+            (_channels_last, gradient.dx.view is View.CHANNELS_LAST),
+            (_reshaped, gradient.dx.view is View.FLAT),
         )
         if needed
     ]
-    outputs = [None] * len(views) + [gradient.dx.name]  # the last of them writes dx
+    outputs = [None] * len(views) + [dx.name]  # the last of them writes dx
     result = writer.write(op.name, [x, grad, argmax], op.name, domain=DOMAIN, output=outputs[0], **op.attributes)
     _record(writer.nodes[-1], site.anchor, site.pattern)
     for view, output in zip(views, outputs[1:], strict=True):
@@ -99,14 +102,14 @@ def _record(node: NodeProto, origin: Node, pattern: str) -> None:
 
 def _grad(writer: NodeWriter, gradient: PoolGradient) -> str:
     """The incoming gradient in the pooled shape, channels second."""
-    grad = gradient.grad.name
-    if gradient.channels_last:
+    grad, view = gradient.grad.value.name, gradient.grad.view
+    if view is View.CHANNELS_LAST:
         return writer.transpose(grad, channels_to_second(len(gradient.x_shape)), "grad")
-    if not gradient.grad_is_flat:
+    if view is View.SAME:
         return grad
     if fits_reshape(gradient.pooled_shape):
         return writer.reshape(grad, gradient.pooled_shape, "grad")
-    shape = writer.write("Shape", [gradient.argmax.name], "pooled_shape")
+    shape = writer.write("Shape", [gradient.indices.value.name], "pooled_shape")
     return writer.write("Reshape", [grad, shape], "grad")
 
 
@@ -138,4 +141,4 @@ def _channels_last(writer: NodeWriter, result: str, gradient: PoolGradient, _: L
 
 
 def _reshaped(writer: NodeWriter, result: str, gradient: PoolGradient, _: LoweredOp, output: str | None) -> str:
-    return writer.reshape(result, gradient.dx_shape or gradient.x_shape, "view", output=output)
+    return writer.reshape(result, gradient.dx.shape or gradient.x_shape, "view", output=output)

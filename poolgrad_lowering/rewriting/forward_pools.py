@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect.maximum import Maximum
-from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.gradient import Operand, PoolGradient, View
 from poolgrad_lowering.ir.dims import Shape, fits_reshape
 from poolgrad_lowering.ir.scopes import Node, Use, Value
 from poolgrad_lowering.legality.gradients import LoweredOp
@@ -102,9 +102,9 @@ def _pool(gradient: PoolGradient) -> _Pool | None:
     if reduction is not None:
         y, recorded = reduction.node.output(0), reduction.recorder.output(0)
         return None if y is None or recorded is None else _Pool(reduction.node, y, recorded, gradient)
-    if node is None or node.input(0) != gradient.x:
+    if node is None or node.input(0) != gradient.x.value:
         return None
-    y, recorded = node.output(0), node.output(1) or gradient.argmax  # the rewrite adds the missing output
+    y, recorded = node.output(0), node.output(1) or gradient.indices.value  # the rewrite adds the missing output
     return None if y is None else _Pool(node, y, recorded, gradient)
 
 
@@ -166,7 +166,7 @@ def _with_used_indices(sites: Sequence[Lowered], lowerable: Mapping[Use, _Pool])
         lowered = {place: pool for place, pool in lowerable.items() if place not in staying}
         use_counts = UseCounts(_used_after(sites, lowered))
         for site in sites:
-            producer = site.gradient.dx.producer
+            producer = site.gradient.dx.value.producer
             if producer is not None:
                 dead_region(producer, use_counts)
         used = {place: pool for place, pool in lowered.items() if use_counts.left(pool.recorded)}
@@ -192,10 +192,10 @@ def _is_measured(pool: _Pool, use_counts: UseCounts) -> bool:
 def _used_after(sites: Sequence[Lowered], lowered: Mapping[Use, _Pool]) -> Iterable[Value]:
     """Yield the model's values that lowered nodes will use: x, grad, and the indices of pools that stay."""
     for site in sites:
-        yield site.gradient.x
-        yield site.gradient.grad
+        yield site.gradient.x.value
+        yield site.gradient.grad.value
         if _place(site.gradient) not in lowered:
-            yield site.gradient.argmax
+            yield site.gradient.indices.value
     yield from pooled_by(missing_outputs(sites))  # a pool that is lowered reads x, which is used anyway
 
 
@@ -203,9 +203,11 @@ def _lowered_pool(pool: _Pool, op: LoweredOp, taken: set[str], *, keeps_name: bo
     new = None if keeps_name else new_name(f"{pool.y.name}/argmax", taken)
     argmax = pool.recorded if new is None else Value(pool.node.scope, new)
     gradient, reduction = pool.gradient, pool.gradient.reduction
-    x_view = gradient.x_shape if gradient.x_is_flat else None
+    x_view = gradient.x_shape if gradient.x.view is View.FLAT else None
     place = pool.node if reduction is None else reduction.first
-    return LoweredPool(pool.node, op, gradient.x, pool.y, argmax, gradient.element_type, x_view, pool.y_view, place)
+    return LoweredPool(
+        pool.node, op, gradient.x.value, pool.y, argmax, gradient.element_type, x_view, pool.y_view, place
+    )
 
 
 def _with_forward(
@@ -217,11 +219,11 @@ def _with_forward(
         return replace(site, forward=_refuse_source(site.gradient))
     if place not in lowered:
         return replace(site, forward=verdict)
-    gradient = replace(site.gradient, argmax=lowered[place].argmax, numbering=Numbering.PLANE, argmax_is_flat=False)
+    gradient = replace(site.gradient, argmax=Operand(lowered[place].argmax), numbering=Numbering.PLANE)
     return replace(site, gradient=gradient, forward=verdict)
 
 
 def _refuse_source(gradient: PoolGradient) -> Refusal:
     return refuse(
-        Code.FORWARD_SOURCE, "no single node computes the pooled tensor and the indices of '{}'", gradient.dx.name
+        Code.FORWARD_SOURCE, "no single node computes the pooled tensor and the indices of '{}'", gradient.dx.value.name
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from poolgrad_lowering.gradient import Operand
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.node_writer import new_name
@@ -29,7 +30,7 @@ def name_indices(sites: Sequence[Lowered], taken: set[str]) -> list[Lowered]:
 def missing_outputs(sites: Sequence[Lowered]) -> dict[Node, str]:
     """Return the pools that are not lowered and need an Indices output, with the name of that output."""
     return {
-        pool: site.gradient.argmax.name
+        pool: site.gradient.indices.value.name
         for site in sites
         if (pool := site.gradient.pool) is not None
         if pool.output(1) is None and not isinstance(site.forward, LoweredOp)
@@ -52,8 +53,8 @@ def add_outputs(missing: Mapping[Node, str]) -> None:
 
 def _named(site: Lowered, named: dict[Node, Value], taken: set[str]) -> Lowered:
     gradient, pool = site.gradient, site.gradient.pool
-    if gradient.argmax.name or pool is None:
+    if gradient.argmax is not None or pool is None:
         return site
     if pool not in named:
         named[pool] = Value(pool.scope, new_name(f"{pool.proto.output[0]}/indices", taken))
-    return replace(site, gradient=replace(gradient, argmax=named[pool]))
+    return replace(site, gradient=replace(gradient, argmax=Operand(named[pool])))

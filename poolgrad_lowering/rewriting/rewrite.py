@@ -66,7 +66,7 @@ def replacements(
     `sites` are in order, by their identifiers. `missing` are the pools that get an Indices output. `taken` are all
     names of the model; the new names are added.
     """
-    roots = [_producer(site.gradient.dx) for site in sites.values()]
+    roots = [_producer(site.gradient.dx.value) for site in sites.values()]
     written = [
         (root, emit(facts, site, taken), site.gradient.element_type, root)
         for root, site in zip(roots, sites.values(), strict=True)

@@ -15,7 +15,7 @@ from poolgrad_lowering import AnchorReport, driver, lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, indices
 from poolgrad_lowering.dialect.maximum import Maximum
-from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient, Reduction
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient, Reduction, View
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
@@ -51,10 +51,10 @@ def careless(change: Change) -> Pattern:
         assert isinstance(forward, ForwardPool)
         return change(
             PoolGradient(
-                x=forward.x,
-                grad=grad,
-                argmax=found.argmax,
-                dx=dx,
+                x=Operand(forward.x),
+                grad=Operand(grad),
+                argmax=Operand(found.argmax),
+                dx=Operand(dx),
                 numbering=found.argmax_numbering,
                 element_type=forward.element_type,
                 windows=forward.attributes,
@@ -116,9 +116,13 @@ NO_INDICES = f"{OF_DX}it has no indices, and no MaxPool whose Indices output cou
 
 
 def value(gradient: PoolGradient, name: str) -> Value:
-    found = gradient.dx.scope.resolve(name)
+    found = gradient.dx.value.scope.resolve(name)
     assert found is not None
     return found
+
+
+def operand(gradient: PoolGradient, name: str, view: View = View.SAME) -> Operand:
+    return Operand(value(gradient, name), view)
 
 
 def shape(*sizes: int) -> tuple[Dim, ...]:
@@ -131,9 +135,9 @@ def windows(gradient: PoolGradient, **changes: Any) -> PoolAttributes:
 
 
 WRONG: dict[str, tuple[Callable[[PoolGradient], Any], str, str]] = {
-    "x": (lambda g: value(g, "other"), "malformed-gradient", "'other' has shape [2, 3, 9], the pool [2, 3, 8, 8]"),
-    "grad": (lambda g: value(g, "other"), "grad-shape", "'other' has shape [2, 3, 9], the pool [2, 3, 4, 4]"),
-    "argmax": (lambda g: value(g, "j"), "malformed-gradient", f"{OF_DX}the indices 'j' come from 'z'"),
+    "x": (lambda g: operand(g, "other"), "malformed-gradient", "'other' has shape [2, 3, 9], the pool [2, 3, 8, 8]"),
+    "grad": (lambda g: operand(g, "other"), "grad-shape", "'other' has shape [2, 3, 9], the pool [2, 3, 4, 4]"),
+    "argmax": (lambda g: operand(g, "j"), "malformed-gradient", f"{OF_DX}the indices 'j' come from 'z'"),
     "dx": (lambda g: g.x, "malformed-gradient", "the gradient of 'x': no node computes it"),
     "numbering": (
         lambda _: Numbering.PLANE,
@@ -148,18 +152,9 @@ WRONG: dict[str, tuple[Callable[[PoolGradient], Any], str, str]] = {
         "'x' has shape [2, 3, 8, 8], the pool [2, 3, 8, 9]",
     ),
     "pooled_shape": (lambda _: shape(2, 3, 4, 3), "grad-shape", "'i' has shape [2, 3, 4, 4], the pool [2, 3, 4, 3]"),
-    "grad_is_flat": (lambda _: "yes", "malformed-gradient", f"{OF_DX}grad_is_flat is str"),
-    "dx_shape": (
-        lambda _: shape(2, 3, 8, 9),
-        "dx-shape",
-        "'dx' has shape [2, 3, 8, 9], but x has shape [2, 3, 8, 8]",
-    ),
     "pool": (lambda g: value(g, "z").producer, "malformed-gradient", f"{OF_DX}the indices 'i' come from 'y'"),
     "reduction": (lambda g: Reduction(g.pool, g.pool, Maximum.WHOLE, None), "malformed-gradient", NO_MAXIMA),
-    "argmax_is_flat": (lambda _: None, "malformed-gradient", f"{OF_DX}argmax_is_flat is NoneType"),
-    "channels_last": (lambda _: True, "dx-shape", "'dx' has shape [2, 3, 8, 8], the pool [2, 8, 8, 3]"),
     "axis": (lambda _: None, "malformed-gradient", f"{OF_DX}axis is NoneType"),
-    "x_is_flat": (lambda _: 1, "malformed-gradient", f"{OF_DX}x_is_flat is int"),
 }
 """A value for each field, with the code and the reason of the refusal."""
 
@@ -178,11 +173,11 @@ def test_a_wrong_field(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("nonsense", [None, "text", 3.5, b"", (), [1]], ids=repr)
 def test_nonsense_in_a_field(name: str, nonsense: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    if nonsense is None and name in ("dx_shape", "pool", "reduction"):
+    if nonsense is None and name in ("argmax", "pool", "reduction"):
         pytest.skip("these may be absent")
     code, reason = refusal(lambda gradient: replace(gradient, **{name: nonsense}), monkeypatch)
     if nonsense == () and name.endswith("_shape"):
-        assert code == ("dx-shape" if name == "dx_shape" else "malformed-gradient")
+        assert code == "malformed-gradient"
         return
     assert code == "malformed-gradient"
     assert reason == f"the gradient of '{'' if name == 'dx' else 'dx'}': {name} is {type(nonsense).__name__}"
@@ -230,7 +225,7 @@ OTHERS: dict[str, tuple[Change, str, str]] = {
         OTHER_WINDOWS,
     ),
     "a pool over a tensor of another shape": (
-        lambda g: replace(g, x_shape=shape(2, 3, 4, 16), x_is_flat=True, dx_shape=g.x_shape),
+        lambda g: replace(g, x_shape=shape(2, 3, 4, 16), x=g.x.flat(), dx=Operand(g.dx.value, View.FLAT, g.x_shape)),
         "malformed-gradient",
         "'x' has shape [2, 3, 8, 8], the pool [2, 3, 4, 16]",
     ),
@@ -239,23 +234,53 @@ OTHERS: dict[str, tuple[Change, str, str]] = {
         "malformed-gradient",
         f"{OF_DX}[2, 3, 8, 8] has no spatial axis 2",
     ),
-    "unnamed indices of a pool that has some": (
-        lambda g: replace(g, argmax=Value(g.x.scope, "")),
+    "a view that is none": (
+        lambda g: replace(g, grad=Operand(g.grad.value, "flat")),  # type: ignore[arg-type]
+        "malformed-gradient",
+        f"{OF_DX}grad.view is str",
+    ),
+    "an operand without a value": (
+        lambda g: replace(g, argmax=Operand("i")),  # type: ignore[arg-type]
+        "malformed-gradient",
+        f"{OF_DX}argmax.value is str",
+    ),
+    "text for the shape of a result": (
+        lambda g: replace(g, dx=Operand(g.dx.value, View.FLAT, "NCHW")),  # type: ignore[arg-type]
+        "malformed-gradient",
+        f"{OF_DX}dx.shape is str",
+    ),
+    "a flat result without a shape": (
+        lambda g: replace(g, dx=g.dx.flat()),
+        "malformed-gradient",
+        f"{OF_DX}dx.shape is missing",
+    ),
+    "a flat result of another size": (
+        lambda g: replace(g, dx=Operand(g.dx.value, View.FLAT, shape(2, 3, 8, 9))),
+        "dx-shape",
+        "'dx' has shape [2, 3, 8, 9], but x has shape [2, 3, 8, 8]",
+    ),
+    "a result with the channels last": (
+        lambda g: replace(g, dx=Operand(g.dx.value, View.CHANNELS_LAST)),
+        "dx-shape",
+        "'dx' has shape [2, 3, 8, 8], the pool [2, 8, 8, 3]",
+    ),
+    "no indices of a pool that has some": (
+        lambda g: replace(g, argmax=None),
         "malformed-gradient",
         NO_INDICES,
     ),
     "an operand computed from the result": (
-        lambda g: replace(g, grad=value(g, "after")),
+        lambda g: replace(g, grad=operand(g, "after")),
         "grad-shape",
         "'after' has shape [2, 3, 8, 8], the pool [2, 3, 4, 4]",
     ),
     "a flat operand computed from the result": (
-        lambda g: replace(g, x=value(g, "after"), x_is_flat=True),
+        lambda g: replace(g, x=operand(g, "after", View.FLAT)),
         "malformed-gradient",
         f"{OF_DX}'after' is computed from it",
     ),
     "indices that are no indices": (
-        lambda g: replace(g, argmax=value(g, "dy")),
+        lambda g: replace(g, argmax=operand(g, "dy")),
         "malformed-gradient",
         f"{OF_DX}the indices 'dy' are not those of 'y'",
     ),
@@ -278,15 +303,14 @@ def test_a_pool_without_spatial_axes(monkeypatch: pytest.MonkeyPatch) -> None:
     def change(gradient: PoolGradient) -> PoolGradient:
         return replace(
             gradient,
-            grad=gradient.x,
-            grad_is_flat=True,
-            argmax=value(gradient, "k"),
+            x=gradient.x.flat(),
+            grad=gradient.x.flat(),
+            argmax=operand(gradient, "k"),
+            dx=Operand(gradient.dx.value, View.FLAT, gradient.x_shape),
             numbering=Numbering.PLANE,
             windows=AdaptiveWindows(),
             x_shape=shape(2, 192),
-            x_is_flat=True,
             pooled_shape=shape(2, 192),
-            dx_shape=gradient.x_shape,
             pool=None,
         )
 
@@ -295,7 +319,7 @@ def test_a_pool_without_spatial_axes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_values_of_unknown_types(monkeypatch: pytest.MonkeyPatch) -> None:
     def change(gradient: PoolGradient) -> PoolGradient:
-        made = value(gradient, "made")
+        made = operand(gradient, "made")
         return replace(gradient, x=made, grad=made, dx=made)
 
     found = report(model("made = com.acme.Make (x)"), change, monkeypatch)
@@ -318,8 +342,8 @@ def test_the_shape_of_indices_of_no_pool(
     given.graph.value_info.append(helper.make_tensor_value_info("k", TensorProto.INT64, sizes))
 
     def change(gradient: PoolGradient) -> PoolGradient:
-        indices_of = value(gradient, "k")
-        return replace(gradient, argmax=indices_of, argmax_is_flat=flat, numbering=Numbering.PLANE, pool=None)
+        indices_of = operand(gradient, "k", View.FLAT if flat else View.SAME)
+        return replace(gradient, argmax=indices_of, numbering=Numbering.PLANE, pool=None)
 
     assert verdict(given, change, monkeypatch)[1] == code
 
@@ -348,15 +372,14 @@ def test_a_pool_without_indices(
     given.graph.input.append(helper.make_tensor_value_info("", TensorProto.INT32, [7]))  # not the indices
 
     def change(gradient: PoolGradient) -> PoolGradient:
-        no_indices = Value(gradient.dx.scope, "")
-        return replace(gradient, argmax=no_indices, numbering=numbering, pool=value(gradient, pool).producer)
+        return replace(gradient, argmax=None, numbering=numbering, pool=value(gradient, pool).producer)
 
     assert report(given, change, monkeypatch).reason == reason
 
 
 def test_indices_of_a_max_pool_that_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     def change(gradient: PoolGradient) -> PoolGradient:
-        return replace(gradient, argmax=value(gradient, "k"), numbering=Numbering.PLANE)
+        return replace(gradient, argmax=operand(gradient, "k"), numbering=Numbering.PLANE)
 
     found = report(model("k = com.acme.Alter (i)"), change, monkeypatch)
     assert found.reason == f"{OF_DX}the indices 'k' are not those of 'y'"
@@ -390,12 +413,14 @@ def test_a_reduction(
     node: str, recorder: str, argmax: str, reason: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def change(gradient: PoolGradient) -> PoolGradient:
-        scopes = [gradient.dx.scope, *(use.scope for use in gradient.x.uses)]
+        scopes = [gradient.dx.value.scope, *(use.scope for use in gradient.x.value.uses)]
         values = {name: Value(scope, name) for scope in scopes for name in scope.producers}
         maxima, maximum = values[node].producer, values[recorder].producer
         assert maxima is not None and maximum is not None  # noqa: PT018 - for the type checker
         reduction = Reduction(maxima, maximum, None, None)
-        return replace(gradient, argmax=values[argmax], numbering=Numbering.PLANE, pool=None, reduction=reduction)
+        return replace(
+            gradient, argmax=Operand(values[argmax]), numbering=Numbering.PLANE, pool=None, reduction=reduction
+        )
 
     assert report(model(REDUCTIONS), change, monkeypatch).reason == reason
 
@@ -415,14 +440,14 @@ def test_an_operand_computed_from_the_subgraph_of_the_result(
         }""",
         imports='"com.acme": 1',
     )
-    assert report(given, lambda gradient: replace(gradient, x=value(gradient, x)), monkeypatch).reason == reason
+    assert report(given, lambda gradient: replace(gradient, x=operand(gradient, x)), monkeypatch).reason == reason
 
 
 def of_acmes_own_pool(body: str, pool: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str | None]:
     """The verdict on a gradient by indices `i` that acme's pool `pool` is said to have recorded, inside planes."""
 
     def change(gradient: PoolGradient) -> PoolGradient:
-        indices_of = value(gradient, "k")
+        indices_of = operand(gradient, "k")
         return replace(gradient, argmax=indices_of, numbering=Numbering.PLANE, pool=value(gradient, pool).producer)
 
     return verdict(model(body), change, monkeypatch)
@@ -446,7 +471,7 @@ def test_only_indices_inside_planes_may_be_int32(
     numbering: Numbering, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def change(gradient: PoolGradient) -> PoolGradient:
-        return replace(gradient, argmax=value(gradient, "k"), numbering=numbering, pool=None)
+        return replace(gradient, argmax=operand(gradient, "k"), numbering=numbering, pool=None)
 
     body = "a, p = com.acme.Pool (x)\n k = Cast <to = 6> (p)"
     assert verdict(model(body), change, monkeypatch)[0] == expected

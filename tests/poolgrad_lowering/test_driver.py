@@ -17,9 +17,10 @@ from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import AnchorReport, driver, lower, patterns
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.memo import Reads
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
-from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient, View
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.scopes import Node
 from tests.pool_graphs import parse
@@ -113,16 +114,22 @@ def known_shapes(
     monkeypatch: pytest.MonkeyPatch,
     *,
     reads: Callable[[Facts], object] = lambda _: None,
-    **fields: Any,
+    flat: str = "",
+    numbering: Numbering = Numbering.PLANE,
 ) -> AnchorReport:
-    """What is reported of a gradient of these shapes, which passes the checkpoint; legality refuses it (`target`)."""
+    """What is reported of a gradient of these shapes, which passes the checkpoint; legality refuses it (`target`).
+
+    `flat` is the name of the operand that needs a Reshape.
+    """
 
     def match(facts: Facts, node: Node) -> PoolGradient:
         reads(facts)
         x, dx = node.input(0), node.output(0)
         assert x is not None and dx is not None  # noqa: PT018 - for the type checker
-        form = Numbering.PLANE, TensorProto.FLOAT, AdaptiveWindows()
-        return replace(PoolGradient(x, x, x, dx, *form, x_shape, pooled_shape), **fields)
+        form = numbering, TensorProto.FLOAT, AdaptiveWindows()
+        views = {name: View.FLAT if name == flat else View.SAME for name in ("x", "grad", "argmax")}
+        operands = (Operand(x, view) for view in views.values())
+        return PoolGradient(*operands, Operand(dx), *form, x_shape, pooled_shape)
 
     monkeypatch.setattr(driver, "verify_gradient", lambda _facts, _gradient: None)
     monkeypatch.setattr(driver, "select_op", lambda _gradient, _target: refuse(Code.TARGET, "none"))
@@ -139,10 +146,10 @@ def sizes(*given: int | Dim) -> Shape:
     [
         (sizes(N, 3, H, 8), sizes(N, 3, H, 4), {}, "target"),
         (sizes(N, 3, H, 8), sizes(N, 3, H, 4), {"numbering": Numbering.TENSOR}, "target"),
-        (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"argmax_is_flat": True}, "target"),
-        (sizes(N, 3, 8, 8), sizes(N, 3, H, 4), {"argmax_is_flat": True}, "unknown-shape"),
-        (sizes(N, 3, 8, 8), sizes(N, 3, H, 4), {"x_is_flat": True}, "target"),
-        (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"x_is_flat": True}, "unknown-shape"),
+        (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"flat": "argmax"}, "target"),
+        (sizes(N, 3, 8, 8), sizes(N, 3, H, 4), {"flat": "argmax"}, "unknown-shape"),
+        (sizes(N, 3, 8, 8), sizes(N, 3, H, 4), {"flat": "x"}, "target"),
+        (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"flat": "x"}, "unknown-shape"),
         (sizes(N, 3, 8, 8), sizes(N, 3, 4, 4), {"numbering": Numbering.AXIS}, "target"),
         (sizes(N, 3, H), sizes(N, 3, 4), {"numbering": Numbering.AXIS}, "target"),
         (sizes(N, 3, H, 8), sizes(N, 3, 4, 4), {"numbering": Numbering.AXIS}, "unknown-shape"),
@@ -159,11 +166,11 @@ def test_shapes_that_a_reshape_needs(
 
 
 def read_defaults(facts: Facts) -> None:
-    facts.defaults = frozenset({"b", "a", "c"})
+    facts.depend_on(Reads(defaults=frozenset({"b", "a", "c"})))
 
 
 def read_absent_file(facts: Facts) -> None:
-    facts.read_error, facts.defaults = "no file", frozenset({"a"})
+    facts.depend_on(Reads("no file", frozenset({"a"})))
 
 
 BY_DEFAULT = ("input-default", "'a' is an input of the graph with a default, which a caller can override")
@@ -192,7 +199,7 @@ def test_a_refusal_for_the_want_of_a_constant(
 
 def test_after_the_match_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = sizes(N, 3, 8, 8), sizes(N, 3, H, 4)
-    anchor = known_shapes(*shapes, monkeypatch, reads=read_defaults, argmax_is_flat=True)
+    anchor = known_shapes(*shapes, monkeypatch, reads=read_defaults, flat="argmax")
     assert (anchor.code, anchor.reason) == BY_DEFAULT
     assert known_shapes(*shapes, monkeypatch, reads=read_defaults).code == "target"
 

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient, Reduction
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient, Reduction
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Scope
@@ -42,7 +42,7 @@ def test_the_node_of_the_pooled_tensor() -> None:
     shapes = static_dims([2, 3, 4]), static_dims([2, 3, 1])
 
     def pooling(**nodes: object) -> object:
-        return PoolGradient(x, x, x, x, *form, *shapes, **nodes).pooling  # type: ignore[arg-type]
+        return PoolGradient(*[Operand(x)] * 4, *form, *shapes, **nodes).pooling  # type: ignore[arg-type]
 
     assert pooling() is None
     assert pooling(pool=pool) is pool

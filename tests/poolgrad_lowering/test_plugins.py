@@ -23,7 +23,7 @@ Register = Callable[..., None]
 ACME = """
 from poolgrad_lowering.diagnostics.codes import Code, refuse
 from poolgrad_lowering.matching.forward import forward_pool
-from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
 from poolgrad_lowering.analysis.provenance import indices
 
 
@@ -32,7 +32,8 @@ def match(facts, node):
     found = indices(facts, recorded)
     forward = forward_pool(facts, found.pool)
     return PoolGradient(
-        x=forward.x, grad=grad, argmax=found.argmax, dx=dx, numbering=found.argmax_numbering,
+        x=Operand(forward.x), grad=Operand(grad), argmax=Operand(found.argmax), dx=Operand(dx),
+        numbering=found.argmax_numbering,
         element_type=forward.element_type, windows=forward.attributes,
         x_shape=forward.x_shape, pooled_shape=forward.pooled_shape,
     )

@@ -103,9 +103,9 @@ def test_every_kind_of_fact(name: str, trust: bool) -> None:
     value = facts._index.scopes[0].resolve(name)
     assert value is not None
     for fact in (facts.constant, facts.table, facts.integers):
-        facts.defaults = frozenset()
-        assert (fact(value) is not None) is trust
-        assert facts.defaults == {"d"}
+        with facts.watched() as reads:
+            assert (fact(value) is not None) is trust
+        assert reads.defaults == {"d"}
     assert facts.is_zero(value) is trust
     assert facts.shape(value) == ((Dim(3),) if trust else (Dim.parse("n"),))
 
@@ -115,8 +115,9 @@ def test_a_declared_size_holds_for_every_value() -> None:
     facts = facts_of(with_default(np.zeros(3, np.float32), [3]), trust=True)
     value = facts._index.scopes[0].resolve("d")
     assert value is not None
-    assert facts.shape(value) == (Dim(3),)
-    assert facts.defaults == frozenset()
+    with facts.watched() as reads:
+        assert facts.shape(value) == (Dim(3),)
+    assert reads.defaults == frozenset()
 
 
 def test_what_a_training_step_sets_is_no_default() -> None:

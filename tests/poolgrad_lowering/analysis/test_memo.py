@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from poolgrad_lowering.analysis.memo import Memo
+from poolgrad_lowering.analysis.memo import Memo, Reads
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
 from tests.pool_graphs import parse
@@ -44,17 +44,15 @@ class Sums(Memo):
         self.asked[number] += 1
         assert self._depth > 0
         assert self.is_known(number, fact)
-        self.read_error = self.read_error or self.errors.get(number, "")
-        self.defaults |= {self.used[number]} if number in self.used else set()
+        self.depend_on(Reads(self.errors.get(number, ""), frozenset(self.used.get(number, ""))))
         found = [self.sum(behind, fact) for behind in self.before.get(number, ())]
         return None if None in found else 1 + sum(one for one in found if one is not None)
 
     def left(self) -> tuple[str, set[str]]:
         """What facts depended on since the last time."""
-        left = self.read_error, set(self.defaults)
-        self.read_error, self.defaults = "", frozenset()
+        reads, self._reads = self._reads, Reads()
         assert self._depth == 0
-        return left
+        return reads.error, set(reads.defaults)
 
 
 def test_a_fact_is_computed_once() -> None:
@@ -150,12 +148,12 @@ def test_the_first_that_could_not_be_read_is_kept() -> None:
     sums = Sums()
     sums.errors = {1: "one"}
     sums.before[5] = ()
-    sums.read_error = "earlier"
+    sums.depend_on(Reads("earlier"))
     sums.sum(2)
     assert sums.left() == ("earlier", set())
     sums.sum(2)
     assert sums.left() == ("one", set())
-    sums.read_error = "earlier"
+    sums.depend_on(Reads("earlier"))
     sums.sum(5)
     assert sums.left() == ("earlier", set())
 
@@ -186,3 +184,17 @@ def test_defaults_of_one_fact_are_not_those_of_another() -> None:
     assert sums.sum(3) == 4
     assert sums.left() == ("", set())
     assert (sums.sum(3, "other"), sums.left()) == (4, ("", set()))
+
+
+def test_what_is_watched_apart_is_not_seen_around() -> None:
+    sums = Sums()
+    sums.errors, sums.used = {1: "one"}, {2: "b"}
+    with sums.watched() as around:
+        with sums.watched() as inner:
+            sums.sum(1)
+        sums.sum(0)
+        assert (inner.error, around.error) == ("one", "")
+        sums.depend_on(inner)
+        sums.sum(2)
+    assert (around.error, around.defaults) == ("one", {"b"})
+    assert sums.left() == ("", set())

@@ -344,9 +344,9 @@ def test_unreadable_data_is_reported_for_dependent_values(tmp_path: Path) -> Non
     assert last is not None
     assert middle is not None
     for value in (last, middle, last):
-        facts.read_error = ""
-        facts.shape(value)
-        assert facts.read_error.startswith(f"'s': external data '{DATA}' cannot be read")
+        with facts.watched() as reads:
+            facts.shape(value)
+        assert reads.error.startswith(f"'s': external data '{DATA}' cannot be read")
 
 
 @pytest.mark.refusal("external-data")

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import pytest
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.gradient import PoolGradient, View
 from poolgrad_lowering.ir.dims import Dim, Shape, static_dims
 from poolgrad_lowering.matching.axis_maximum import as_max_pool
 from tests.pool_graphs import axis_record, main_value, parse
@@ -30,22 +31,19 @@ def test_every_axis(sizes: tuple[int, ...], axis: int) -> None:
     found = as_max_pool(gradient, axis)
     if len(sizes) in (3, 4, 5) and axis >= 2:
         assert found.axis == axis - 2
-        assert (found.x_shape, found.pooled_shape, found.dx_shape) == (gradient.x_shape, gradient.pooled_shape, None)
-        assert not found.x_is_flat
+        assert replace(found, axis=0) == gradient
         return
     folded = (prod(sizes[:axis]), 1, sizes[axis], prod(sizes[axis + 1 :]))
     assert (found.x_shape, found.axis) == (static_dims(folded), 0)
     assert found.pooled_shape == static_dims((*folded[:2], 1, folded[3]))
-    assert found.dx_shape == gradient.x_shape
-    assert found.x_is_flat
-    assert found.grad_is_flat
-    assert found.argmax_is_flat
+    assert found.dx.shape == gradient.x_shape
+    assert {operand.view for operand in (found.x, found.grad, found.indices, found.dx)} == {View.FLAT}
 
 
 def test_a_result_in_another_shape_stays_in_it() -> None:
     """Where x is a view, the result may have the shape of what it is a view of."""
     shape = static_dims((3, 4))
-    assert as_max_pool(maximum(shape, 0, static_dims((12,))), 0).dx_shape == static_dims((12,))
+    assert as_max_pool(maximum(shape, 0, static_dims((12,))), 0).dx.shape == static_dims((12,))
 
 
 N, H = Dim(1, ("N",)), Dim(1, ("H",))

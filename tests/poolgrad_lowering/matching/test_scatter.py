@@ -12,7 +12,7 @@ from onnx import TensorProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.gradient import Operand, PoolGradient
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.matching.forward import Pooled
@@ -191,10 +191,10 @@ def test_the_gradient_of_a_max_pool() -> None:
     windows = facts.pool(pool)
     assert windows is not None
     assert found == PoolGradient(
-        x=Value(scope, "X"),
-        grad=Value(scope, "dY"),
-        argmax=Value(scope, "local"),
-        dx=Value(scope, "dX"),
+        x=Operand(Value(scope, "X")),
+        grad=Operand(Value(scope, "dY")),
+        argmax=Operand(Value(scope, "local")),
+        dx=Operand(Value(scope, "dX")),
         numbering=Numbering.PLANE,
         element_type=TensorProto.FLOAT,
         windows=windows,

@@ -17,6 +17,7 @@ from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.driver import match_anchors
+from poolgrad_lowering.gradient import Operand
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.legality.targets import find_target
@@ -117,7 +118,7 @@ def test_a_gradient_whose_indices_another_pool_recorded(change: dict[str, Any]) 
     facts, target, taken = Facts(index), find_target("atlas-a2"), names(index)
     [site] = match_anchors(index, facts, target)
     assert isinstance(site, Lowered)
-    changed = {name: Value(index.scopes[0], held) if held else None for name, held in change.items()}
+    changed = {name: Operand(Value(index.scopes[0], held)) if held else None for name, held in change.items()}
     site = dataclasses.replace(site, gradient=dataclasses.replace(site.gradient, **changed))
     [chosen], forwards = choose_forward_pools([site], target, FunctionBodies(index), taken)
     assert isinstance(chosen.forward, Refusal)
@@ -263,7 +264,7 @@ def test_a_pool_that_gets_indices_keeps_the_companion_that_its_input_needs() -> 
     assert isinstance(a, Lowered)
     assert isinstance(b, Lowered)
     other = Value(index.scopes[0], "other")
-    b = dataclasses.replace(b, gradient=dataclasses.replace(b.gradient, x=other))
+    b = dataclasses.replace(b, gradient=dataclasses.replace(b.gradient, x=Operand(other)))
     sites, forwards = choose_forward_pools(name_indices([a, b], taken), target, FunctionBodies(index), taken)
     verdicts = [site.forward.code for site in sites if isinstance(site.forward, Refusal)]
     assert (verdicts, forwards) == ([Code.FORWARD_READERS, Code.FORWARD_SOURCE], [])
