@@ -70,7 +70,7 @@ def _looked_up(facts: Facts, recorded: Value) -> Node | None:
 
 
 def _pooled(facts: Facts, maximum: FirstMaximum, recorded: Value) -> tuple[Pooled, bool]:
-    """What is pooled to what, proven from the tables, and whether the fill stands where `adaptive_table` has it."""
+    """The pool that the tables prove, and whether −inf fills the same places as in `adaptive_table`."""
     rows = _gathered_rows(facts, maximum)
     shape = static_shape(facts, rows) if rows is not None else None
     is_read = shape is not None and len(shape) > 1 and 0 not in shape and maximum.axis == len(maximum.shape) - 1

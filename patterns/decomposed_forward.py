@@ -151,7 +151,7 @@ def _window(gathered: _Gathered, axis: int) -> AxisWindow:
 def _pooled(
     facts: Facts, maximum: FirstMaximum, recorded: Value, gathered: _Gathered, windows: list[AxisWindow]
 ) -> tuple[Pooled, bool]:
-    """What is pooled to what, its windows proven to be a MaxPool's, and whether they are those of adaptive pooling."""
+    """The pool, its windows proven to be those of a MaxPool, and whether they are those of adaptive pooling."""
     sizes, counts = gathered.sizes, gathered.coordinates.shape[::2][:-1]
     table = written_windows(facts, maximum, recorded, gathered.x, math.prod(sizes[:2]))
     positive = all(min(window.stride, window.dilation) > 0 for window in windows)

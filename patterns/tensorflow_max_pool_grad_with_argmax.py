@@ -35,7 +35,7 @@ _ARITHMETIC = ("Add", "Mul", "Mod", "Transpose", "Identity")
 _POSITION, _CHANNEL, _BATCH = "position", "channel", "batch"
 
 Coefficients = dict[str, Dim]
-"""What a tensor of indices is the sum of: the plane's position, the channel's and the batch's number, each times it."""
+"""An index as a sum: the factors of the position in the plane, of the channel and of the batch, by the term's name."""
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:
@@ -91,7 +91,7 @@ def _without(coefficients: Coefficients, names: set[str]) -> Coefficients:
 
 
 def _coefficients(facts: Facts, value: Value, pool: Node, x_shape: Shape, depth: int) -> Coefficients | None:
-    """What `value` is the sum of; None where it is anything else, or deeper than converters write."""
+    """The terms whose sum `value` is; None if it is another value, or if the sum is deeper than converters write."""
     node = value.origin.producer
     if node is None or not node.is_a("Add", "Mul"):
         return _counted(facts, value, pool, x_shape)

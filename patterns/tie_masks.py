@@ -32,7 +32,7 @@ _SPREADS = (*_LAYOUT, "Expand", "Resize", "Tile")
 
 
 def match(_: Facts, node: Node) -> None:
-    """Why an Equal node's mask is no pool's gradient; None where it does not compare a value with its own maximum."""
+    """The reason why an Equal node is no pool's gradient; None if it does not compare a value with its maximum."""
     left, right = node.input(0), node.input(1)
     if left is None or right is None:
         return

@@ -125,8 +125,8 @@ def lower(
         target: A product or SoC name (`poolgrad targets` lists them); by default the plan's target, else atlas-a2.
         forward: Whether forward pools are lowered with their gradients.
         plan: Chooses the operator of each site. It must name the sites of this model; its SHA-256 is not checked.
-        trust_defaults: Whether initializers that are also graph inputs are constants, as they are for a plan that was
-            made so. The lowered model is right if no caller overrides them.
+        trust_defaults: Whether to take initializers that are also graph inputs for constants. A plan that was made with
+            this option implies it. The lowered model is right if no caller overrides them.
         base_dir: The folder of the model's external data, from which proofs read constants; without it, gradients that
             need external data are refused.
         limits: The largest model that is accepted, and how much external data is read, for models of unknown origin.

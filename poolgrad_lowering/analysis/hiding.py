@@ -20,7 +20,7 @@ _UNKNOWN = "?"
 
 
 class Hiding:
-    """Hides the bounds of Slices, pools whose windows are miscounted, and what subgraphs declare.
+    """Removes what misleads onnx's inference: bounds of Slices, pools whose windows it miscounts, types in subgraphs.
 
     Of a Slice, inference then propagates only type and rank; the rules derive more. With known bounds, its inference
     ends the process if a window larger than its input made a size negative. Of such a pool, and of a call whose

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs ONNX's shape inference on a copy of the model without weights, as the last source of types."""
+"""Runs ONNX's shape inference on a copy of the model without weights, for types that no rule of this package gives."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def pool_arguments(facts: Facts, node: Node, x: Value | None, first: int, rank: 
 
 
 def _whole_or_single(x_shape: Shape | None, kernels: Shape | None, strides: Shape | None) -> Shape | None:
-    """The output sizes where each window is a whole axis (then there is one) or a single element (one each)."""
+    """The output sizes, if each window is a whole axis or a single element; else None."""
     one = Dim(1)
     if x_shape is None or kernels is None or strides != kernels or len(x_shape) != len(kernels) + 2:
         return None

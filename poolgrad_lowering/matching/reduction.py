@@ -94,7 +94,7 @@ def _reductions(facts: Facts, maximum: FirstMaximum) -> Iterator[tuple[Node, ran
 
 
 def _axes(facts: Facts, node: Node, rank: int) -> range | None:
-    """The axes that a ReduceMax names, if they are adjacent ones and runtimes agree whether it keeps them."""
+    """The axes of a ReduceMax, if they are adjacent and every runtime reads its `keepdims` alike."""
     named = integers(node, "axes") or static_integers(facts, node, 1)
     if not named or boolean(node, "keepdims") is None or not all(-rank <= axis < rank for axis in named):
         return None

@@ -51,7 +51,7 @@ def find_source(facts: Facts, updates: Value, pooled: Pooled) -> Operand:
 
 
 def _widens(facts: Facts, node: Node, pooled: Pooled) -> bool:
-    """Whether it is the cast from x's half type to float32: exact, so the gradient may be taken before it."""
+    """Whether it casts x's half type to float32. That cast is exact, so its input can be the gradient."""
     source = node.input(0)
     return (
         node.is_a("Cast")

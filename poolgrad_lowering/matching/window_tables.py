@@ -68,7 +68,7 @@ def _span(size: int, count: int) -> Array:
 
 
 def _first_window(sizes: Sequence[int], counts: Sequence[int]) -> Array:
-    """What the first window of adaptive pooling reads: enough to tell most sizes apart at little cost."""
+    """The elements of the first adaptive window: they exclude most output sizes at little cost."""
     extents = [adaptive_bounds(0, size, count)[1] for size, count in zip(sizes, counts, strict=True)]
     return np.asarray(_product([np.arange(extent, dtype=np.int64)[None] for extent in extents], sizes)[0])
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A pool that a producer wrote out: windows gathered from x, ArgMax over each, an index computed from its answer.
+"""A pool that a producer wrote out: windows gathered from x, an ArgMax over each, an index computed from its result.
 
 Both halves are finite, so both are proven by computing them: the first on positions instead of values, the second once
-for every answer that ArgMax can give. Where they agree, the result is the table of the pool's windows.
+for every result that ArgMax can have. Where they agree, the result is the table of the pool's windows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poolgrad_lowering.matching.first_maximum import FirstMaximum
 
 
 def written_windows(facts: Facts, maximum: FirstMaximum, recorded: Value, x: Value, rows: int) -> Array:
-    """The table of the windows of x, alike for all its `rows` planes, whose recorded indices `recorded` holds.
+    """Return the table of the windows of x. `recorded` holds the indices; all `rows` planes of x have the same windows.
 
     Proven: window [plane, o] reads plane `plane` of x alone, by the same positions for all planes; and where ArgMax
     answers k, `recorded` holds the position of the k-th element read, at [plane, o] in row-major order.
@@ -66,7 +66,7 @@ def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array:
 
 
 def _reported(facts: Facts, maximum: FirstMaximum, recorded: Value, width: int, rows: int) -> Array | None:
-    """What the indices are for each answer of ArgMax, as columns; None where they do not follow from it alone."""
+    """The indices for each result of ArgMax, one column a result; None if they depend on anything else."""
     answer = maximum.node.output(0)
     shape = static_shape(facts, answer) if answer is not None else None
     if answer is None or shape is None:

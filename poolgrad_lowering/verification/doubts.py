@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finds what makes equal results of a site's runs too little for a proof."""
+"""Finds the reasons why a site is not proven although all its runs gave equal results."""
 
 from __future__ import annotations
 

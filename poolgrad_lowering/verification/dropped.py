@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lets onnx's shape inference count the windows of a MaxPool as runtimes do.
+"""Rewrites MaxPools with `ceil_mode` so that onnx's shape inference gives the sizes that runtimes compute.
 
 With `ceil_mode` runtimes drop a last window that would start behind the input; inference counts it.
 """
