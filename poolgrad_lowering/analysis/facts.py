@@ -127,6 +127,9 @@ class Facts(Memo):
         stated = stated_type(node, value) if node is not None else None
         if node is not None and stated is not None and not self.is_function(node):
             return stated
+        inferred = self._inferred_type(value)
+        if inferred is not None and inferred.tensor_type.elem_type:
+            return inferred.tensor_type.elem_type  # no walk along the nodes before this one
         source = node.input(0) if node is not None and self._keeps_type(node, value) else None
         kept = self.element_type(source) if source is not None else None
         if kept is not None:
@@ -136,8 +139,8 @@ class Facts(Memo):
             return declared.type.tensor_type.elem_type
         if node is None:
             return self._passed(value, self.element_type)
-        inferred = self._inferred_type(value) or infer_type(self, node, value)
-        return None if inferred is None else inferred.tensor_type.elem_type or None
+        found = infer_type(self, node, value)
+        return None if found is None else found.tensor_type.elem_type or None
 
     def _has_checked_type(self, value: Value) -> bool:
         """Whether the element type that the model declares for a value is right wherever the model loads.
