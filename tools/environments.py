@@ -93,6 +93,11 @@ ENVIRONMENTS = {
     "training": Environment(".venv-training", editable(".", *groups("test", "training")), NATIVE),
     "plugs": Environment(".venv-plugs", editable(".[olive,ort]", *groups("test", "olive")), NATIVE),
     "cann": Environment(".venv-cann", with_wheel(*groups("test", "cann")), (*PROJECT, WHEEL)),
+    "torch-npu": Environment(
+        ".venv-torch-npu",
+        (*editable(".[ort]", *groups("test", "torch-npu")), ("--no-deps", "torch_npu==2.13.0")),
+        NATIVE,
+    ),
     "tools": Environment(".venv-tools", editable(".[ort]", *groups("test", "tools")), NATIVE),
     "wheels": Environment(".venv-wheels", (groups("wheels"),)),
     "docs": Environment(".venv-docs", (groups("docs"),)),

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""torch_npu's pools and their gradients on the host library: against torch's CPU kernels and the definition, bit for bit.
+
+One process runs all pools with every type and layout of tensors, for a product, a mode of torch_npu's queue and a mode of
+the host library.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.oracles import assert_same_bits
+from tests.pool_models import values_with_ties
+from tests.torch_npu.client import ASCEND_950, EXACT, QUEUES, SOCS, STRICT, run_client, start
+from tests.torch_npu.pools import Pool, drawn_pools, enlarging_pools
+
+Array = npt.NDArray[Any]
+
+pytestmark = pytest.mark.torch_npu
+
+DTYPES = {"float32": np.dtype(np.float32), "float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+LAYOUTS = ("contiguous", "strided", "channels_last")
+HOST_MODES = {"lenient": {}, "strict": {**STRICT, **EXACT}}
+
+# What torch_npu calls for these pools does not run them, or is not in the stand-in.
+UNSUPPORTED: tuple[tuple[Callable[[str, Pool], bool], str], ...] = (
+    (lambda soc, pool: soc != ASCEND_950 and pool.is_dilated, "161002"),
+    (
+        lambda soc, pool: soc != ASCEND_950 and pool.rank == 2 and pool.has_windows_of_one_element,
+        "has no masks of windows of one element",
+    ),
+)
+
+
+def refusal(soc: str, pool: Pool) -> str | None:
+    """A part of the message with which torch_npu refuses the pool, or None."""
+    return next((message for applies, message in UNSUPPORTED if applies(soc, pool)), None)
+
+
+def to_tensor(torch: Any, array: Array) -> Any:
+    """The array as a tensor of torch, which takes no bfloat16 from numpy."""
+    if array.dtype == DTYPES["bfloat16"]:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def to_array(torch: Any, tensor: Any) -> Array:
+    """The tensor as an array."""
+    tensor = tensor.detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return np.asarray(tensor.view(torch.int16).numpy().view(DTYPES["bfloat16"]))
+    return np.asarray(tensor.numpy())
+
+
+def on_npu(torch: Any, array: Array, layout: str, rank: int) -> Any:
+    """The array as a tensor of the NPU; its elements have gaps between them, or those of a pixel are side by side."""
+    if layout == "strided":
+        return to_tensor(torch, np.repeat(array, 2, axis=-1)).npu()[..., ::2]
+    if layout == "channels_last":
+        channels = array.ndim - rank - 1
+        return to_tensor(torch, np.moveaxis(array, channels, -1).copy()).npu().movedim(-1, channels)
+    return to_tensor(torch, array).npu()
+
+
+def plane_indices(torch: Any, indices: Any, shape: tuple[int, ...]) -> Array:
+    """The positions that the pool returns; those of a mask are at its begin."""
+    found = to_array(torch, indices)
+    if found.dtype == np.int8:
+        count = int(np.prod(shape))
+        found = found.reshape(-1)[: count * 4].view(np.int32).reshape(shape)
+    return found.astype(np.int64)
+
+
+def check_pool(torch: Any, pool: Pool, dtype: str, layout: str, seed: int) -> None:
+    """Run a pool and its gradient on the NPU, and compare them."""
+    function = getattr(torch.nn.functional, pool.function)
+    x = values_with_ties(pool.shape, np.float32, seed)
+    x.reshape(-1)[seed % x.size] = np.nan
+    x = x.astype(DTYPES[dtype])
+    y, indices = pool.expected(x)
+    rng = np.random.default_rng(seed)
+    # Sums of these integers are exact in every type and order; without an order they are all that can be compared.
+    ordered = seed % 2 == 0
+    drawn = rng.standard_normal(y.shape) if ordered else rng.integers(-3, 4, y.shape)
+    dy = drawn.astype(np.float32).astype(DTYPES[dtype])
+    torch.use_deterministic_algorithms(ordered)
+
+    leaf = on_npu(torch, x, layout, pool.rank).requires_grad_()
+    found, found_indices = function(leaf, return_indices=True, **pool.arguments)
+    [gradient] = torch.autograd.grad(found, leaf, on_npu(torch, dy, layout, pool.rank))
+    assert_same_bits(to_array(torch, found), y)
+    assert_same_bits(plane_indices(torch, found_indices, y.shape), indices)
+    assert_same_bits(to_array(torch, gradient), pool.expected_gradient(dy, indices))
+
+    cpu_leaf = to_tensor(torch, x).requires_grad_()
+    on_cpu, cpu_indices = function(cpu_leaf, return_indices=True, **pool.arguments)
+    [cpu_gradient] = torch.autograd.grad(on_cpu, cpu_leaf, to_tensor(torch, dy))
+    assert_same_bits(to_array(torch, found), to_array(torch, on_cpu))
+    assert_same_bits(indices, to_array(torch, cpu_indices))
+    if dtype == "float32" or not ordered:  # the sums of torch's CPU kernels are rounded after each addition
+        assert_same_bits(to_array(torch, gradient), to_array(torch, cpu_gradient))
+
+
+def check_pools(soc: str) -> int:
+    torch = start()
+    cases = itertools.product(drawn_pools(), DTYPES, LAYOUTS)
+    count = 0
+    for seed, (pool, dtype, layout) in enumerate(cases):
+        if refusal(soc, pool) is not None:
+            continue
+        try:
+            check_pool(torch, pool, dtype, layout, seed)
+        except Exception as error:
+            raise AssertionError(f"{pool}, {dtype}, {layout}, {seed=}") from error
+        count += 1
+    return count
+
+
+def check_refusals(soc: str) -> int:
+    """Pools that are refused, and gradients of pools with more windows than elements."""
+    torch = start()
+    count = 0
+    for pool in drawn_pools():
+        message = refusal(soc, pool)
+        if message is not None:
+            with pytest.raises(RuntimeError, match=message):
+                getattr(torch.nn.functional, pool.function)(torch.zeros(pool.shape).npu(), **pool.arguments)
+            count += 1
+    for pool in enlarging_pools():
+        x = values_with_ties(pool.shape)
+        leaf = on_npu(torch, x, "contiguous", pool.rank).requires_grad_()
+        y, _ = getattr(torch.nn.functional, pool.function)(leaf, return_indices=True, **pool.arguments)
+        assert_same_bits(to_array(torch, y), pool.expected(x)[0])
+        with pytest.raises(RuntimeError, match="561001" if soc == ASCEND_950 else "561002"):
+            y.backward(torch.zeros(y.shape).npu())
+        count += 1
+    check_pool(torch, drawn_pools()[0], "float32", "contiguous", 0)  # as before
+    return count
+
+
+@pytest.mark.parametrize("host_mode", HOST_MODES)
+@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize("soc", SOCS)
+def test_pools(soc: str, queue: str, host_mode: str) -> None:
+    runs = sum(refusal(soc, pool) is None for pool in drawn_pools()) * len(DTYPES) * len(LAYOUTS)
+    assert run_client(check_pools, soc, soc=soc, queue=queue, **HOST_MODES[host_mode]) == runs
+
+
+@pytest.mark.parametrize("soc", SOCS)
+def test_refusals(soc: str) -> None:
+    """Without the queue, on which errors would be found later. torch keeps a tensor of a gradient that failed."""
+    refused = sum(refusal(soc, pool) is not None for pool in drawn_pools()) + len(enlarging_pools())
+    assert run_client(check_refusals, soc, soc=soc, queue="0", **STRICT) == refused
