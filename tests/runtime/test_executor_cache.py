@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -80,6 +81,17 @@ def test_later_runs_create_nothing(host: HostLibrary, case: Case) -> None:
         later = calls(host.trace(lambda: run(session, case)))
         assert later.keys() <= STEADY
         assert later["aclSetTensorAddr"] == 4
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_every_tensor_has_the_strides_of_contiguous_memory(host: HostLibrary, case: Case) -> None:
+    trace = host.trace(lambda: run(open_session(case), case))
+    created = [line for line in trace if line.get("call") == "aclCreateTensor"]
+    assert len(created) == 4
+    for line in created:
+        dims = line["viewDims"]
+        assert line["stride"] == [math.prod(dims[axis + 1 :]) for axis in range(len(dims))]
+        assert (line["offset"], line["storageDims"]) == (0, dims)
 
 
 def test_every_size_has_its_executor(host: HostLibrary) -> None:

@@ -139,6 +139,43 @@ def test_trace(aclnn: Aclnn) -> None:
     assert aclnn.trace() == []
 
 
+def test_a_traced_call_is_known_by_its_tensors_and_lists(aclnn: Aclnn) -> None:
+    """A tensor that is a part of its storage, lists of every length, and the attributes."""
+    values = np.zeros((2, 1, 4, 8), np.float32)
+    x = values[:, :, 1:, ::2]
+    call = Backward.of(
+        np.zeros((2, 1, 2, 2), np.float32), x, np.zeros((2, 1, 2, 2), np.int32), np.zeros_like(x),
+        kernel_size=[2, 3], stride=[], padding=[1], dilation=[1, 1], ceil_mode=True,
+    )  # fmt: skip
+    aclnn.c.aclnnHostTraceStart()
+    with aclnn.arguments(POOL_2D, call) as arguments:
+        code, _ = aclnn.phase_1(POOL_2D, arguments)
+    lines = aclnn.trace()
+    tensors = {line["tensor"]: line for line in lines if line["call"] == "aclCreateTensor"}
+    lists = {line["array"]: line["value"] for line in lines if line["call"] == "aclCreateIntArray"}
+    phase_1 = next(line for line in lines if line["call"] == f"{POOL_2D}GetWorkspaceSize")
+    tensor = tensors[phase_1["self"]]
+    assert (tensor["viewDims"], tensor["stride"], tensor["offset"]) == ([2, 1, 3, 4], [32, 32, 8, 2], 8)
+    assert (tensor["storageDims"], tensor["format"], tensor["dataType"]) == ([64], 2, 0)
+    assert tensors[phase_1["indices"]]["dataType"] == 3
+    assert [lists[phase_1[name]] for name in ("kernelSize", "stride", "padding", "dilation")] == [
+        [2, 3], [], [1], [1, 1],
+    ]  # fmt: skip
+    assert (phase_1["ceilMode"], phase_1["outputSize"], phase_1["code"]) == (1, 0, code)
+
+
+@pytest.mark.parametrize(("strides", "traced"), [(None, None), ((6, 2, 1), [6, 2, 1])])
+def test_strides_that_are_left_out_are_null_in_the_trace(aclnn: Aclnn, strides: Any, traced: Any) -> None:
+    dims = (ctypes.c_int64 * 3)(2, 3, 2)
+    aclnn.c.aclnnHostTraceStart()
+    tensor = aclnn.c.aclCreateTensor(dims, 3, 0, strides and (ctypes.c_int64 * 3)(*strides), 0, 2, dims, 3, None)
+    assert aclnn.c.aclCreateTensor(None, 3, 0, None, 0, 2, dims, 3, None) is None
+    created, failed = aclnn.trace()
+    assert (created["viewDims"], created["stride"], created["storageDims"]) == ([2, 3, 2], traced, [2, 3, 2])
+    assert "viewDims" not in failed
+    assert aclnn.c.aclDestroyTensor(tensor) == 0
+
+
 def test_trace_has_threads_of_their_own() -> None:
     code = """
 import threading

@@ -10,13 +10,15 @@
 namespace poolgrad::aclnn {
 namespace {
 
+// CANN's page of aclCreateTensor does not call strides optional, so a contiguous tensor has them too.
 TensorHandle MakeTensor(const Backend& backend, const TensorView& view) {
   const Api& api = backend.api();
+  const std::array<std::int64_t, kMaxRank> strides = ContiguousStrides(view);
   // The operators require the same format for all tensors of a call. Every product accepts these two;
   // aclnnAdaptiveMaxPool3d refuses ND on Atlas A2 and A3.
   const aclFormat format = view.rank == 5 ? ACL_FORMAT_NCDHW : ACL_FORMAT_NCHW;
   aclTensor* tensor =
-      api.aclCreateTensor(view.dims, view.rank, view.type, nullptr, 0, format, view.dims, view.rank, view.data);
+      api.aclCreateTensor(view.dims, view.rank, view.type, strides.data(), 0, format, view.dims, view.rank, view.data);
   CheckCreated(api, "aclCreateTensor", tensor);
   return TensorHandle(tensor, Released(backend, api.aclDestroyTensor));
 }

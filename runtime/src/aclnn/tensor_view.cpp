@@ -15,6 +15,13 @@ std::int64_t Multiply(const std::int64_t* first, const std::int64_t* last) {
 
 std::int64_t ElementCount(const TensorView& view) { return Multiply(view.dims, view.dims + view.rank); }
 
+std::array<std::int64_t, kMaxRank> ContiguousStrides(const TensorView& view) {
+  std::array<std::int64_t, kMaxRank> strides{};
+  std::int64_t stride = 1;
+  for (std::size_t axis = view.rank; axis-- > 0; stride *= view.dims[axis]) strides[axis] = stride;
+  return strides;
+}
+
 std::int64_t PlaneSize(const TensorView& view) { return Multiply(view.dims + 2, view.dims + view.rank); }
 
 std::size_t ByteCount(const TensorView& view) {

@@ -4,6 +4,7 @@
 #ifndef POOLGRAD_ACLNN_TENSOR_VIEW_H_
 #define POOLGRAD_ACLNN_TENSOR_VIEW_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,6 +24,9 @@ struct TensorView {
 
 std::int64_t ElementCount(const TensorView& view);
 std::size_t ByteCount(const TensorView& view);
+
+// In elements; the values beyond the rank are 0.
+std::array<std::int64_t, kMaxRank> ContiguousStrides(const TensorView& view);
 
 // The number of elements of one (n, c) plane.
 std::int64_t PlaneSize(const TensorView& view);

@@ -14,10 +14,13 @@
 extern "C" {
 
 // From start to stop every call is recorded: {"call": function, "thread": number, <CANN's argument names>, "code":
-// code}. Pointers are numbers; results are recorded if the call succeeded. In strict mode also {"run": function,
-// "stream": number, "code": code} when queued work runs, and violations. {"note": text} marks a difference between
-// CANN's code and its documents. If ACLNN_HOST_TRACE names a file, all lines are appended to it from the loading of the
-// library on, and {"exit": live objects, "violations": number} at the end of the process.
+// code}. Pointers and enumerators are numbers. An array is a list of its values, or null; so aclCreateTensor has
+// viewDims, stride and storageDims, and aclCreateIntArray value. Arrays and results are recorded if the call succeeded.
+// Phase 1 names tensors and lists by the numbers that these two functions returned, and has 0 for an argument that its
+// function lacks; outputOut and indicesOut are out and indices. Texts are not recorded. In strict mode also {"run":
+// function, "stream": number, "code": code} when queued work runs, and violations. {"note": text} marks a difference
+// between CANN's code and its documents. If ACLNN_HOST_TRACE names a file, all lines are appended to it from the
+// loading of the library on, and {"exit": live objects, "violations": number} at the end of the process.
 void aclnnHostTraceStart();
 void aclnnHostTraceStop();
 const char* aclnnHostTraceRead();  // the lines since the start or the last call

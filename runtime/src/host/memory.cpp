@@ -108,10 +108,11 @@ aclError aclrtFreeHost(void* hostPtr) {
 }
 
 aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind) {
-  return Boundary(__func__, {In("dst", dst), In("src", src), In("count", count), In("kind", kind)}, [&] {
-    Status status = CheckCopy(dst, destMax, src, count, kind);
-    return status.ok() ? TheHardware().RunNow(CopyWork(dst, src, count, kind)) : status;
-  });
+  return Boundary(__func__,
+                  {In("dst", dst), In("destMax", destMax), In("src", src), In("count", count), In("kind", kind)}, [&] {
+                    Status status = CheckCopy(dst, destMax, src, count, kind);
+                    return status.ok() ? TheHardware().RunNow(CopyWork(dst, src, count, kind)) : status;
+                  });
 }
 
 aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind,
@@ -124,19 +125,25 @@ aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t cou
     return status.ok() ? TheHardware().Submit(stream, CopyWork(dst, src, count, kind)) : status;
   };
   return Boundary(__func__,
-                  {In("dst", dst), In("src", src), In("count", count), In("kind", kind), In("stream", stream)}, body);
+                  {In("dst", dst), In("destMax", destMax), In("src", src), In("count", count), In("kind", kind),
+                   In("stream", stream)},
+                  body);
 }
 
 aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
-  return Boundary(__func__, {In("devPtr", devPtr), In("value", value), In("count", count)}, [&] {
-    Status status = CheckFill(devPtr, maxCount, count);
-    return status.ok() ? TheHardware().RunNow(FillWork(devPtr, value, count)) : status;
-  });
+  return Boundary(__func__, {In("devPtr", devPtr), In("maxCount", maxCount), In("value", value), In("count", count)},
+                  [&] {
+                    Status status = CheckFill(devPtr, maxCount, count);
+                    return status.ok() ? TheHardware().RunNow(FillWork(devPtr, value, count)) : status;
+                  });
 }
 
 aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count, aclrtStream stream) {
-  return Boundary(__func__, {In("devPtr", devPtr), In("value", value), In("count", count), In("stream", stream)}, [&] {
-    Status status = CheckFill(devPtr, maxCount, count);
-    return status.ok() ? TheHardware().Submit(stream, FillWork(devPtr, value, count)) : status;
-  });
+  return Boundary(
+      __func__,
+      {In("devPtr", devPtr), In("maxCount", maxCount), In("value", value), In("count", count), In("stream", stream)},
+      [&] {
+        Status status = CheckFill(devPtr, maxCount, count);
+        return status.ok() ? TheHardware().Submit(stream, FillWork(devPtr, value, count)) : status;
+      });
 }

@@ -167,7 +167,9 @@ aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDat
     return {};
   };
   Boundary(__func__,
-           {In("dataType", dataType), In("format", format), In("tensorData", tensorData), Out("tensor", &tensor)},
+           {List("viewDims", viewDims, viewDimsNum), In("dataType", dataType), List("stride", stride, viewDimsNum),
+            In("offset", offset), In("format", format), List("storageDims", storageDims, storageDimsNum),
+            In("tensorData", tensorData), Out("tensor", &tensor)},
            body);
   return tensor;
 }
@@ -179,7 +181,7 @@ aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
 
 aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
   aclIntArray* array = nullptr;
-  Boundary(__func__, {In("size", size), Out("array", &array)}, [&]() -> Status {
+  Boundary(__func__, {List("value", value, size), In("size", size), Out("array", &array)}, [&]() -> Status {
     auto made = std::make_unique<aclIntArray>();
     if (Status status = ReadValues("value", value, size, made->values); !status.ok()) return status;
     array = IntArrays().Add(std::move(made));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/boundary.h"
+#include "host/tensor.h"
 
 namespace poolgrad::host {
 namespace {
@@ -41,6 +42,11 @@ void Append(const std::string& line) {
   if (trace.file >= 0 && write(trace.file, line.data(), line.size()) < 0) return;
 }
 
+std::string ValueText(const Argument& argument) {
+  if (argument.read == nullptr) return std::to_string(argument.value);
+  return argument.memory != nullptr ? argument.read(argument) : "null";
+}
+
 template <typename Make>
 void AppendMade(Make&& make) noexcept {
   if (!Tracing()) return;
@@ -57,9 +63,8 @@ void TraceCall(const char* function, Arguments arguments, int code) noexcept {
   AppendMade([&] {
     std::string line = Text("{\"call\": \"", function, "\", \"thread\": ", ThreadNumber());
     for (const Argument& argument : arguments) {
-      const bool is_result = argument.read != nullptr;
-      if (is_result && (code != ACL_SUCCESS || argument.result == nullptr)) continue;
-      line += Text(", \"", argument.name, "\": ", is_result ? argument.read(argument.result) : argument.value);
+      if (argument.read != nullptr && code != ACL_SUCCESS) continue;
+      line += Text(", \"", argument.name, "\": ", ValueText(argument));
     }
     return line + Text(", \"code\": ", code, '}');
   });
@@ -75,6 +80,11 @@ void TraceNote(const char* note) noexcept {
 
 void TraceLine(const std::string& line) noexcept {
   AppendMade([&] { return line; });
+}
+
+std::string ReadList(const Argument& list) {
+  const auto* const values = static_cast<const int64_t*>(list.memory);
+  return DimsText({values, values + list.value});
 }
 
 std::string Quoted(const std::string& text) {

@@ -14,12 +14,13 @@
 
 namespace poolgrad::host {
 
-// An argument of a call. A result is read after the call succeeded.
+// An argument of a call. `read` returns the JSON text of a result or list at `memory`, which may be null. It is null
+// for a number, and called only if the call succeeded: until then a result is not written, and a list not checked.
 struct Argument {
   const char* name;
-  int64_t value;
-  const void* result;  // null for an input
-  int64_t (*read)(const void* result);
+  int64_t value;  // of a list: the number of its values
+  const void* memory;
+  std::string (*read)(const Argument& argument);
 };
 
 using Arguments = std::initializer_list<Argument>;
@@ -40,7 +41,15 @@ Argument In(const char* name, T value) {
 
 template <typename T>
 Argument Out(const char* name, const T* result) {
-  return {name, 0, result, [](const void* written) { return AsNumber(*static_cast<const T*>(written)); }};
+  return {name, 0, result,
+          [](const Argument& written) { return std::to_string(AsNumber(*static_cast<const T*>(written.memory))); }};
+}
+
+// "[2, 3]", for an argument that points to `count` int64_t.
+std::string ReadList(const Argument& list);
+
+inline Argument List(const char* name, const int64_t* values, uint64_t count) {
+  return {name, static_cast<int64_t>(count), values, ReadList};
 }
 
 inline std::atomic<bool> tracing = false;

@@ -123,6 +123,8 @@ aclnnStatus RunPhase1(const char* function, PoolCall call, Status (*build)(aclOp
   return Boundary(
       function,
       {In("gradOutput", call.grad_output), In("self", call.self), In("indices", call.indices),
+       In("kernelSize", call.kernel_size), In("stride", call.stride), In("padding", call.padding),
+       In("dilation", call.dilation), In("ceilMode", call.ceil_mode), In("outputSize", call.output_size),
        In("gradInput", call.grad_input), In("out", call.out), Out("deterministic", &call.entry.deterministic),
        Out("workspaceSize", workspace_size), Out("executor", executor)},
       body, ACLNN_ERR_INNER_CREATE_EXECUTOR);
