@@ -19,7 +19,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ HOME = Path(__file__).parents[2] / "build" / "torch_npu"  # `make test-torch-npu
 
 ASCEND_950, ATLAS_A2, ATLAS_A3 = SOCS = ("Ascend950PR_9599", "Ascend910B1", "Ascend910_9391")
 QUEUES = ("0", "1", "2")
-"""Values of TASK_QUEUE_ENABLE: 0 calls aclnn on the caller's thread, 1 runs phase 2 and 2 both phases on another one."""
+"""Values of TASK_QUEUE_ENABLE. 0: aclnn is called on the caller's thread; 1: phase 2 on another one; 2: both phases."""
 STRICT = {"ACLNN_HOST_STRICT": "1"}
 
 _ENVIRONMENT = {
@@ -50,16 +50,30 @@ def is_installed() -> bool:
     return importlib.util.find_spec("torch_npu") is not None and (HOME / ".made").is_file()
 
 
-def run_client(
-    check: Callable[..., Any], *arguments: Any, soc: str = ASCEND_950, queue: str = "1", **environment: str
-) -> Any:
-    """Run the check, a function at the top level of a test module, in a process with torch_npu. Return its result, which
-    must be JSON.
+def run_client(check: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+    """As `run_to_the_end`, without the calls at the end."""
+    result, _ = run_to_the_end(check, *arguments, **settings)
+    return result
 
-    Fails if the check fails, or if a rule of the device is broken in it or until the process has ended.
+
+def run_to_the_end(
+    check: Callable[..., Any],
+    *arguments: Any,
+    soc: str = ASCEND_950,
+    queue: str = "1",
+    prelude: str = "",
+    tolerated: Collection[str] = (),
+    **environment: str,
+) -> tuple[Any, set[str] | None]:
+    """Run the check, a function at the top of a test module, in a process with torch_npu. Return its result (JSON)
+    and the functions that were called after aclFinalize; None if acl was not finalised.
+
+    Fails if the check fails, or if a rule of the device is broken in it or until the process has ended. The prelude is
+    code that runs before the test module is imported. Rules that are tolerated may be broken if the check clears them.
     """
     code = f"""
 import gc
+{prelude}
 from {check.__module__} import {check.__name__} as check
 result = check(*{arguments!r})
 gc.collect()
@@ -80,29 +94,35 @@ answer([result, HostLibrary().violations()])
             **environment,
         )
         assert violations == [], violations
-        assert list(_broken_rules(trace)) == []
-    return result
+        return result, _called_at_the_end(trace, tolerated)
 
 
-def _broken_rules(trace: Path) -> Iterator[dict[str, Any]]:
-    """The broken rules of a process, without what torch_npu leaves behind at its end."""
-    ended = False
+def _called_at_the_end(trace: Path, tolerated: Collection[str]) -> set[str] | None:
+    """The functions that a process called after aclFinalize. Fails at a broken rule other than what torch_npu leaves
+    behind at its end.
+    """
+    called: set[str] | None = None
+    line = ""
     with trace.open() as lines:
         for line in lines:
-            ended = ended or line.startswith('{"exit"')
-            if not line.startswith('{"violation"'):
-                continue
-            found = json.loads(line)
-            if found["violation"] != "leak" or found["function"] not in _ENDS:
-                yield found
-    assert ended, "the process did not end in order"
+            if line.startswith('{"violation"'):
+                found = json.loads(line)
+                left_behind = found["violation"] == "leak" and found["function"] in _ENDS
+                assert left_behind or found["violation"] in tolerated, found
+            elif line.startswith('{"call"') and called is not None:
+                called.add(json.loads(line)["call"])
+            elif line.startswith('{"call": "aclFinalize"'):
+                called = set()
+    assert line.startswith('{"exit"'), "the process did not end in order"
+    return called
 
 
 def start() -> Any:
-    """Return torch with torch_npu, which compiles no operators and keeps tensors in the formats of torch."""
+    """Return torch with torch_npu initialised. It compiles no operators and keeps tensors in the formats of torch."""
     import torch
     import torch_npu  # noqa: F401 - registers itself
 
     torch.npu.set_compile_mode(jit_compile=False)
     torch.npu.config.allow_internal_format = False
+    torch.npu.init()
     return torch

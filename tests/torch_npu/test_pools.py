@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""torch_npu's pools and their gradients on the host library: against torch's CPU kernels and the definition, bit for bit.
+"""torch_npu's pools and their gradients on the host library, against torch's CPU kernels and the definition: same bits.
 
-One process runs all pools with every type and layout of tensors, for a product, a mode of torch_npu's queue and a mode of
-the host library.
+One process runs all pools with every type and layout of tensors, for a product, a mode of torch_npu's queue and a mode
+of the host library.
 """
 
 from __future__ import annotations
@@ -12,22 +12,17 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from tests.oracles import assert_same_bits
 from tests.pool_models import values_with_ties
 from tests.torch_npu.client import ASCEND_950, EXACT, QUEUES, SOCS, STRICT, run_client, start
 from tests.torch_npu.pools import Pool, drawn_pools, enlarging_pools
-
-Array = npt.NDArray[Any]
+from tests.torch_npu.tensors import DTYPES, LAYOUTS, on_npu, plane_indices, to_array, to_tensor
 
 pytestmark = pytest.mark.torch_npu
 
-DTYPES = {"float32": np.dtype(np.float32), "float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
-LAYOUTS = ("contiguous", "strided", "channels_last")
 HOST_MODES = {"lenient": {}, "strict": {**STRICT, **EXACT}}
 
 # What torch_npu calls for these pools does not run them, or is not in the stand-in.
@@ -43,40 +38,6 @@ UNSUPPORTED: tuple[tuple[Callable[[str, Pool], bool], str], ...] = (
 def refusal(soc: str, pool: Pool) -> str | None:
     """A part of the message with which torch_npu refuses the pool, or None."""
     return next((message for applies, message in UNSUPPORTED if applies(soc, pool)), None)
-
-
-def to_tensor(torch: Any, array: Array) -> Any:
-    """The array as a tensor of torch, which takes no bfloat16 from numpy."""
-    if array.dtype == DTYPES["bfloat16"]:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
-
-
-def to_array(torch: Any, tensor: Any) -> Array:
-    """The tensor as an array."""
-    tensor = tensor.detach().cpu().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        return np.asarray(tensor.view(torch.int16).numpy().view(DTYPES["bfloat16"]))
-    return np.asarray(tensor.numpy())
-
-
-def on_npu(torch: Any, array: Array, layout: str, rank: int) -> Any:
-    """The array as a tensor of the NPU; its elements have gaps between them, or those of a pixel are side by side."""
-    if layout == "strided":
-        return to_tensor(torch, np.repeat(array, 2, axis=-1)).npu()[..., ::2]
-    if layout == "channels_last":
-        channels = array.ndim - rank - 1
-        return to_tensor(torch, np.moveaxis(array, channels, -1).copy()).npu().movedim(-1, channels)
-    return to_tensor(torch, array).npu()
-
-
-def plane_indices(torch: Any, indices: Any, shape: tuple[int, ...]) -> Array:
-    """The positions that the pool returns; those of a mask are at its begin."""
-    found = to_array(torch, indices)
-    if found.dtype == np.int8:
-        count = int(np.prod(shape))
-        found = found.reshape(-1)[: count * 4].view(np.int32).reshape(shape)
-    return found.astype(np.int64)
 
 
 def check_pool(torch: Any, pool: Pool, dtype: str, layout: str, seed: int) -> None:

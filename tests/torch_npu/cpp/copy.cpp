@@ -115,7 +115,6 @@ aclnnStatus aclnnInplaceCopyGetWorkspaceSize(aclTensor* self_ref, const aclTenso
 STAND_IN_FUNCTION(aclnnInplaceCopy)
 aclnnStatus aclnnInplaceCopy(void* /*workspace*/, uint64_t /*workspace_size*/, aclOpExecutor* executor,
                              aclrtStream stream) {
-  return stand_in::Call(__func__, stream, [&] {
-    Queue(std::shared_ptr<Copy>(reinterpret_cast<Copy*>(executor)), stream);
-  });
+  return stand_in::Call(__func__, stream,
+                        [&] { Queue(std::shared_ptr<Copy>(reinterpret_cast<Copy*>(executor)), stream); });
 }

@@ -114,9 +114,8 @@ aclnnStatus Prepare(const char* function, Phase1&& phase_1, GetTensors&& get_ten
     RequireWindow(*kernel_size);
     Arguments arguments;
     const auto tensors = get_tensors(arguments);
-    const aclnnStatus code =
-        phase_1(tensors, arguments.Window(*kernel_size, 1), arguments.Window(*stride, 1),
-                arguments.Window(*padding, 0), arguments.Window(*dilation, 1));
+    const aclnnStatus code = phase_1(tensors, arguments.Window(*kernel_size, 1), arguments.Window(*stride, 1),
+                                     arguments.Window(*padding, 0), arguments.Window(*dilation, 1));
     if (code == ACL_SUCCESS) Pending().Add(*executor, std::move(arguments));
     return code;
   });
