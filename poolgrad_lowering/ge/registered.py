@@ -54,6 +54,11 @@ OLDEST_CANN = "8.5.0"
 """The oldest release whose parser was examined."""
 
 
+_PRODUCTS = {"ascend950": "9.0.0", "ascend350": "9.1.0"}
+"""The first release that knows a SoC name of the target, where OLDEST_CANN knows none: ATC needs the name. That release
+has two operators of Ascend 950, under an earlier name of the product."""
+
+
 @lru_cache(maxsize=1 << 10)
 def is_registered(domain: str, op_type: str, version: int) -> bool:
     """Whether ATC knows the operator `op_type` of a domain ("" is ONNX's) that the model imports in this version."""
@@ -62,9 +67,10 @@ def is_registered(domain: str, op_type: str, version: int) -> bool:
     return (domain, op_type) in _WITHOUT_PLUGIN or version in _versions().get((domain, op_type), ())
 
 
-def least_release(operators: Iterable[str]) -> str:
-    """Return the oldest CANN release that has these operators of the dialect."""
-    return max([OLDEST_CANN, *(PROTOTYPES[name].since for name in operators)], key=_release_number)
+def least_release(operators: Iterable[str], target: str) -> str:
+    """Return the oldest CANN release that has these operators of the dialect and knows the target."""
+    releases = [_PRODUCTS.get(target, OLDEST_CANN), *(PROTOTYPES[name].since for name in operators)]
+    return max(releases, key=_release_number)
 
 
 def _release_number(release: str) -> tuple[int, ...]:

@@ -54,8 +54,9 @@ class Coverage:
         copies: the number of copies of each kind in the second Run.
         violations: broken rules of the device.
         precision_mode: what GE was initialized with; empty if nothing.
-        same_bits: whether the outputs of both Runs have the bits of the CPU provider. Sums of gradients in overlapping
-            windows may have others on some SoCs, and float16 where one provider rounds and the other does not.
+        same_bits: whether the outputs of both Runs have the bits of the CPU provider. float16 may have others, where
+            one provider rounds and the other does not. The session is deterministic: otherwise sums of gradients in
+            overlapping windows have others too.
         largest_error: the largest difference of an output, relative to the output's largest number.
         error: why there is no session, or why a Run failed; empty if neither.
     """
@@ -161,9 +162,11 @@ def _run(model: onnx.ModelProto, feeds: Feeds, options: Mapping[str, str], found
         return
     providers = [(CANN, options)] if options else [CANN]
     if as_it_is:
-        session = open_mixed(model, "ours_first", "subgraphs")
+        session = open_mixed(model, "ours_first", "subgraphs", ours={"deterministic": "1"})
     else:
-        session = create_session(model, backend="cann", providers=providers, session_options=quiet_options())
+        session = create_session(
+            model, backend="cann", providers=providers, session_options=quiet_options(), deterministic=True
+        )
     found.nodes = dict(Counter(node.provider for node in assignment(session)))
     results: list[Any] = [session.run(None, dict(feeds))]
     copies = count_copies(lambda: results.append(session.run(None, dict(feeds))))

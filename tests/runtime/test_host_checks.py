@@ -212,11 +212,12 @@ def test_invalid(apis: tuple[str, ...], change: Change, message: str, socs: tupl
         pytest.param(POOL_3D, tensors("indices", format=NCHW), id="format of 3-D indices"),
         pytest.param(POOL_2D, tensors("indices", format=NCHW), id="format of 2-D indices"),
         pytest.param(POOL_2D, dims(indices=(9, 9, 9)), id="shape of 2-D indices"),
-        pytest.param(ADAPTIVE_2D, dims(grad_output=(1, 1, 9, 9), indices=(1, 1, 9, 9)), id="sizes of the adaptive one"),
+        pytest.param(ADAPTIVE_2D, dims(grad_output=(2, 3, 9, 9), indices=(2, 3, 9, 9)), id="output larger than self"),
+        pytest.param(ADAPTIVE_3D, dims(grad_output=(2, 3, 1, 1, 9), indices=(2, 3, 1, 1, 9)), id="one axis larger"),
     ],
 )
 @pytest.mark.parametrize("soc", [A950, A2])
-def test_left_to_phase_2(api: str, change: Change, soc: str) -> None:
+def test_not_refused_by_phase_1(api: str, change: Change, soc: str) -> None:
     with current_device(soc) as aclnn:
         assert aclnn.check(api, change(legal(api))) == 0
 

@@ -25,8 +25,8 @@ from tests.runtime.aclnn_ctypes import (
     current_device,
 )
 
-INFER_SHAPE, TILING, FIND_KERNEL, FAULT, OUT_OF_MEMORY = 561001, 561002, 561003, 507015, 200000
-A950, A2 = "Ascend950PR_9599", "Ascend910B1"
+FIND_KERNEL, INNER_NULLPTR, FAULT, OUT_OF_MEMORY = 561003, 561103, 507015, 200000
+A950, A2, A3 = "Ascend950PR_9599", "Ascend910B1", "Ascend910_9391"
 SIZES = {POOL_3D: (4, 6, 8), POOL_2D: (6, 8), ADAPTIVE_2D: (6, 8), ADAPTIVE_3D: (4, 6, 8)}
 CANARY = 64
 
@@ -97,6 +97,14 @@ def with_dims(call: Backward, **dims: tuple[int, ...]) -> Backward:
     return dataclasses.replace(call, **changed)  # type: ignore[arg-type]
 
 
+def failing_phase(aclnn: Aclnn, api: str, call: Backward) -> tuple[int, int]:
+    """Return the phase that refuses the call, and its code."""
+    with aclnn.arguments(api, call) as arguments:
+        code, executor = aclnn.phase_1(api, arguments)
+        return (1, code) if code != 0 else (2, aclnn.execute(api, executor))
+
+
+# Phase 1 runs the tiling of AdaptiveMaxPool3DGrad, which Atlas A2 and A3 use if the sizes do not divide.
 @pytest.mark.parametrize(
     ("api", "dims", "message"),
     [
@@ -106,26 +114,31 @@ def with_dims(call: Backward, **dims: tuple[int, ...]) -> Backward:
         (POOL_3D, {"grad_output": (3, 2, 3, 4), "indices": (3, 2, 3, 4)}, "4 and 4 dimensions; self has 5"),
         (POOL_2D, {"indices": (2, 3, 3, 3)}, "indices has (N, C, D, H, W) = [2, 3, 1, 3, 3]"),
         (POOL_2D, {"indices": (3, 3, 4)}, "4 and 3 dimensions; self has 4"),
-        (ADAPTIVE_2D, {"grad_output": (2, 3, 7, 1), "indices": (2, 3, 7, 1)}, "7 positions along an axis"),
         (ADAPTIVE_2D, {"grad_output": (2, 4, 3, 4), "indices": (2, 4, 3, 4)}, "C = 4"),
+        (ADAPTIVE_2D, {"grad_output": (2, 4, 4, 4), "indices": (2, 4, 4, 4)}, "C = 4"),
+        (ADAPTIVE_2D, {"grad_output": (1, 3, 3, 9), "indices": (1, 3, 3, 9)}, "N = 1"),
         (ADAPTIVE_3D, {"grad_output": (1, 3, 1, 1, 1), "indices": (1, 3, 1, 1, 1)}, "N = 1"),
+        (ADAPTIVE_3D, {"grad_output": (1, 3, 3, 1, 1), "indices": (1, 3, 3, 1, 1)}, "N = 1"),
     ],
 )
-@pytest.mark.parametrize(("soc", "code"), [(A950, INFER_SHAPE), (A2, TILING)])
-def test_shapes_that_phase_1_leaves_unchecked(
-    api: str, dims: dict[str, tuple[int, ...]], message: str, soc: str, code: int
-) -> None:
+@pytest.mark.parametrize("soc", [A950, A2, A3])
+def test_shapes_that_tiling_refuses(api: str, dims: dict[str, tuple[int, ...]], message: str, soc: str) -> None:
     call, _, buffer = legal(api)
+    pooled = dims.get("grad_output", ())[2:]
+    divides = len(pooled) == len(SIZES[api]) and all(s % p == 0 for s, p in zip(SIZES[api], pooled, strict=True))
+    phase = 1 if api in (ADAPTIVE_2D, ADAPTIVE_3D) and (soc == A950 or not divides) else 2
     with current_device(soc) as aclnn:
-        assert aclnn.run(api, with_dims(call, **dims)) == code
-        assert message in (aclnn.message() or "")
+        assert failing_phase(aclnn, api, with_dims(call, **dims)) == (phase, INNER_NULLPTR)
+        text = aclnn.message() or ""
+    assert text.startswith(f"{api}GetWorkspaceSize: " if phase == 1 else f"{api}: ")
+    assert message in text
     assert (buffer == 7).all()
 
 
 def test_window_that_does_not_fit(aclnn: Aclnn) -> None:
     call, _, buffer = legal(POOL_3D)
     huge = dataclasses.replace(call, kernel_size=[9], stride=[2**62], dilation=[2**62])
-    assert aclnn.run(POOL_3D, huge) == INFER_SHAPE
+    assert aclnn.run(POOL_3D, huge) == INNER_NULLPTR
     assert "do not fit" in (aclnn.message() or "")
     assert (buffer == 7).all()
 
@@ -141,7 +154,7 @@ def test_channels_last_is_read_as_channels_first_on_a2() -> None:
     grad, indices = np.zeros((2, 2, 2, 3), np.float32), np.zeros((2, 2, 2, 3), np.int32)
     x = np.zeros((2, 4, 4, 3), np.float32)
     call = Backward.of(grad, x, indices, x, format=NHWC, kernel_size=[2])
-    for soc, code in ((A950, 0), (A2, TILING)):
+    for soc, code in ((A950, 0), (A2, INNER_NULLPTR)):
         with current_device(soc) as aclnn:
             assert aclnn.run(POOL_2D, call) == code
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.oracles import assert_same_bits, pool_gradient
+from tests.oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradient
 from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_2D,
     ADAPTIVE_3D,
@@ -47,7 +47,7 @@ def aclnn() -> Iterator[Aclnn]:
 
 @pytest.fixture(params=MODES)
 def either(request: pytest.FixtureRequest) -> Iterator[Either]:
-    """For indices in their windows, and sums that are exact or of Ascend950's windows, row-major in both modes."""
+    """For indices in their windows, and sums that are exact: strict mode adds in another order."""
     with either_device(request.param) as either_library:
         yield either_library
 
@@ -94,6 +94,22 @@ def test_definition(
             expected = expected_gradient(x_shape, axes, grad, indices)
         windows = {} if "Adaptive" in api else {"kernel_size": [2], "stride": [2]}
         assert_same_bits(gradient(aclnn, api, np.zeros(x_shape, value_type), grad, indices, **windows), expected)
+
+
+@pytest.mark.parametrize("value_type", VALUES, ids=str)
+@pytest.mark.parametrize(("x_size", "y_size"), [((2, 3, 5), (5, 7, 5)), ((1, 1, 1), (3, 1, 4)), ((4, 6, 2), (2, 9, 3))])
+@pytest.mark.parametrize("api", [ADAPTIVE_2D, ADAPTIVE_3D])
+def test_adaptive_output_larger_than_the_input(
+    either: Either, api: str, x_size: Sequence[int], y_size: Sequence[int], value_type: np.dtype[Any]
+) -> None:
+    """Windows share elements then. The gradients are small integers."""
+    axes, rng = AXES[api], np.random.default_rng(6)
+    x = rng.integers(-3, 4, (2, 3, *x_size[-axes:])).astype(value_type)
+    windows = [adaptive_windows(*axis) for axis in zip(x_size[-axes:], y_size[-axes:], strict=True)]
+    _, argmax = ascend_pool(x, windows)
+    grad = rng.integers(-8, 9, argmax.shape).astype(value_type)
+    expected = expected_gradient(x.shape, axes, grad, argmax)
+    assert_same_bits(gradient(either, api, x, grad, argmax.astype(np.int32)), expected)
 
 
 def test_sums_are_float_and_in_order(aclnn: Aclnn) -> None:
@@ -249,14 +265,14 @@ def test_torch_adaptive_max_pool(either: Either, axes: int, dtype: str) -> None:
     forward = {2: torch.nn.functional.adaptive_max_pool2d, 3: torch.nn.functional.adaptive_max_pool3d}[axes]
     api, value_type = {2: ADAPTIVE_2D, 3: ADAPTIVE_3D}[axes], {str(v): v for v in VALUES}[dtype]
     x = np.random.default_rng(5).integers(-3, 4, (2, 3, 10, 7, 9)[: axes + 2]).astype(np.float32)
-    for output_size in ([5, 7, 3], [4, 3, 9], [1, 1, 1]):
+    for output_size in ([5, 7, 3], [4, 3, 9], [1, 1, 1], [12, 20, 8]):
         expected, indices, grad = torch_gradient(forward, x, getattr(torch, dtype), output_size=output_size[:axes])
         actual = gradient(either, api, x.astype(value_type), grad.astype(value_type), indices)
         assert_same_bits(actual, expected.astype(value_type))
 
 
 @pytest.mark.parametrize("axes", [2, 3])
-def test_torch_sums_in_the_same_order(either: Either, axes: int) -> None:
+def test_torch_sums_in_the_order_of_deterministic_calls(either: Either, axes: int) -> None:
     torch = pytest.importorskip("torch")
     forward = {2: torch.nn.functional.max_pool2d, 3: torch.nn.functional.max_pool3d}[axes]
     x = torch.randn((2, 3, 9, 9, 9)[: axes + 2], generator=torch.Generator().manual_seed(1)).requires_grad_(True)
@@ -264,6 +280,7 @@ def test_torch_sums_in_the_same_order(either: Either, axes: int) -> None:
     grad = torch.randn(y.shape, generator=torch.Generator().manual_seed(2))
     y.backward(grad)
     api = {2: POOL_2D, 3: POOL_3D}[axes]
+    assert either.c.aclrtCtxSetSysParamOpt(0, 1) == 0
     actual = gradient(either, api, x.detach().numpy(), grad.numpy(), indices.numpy(), kernel_size=[3], stride=[1])
     assert x.grad is not None
     assert_same_bits(actual, x.grad.numpy())

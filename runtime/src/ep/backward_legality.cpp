@@ -32,7 +32,8 @@ void CheckPooledShape(const aclnn::Window& window, const Arguments& arguments, c
   }
 }
 
-// The documentation of aclnn's adaptive operators has no output that is larger than the input.
+// CANN takes an output that is larger than the input, but none of its test cases has one: it is not known whether the
+// kernels compute it.
 void CheckAdaptiveShape(const Arguments& arguments, const Dims& x, const Dims& grad) {
   for (std::size_t axis = kFirstSpatialAxis; axis < x.size(); ++axis) {
     Require(grad[axis] <= x[axis], [&] {

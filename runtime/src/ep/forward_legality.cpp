@@ -49,7 +49,8 @@ void CheckWindows(const aclnn::Window& window, const OnnxWindow& onnx, const Sha
   }
 }
 
-// The documentation of aclnn's adaptive operators has no output that is larger than the input.
+// CANN takes an output that is larger than the input, but none of its test cases has one: it is not known whether the
+// kernels compute it.
 void CheckOutputSize(const Attributes& attributes, const Shape& x) {
   const Dims dims = x.AsNcdhw();
   for (std::size_t axis = 0; axis < attributes.output_size.size(); ++axis) {

@@ -11,8 +11,8 @@
 #include "host/pool_call.h"
 #include "host/registry.h"
 
-// `prepare` makes the checks that CANN makes in phase 2, and fills in the work. It reads the tensors' addresses only
-// then, because aclSetTensorAddr may change them between the runs of a repeatable executor. Queued work keeps the
+// `prepare` does what CANN does in phase 2: it returns a failure, or fills in the work. It reads the tensors' addresses
+// only then, because aclSetTensorAddr may change them between the runs of a repeatable executor. Queued work keeps the
 // addresses from its call of `prepare`.
 struct aclOpExecutor {
   poolgrad::host::PoolCall call = {};

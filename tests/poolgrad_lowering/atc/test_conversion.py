@@ -101,9 +101,14 @@ def test_for_a_product_the_user_chooses_the_soc() -> None:
     assert '--soc_version="$SOC_VERSION"' in found.command
 
 
-@pytest.mark.parametrize(("target", "cann"), [("Ascend910B3", "9.0.0"), ("Ascend950PR_9599", "8.5.0")])
+@pytest.mark.parametrize(("target", "cann"), [("Ascend910B3", "9.0.0"), ("Ascend950PR_9599", "9.0.0")])
 def test_the_least_release_of_cann(target: str, cann: str) -> None:
     assert converted(GRADIENT, target).cann == cann
+
+
+@pytest.mark.parametrize(("target", "cann"), [("atlas-a3", "8.5.0"), ("ascend950", "9.0.0"), ("ascend350", "9.1.0")])
+def test_the_least_release_that_knows_the_target(target: str, cann: str) -> None:
+    assert least_release([], target) == cann
 
 
 def test_releases_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +116,7 @@ def test_releases_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> No
 
     prototypes = {"A": registered.Prototype(5, "10.0.0"), "B": registered.Prototype(5, "9.1.0")}
     monkeypatch.setattr(registered, "PROTOTYPES", prototypes)
-    assert least_release(["A", "B"]) == "10.0.0"
+    assert least_release(["A", "B"], "atlas-a2") == "10.0.0"
 
 
 @pytest.mark.parametrize(

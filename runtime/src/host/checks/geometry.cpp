@@ -15,13 +15,13 @@ int64_t Clamp(Wide value) {
   return static_cast<int64_t>(std::clamp(value, kLeast, kGreatest));
 }
 
-Status CheckSamePlaneCount(const Planes& self, const Planes& grad_output, int code) {
+}  // namespace
+
+Status CheckPlaneCount(const Planes& self, const Planes& grad_output, int code) {
   if (grad_output.n == self.n && grad_output.c == self.c) return {};
   return Fail(code, "gradOutput has N = ", grad_output.n, " and C = ", grad_output.c, "; self has N = ", self.n,
               " and C = ", self.c);
 }
-
-}  // namespace
 
 Status CheckPooled(const Planes& self, const Planes& grad_output, const std::vector<WindowAxis>& windows,
                    bool ceil_mode, int code) {
@@ -38,16 +38,7 @@ Status CheckPooled(const Planes& self, const Planes& grad_output, const std::vec
   if (given != pooled) {
     return Fail(code, "gradOutput has planes of ", DimsText(given), "; the windows over self give ", DimsText(pooled));
   }
-  return CheckSamePlaneCount(self, grad_output, code);
-}
-
-Status CheckAdaptivelyPooled(const Planes& self, const Planes& grad_output, int code) {
-  for (size_t axis = 0; axis < self.dims.size(); ++axis) {
-    if (grad_output.dims[axis] <= self.dims[axis]) continue;
-    return Fail(code, "gradOutput has ", grad_output.dims[axis], " positions along an axis where self has ",
-                self.dims[axis], " elements");
-  }
-  return CheckSamePlaneCount(self, grad_output, code);
+  return CheckPlaneCount(self, grad_output, code);
 }
 
 Status CheckIndexed(const Planes& grad_output, const Planes& indices, int code) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Checks that the shapes of a gradient's tensors match. CANN makes them in phase 2, in shape inference and tiling;
-// aclnnMaxPool2dWithIndicesBackward makes some in phase 1.
+// Checks that the shapes of a gradient's tensors match. CANN makes them where it tiles the operator, in phase 1 or 2,
+// and some of them in aclnnMaxPool2dWithIndicesBackward. `code` is the code of a failure.
 #ifndef POOLGRAD_HOST_CHECKS_GEOMETRY_H_
 #define POOLGRAD_HOST_CHECKS_GEOMETRY_H_
 
@@ -14,12 +14,12 @@
 namespace poolgrad::host {
 
 // gradOutput has one position for each window over self, and as many planes as self. `windows` are those of the last
-// axes; `code` is the code of a failure.
+// axes.
 Status CheckPooled(const Planes& self, const Planes& grad_output, const std::vector<WindowAxis>& windows,
                    bool ceil_mode, int code);
 
-// gradOutput has as many planes as self, and along no axis more positions than self has elements.
-Status CheckAdaptivelyPooled(const Planes& self, const Planes& grad_output, int code);
+// gradOutput has as many planes as self.
+Status CheckPlaneCount(const Planes& self, const Planes& grad_output, int code);
 
 // indices has one index for each position of gradOutput.
 Status CheckIndexed(const Planes& grad_output, const Planes& indices, int code);

@@ -93,6 +93,12 @@ Status CheckMaxPool3dFormat(const PoolCall& call) {
   return CheckFormatAmong(call, Self(call), {ACL_FORMAT_NDHWC, ACL_FORMAT_NCDHW, ACL_FORMAT_NCHW, ACL_FORMAT_ND});
 }
 
+// These products check the shapes as channels last, and compute them as channels first.
+Status CheckMaxPool3dLayout(const PoolCall& call) {
+  if (call.on_ascend950() || call.self->format != ACL_FORMAT_NDHWC) return {};
+  return CheckFormatAmong(call, Self(call), {});
+}
+
 Status CheckAdaptive3dFormat(const PoolCall& call) {
   if (call.on_ascend950() && call.self->format == ACL_FORMAT_ND) return {};
   return CheckFormatAmong(call, Self(call), {ACL_FORMAT_NCDHW, ACL_FORMAT_NCHW});
@@ -164,9 +170,10 @@ Status CheckAdaptiveIndicesShape(const PoolCall& call) {
   return CheckDims(Indices(call), pooled, ACLNN_ERR_PARAM_INVALID);
 }
 
-Status CheckDoubleFormat(const PoolCall& call) {
-  if (call.self->dtype != ACL_DOUBLE || call.self->rank() != 4) return {};
-  return CheckFormatAmong(call, Self(call), {ACL_FORMAT_NCHW, ACL_FORMAT_NHWC}, ACLNN_ERR_INNER_NULLPTR);
+Status CheckAdaptive2dFormat(const PoolCall& call) {
+  const bool is_double = call.self->dtype == ACL_DOUBLE && call.self->rank() == 4;
+  if (!is_double && call.self->format != ACL_FORMAT_NHWC) return {};
+  return CheckFormatAmong(call, Self(call), {ACL_FORMAT_NCHW}, ACLNN_ERR_INNER_NULLPTR);
 }
 
 std::vector<int64_t> AdaptiveSizes(const PoolCall& call) {

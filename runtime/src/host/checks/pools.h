@@ -23,6 +23,7 @@ Status CheckOutDtype(const PoolCall& call);          // self's
 Status CheckOutFormat(const PoolCall& call);         // self's, and not private to Ascend
 Status CheckPoolFormats(const PoolCall& call);       // the same, and indices' too
 Status CheckMaxPool3dFormat(const PoolCall& call);   // Ascend950: NDHWC, NCDHW, NCHW or ND
+Status CheckMaxPool3dLayout(const PoolCall& call);   // the other products: not NDHWC
 Status CheckAdaptive3dFormat(const PoolCall& call);  // NCDHW or NCHW; on Ascend950 also ND
 Status CheckPoolRanks(const PoolCall& call);
 
@@ -49,8 +50,9 @@ Status CheckIndicesHaveOutShapeAtFirst(const PoolCall& call);
 Status CheckAdaptiveOutShape(const PoolCall& call);
 Status CheckAdaptiveIndicesShape(const PoolCall& call);
 
-// ACLNN_ERR_INNER_NULLPTR for DOUBLE of rank 4 in a format other than NCHW and NHWC, which the AICPU kernel refuses.
-Status CheckDoubleFormat(const PoolCall& call);
+// ACLNN_ERR_INNER_NULLPTR for NHWC, which CANN transposes and this library does not, and for DOUBLE of rank 4 in a
+// format other than NCHW, which the AICPU kernel refuses.
+Status CheckAdaptive2dFormat(const PoolCall& call);
 
 // The output sizes of the spatial axes: outputSize has one value per axis, one for all axes, or none for self's sizes.
 std::vector<int64_t> AdaptiveSizes(const PoolCall& call);

@@ -26,7 +26,8 @@ constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool3dChecks = {
     CheckInt32PlaneSize,   CheckOutputSizeValues,
 };
 
-constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool2dLateChecks = {CheckDoubleFormat, CheckAdaptiveOutShape};
+constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool2dLateChecks = {CheckAdaptive2dFormat,
+                                                                           CheckAdaptiveOutShape};
 constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool3dLateChecks = {CheckAdaptiveIndicesShape};
 
 PoolCall CallOf(Api api, int64_t axes, const aclTensor* self, const aclIntArray* output_size, const aclTensor* out,

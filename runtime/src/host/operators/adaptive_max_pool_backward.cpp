@@ -9,7 +9,7 @@
 namespace poolgrad::host {
 namespace {
 
-// Both in the order of CANN's code. Phase 2 checks the sizes of gradOutput against those of self.
+// Both in the order of CANN's code. The operator's tiling compares N and C of gradOutput with those of self.
 constexpr std::initializer_list<PoolCheck> kAdaptiveMaxPool2dChecks = {
     CheckTensorsGiven, CheckGradDtypes,     CheckSelfDtype,  CheckIndicesDtype, CheckRanksEqual,
     CheckIndicesShape, CheckGradInputShape, CheckAllFormats, CheckRanks,        CheckPlaneSize,

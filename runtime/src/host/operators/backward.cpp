@@ -24,10 +24,13 @@ struct Launch {
   std::vector<WindowAxis> windows;  // none: adaptive
   bool channels_last;
   Conduct conduct;
+  Status geometry;  // what phase 2 returns if it is a failure
+
+  Planes PlanesOf(const aclTensor& tensor) const { return host::PlanesOf(tensor, call.entry.axes, channels_last); }
 };
 
 Launch LaunchOf(const PoolCall& call) {
-  Launch launch{call, {}, false, {}};
+  Launch launch{call, {}, false, {}, {}};
   if (call.kernel_size != nullptr) {
     launch.windows = WindowAxes(*call.kernel_size, *call.stride, *call.padding, *call.dilation, call.entry.axes);
   }
@@ -44,19 +47,21 @@ Status CheckStorages(const PoolCall& call) {
   return CheckWritable("gradInput", *call.grad_input);
 }
 
-// Ascend950 refuses shapes that do not match in shape inference, the other products in tiling.
-Status CheckGeometry(const Launch& launch, const Planes& self, const ScatterAdd& work) {
+// Makes the checks of the operator's tiling. Of a failed tiling a function of CANN sees only that there is nothing to
+// launch.
+Status CheckGeometry(const Launch& launch) {
+  constexpr int kCode = ACLNN_ERR_INNER_NULLPTR;
   const PoolCall& call = launch.call;
-  const int code = call.on_ascend950() ? ACLNN_ERR_INNER_INFERSHAPE_ERROR : ACLNN_ERR_INNER_TILING_ERROR;
   if (call.grad_output->rank() != call.self->rank() || call.indices->rank() != call.self->rank()) {
-    return Fail(code, "gradOutput and indices have ", call.grad_output->rank(), " and ", call.indices->rank(),
+    return Fail(kCode, "gradOutput and indices have ", call.grad_output->rank(), " and ", call.indices->rank(),
                 " dimensions; self has ", call.self->rank());
   }
-  const Status pooled = launch.windows.empty()
-                            ? CheckAdaptivelyPooled(self, work.grad_output, code)
-                            : CheckPooled(self, work.grad_output, launch.windows, call.ceil_mode, code);
+  const Planes self = launch.PlanesOf(*call.self);
+  const Planes grad_output = launch.PlanesOf(*call.grad_output);
+  const Status pooled = launch.windows.empty() ? CheckPlaneCount(self, grad_output, kCode)
+                                               : CheckPooled(self, grad_output, launch.windows, call.ceil_mode, kCode);
   if (!pooled.ok()) return pooled;
-  const Status indexed = CheckIndexed(work.grad_output, work.indices, code);
+  const Status indexed = CheckIndexed(grad_output, launch.PlanesOf(*call.indices), kCode);
   if (!indexed.ok()) TraceNote("the documents have phase 1 refuse indices of another shape; the code does not");
   return indexed;
 }
@@ -72,9 +77,9 @@ ScatterAddKernel KernelOf(const Launch& launch) {
 
 Status Prepare(const Launch& launch, Work& work) {
   const PoolCall& call = launch.call;
-  const auto planes = [&](const aclTensor& tensor) { return PlanesOf(tensor, call.entry.axes, launch.channels_last); };
-  ScatterAdd scatter{planes(*call.grad_output), planes(*call.indices), planes(*call.grad_input)};
-  if (Status status = CheckGeometry(launch, planes(*call.self), scatter); !status.ok()) return status;
+  if (!launch.geometry.ok()) return launch.geometry;
+  ScatterAdd scatter{launch.PlanesOf(*call.grad_output), launch.PlanesOf(*call.indices),
+                     launch.PlanesOf(*call.grad_input)};
   if (launch.conduct.looks_at_windows) {
     scatter.windows = SpansOf(scatter.grad_input.dims, scatter.grad_output.dims, launch.windows);
     scatter.reversed = launch.conduct.reversed;
@@ -114,6 +119,8 @@ Status BuildBackward(aclOpExecutor& executor, std::initializer_list<PoolCheck> c
     return {};
   }
   Launch launch = LaunchOf(call);
+  launch.geometry = CheckGeometry(launch);
+  if (!launch.geometry.ok() && IsTiledInPhase1(call)) return launch.geometry;
   executor.workspace_size = launch.conduct.workspace_size;
   executor.prepare = [launch = std::move(launch)](Work& work) { return Prepare(launch, work); };
   return {};

@@ -32,13 +32,17 @@ uint64_t FloatCopySize(const aclTensor& tensor) {
 
 }  // namespace
 
+bool IsTiledInPhase1(const PoolCall& call) {
+  return IsAdaptive(call.entry.api) && (call.on_ascend950() || AdaptiveWindowsOverlap(call));
+}
+
 Conduct ConductOf(const PoolCall& call, const std::vector<WindowAxis>& windows) {
   if (!IsStrict()) return {};
   const bool overlap =
       windows.empty() ? AdaptiveWindowsOverlap(call) : std::any_of(windows.begin(), windows.end(), Overlaps);
   Conduct conduct;
   conduct.looks_at_windows = true;
-  conduct.reversed = overlap && !call.entry.deterministic && (windows.empty() || !call.on_ascend950());
+  conduct.reversed = overlap && !call.entry.deterministic;
   conduct.copies = call.on_ascend950() && call.entry.api == Api::kMaxPool2dWithIndicesBackward &&
                    std::all_of(windows.begin(), windows.end(), IsOneElement);
   const bool summed_apart = overlap && !call.on_ascend950() && call.self->dtype != ACL_FLOAT;

@@ -14,14 +14,18 @@ namespace poolgrad::host {
 struct Conduct {
   // A gradient whose index is not in its window is left out, as on Ascend950 and by most kernels of Atlas A2.
   bool looks_at_windows = false;
-  // Sums for which the product promises no order run from the last position to the first, so that a caller that relies
-  // on an order gets another result. Not in deterministic calls.
+  // Sums of overlapping windows, for which no product promises an order, run from the last position to the first, so
+  // that a caller that relies on an order gets another result. Not in deterministic calls.
   bool reversed = false;
   // aclnnMaxPool2dWithIndicesBackward of Ascend950 with windows of one element and stride 1 is a copy.
   bool copies = false;
   // Atlas A2 and A3 sum overlapping windows of 16-bit floats in a float copy of gradInput; Ascend950 needs none.
   uint64_t workspace_size = 0;  // bytes
 };
+
+// Whether the operator of a gradient is tiled in phase 1, which then refuses shapes that do not match; else phase 2
+// does. AdaptiveMaxPool3DGrad is. Atlas A2 and A3 run adaptive windows that do not overlap as MaxPool3DGradWithArgmax.
+bool IsTiledInPhase1(const PoolCall& call);
 
 // The behaviour for a call that passed the checks of phase 1 and has no empty tensors. In lenient mode only the
 // definition applies.

@@ -24,7 +24,8 @@ constexpr std::initializer_list<PoolCheck> kMaxPool3dChecks = {
     CheckDilationLength, CheckMaxPool3dDilation,
 };
 
-constexpr std::initializer_list<PoolCheck> kMaxPool3dLateChecks = {CheckPoolPlaneSize, CheckPooledShape};
+constexpr std::initializer_list<PoolCheck> kMaxPool3dLateChecks = {CheckPoolPlaneSize, CheckMaxPool3dLayout,
+                                                                   CheckPooledShape};
 
 constexpr std::initializer_list<PoolCheck> kMaxPool2dChecks = {
     CheckPoolTensorsGiven, CheckListsGiven,   CheckSelfDtype,    CheckOutDtype,      CheckIndicesDtype,

@@ -10,7 +10,7 @@
 namespace poolgrad::host {
 namespace {
 
-// In the order of CANN's code. Phase 2 checks the sizes of gradOutput.
+// In the order of CANN's code. The operator's tiling, in phase 2, checks the sizes of gradOutput.
 constexpr std::initializer_list<PoolCheck> kMaxPool3dChecks = {
     CheckTensorsGiven,   CheckListsGiven,    CheckSelfDtype,     CheckIndicesDtype,   CheckGradDtypes,
     CheckGradFormats,    CheckIndicesFormat, CheckRanks,         CheckKernelLength,   CheckKernelValues,
