@@ -262,7 +262,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "plan": lambda: {"example": plan_example()},
     "report": lambda: {"example": example(), **page_limits()},
     "security": lambda: {"faults": faults(), "limits": limits()},
-    "torch-npu": lambda: {"differences": torch_npu_calls.differences(), "one_sided": torch_npu_calls.one_sided()},
+    "torch-npu": torch_npu_calls.parts,
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
     "with-onnxruntime-cann": lambda: {"coverage": coverage()},
     "writing-a-form": lambda: {"form": own_form()},

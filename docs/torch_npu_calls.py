@@ -8,19 +8,29 @@ import json
 from pathlib import Path
 
 from docs.markdown import table
-from tests.torch_npu.differences import DIFFERENCES, EVERY_CALL, NO_OTHER, ONE_SIDED
+from tests.torch_npu.cases import PROCESSES, count_cases
+from tests.torch_npu.differences import DIFFERENCES, EVERY_CALL, NO_OTHER, ONE_SIDED, WITH_WORKSPACE
+from tests.torch_npu.pools import all_pools
 
 _RECORD = json.loads((Path(__file__).parent / "torch_npu_calls.json").read_text(encoding="utf-8"))
 _PRODUCTS = ("ascend950", "atlas-a2", "atlas-a3")
 _HEADER = ("", "torch_npu", "a session", "why", *(f"`{product}`" for product in _PRODUCTS))
 
 
+def parts() -> dict[str, object]:
+    """What the page's template has names for."""
+    return {
+        "pools": len(all_pools()),
+        "cases": f"{count_cases():,}",
+        "processes": len(PROCESSES),
+        "differences": differences(),
+        "one_sided": one_sided(),
+    }
+
+
 def differences() -> str:
     """The table of differences of two calls, with the numbers of pools and of gradients that have them."""
-    counted = [
-        (EVERY_CALL, "", "", "", *_counts(EVERY_CALL)),
-        (NO_OTHER, "", "", "", *_counts(NO_OTHER)),
-    ]
+    counted = [(name, "", "", "", *_counts(name)) for name in (EVERY_CALL, NO_OTHER, WITH_WORKSPACE)]
     rows = ((row.name, row.torch_npu, row.session, row.reason, *_counts(row.name)) for row in DIFFERENCES)
     return table(_HEADER, [*counted, *rows])
 

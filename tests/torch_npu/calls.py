@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The calls of phase 1 of a pool and its gradient, as the host library's trace has them: by torch_npu and by a session."""
+"""The calls of phase 1 of a pool and its gradient, by torch_npu and by a session, from the host library's trace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ def _shapes(pool: Pool) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _model_of(pool: Pool, dtype: str) -> str:
-    """The text of the pool and its gradient. PyTorch's exporters keep the gradient and adaptive pools as its operators."""
+    """The text of a model; PyTorch's exporters keep the gradient and adaptive pools as PyTorch's operators."""
     element_type = {"float32": "float"}.get(dtype, dtype)
     x, y = (f"{element_type}[{','.join(map(str, shape))}]" for shape in _shapes(pool))
     body = _adaptive(pool) if pool.is_adaptive else _windowed(pool)

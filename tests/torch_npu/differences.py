@@ -20,6 +20,7 @@ Call = dict[str, Any]
 BACKWARD = "Backward"
 EVERY_CALL = "all that are compared"
 NO_OTHER = "equal but for the storage"
+WITH_WORKSPACE = "with a workspace"
 MASK = "aclnnMaxPool2dWithMask"
 TENSORS = ("gradOutput", "self", "indices", "gradInput", "out")
 NCHW, NCDHW = 0, 30
@@ -168,8 +169,8 @@ DIFFERENCES = (
         "mask",
         "`aclnnMaxPool2dWithMask`, on Atlas A2 and A3",
         "`aclnnMaxPool3dWithArgmax` with depth 1",
-        "According to CANN's sources it runs the same kernel, with its indices at the begin of the mask. The stand-in does so, "
-        "and what is compared is what it passes on.",
+        "According to CANN's sources it runs the same kernel, with its indices at the begin of the mask. The stand-in "
+        "does so, and what is compared is what it passes on.",
         without_mask,
     ),
     Difference(
@@ -197,14 +198,14 @@ DIFFERENCES = (
         "dilated gradient",
         "the gradient with a dilation",
         "windows without dilation that span the same elements",
-        "A gradient adds at its indices, which lie in the wider windows too; and the documents allow only dilation 1.",
+        "A gradient adds at its indices, which lie in the wider windows too.",
         with_widened_windows,
     ),
     Difference(
         "adaptive pool whose sizes divide",
         "`aclnnAdaptiveMaxPool2d` or `3d`",
         "the function of the pool whose kernel and stride are the quotients",
-        "The windows are the same. According to CANN's sources these functions run the same kernels then, on Atlas A2 and A3.",
+        "The windows are the same. According to CANN's sources the gradients run the same kernel then on Atlas A2 and A3.",
         with_windows_of_one_size,
     ),
     Difference(
@@ -260,9 +261,9 @@ ONE_SIDED = (
     ),
     OneSided(
         "more windows than elements",
-        "the call; the host library refuses the gradient (561001, 561002)",
+        "the call",
         "no call: function body",
-        "CANN's published sources do not check it, and no document describes it.",
+        "None of CANN's own test cases has such a pool: nobody has seen its kernels run one.",
         lambda context: context.enlarges,
         torch_npu_calls=True,
         session_calls=False,
@@ -271,7 +272,7 @@ ONE_SIDED = (
         "window larger than x with its padding",
         "the call",
         "no call: the compiler refuses it (`output-size`)",
-        "The compiler's output size is that of ONNX's formula, which has no such window; PyTorch's has one in `ceil_mode`.",
+        "No window fits; PyTorch has one in `ceil_mode`. According to CANN's sources its tiling fails for such sizes.",
         lambda context: context.exceeds and (context.is_950 or not context.pool.is_dilated),
         torch_npu_calls=True,
         session_calls=False,

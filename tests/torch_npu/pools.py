@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tests.oracles import adaptive_windows, ascend_pool, pool_gradient, pool_windows
 from tests.oracles.ascend import Windows
+from tests.torch_npu.client import ASCEND_950
 
 Array = npt.NDArray[Any]
 
@@ -78,23 +79,37 @@ class Pool:
         return len(self.shape) == self.rank + 2
 
 
-def drawn_pools() -> list[Pool]:
-    """All pools: of two and three axes, with windows and adaptive, with and without a batch."""
+# With more windows than elements along an axis.
+ENLARGING = (
+    Pool(ADAPTIVE[2], (2, 3, 4, 5), {"output_size": (7, 5)}),
+    Pool(ADAPTIVE[2], (2, 2, 3, 3), {"output_size": (6, 6)}),
+    Pool(ADAPTIVE[3], (1, 2, 3, 4, 5), {"output_size": (3, 5, 2)}),
+)
+
+
+def all_pools() -> list[Pool]:
+    """Pools of two and three axes, with windows and adaptive, with and without a batch."""
     rng = random.Random(0)
-    pools = []
+    pools = list(ENLARGING)
     for rank in (2, 3):
         pools += [_windowed(rng, rank) for _ in range(COUNT_OF_WINDOWED)]
         pools += [_adaptive(rng, rank) for _ in range(COUNT_OF_ADAPTIVE)]
     return pools
 
 
-def enlarging_pools() -> list[Pool]:
-    """Adaptive pools with more windows than elements."""
-    return [
-        Pool(ADAPTIVE[2], (2, 3, 4, 5), {"output_size": (7, 5)}),
-        Pool(ADAPTIVE[2], (2, 2, 3, 3), {"output_size": (6, 6)}),
-        Pool(ADAPTIVE[3], (1, 2, 3, 4, 5), {"output_size": (3, 5, 2)}),
-    ]
+# What torch_npu calls for these pools does not run them, or is not in the stand-in.
+UNSUPPORTED: tuple[tuple[Callable[[str, Pool], bool], str], ...] = (
+    (lambda soc, pool: soc != ASCEND_950 and pool.is_dilated, "161002"),
+    (
+        lambda soc, pool: soc != ASCEND_950 and pool.rank == 2 and pool.has_windows_of_one_element,
+        "has no masks of windows of one element",
+    ),
+)
+
+
+def refusal(soc: str, pool: Pool) -> str | None:
+    """A part of the message with which torch_npu refuses the pool, or None."""
+    return next((message for applies, message in UNSUPPORTED if applies(soc, pool)), None)
 
 
 def _shape(rng: random.Random, spatial: Sequence[int]) -> tuple[int, ...]:

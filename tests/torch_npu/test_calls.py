@@ -12,17 +12,18 @@ from typing import Any
 import pytest
 
 from tests.torch_npu.calls import TARGETS, session_calls, torch_calls
-from tests.torch_npu.client import ASCEND_950, SOCS, run_client, start
+from tests.torch_npu.client import ASCEND_950, SOCS, STRICT, run_client, start
 from tests.torch_npu.differences import (
     BACKWARD,
     DIFFERENCES,
     EVERY_CALL,
     NO_OTHER,
     ONE_SIDED,
+    WITH_WORKSPACE,
     Call,
     Context,
 )
-from tests.torch_npu.pools import Pool, drawn_pools, enlarging_pools
+from tests.torch_npu.pools import Pool, all_pools
 
 pytestmark = pytest.mark.torch_npu
 
@@ -34,7 +35,7 @@ def check_calls(soc: str) -> dict[str, dict[str, int]]:
     """Compare the calls for all pools; return how often each row applies, to pools and to gradients."""
     torch = start()
     counts = {part: Counter[str]() for part in ("forward", "backward")}
-    for pool in (*drawn_pools(), *enlarging_pools()):
+    for pool in all_pools():
         for dtype in DTYPES:
             for part, rows in compare(torch, soc, pool, dtype).items():
                 counts[part].update(rows)
@@ -67,7 +68,7 @@ def by_part(calls: list[Call]) -> dict[str, Call]:
 
 
 def rows_between(theirs: Call, ours: Call, context: Context) -> list[str]:
-    """The rows that make torch_npu's call ours."""
+    """The rows that make torch_npu's call ours, and what else is counted."""
     rows = []
     for row in DIFFERENCES:
         rewritten = row.rewrite(theirs, context)
@@ -76,12 +77,13 @@ def rows_between(theirs: Call, ours: Call, context: Context) -> list[str]:
         theirs = rewritten
     unexplained = {key: (theirs.get(key), ours.get(key)) for key in theirs | ours if theirs.get(key) != ours.get(key)}
     assert not unexplained, (context.pool, unexplained)
-    return [EVERY_CALL, *rows, *([NO_OTHER] if rows == ["storage"] else [])]
+    facts = {EVERY_CALL: True, NO_OTHER: rows == ["storage"], WITH_WORKSPACE: ours["workspaceSize"] > 0}
+    return [*rows, *(name for name, holds in facts.items() if holds)]
 
 
 def measure() -> dict[str, dict[str, dict[str, int]]]:
-    """The counts of each target."""
-    return {TARGETS[soc]: run_client(check_calls, soc, soc=soc, queue="0") for soc in SOCS}
+    """The counts of each target. The library needs workspaces in strict mode alone."""
+    return {TARGETS[soc]: run_client(check_calls, soc, soc=soc, queue="0", **STRICT) for soc in SOCS}
 
 
 @pytest.fixture(scope="module")
@@ -96,4 +98,4 @@ def test_the_page_has_what_is_measured(measured: dict[str, Any]) -> None:
 
 def test_every_row_occurs(measured: dict[str, Any]) -> None:
     found = {name for parts in measured.values() for counted in parts.values() for name in counted}
-    assert found == {EVERY_CALL, NO_OTHER, *(row.name for row in (*DIFFERENCES, *ONE_SIDED))}
+    assert found == {EVERY_CALL, NO_OTHER, WITH_WORKSPACE, *(row.name for row in (*DIFFERENCES, *ONE_SIDED))}

@@ -8,8 +8,6 @@ of the host library.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,27 +15,12 @@ import pytest
 
 from tests.oracles import assert_same_bits
 from tests.pool_models import values_with_ties
-from tests.torch_npu.client import ASCEND_950, EXACT, QUEUES, SOCS, STRICT, run_client, start
-from tests.torch_npu.pools import Pool, drawn_pools, enlarging_pools
-from tests.torch_npu.tensors import DTYPES, LAYOUTS, on_npu, plane_indices, to_array, to_tensor
+from tests.torch_npu.cases import HOST_MODES, PROCESSES, cases
+from tests.torch_npu.client import SOCS, STRICT, run_client, start
+from tests.torch_npu.pools import Pool, all_pools, refusal
+from tests.torch_npu.tensors import DTYPES, on_npu, plane_indices, to_array, to_tensor
 
 pytestmark = pytest.mark.torch_npu
-
-HOST_MODES = {"lenient": {}, "strict": {**STRICT, **EXACT}}
-
-# What torch_npu calls for these pools does not run them, or is not in the stand-in.
-UNSUPPORTED: tuple[tuple[Callable[[str, Pool], bool], str], ...] = (
-    (lambda soc, pool: soc != ASCEND_950 and pool.is_dilated, "161002"),
-    (
-        lambda soc, pool: soc != ASCEND_950 and pool.rank == 2 and pool.has_windows_of_one_element,
-        "has no masks of windows of one element",
-    ),
-)
-
-
-def refusal(soc: str, pool: Pool) -> str | None:
-    """A part of the message with which torch_npu refuses the pool, or None."""
-    return next((message for applies, message in UNSUPPORTED if applies(soc, pool)), None)
 
 
 def check_pool(torch: Any, pool: Pool, dtype: str, layout: str, seed: int) -> None:
@@ -72,51 +55,35 @@ def check_pool(torch: Any, pool: Pool, dtype: str, layout: str, seed: int) -> No
 
 def check_pools(soc: str) -> int:
     torch = start()
-    cases = itertools.product(drawn_pools(), DTYPES, LAYOUTS)
-    count = 0
-    for seed, (pool, dtype, layout) in enumerate(cases):
-        if refusal(soc, pool) is not None:
-            continue
+    for seed, (pool, dtype, layout) in enumerate(cases(soc)):
         try:
             check_pool(torch, pool, dtype, layout, seed)
         except Exception as error:
             raise AssertionError(f"{pool}, {dtype}, {layout}, {seed=}") from error
-        count += 1
-    return count
+    return len(cases(soc))
 
 
 def check_refusals(soc: str) -> int:
-    """Pools that are refused, and gradients of pools with more windows than elements."""
     torch = start()
     count = 0
-    for pool in drawn_pools():
+    for pool in all_pools():
         message = refusal(soc, pool)
-        if message is not None:
-            with pytest.raises(RuntimeError, match=message):
-                getattr(torch.nn.functional, pool.function)(torch.zeros(pool.shape).npu(), **pool.arguments)
-            count += 1
-    for pool in enlarging_pools():
-        x = values_with_ties(pool.shape)
-        leaf = on_npu(torch, x, "contiguous", pool.rank).requires_grad_()
-        y, _ = getattr(torch.nn.functional, pool.function)(leaf, return_indices=True, **pool.arguments)
-        assert_same_bits(to_array(torch, y), pool.expected(x)[0])
-        with pytest.raises(RuntimeError, match="561001" if soc == ASCEND_950 else "561002"):
-            y.backward(torch.zeros(y.shape).npu())
+        if message is None:
+            continue
+        with pytest.raises(RuntimeError, match=message):
+            getattr(torch.nn.functional, pool.function)(torch.zeros(pool.shape).npu(), **pool.arguments)
         count += 1
-    check_pool(torch, drawn_pools()[0], "float32", "contiguous", 0)  # as before
+    check_pool(torch, all_pools()[0], "float32", "contiguous", 0)  # as before
     return count
 
 
-@pytest.mark.parametrize("host_mode", HOST_MODES)
-@pytest.mark.parametrize("queue", QUEUES)
-@pytest.mark.parametrize("soc", SOCS)
+@pytest.mark.parametrize(("soc", "queue", "host_mode"), PROCESSES)
 def test_pools(soc: str, queue: str, host_mode: str) -> None:
-    runs = sum(refusal(soc, pool) is None for pool in drawn_pools()) * len(DTYPES) * len(LAYOUTS)
-    assert run_client(check_pools, soc, soc=soc, queue=queue, **HOST_MODES[host_mode]) == runs
+    assert run_client(check_pools, soc, soc=soc, queue=queue, **HOST_MODES[host_mode]) == len(cases(soc))
 
 
 @pytest.mark.parametrize("soc", SOCS)
 def test_refusals(soc: str) -> None:
-    """Without the queue, on which errors would be found later. torch keeps a tensor of a gradient that failed."""
-    refused = sum(refusal(soc, pool) is not None for pool in drawn_pools()) + len(enlarging_pools())
+    """Without the queue, on which errors would be found later."""
+    refused = sum(refusal(soc, pool) is not None for pool in all_pools())
     assert run_client(check_refusals, soc, soc=soc, queue="0", **STRICT) == refused

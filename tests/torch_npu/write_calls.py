@@ -9,4 +9,4 @@ import json
 from tests.torch_npu.test_calls import RECORD, measure
 
 if __name__ == "__main__":
-    RECORD.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
+    RECORD.write_text(json.dumps(measure(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
