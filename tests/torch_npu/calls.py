@@ -28,7 +28,7 @@ _OF_A_TENSOR = ("viewDims", "dataType", "stride", "offset", "format", "storageDi
 def read_calls(lines: Iterable[Mapping[str, Any]]) -> list[Call]:
     """The calls of phase 1 in lines of the trace, in their order."""
     made: dict[int, Mapping[str, Any]] = {}
-    calls = []
+    calls: list[Call] = []
     for line in lines:
         name = line.get("call", "")
         if name == "aclCreateTensor":

@@ -205,7 +205,8 @@ DIFFERENCES = (
         "adaptive pool whose sizes divide",
         "`aclnnAdaptiveMaxPool2d` or `3d`",
         "the function of the pool whose kernel and stride are the quotients",
-        "The windows are the same. According to CANN's sources the gradients run the same kernel then on Atlas A2 and A3.",
+        "The windows are the same. According to CANN's sources the gradients run the same kernel then on Atlas A2 and "
+        "A3.",
         with_windows_of_one_size,
     ),
     Difference(

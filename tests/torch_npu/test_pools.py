@@ -55,12 +55,16 @@ def check_pool(torch: Any, pool: Pool, dtype: str, layout: str, seed: int) -> No
 
 def check_pools(soc: str) -> int:
     torch = start()
-    for seed, (pool, dtype, layout) in enumerate(cases(soc)):
-        try:
-            check_pool(torch, pool, dtype, layout, seed)
-        except Exception as error:
-            raise AssertionError(f"{pool}, {dtype}, {layout}, {seed=}") from error
+    for seed, case in enumerate(cases(soc)):
+        check_case(torch, case, seed)
     return len(cases(soc))
+
+
+def check_case(torch: Any, case: tuple[Pool, str, str], seed: int) -> None:
+    try:
+        check_pool(torch, *case, seed)
+    except Exception as error:
+        raise AssertionError(f"{case}, {seed=}") from error
 
 
 def check_refusals(soc: str) -> int:
