@@ -41,7 +41,8 @@ from poolgrad_lowering.gradient import Pattern
 from poolgrad_lowering.html_report.page import PAGE_SIZE
 from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN
-from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS
+from poolgrad_lowering.legality.gradients import WINDOWED_GRADIENTS, operator_for
+from poolgrad_lowering.legality.targets import DEFAULT_TARGET, TARGETS, Target
 from poolgrad_lowering.listing import OperatorRecord, list_targets, type_names
 from poolgrad_lowering.patterns import own_patterns
 from tests.other_tools.after_lowering import OUTCOMES, TOOLS, VERSIONS, Outcome, Tool
@@ -89,8 +90,12 @@ def limits() -> str:
 
 def products() -> str:
     """The table of products: name for `--target`, operator for 2-D pools, SoC names."""
-    rows = ((f"`{t.name}`", t.title, _code(t.max_pool_2d_grad), ", ".join(t.socs)) for t in TARGETS.values())
+    rows = ((f"`{t.name}`", t.title, _code(_of_two_axes(t)), ", ".join(t.socs)) for t in TARGETS.values())
     return table(("target", "product", "2-D max pool becomes", "SoC names"), rows)
+
+
+def _of_two_axes(target: Target) -> str | None:
+    return operator_for(2, target, WINDOWED_GRADIENTS) if target.operators else None
 
 
 def operators() -> str:

@@ -26,7 +26,9 @@ _FOLDERS = {
 
 ORDER = (
     ("version", "diagnostics"),
-    ("ir", "dialect"),
+    ("ir",),
+    ("windows",),
+    ("dialect",),
     ("gate", "damage"),
     ("io",),
     ("analysis",),

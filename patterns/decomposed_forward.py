@@ -26,7 +26,6 @@ from poolgrad_lowering.analysis.arithmetic_rules import ARITHMETIC_RULES, consta
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.evaluation import Array, static_shape
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
@@ -46,6 +45,8 @@ from poolgrad_lowering.matching.scatter import (
 from poolgrad_lowering.matching.views import view_sources
 from poolgrad_lowering.matching.window_tables import adaptive_table, pool_table, same_windows
 from poolgrad_lowering.matching.written_windows import written_windows
+from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts, type_name
-from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, find_indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient, Reduction
 from poolgrad_lowering.ir.dims import Dim, Shape, Shown, channels_to_last, differ, size
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Scope, Value
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "x": Value,

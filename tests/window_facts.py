@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 from tests.pool_graphs import parse
 
 _SCOPE = ModelIndex(parse("g (float[1] x) => (y) { y = Relu(x) }")).scopes[0]

@@ -30,7 +30,6 @@ from poolgrad_lowering.analysis.inference import inferred_types, is_unnamed
 from poolgrad_lowering.analysis.integer_rules import integer_rule
 from poolgrad_lowering.analysis.memo import Memo
 from poolgrad_lowering.analysis.node_inference import defines, infer_shape, infer_type
-from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, NEW_SIZES, SHAPE_RULES, is_opaque
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
@@ -39,6 +38,7 @@ from poolgrad_lowering.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.producers import keeps_element_type
 from poolgrad_lowering.ir.scopes import LOCAL, Node, Value, canonical_domain
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from poolgrad_lowering.analysis.pool import PoolAttributes, pooled_sizes
 from poolgrad_lowering.ir.attributes import attribute, boolean, integer, integers
 from poolgrad_lowering.ir.dims import Dim, Shape, is_static, size
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes, pooled_sizes
 
 
 class Known(Protocol):

@@ -22,7 +22,7 @@ from poolgrad_lowering.legality.targets import Target
 
 def find_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> list[NodeObstacle]:
     """Return the obstacles in an exported model, in the order of its nodes; those of the whole model come first."""
-    use = ge.Use(is_cut=False, large_windows_leave_the_core=not target.has_2d)
+    use = ge.Use(is_cut=False, core_window=target.core_window)
     found = [*ge.find_obstacles(model, types, use), *_of_dialect(model, target, types)]
     if not found:
         return []
@@ -39,14 +39,15 @@ def _of_dialect(model: ModelProto, target: Target, types: ValueTypes) -> Iterato
 
 
 def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:
-    if node.op_type not in target.operators:
+    support = target.operators.get(node.op_type)
+    if support is None:
         yield Obstacle.WRONG_TARGET, f"{target.name} has no {node.op_type}"
         return
     if node.op_type not in PROTOTYPES:
         yield Obstacle.UNREGISTERED_OPERATOR, f"CANN has no prototype of {node.op_type} for graphs"
     if needs_rank_5(node) and rank_of(node, types.ranks) is None:
         yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
-    if not target.has_2d and _argmax_type(node, types) == TensorProto.INT64:
+    if _argmax_type(node, types) == TensorProto.INT64 and TensorProto.INT64 not in support.index_types:
         yield Obstacle.ARGMAX_TYPE, f"its argmax is int64, and {target.name} takes int32 only"
 
 

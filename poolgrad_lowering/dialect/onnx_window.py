@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from poolgrad_lowering.windows.axis import window_count
+
 KERNEL, STRIDES, PADS, DILATIONS, CEIL = (
     f"onnx_{name}" for name in ("kernel_shape", "strides", "pads", "dilations", "ceil_mode")
 )
@@ -56,14 +58,3 @@ def onnx_count(values: Mapping[str, Any], axis: int, size: int) -> int:
     kernel, stride, dilation = (int(values[name][axis]) for name in (KERNEL, STRIDES, DILATIONS))
     begin, end = (int(values[PADS][position]) for position in (axis, len(values[KERNEL]) + axis))
     return window_count(size, dilation * (kernel - 1) + 1, stride, begin, end, ceil=bool(values[CEIL]))
-
-
-def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, ceil: bool) -> int:
-    """Return the number of windows of `extent` elements on an axis of `size` elements, padded at both ends.
-
-    Formula: the MaxPool page of the ONNX operator documentation and, with equal pads, the output shape section of
-    CANN's documentation of aclnnMaxPool2dWithIndices. With `ceil`, a last window that would start in the end padding is
-    dropped.
-    """
-    count = (size + begin + end - extent + (stride - 1 if ceil else 0)) // stride + 1
-    return count - 1 if ceil and (count - 1) * stride >= size + begin else count

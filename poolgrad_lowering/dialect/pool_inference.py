@@ -10,6 +10,7 @@ from onnx import TensorProto, TensorShapeProto, TypeProto
 
 from poolgrad_lowering.dialect import onnx_window
 from poolgrad_lowering.dialect.checked_node import CheckedNode, shape_of
+from poolgrad_lowering.windows.axis import window_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -83,7 +84,7 @@ def _pooled_dim(node: CheckedNode, values: Mapping[str, Any], axis: int, dim: Di
     if not dim.HasField("dim_value"):
         keeps_size = stride == 1 and extent == 2 * pad + 1
         return dim if keeps_size else TensorShapeProto.Dimension()
-    size = onnx_window.window_count(dim.dim_value, extent, stride, pad, pad, ceil=bool(values["ceil_mode"]))
+    size = window_count(dim.dim_value, extent, stride, pad, pad, ceil=bool(values["ceil_mode"]))
     if size < 1:
         node.fail(f"no window of {extent} elements fits into {dim.dim_value} elements with padding {pad}.")
     onnx_axis = axis - len(values["ksize"]) + len(values[onnx_window.KERNEL])

@@ -26,8 +26,8 @@ from poolgrad_lowering.ir.scopes import canonical_domain
 _MAX_POOL_AXES = 3
 """The spatial axes of the parser's MaxPool, at most. With fewer, the plugin makes a 2-D pool without dilation."""
 
-_LARGEST_WINDOW, _LARGEST_STRIDE = 255, 63
-"""Of a 2-D pool on a core of Atlas A2 and A3. The plugin sends a larger one to the CPU of the device."""
+_LARGEST_STRIDE = 63
+"""Of a 2-D pool on a core, where the product limits windows too."""
 
 _LARGEST_KERNEL, _LARGEST_KERNEL_3D = 255, 511
 """Of a convolution along one axis, as CANN documents Conv2D and Conv3D."""
@@ -38,14 +38,15 @@ class Use:
     """Which nodes reach the parser, and how.
 
     `is_cut`: the graph is cut at nodes of other providers, and nodes that graph mode does not list stay out.
-    `large_windows_leave_the_core`: the product computes large 2-D pools on its CPU; None if the product is not known.
+    `core_window`: the plugin sends 2-D pools with windows of more elements to the CPU of the device; None if it sends
+    none, or the product is not known.
     """
 
     is_cut: bool
-    large_windows_leave_the_core: bool
+    core_window: int | None
 
 
-GRAPH_MODE = Use(is_cut=True, large_windows_leave_the_core=False)
+GRAPH_MODE = Use(is_cut=True, core_window=None)
 
 
 def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[NodeObstacle]:
@@ -159,8 +160,9 @@ def _max_pool(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes,
     dilations = attributes.get("dilations", [])
     if len(kernel) < _MAX_POOL_AXES and any(number != 1 for number in dilations):
         yield Obstacle.DROPPED_DILATION, f"its dilations are {list(dilations)}"
-    is_large = math.prod(kernel) > _LARGEST_WINDOW or max(strides, default=1) > _LARGEST_STRIDE
-    if len(kernel) < _MAX_POOL_AXES and use.large_windows_leave_the_core and is_large and _extends(attributes):
+    is_flat, core = len(kernel) < _MAX_POOL_AXES, use.core_window
+    is_large = core is not None and (math.prod(kernel) > core or max(strides, default=1) > _LARGEST_STRIDE)
+    if is_flat and is_large and _extends(attributes):
         yield Obstacle.LARGE_WINDOW, f"its kernel is {kernel}, its strides are {strides or 1}"
     if attributes.get("storage_order", 0):
         yield Obstacle.STORAGE_ORDER, "its storage_order is 1"

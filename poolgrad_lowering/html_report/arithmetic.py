@@ -2,8 +2,7 @@
 
 """The derivation of a lowered node's attributes from those of its pool: formulas with numbers, axis by axis.
 
-The formulas are those of `analysis.pool`, `legality.windows` and `legality.pools`; a test compares their values with
-the lowered operator.
+The formulas are those of `windows` and `legality.pools`; a test compares their values with the lowered operator.
 """
 
 from __future__ import annotations
@@ -12,12 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
 from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.legality.gradients import LoweredOp
-from poolgrad_lowering.legality.windows import AclnnWindow, widened
+from poolgrad_lowering.windows.aclnn import AclnnWindow, widened
+from poolgrad_lowering.windows.adaptive import adaptive_bounds
+from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 _SYMBOL = re.compile(r"\b[a-zA-Z]\b[′″]?")
 
@@ -183,9 +184,9 @@ def _output_size(span: str, known: dict[str, int], axis: _Axis, kernel: int) -> 
 
 def _uneven(size: Dim, count: Dim) -> Iterator[Step]:
     """The bounds of window o = n − 1 of an adaptive pool whose sizes do not divide; all windows have these formulas."""
-    last = None if count.static is None else count.static - 1
+    last = None if not count.static else count.static - 1
     known = {"I": size.static, "n": count.static, "o": last}
-    first = None if size.static is None or not count.static else (count.static - 1) * size.static // count.static
+    first = None if last is None or size.static is None else adaptive_bounds(last, size.static, last + 1)[0]
     yield _step("last window o, first element", "⌊o·I / n⌋", known, "from the shapes" if first is None else first)
     yield _step("last window o, end", "⌈(o + 1)·I / n⌉", known, size)
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.diagnostics.status import reading_order
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.drawing.graph import Graph
@@ -25,6 +24,7 @@ from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.lowering import Verdict
 from poolgrad_lowering.rewriting.rewrite import Replacement
 from poolgrad_lowering.verdicts import Lowered, Refused
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 MAX_DRAWN = 200
 """The number of anchors whose graphs are drawn, the first ones of the page; the others are shown without drawings."""

@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.dims import Shown
-from poolgrad_lowering.legality.gradients import LoweredOp, check_support, select_op
+from poolgrad_lowering.legality.gradients import WINDOWED_GRADIENTS, LoweredOp, check_support, select_op
 from poolgrad_lowering.legality.targets import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
 
 GRADIENT_OPERATORS = (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD)
@@ -19,7 +18,8 @@ def select_op_named(op: str, gradient: PoolGradient, target: Target) -> LoweredO
     """Return the lowering of a gradient to the operator `op`, or the reason why the target has none."""
     if op == ADAPTIVE_GRAD and _is_adaptive(gradient):
         return check_support(LoweredOp(ADAPTIVE_GRAD, {}), gradient, target)
-    lowered = select_op(gradient, replace(target, has_2d=op == MAX_POOL_2D_GRAD))
+    is_able = op in WINDOWED_GRADIENTS and len(gradient.x_shape) in OPS[op].ranks
+    lowered = select_op(gradient, target, (op,) if is_able else WINDOWED_GRADIENTS)
     if isinstance(lowered, Refusal) or lowered.name == op:
         return lowered
     return refuse(

@@ -14,15 +14,20 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import type_name
-from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.legality.targets import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
-from poolgrad_lowering.legality.windows import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
+from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
+from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 INT32_CODE = 3
-"""The `dtype` attribute of MaxPoolGradWithArgmaxV3 for an int32 argmax (aclDataType)."""
+"""The attribute of an operator with the type of argmax: int32 (aclDataType)."""
+
+WINDOWED_GRADIENTS = (MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD)
+"""The operators for gradients of pools with windows, the preferred one first."""
 
 _LOWERABLE = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
@@ -39,8 +44,13 @@ class LoweredOp:
     canvas: tuple[tuple[int, int], ...] = ()
 
 
-def select_op(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
-    """Return the operator for a gradient on a target, or the reason why there is none."""
+def select_op(
+    gradient: PoolGradient, target: Target, windowed: Sequence[str] = WINDOWED_GRADIENTS
+) -> LoweredOp | Refusal:
+    """Return the operator for a gradient on a target, or the reason why there is none.
+
+    `windowed` are the operators to choose from where there are windows.
+    """
     rank = len(gradient.x_shape) - 2
     if not 1 <= rank <= 3:
         return refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
@@ -52,8 +62,21 @@ def select_op(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
             type_name(gradient.element_type),
         )
     if isinstance(gradient.windows, AdaptiveWindows):
-        return check_support(_select_adaptive(gradient, target), gradient, target)
-    return check_support(_select_windowed(gradient, gradient.windows, target), gradient, target)
+        windows = dividing_windows(gradient)
+        legal = None if windows is None else _Legal(windows, ceil=False)
+    else:
+        found = _legal_windows(gradient, gradient.windows)
+        if isinstance(found, Refusal):
+            return found
+        legal = found
+    op = LoweredOp(ADAPTIVE_GRAD, {}) if legal is None else legal.op(operator_for(rank, target, windowed))
+    return check_support(op, gradient, target)
+
+
+def operator_for(rank: int, target: Target, operators: Sequence[str]) -> str:
+    """Return the first operator over `rank` spatial axes that the target has; if it has none, the last one of all."""
+    able = [name for name in operators if rank + 2 in OPS[name].ranks]
+    return next((name for name in able if name in target.operators), able[-1])
 
 
 def check_support(op: LoweredOp | Refusal, gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
@@ -80,11 +103,6 @@ def check_support(op: LoweredOp | Refusal, gradient: PoolGradient, target: Targe
     return op
 
 
-def _select_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp:
-    windows = dividing_windows(gradient)
-    return LoweredOp(ADAPTIVE_GRAD, {}) if windows is None else _windowed_op(windows, False, target)
-
-
 def dividing_windows(gradient: PoolGradient) -> list[AclnnWindow] | None:
     """Return the equal windows of an adaptive pool whose output sizes divide the input sizes; else None."""
     pairs = zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)
@@ -99,7 +117,21 @@ def _ratio(extent: Dim, count: Dim) -> int | None:
     return extent.static // count.static or None
 
 
-def _select_windowed(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp | Refusal:
+@dataclass(frozen=True)
+class _Legal:
+    """The windows of all axes as aclnn takes them, with one rounding mode."""
+
+    windows: Sequence[AclnnWindow]
+    ceil: bool
+
+    def op(self, name: str) -> LoweredOp:
+        """Return the lowering to the operator of this name."""
+        margins = tuple((window.before, window.after) for window in self.windows)
+        attributes = window_attributes(name, self.windows, ceil=self.ceil)
+        return LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
+
+
+def _legal_windows(gradient: PoolGradient, pool: PoolAttributes) -> _Legal | Refusal:
     axes: list[_Axis] = []
     for number, (extent, count) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
         window = pool.axis(number, extent)
@@ -115,7 +147,7 @@ def _select_windowed(gradient: PoolGradient, pool: PoolAttributes, target: Targe
         if (refusal := axis.check_windows()) is not None:
             return refusal
         axes.append(axis)
-    return _legalize(axes, pool.ceil, target)
+    return _legalize(axes, pool.ceil)
 
 
 @dataclass(frozen=True)
@@ -166,18 +198,18 @@ class _Axis:
         return window if window.output_size(self.extent, ceil=ceil) == self.count else None
 
 
-def _legalize(axes: list[_Axis], onnx_ceil: bool, target: Target) -> LoweredOp | Refusal:
+def _legalize(axes: list[_Axis], onnx_ceil: bool) -> _Legal | Refusal:
     """Legalize all axes with one rounding mode: try the pool's own, then the other; then both with a canvas."""
     roundings = (onnx_ceil, not onnx_ceil)
     for ceil in roundings:
         direct = [window for axis in axes if (window := axis.direct(ceil=ceil, onnx_ceil=onnx_ceil)) is not None]
         if len(direct) == len(axes):
-            return _windowed_op(direct, ceil, target)
+            return _Legal(direct, ceil)
     for ceil in roundings:
         legalized = [axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) or axis.canvas(ceil=ceil) for axis in axes]
         windows = [window for window in legalized if window is not None]
         if len(windows) == len(axes):
-            return _windowed_op(windows, ceil, target)
+            return _Legal(windows, ceil)
     return _refuse_windows(axes, onnx_ceil)
 
 
@@ -199,26 +231,19 @@ def _refuse_windows(axes: list[_Axis], onnx_ceil: bool) -> Refusal:
     )
 
 
-def _windowed_op(windows: list[AclnnWindow], ceil: bool, target: Target) -> LoweredOp:
-    flat = target.has_2d and len(windows) == 2
-    margins = tuple((window.before, window.after) for window in windows)
-    return LoweredOp(
-        MAX_POOL_2D_GRAD if flat else MAX_POOL_3D_GRAD,
-        window_attributes(windows, ceil=ceil, flat=flat) | ({"dtype": INT32_CODE} if flat else {}),
-        margins if any(map(any, margins)) else (),
-    )
-
-
 def window_attributes(
-    windows: Sequence[AclnnWindow], *, ceil: bool, flat: bool, dilations: Sequence[int] | None = None
+    name: str, windows: Sequence[AclnnWindow], *, ceil: bool, dilations: Sequence[int] | None = None
 ) -> dict[str, int | str | list[int]]:
-    """Return the attributes of a pool operator: for two axes if `flat`, else for three, missing axes with kernel 1."""
-    missing = 0 if flat else 3 - len(windows)
+    """Return the attributes of an operator with windows and an int32 argmax. Axes that x lacks have a kernel of 1."""
+    op = OPS[name]
+    missing = op.axes - len(windows)
+    layout = next(str(attribute.default) for attribute in op.attributes if attribute.name == "data_format")
     return {
         "ksize": [1] * missing + [window.kernel for window in windows],
         "strides": [1] * missing + [window.stride for window in windows],
         "pads": [0] * missing + [window.pad for window in windows],
         "dilation": [1] * missing + list(dilations or [1] * len(windows)),
         "ceil_mode": int(ceil),
-        "data_format": "NCHW" if flat else "NCDHW",
+        "data_format": layout,
+        **({op.index_type: INT32_CODE} if op.index_type else {}),
     }

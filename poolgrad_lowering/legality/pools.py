@@ -7,9 +7,6 @@ Unlike a gradient, a pool needs exactly its own windows: no window is widened, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from poolgrad_lowering.analysis.pool import AxisWindow, PoolAttributes
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect.onnx_window import onnx_window
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient, Reduction
@@ -19,10 +16,16 @@ from poolgrad_lowering.legality.gradients import (
     LoweredOp,
     check_support,
     dividing_windows,
+    operator_for,
     window_attributes,
 )
-from poolgrad_lowering.legality.targets import ADAPTIVE, MAX_POOL_2D, MAX_POOL_3D, Target
-from poolgrad_lowering.legality.windows import AclnnWindow
+from poolgrad_lowering.legality.targets import ADAPTIVE, MAX_POOL_2D, MAX_POOL_3D, Support, Target
+from poolgrad_lowering.windows.aclnn import AclnnWindow
+from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+
+_WINDOWED = (MAX_POOL_2D, MAX_POOL_3D)
+"""The operators for pools with windows, the preferred one first."""
 
 
 def select_forward_op(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
@@ -39,7 +42,9 @@ def _select_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp | Refu
     if windows is not None:
         ones, zeros = [1] * len(windows), [0] * len(windows)
         sizes = [window.kernel for window in windows]
-        return _windowed_op(windows, ones, onnx_window(sizes, sizes, (zeros, zeros), ones, ceil=False), target)
+        op = operator_for(len(windows), target, _WINDOWED)
+        in_onnx = onnx_window(sizes, sizes, (zeros, zeros), ones, ceil=False)
+        return LoweredOp(op, window_attributes(op, windows, ceil=False) | in_onnx)
     return _adaptive_op(gradient)
 
 
@@ -67,7 +72,8 @@ def _adaptive_op(gradient: PoolGradient) -> LoweredOp | Refusal:
 
 def _select_windowed(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp | Refusal:
     dilations = [d if k > 1 else 1 for k, d in zip(pool.kernel, pool.dilations, strict=True)]
-    if max(dilations) > 1 and not target.forward_dilation:
+    op = operator_for(len(pool.kernel), target, _WINDOWED)
+    if max(dilations) > 1 and not target.operators.get(op, Support()).dilation:
         return refuse(Code.FORWARD_WINDOWS, "{} does not support dilation in a forward pool", target.title)
     sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
     axes = [pool.axis(number, extent) for number, (extent, _) in enumerate(sizes)]
@@ -78,7 +84,7 @@ def _select_windowed(gradient: PoolGradient, pool: PoolAttributes, target: Targe
             windows = [AclnnWindow(axis.kernel, axis.stride, axis.begin) for axis in found]
             pads = [axis.begin for axis in found], [axis.end for axis in found]
             in_onnx = onnx_window(pool.kernel, pool.strides, pads, dilations, ceil=pool.ceil)
-            return _windowed_op(windows, dilations, in_onnx, target, ceil=ceil)
+            return LoweredOp(op, window_attributes(op, windows, ceil=ceil, dilations=dilations) | in_onnx)
     return refuse(
         Code.FORWARD_WINDOWS,
         "for sizes {} no equal pads of at most half the kernel give the windows of pads {}",
@@ -98,16 +104,3 @@ def _is_supported(axis: AxisWindow | None, extent: Dim, count: Dim, *, ceil: boo
         return axis.begin == axis.end and ceil == onnx_ceil
     reach = AclnnWindow(axis.extent, axis.stride, axis.begin)
     return reach.output_size(extent.static, ceil=ceil) == count.static
-
-
-def _windowed_op(
-    windows: Sequence[AclnnWindow],
-    dilations: Sequence[int],
-    in_onnx: Mapping[str, int | str | list[int]],
-    target: Target,
-    *,
-    ceil: bool = False,
-) -> LoweredOp:
-    flat = target.has_2d and len(windows) == 2
-    attributes = window_attributes(windows, ceil=ceil, flat=flat, dilations=dilations)
-    return LoweredOp(MAX_POOL_2D if flat else MAX_POOL_3D, {**attributes, "dtype": INT32_CODE, **in_onnx})

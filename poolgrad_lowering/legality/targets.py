@@ -30,37 +30,38 @@ FLOAT32_EXACT_PLANE = 2**24
 """A2 and A3 compare the argmax of AdaptiveMaxPool3DGrad in float32, which is exact up to this value."""
 
 _FLOATS = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16))
+_INT32 = frozenset((TensorProto.INT32,))
 
 
 @dataclass(frozen=True)
 class Support:
-    """What a product's operator supports: element types (`TensorProto.DataType`), and the largest plane in elements."""
+    """What a product's operator supports.
+
+    Types are numbers of `TensorProto.DataType`; `index_types` are those of argmax. `max_plane` is the largest plane in
+    elements. `dilation`: whether a pool supports one other than 1; no gradient needs one.
+    """
 
     element_types: frozenset[int] = _FLOATS
+    index_types: frozenset[int] = _INT32
     max_plane: int = INT32_PLANE
+    dilation: bool = False
 
 
 @dataclass(frozen=True)
 class Target:
     """A product: its name on the command line, its title in texts, its SoC names and its operators.
 
-    `has_2d`: the product has operators for exactly two spatial axes. `forward_dilation`: the forward operators support
-    a dilation other than 1.
+    `chip` is CANN's short name of all its SoCs.
+    `core_window` is the largest window, in elements, that GE's own MaxPool over two axes computes on a core; it is None
+    without a limit.
     """
 
     name: str
     title: str
+    chip: str
     socs: tuple[str, ...]
     operators: dict[str, Support]
-    has_2d: bool = False
-    forward_dilation: bool = False
-
-    @property
-    def max_pool_2d_grad(self) -> str | None:
-        """The operator for a gradient over two spatial axes; None if there is none."""
-        if not self.operators:
-            return None
-        return MAX_POOL_2D_GRAD if self.has_2d else MAX_POOL_3D_GRAD
+    core_window: int | None = 255
 
 
 _A2_OPERATORS = {
@@ -70,7 +71,8 @@ _A2_OPERATORS = {
     ADAPTIVE: Support(max_plane=FLOAT32_EXACT_PLANE),
 }
 _950_OPERATORS = dict.fromkeys(
-    (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE), Support()
+    (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD, MAX_POOL_3D, MAX_POOL_2D, ADAPTIVE),
+    Support(index_types=frozenset((TensorProto.INT32, TensorProto.INT64)), dilation=True),
 )
 
 _950_PR = ("950z", "9579", "957b", "957bx", "957c", "957d", "9589", "958b", "9599")
@@ -85,29 +87,38 @@ TARGETS: dict[str, Target] = {
         Target(
             "ascend950",
             "Ascend 950PR / 950DT",
+            "Ascend950",
             (*(f"Ascend950PR_{suffix}" for suffix in _950_PR), *(f"Ascend950DT_{suffix}" for suffix in _950_DT)),
             _950_OPERATORS,
-            has_2d=True,
-            forward_dilation=True,
+            core_window=None,
         ),
         Target(
             "atlas-a3",
             "Atlas A3 training and inference",
+            "Ascend910_93",
             tuple(f"Ascend910_{suffix}" for suffix in (9362, 9363, 9372, 9381, 9382, 9391, 9392)),
             _A2_OPERATORS,
         ),
         Target(
             "atlas-a2",
             "Atlas A2 training and inference",
+            "Ascend910B",
             tuple(f"Ascend910{suffix}" for suffix in ("B1", "B2", "B2C", "B3", "B4", "B4-1")),
             _A2_OPERATORS,
         ),
-        Target("ascend350", "Ascend350", ("Ascend350_354f", "Ascend350_355e"), {}),
-        Target("atlas-200i-500-a2", "Atlas 200I/500 A2 inference", tuple(f"Ascend310B{n}" for n in range(1, 5)), {}),
-        Target("atlas-inference", "Atlas inference", tuple(f"Ascend310P{n}" for n in (1, 3, 5, 7)), {}),
+        Target("ascend350", "Ascend350", "Ascend350", ("Ascend350_354f", "Ascend350_355e"), {}),
+        Target(
+            "atlas-200i-500-a2",
+            "Atlas 200I/500 A2 inference",
+            "Ascend310B",
+            tuple(f"Ascend310B{n}" for n in range(1, 5)),
+            {},
+        ),
+        Target("atlas-inference", "Atlas inference", "Ascend310P", tuple(f"Ascend310P{n}" for n in (1, 3, 5, 7)), {}),
         Target(
             "atlas-training",
             "Atlas training",
+            "Ascend910",
             # The exact name Ascend910B is a first-generation SoC, not an A2.
             ("Ascend910A", "Ascend910ProA", "Ascend910ProB", "Ascend910PremiumA", "Ascend910B"),
             {},

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.shape_rules import input_integers, static_integers
 from poolgrad_lowering.gradient import AdaptiveWindows
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.backward_ops import Windows
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 def aten_anchors(*operators: str) -> tuple[tuple[str, str], ...]:

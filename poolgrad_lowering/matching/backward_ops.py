@@ -16,7 +16,6 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.pool import PoolAttributes, pooled_sizes
 from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
@@ -25,6 +24,7 @@ from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import forward_pool
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes, pooled_sizes
 
 
 class Windows(NamedTuple):

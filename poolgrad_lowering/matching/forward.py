@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.facts import Facts, type_name
-from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
@@ -16,6 +15,7 @@ from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import ForwardPool, Pooled
 from poolgrad_lowering.matching.views import find_result, find_source, view_sources
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ import numpy as np
 
 from poolgrad_lowering.analysis.evaluation import Array
 from poolgrad_lowering.analysis.movement_rules import NOWHERE
-from poolgrad_lowering.analysis.pool import AxisWindow
+from poolgrad_lowering.windows.adaptive import adaptive_bounds
+from poolgrad_lowering.windows.axis import AxisWindow
 
 
 def pool_table(windows: Sequence[AxisWindow], sizes: Sequence[int], counts: Sequence[int]) -> Array:
@@ -23,7 +24,7 @@ def pool_table(windows: Sequence[AxisWindow], sizes: Sequence[int], counts: Sequ
 
 
 def adaptive_table(sizes: Sequence[int], counts: Sequence[int]) -> Array:
-    """The table of PyTorch's adaptive pooling: window o of an axis is ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1."""
+    """The table of PyTorch's adaptive pooling."""
     return _product([_span(*axis) for axis in zip(sizes, counts, strict=True)], sizes)
 
 
@@ -61,14 +62,14 @@ def _taps(window: AxisWindow, size: int, count: int) -> Array:
 
 def _span(size: int, count: int) -> Array:
     numbers = np.arange(count, dtype=np.int64)
-    starts, ends = numbers * size // count, -(-(numbers + 1) * size // count)
+    starts, ends = adaptive_bounds(numbers, size, count)
     taps = starts[:, None] + np.arange((ends - starts).max(), dtype=np.int64)
     return np.where(taps < ends[:, None], taps, NOWHERE)
 
 
 def _first_window(sizes: Sequence[int], counts: Sequence[int]) -> Array:
     """What the first window of adaptive pooling reads: enough to tell most sizes apart at little cost."""
-    extents = [-(-size // count) for size, count in zip(sizes, counts, strict=True)]
+    extents = [adaptive_bounds(0, size, count)[1] for size, count in zip(sizes, counts, strict=True)]
     return np.asarray(_product([np.arange(extent, dtype=np.int64)[None] for extent in extents], sizes)[0])
 
 

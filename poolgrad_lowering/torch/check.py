@@ -15,6 +15,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
+from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.runtime.errors import SessionError
 from poolgrad_lowering.runtime.registration import import_onnxruntime
@@ -192,7 +193,7 @@ def _open(model: onnx.ModelProto) -> None:
     """
     try:
         onnx.checker.check_model(model, full_check=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+    except ONNX_ERRORS as error:
         raise TorchExportError(f"the exported step is not valid ONNX: {error}") from error
     try:
         _session(model)

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from poolgrad_lowering.windows.adaptive import adaptive_bounds
+
 aten = torch.ops.aten
 
 
@@ -127,7 +129,7 @@ def _wide(x: Tensor) -> torch.dtype:
 
 def _adaptive(size: int, count: int) -> list[range]:
     """Return the positions of each adaptive window along an axis."""
-    return [range(number * size // count, -(-(number + 1) * size // count)) for number in range(count)]
+    return [range(*adaptive_bounds(number, size, count)) for number in range(count)]
 
 
 def _positions(sizes: Sequence[int], counts: Sequence[int]) -> list[list[int]]:

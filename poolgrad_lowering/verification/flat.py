@@ -8,7 +8,8 @@ is independent of the compiler's index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -88,11 +89,21 @@ class Unit:
         """The values that the unit defines: inputs, constants, and outputs of nodes."""
         return {value for node in self.nodes for value in node.outputs} | self.inputs | self.constants.keys()
 
+    @cached_property
+    def names(self) -> set[str]:
+        """The names of all values, in any scope, without the paths of their scopes."""
+        names = {name for node in self.nodes for name in (*node.proto.input, *node.proto.output)}
+        for scope in self.scopes.values():
+            if isinstance(scope, GraphProto):
+                names.update(value.name for value in (*scope.input, *scope.output))
+                names.update(tensor.name for tensor in scope.initializer)
+        return names
+
 
 def main_unit(model: ModelProto) -> Unit:
     """Return the main graph as a unit; values that training steps use are among its results."""
     unit = Unit(MAIN)
-    _add_scope(unit, model.graph, MAIN, {})
+    _add_scope(unit, model.graph, MAIN, ChainMap())
     graphs = [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
     read = {name for graph in graphs for node in graph.node for name in node.input}
     unit.results |= read & {value for node in unit.nodes for value in node.outputs}
@@ -102,7 +113,7 @@ def main_unit(model: ModelProto) -> Unit:
 def function_unit(function: FunctionProto) -> Unit:
     """Return the body of a model function as a unit."""
     unit = Unit(function_name(function))
-    _add_scope(unit, function, unit.name, {})
+    _add_scope(unit, function, unit.name, ChainMap())
     return unit
 
 
@@ -134,47 +145,77 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
             yield f"{attribute.name}[{number}]", graph
 
 
-def _add_scope(unit: Unit, scope: GraphProto | FunctionProto, path: str, around: Mapping[str, str]) -> dict[str, str]:
-    """Add a scope's nodes to the unit; return the values that are visible in the scope, by name."""
+class _Scope:
+    """The names of a scope while its nodes are added to a unit. A scope inside another one sees the names of that too.
+
+    `captured` are the values of scopes around it that have been read.
+    """
+
+    def __init__(self, prefix: str, around: ChainMap[str, str]) -> None:
+        self._prefix, self._around = prefix, around
+        self._known: dict[str, str] = {}
+        self._values: set[str] = set()
+        self.captured: set[str] = set()
+
+    @property
+    def visible(self) -> ChainMap[str, str]:
+        """The values of this scope and of those around it, by name."""
+        return self._around.new_child(self._known)
+
+    def define(self, names: Iterable[str]) -> list[str]:
+        """Make names visible, and return the values."""
+        made = {name: self._prefix + name for name in _texts(names) if name}
+        self._known.update(made)
+        self._values.update(made.values())
+        return list(made.values())
+
+    def read(self, name: str) -> str | None:
+        """Return the value of this name, or None if none is visible."""
+        own = self._known.get(name)
+        if own is not None:
+            return own
+        value = self._around.get(name)
+        if value is not None:
+            self.captured.add(value)
+        return value
+
+    def read_inside(self, captured: Set[str]) -> None:
+        """Note the values that a scope inside this one has captured."""
+        self.captured |= captured - self._values
+
+
+def _add_scope(unit: Unit, scope: GraphProto | FunctionProto, path: str, around: ChainMap[str, str]) -> set[str]:
+    """Add a scope's nodes to the unit; return the values of the scopes around it that it reads."""
     while path in unit.scopes:
         path += "'"  # names can contain what separates the parts of a path
     unit.scopes[path] = scope
     prefix = "" if path == unit.name else f"{path}: "
-    known = dict(around)
-
-    def define(names: Iterable[str]) -> list[str]:
-        named = [name for name in _texts(names) if name]
-        known.update({name: prefix + name for name in named})
-        return [prefix + name for name in named]
-
+    names = _Scope(prefix, around)
     if isinstance(scope, GraphProto):
         constants = {tensor.name: tensor for tensor in scope.initializer}
-        define(constants)
+        names.define(constants)
         unit.constants.update((prefix + name, tensor) for name, tensor in constants.items())
         sparse = [entry.values.name for entry in scope.sparse_initializer]
-        unit.inputs.update(define([*(value.name for value in scope.input), *sparse]))
+        unit.inputs.update(names.define([*(value.name for value in scope.input), *sparse]))
         outputs = [value.name for value in scope.output]
     else:
-        unit.inputs.update(define(scope.input))
+        unit.inputs.update(names.define(scope.input))
         outputs = list(scope.output)
     for node in scope.node:
-        _add_node(unit, node, path, prefix, known)
-        define(node.output)
-    unit.results.update(known.get(name, name) for name in outputs)
-    return known
+        _add_node(unit, node, path, prefix, names)
+        names.define(node.output)
+    unit.results.update(names.read(name) or name for name in outputs)
+    return names.captured
 
 
-def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, known: Mapping[str, str]) -> None:
+def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, names: _Scope) -> None:
     label = next(iter(filter(None, node.output)), node.name)
     captured: list[str] = []
     outside = len(unit.nodes)
     for name, graph in subgraphs(node):
-        first = len(unit.nodes)
-        inside = _add_scope(unit, graph, f"{path}/{label}.{name}", known)
-        visible = set(known.values())
-        read = {value for inner in unit.nodes[first:] for value in inner.inputs}
-        read.update(inside.get(value.name, "") for value in graph.output)
-        captured.extend(sorted(read & visible))
+        read = _add_scope(unit, graph, f"{path}/{label}.{name}", names.visible)
+        captured.extend(sorted(read))
+        names.read_inside(read)
     key = node_key(node, path)
     if not any(node.output):  # nodes with the same bytes would be the same node
         unit.without_outputs += 1
@@ -184,7 +225,7 @@ def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, known: Mappin
             node,
             path,
             key,
-            tuple(known.get(name, prefix + name) if name else "" for name in _texts(node.input)),
+            tuple(names.read(name) or prefix + name if name else "" for name in _texts(node.input)),
             tuple(dict.fromkeys(captured)),
             tuple(prefix + name if name else "" for name in _texts(node.output)),
             len(unit.nodes) - outside,

@@ -32,12 +32,13 @@ def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference
     found += compare_inputs(original, lowered)
     before, after = ([function_name(f) for f in model.functions] for model in (original, lowered))
     called = set(map(called_name, _all_nodes(lowered)))
-    found += [Difference("model", f"{name} is gone") for name in before if name not in after and name in called]
+    both = set(before).intersection(after)
+    found += [Difference("model", f"{name} is gone") for name in before if name not in both and name in called]
     found += [Difference("model", f"{name} is defined twice") for name in sorted(_repeated(after))]
-    if [name for name in after if name in before] != [name for name in before if name in after]:
+    if [name for name in after if name in both] != [name for name in before if name in both]:
         found.append(Difference("model", "the functions are in another order"))
     for function in lowered.functions:
-        if function_name(function) in before:
+        if function_name(function) in both:
             continue
         if function.domain != DOMAIN or function.name not in OPS:
             found.append(Difference("model", f"{function_name(function)} is new and not an operator of the dialect"))
@@ -49,6 +50,8 @@ def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference
 def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
     """Return the differences in the fields, initializers and value_infos of two units' scopes."""
     found: list[Difference] = []
+    gone = original.defined - lowered.defined
+    made = {name for node in lowered.nodes if node.op[0] == DOMAIN for name in node.proto.output}
     for path, before in original.scopes.items():
         after = lowered.scopes.get(path)
         if after is None:
@@ -56,8 +59,7 @@ def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
         prefix = "" if path == original.name else f"{path}: "
         found += _other_fields(path, before, after, ("input",) if path == MAIN else ())
         infos = _Entries(before.value_info, after.value_info)
-        removed = {name for name in infos.first if prefix + name in original.defined - lowered.defined}
-        made = {name for node in lowered.nodes if node.op[0] == DOMAIN for name in node.proto.output}
+        removed = {name for name in infos.first if prefix + name in gone}
         found += infos.differences(path, "value_info", may_go=removed, must_go=removed, may_come=made)
         if isinstance(before, GraphProto) and isinstance(after, GraphProto):
             found += _initializers(path, before, after, prefix, (original, lowered))
@@ -72,31 +74,19 @@ def _initializers(
     entries = _Entries(before.initializer, after.initializer)
     unread = {name for name in entries.first if prefix + name not in units[1].read}
     fed = initializers_as_inputs(before, after) if path == MAIN else {}
-    names = _names(units[0])
-    new = {name for name in entries.second if name not in names and prefix + name in units[1].read}
+    new = {name for name in entries.second if name not in units[0].names and prefix + name in units[1].read}
     return entries.differences(path, "initializer", may_go=unread | fed.keys(), may_come=new)
 
 
 def new_names(original: Unit, lowered: Unit) -> list[Difference]:
     """Return a difference for each new value whose name the original uses in any scope, where it could shadow."""
-    names = _names(original)
     known = {value for node in original.nodes for value in node.outputs}
     return [
         Difference(lowered.name, f"the new value '{value}' has the name of another one")
         for node in lowered.nodes
         for value, name in zip(node.outputs, node.proto.output, strict=True)
-        if value not in known and value and name in names
+        if value not in known and value and name in original.names
     ]
-
-
-def _names(unit: Unit) -> set[str]:
-    """Return all names of values in a unit, in any scope."""
-    names = {name for node in unit.nodes for name in (*node.proto.input, *node.proto.output)}
-    for scope in unit.scopes.values():
-        if isinstance(scope, GraphProto):
-            names.update(value.name for value in (*scope.input, *scope.output))
-            names.update(tensor.name for tensor in scope.initializer)
-    return names
 
 
 def _other_fields(where: str, before: Message, after: Message, but: Sequence[str] = ()) -> list[Difference]:

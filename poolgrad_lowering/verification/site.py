@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ class Site:
         self, cut: Cut, sources: tuple[ModelProto, ModelProto], types: Mapping[str, TensorType], settings: Settings
     ) -> None:
         self._cut, self._sources, self._settings = cut, sources, settings
-        self._types = _with_gradient_types(cut, types)
+        self._types = _completed_types(cut, types)
         self._original = side_model(sources[0], cut, cut.original, self._types)
         self._lowered = side_model(sources[1], cut, cut.lowered, self._types)
         sound = [node for node in cut.region.added if roles.is_dialect(node) and node_flaw(node) is None]
@@ -183,16 +183,24 @@ def describe(region: Region) -> SiteResult:
     )
 
 
-def _with_gradient_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
-    """Return the types; an incoming gradient of unknown or claimed type gets the element type of the pooled tensor.
+def _completed_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
+    """Return the types with what the site's operators tell of its inputs.
 
-    Raises `UnprovenError` for an input of unknown type, or of a type for which no data is generated.
+    A pooled tensor of unknown shape gets the rank that ONNX's MaxPool requires. An incoming gradient of unknown or
+    claimed type gets the element type of the pooled tensor. Raises `UnprovenError` for an input of unknown type, or of
+    a type for which no data is generated.
     """
     known = dict(types)
-    pooled = [types[value].element for value, role in cut.inputs.items() if role is Role.POOLED and value in types]
+    pooled = [value for value, role in cut.inputs.items() if role is Role.POOLED and value in types]
+    constants = known_integers(cut.original, cut.constants)
+    for node in cut.original:
+        value = roles.pooled(node)
+        if value in pooled and node.op == ("", "MaxPool") and known[value].dims is None:
+            axes = windows_of(node, constants)
+            known[value] = replace(known[value], dims=(None,) * (2 + len(axes)) if axes else None)
     for value, role in cut.inputs.items():
         if role is Role.GRADIENT and pooled and (value not in known or known[value].claimed):
-            known[value] = TensorType(pooled[0], known[value].dims if value in known else None)
+            known[value] = TensorType(known[pooled[0]].element, known[value].dims if value in known else None)
         if value not in known:
             raise UnprovenError(f"the type of '{value}' is not known")
     for value in cut.inputs:

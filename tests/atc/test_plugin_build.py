@@ -64,7 +64,9 @@ def installed(tmp_path: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("flags", [(), OLD_STRINGS], ids=["new strings", "old strings"])
+@pytest.mark.parametrize(
+    "flags", [(), pytest.param(OLD_STRINGS, marks=pytest.mark.atc)], ids=["new strings", "old strings"]
+)
 def test_the_plugin_is_compiled_opened_and_installed(tmp_path: Path, toolkit: Path, flags: tuple[str, ...]) -> None:
     marked = "-Werror -DEXPECT_TOOLKIT"
     (plugin(tmp_path) / "source" / "plugin.cpp").open("a").write(
@@ -84,6 +86,7 @@ def test_the_plugin_is_compiled_opened_and_installed(tmp_path: Path, toolkit: Pa
         assert len(opened.registrations) == 6
 
 
+@pytest.mark.atc
 def test_a_toolkit_without_headers(tmp_path: Path, toolkit: Path) -> None:
     shutil.rmtree(toolkit / "include")
     done = build(tmp_path, toolkit)
@@ -92,6 +95,7 @@ def test_a_toolkit_without_headers(tmp_path: Path, toolkit: Path) -> None:
     assert len(installed(tmp_path)) == 1
 
 
+@pytest.mark.atc
 def test_a_library_that_does_not_open_is_not_installed(tmp_path: Path, toolkit: Path) -> None:
     old = plugin(tmp_path) / "framework" / "onnx" / "libpoolgrad_atc_plugin.so"
     old.write_text("old")
@@ -107,6 +111,7 @@ def test_a_library_that_does_not_open_is_not_installed(tmp_path: Path, toolkit: 
     assert len(installed(tmp_path)) == 1
 
 
+@pytest.mark.atc
 def test_headers_that_do_not_fit(tmp_path: Path, toolkit: Path) -> None:
     (toolkit / "include" / "graph" / "operator.h").write_text("#error another GE\n")
     done = build(tmp_path, toolkit)

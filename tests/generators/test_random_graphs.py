@@ -20,7 +20,7 @@ pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 SOME = settings(
-    max_examples=100,
+    max_examples=60,
     derandomize=True,
     deadline=None,
     database=None,

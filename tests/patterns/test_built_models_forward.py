@@ -15,7 +15,7 @@ from models.catalogue import Entry
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.legality.targets import find_target
+from poolgrad_lowering.legality.targets import MAX_POOL_3D, find_target
 from tests.oracles import run_ort
 from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed
 
@@ -36,7 +36,7 @@ PLUMBING = {"Add", "Mul", "Slice", "Sub", "Mod", "Cast", "Constant", "Shape", "G
 
 def staying(entry: Entry, target: str) -> list[str]:
     """The codes of the pools that stay."""
-    if entry.name in DILATED and not find_target(target).forward_dilation:
+    if entry.name in DILATED and not find_target(target).operators[MAX_POOL_3D].dilation:
         return [Code.FORWARD_WINDOWS.value]
     if entry.name not in STAY:
         return []

@@ -13,13 +13,13 @@ from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering import AnchorReport, driver, lower
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.pool import PoolAttributes
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, indices
 from poolgrad_lowering.dialect.maximum import Maximum
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient, Reduction
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 from tests.pool_graphs import parse
 
 Change = Callable[[PoolGradient], PoolGradient]

@@ -13,7 +13,7 @@ import onnx.parser
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from poolgrad_lowering import PoolgradError, lower
+from poolgrad_lowering import PoolgradError, lower, verify
 from poolgrad_lowering.atc.expand import expand_operators
 from poolgrad_lowering.dialect import function_body
 from tests.patterns.lookalikes.scatter import gradient
@@ -56,13 +56,15 @@ def test_the_gradient_beside_them_is_lowered(make: Callable[[int], ModelProto]) 
     assert is_lowered(make(MOST + 1))
 
 
-def test_time_is_linear() -> None:
+@pytest.mark.parametrize(("make", "fewest"), [(with_functions, 2_500), (with_subgraphs, 600)])
+def test_time_is_linear(make: Callable[[int], ModelProto], fewest: int) -> None:
     """Four times as many take less than eight times as long: were it quadratic, sixteen times."""
     seconds = []
-    for count in (2_500, 10_000):
-        model = with_subgraphs(count)
+    for count in (fewest, 4 * fewest):
+        model = make(count)
         start = time.process_time()
-        lower(model, target="atlas-a2")
+        lowered = lower(model, target="atlas-a2").model
+        assert verify(model, lowered, whole_model=False).proven
         seconds.append(time.process_time() - start)
     assert seconds[1] < 8 * seconds[0]
 

@@ -154,7 +154,7 @@ def test_element_types_that_numpy_lacks(tmp_path: Path, kind: int) -> None:
 # -- what it costs
 
 
-@pytest.mark.parametrize(("last", "size"), [(0, 4 * GIB), (1, GIB)])
+@pytest.mark.parametrize(("last", "size"), [pytest.param(0, 4 * GIB, marks=pytest.mark.long), (1, GIB)])
 def test_gigabytes_of_zeros_in_bounded_memory(tmp_path: Path, last: int, size: int) -> None:
     """All bytes are zero, or all except the last one."""
     sparse(tmp_path / DATA, size, last=last)

@@ -24,7 +24,10 @@ from poolgrad_lowering.legality.targets import (
     FLOAT32_EXACT_PLANE,
     INT32_PLANE,
     MAX_POOL_2D,
+    MAX_POOL_2D_GRAD,
     MAX_POOL_3D,
+    Support,
+    Target,
     find_target,
 )
 from tests.oracles import assert_same_bits, max_pool
@@ -163,6 +166,19 @@ def test_dilation() -> None:
     assert planned.attributes["dilation"] == [1, 1, 2]
     one_element = gradient_of([POOL._replace(kernel=1, begin=0, end=0, dilation=2)], [9], [5])
     assert isinstance(select_forward_op(one_element, A2), LoweredOp)  # nothing to space
+
+
+def test_a_product_is_its_table() -> None:
+    """One with the operators over two axes alone: others are refused, and its pools are those of the table."""
+    dilates = Support(dilation=True)
+    product = Target("trial", "Trial", "Trial", (), {MAX_POOL_2D_GRAD: Support(), MAX_POOL_2D: dilates})
+    flat = gradient_of([POOL._replace(dilation=2)] * 2, [9, 9], [4, 4])
+    found = select_op(flat, product), select_forward_op(flat, product)
+    assert [op.name for op in found if isinstance(op, LoweredOp)] == [MAX_POOL_2D_GRAD, MAX_POOL_2D]
+    line = gradient_of([POOL], [9], [5])
+    for refused in (select_op(line, product), select_forward_op(line, product)):
+        assert isinstance(refused, Refusal)
+        assert refused.code is Code.TARGET
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from poolgrad_lowering.analysis.movement_rules import NOWHERE
-from poolgrad_lowering.analysis.pool import AxisWindow
 from poolgrad_lowering.matching.window_tables import (
     adaptive_counts,
     adaptive_table,
@@ -19,6 +18,7 @@ from poolgrad_lowering.matching.window_tables import (
     pool_table,
     same_windows,
 )
+from poolgrad_lowering.windows.axis import AxisWindow
 from tests.oracles import max_pool_indices
 from tests.window_facts import axes
 

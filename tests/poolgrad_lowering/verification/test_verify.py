@@ -155,6 +155,14 @@ def test_a_pooled_tensor_of_unknown_type() -> None:
     assert site.reason == "the type of 'X' is not known"
 
 
+def test_a_pooled_tensor_of_unknown_rank() -> None:
+    """ONNX's MaxPool takes one rank only, so sizes are drawn for that."""
+    model = ort_gradient([2, 3, 6, 6], kernel_shape=[2, 2])
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.ClearField("shape")
+    assert check(model).proven
+
+
 def test_one_run_finds_sizes_that_fit() -> None:
     """A kernel of seven does not fit the smallest sizes that symbols stand for."""
     model = parse(

@@ -12,10 +12,10 @@ import onnx
 import pytest
 from onnx import helper
 
-from poolgrad_lowering.analysis.pool import PoolAttributes, pooled_sizes
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes, pooled_sizes
 from tests.oracles import run_ort
 from tests.pool_graphs import attribute_text, parse
 

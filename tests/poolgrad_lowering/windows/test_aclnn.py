@@ -8,8 +8,8 @@ import itertools
 
 import pytest
 
-from poolgrad_lowering.analysis.pool import AxisWindow
-from poolgrad_lowering.legality.windows import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
+from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
+from poolgrad_lowering.windows.axis import AxisWindow
 from tests.window_facts import Axis, aclnn_count, axes
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from poolgrad_lowering.analysis.pool import AxisWindow
+from poolgrad_lowering.windows.axis import AxisWindow, starts_behind, window_count
 
 
 class AclnnWindow(NamedTuple):
@@ -33,15 +33,10 @@ class AclnnWindow(NamedTuple):
     def output_size(self, size: int, *, ceil: bool) -> int:
         """Return the number of windows that aclnn computes over `size` elements of x.
 
-        Formula: the output shape section of CANN's documentation of aclnnMaxPool2dWithIndicesBackward, with the
-        rule that a last window must start inside the input or its left padding.
+        Formula: the output shape section of CANN's documentation of aclnnMaxPool2dWithIndicesBackward.
         """
         canvas = self.before + size + self.after
-        span = canvas + 2 * self.pad - self.kernel
-        count = (span + (self.stride - 1 if ceil else 0)) // self.stride + 1
-        if ceil and (count - 1) * self.stride >= canvas + self.pad:
-            count -= 1
-        return count
+        return window_count(canvas, self.kernel, self.stride, self.pad, self.pad, ceil=ceil)
 
 
 def widened(window: AxisWindow) -> AclnnWindow:
@@ -74,7 +69,7 @@ def on_canvas(window: AxisWindow, size: int, count: int) -> AclnnWindow:
 
 def starts_in_padding(window: AxisWindow, size: int, count: int) -> bool:
     """Whether the last of `count` windows starts after the last element."""
-    return (count - 1) * window.stride >= size + window.begin
+    return starts_behind(count - 1, size, window.stride, window.begin)
 
 
 def has_empty_window(window: AxisWindow, size: int, count: int) -> bool:
