@@ -236,7 +236,7 @@ ONE_SIDED = (
     OneSided(
         "dilated windows on Atlas A2 and A3",
         "is refused: 161002",
-        "the gradient, with wider windows; the pool stays on the CPU",
+        "the gradient, with wider windows; the pool only if its dilation has no effect",
         "These products have pools of dilation 1 alone.",
         lambda context: not context.is_950 and context.pool.is_dilated and not context.exceeds,
         torch_npu_calls=False,
@@ -273,7 +273,7 @@ ONE_SIDED = (
         "window larger than x with its padding",
         "the call",
         "no call: the compiler refuses it (`output-size`)",
-        "No window fits; PyTorch has one in `ceil_mode`. According to CANN's sources its tiling fails for such sizes.",
+        "No window fits; PyTorch has one in `ceil_mode`.",
         lambda context: context.exceeds and (context.is_950 or not context.pool.is_dilated),
         torch_npu_calls=True,
         session_calls=False,

@@ -2,9 +2,14 @@
 
 // aclnnInplaceCopy between strided tensors of one type, which torch_npu calls to make a tensor contiguous.
 
+#include <cstddef>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "calls.h"

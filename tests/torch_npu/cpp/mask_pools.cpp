@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "calls.h"
@@ -98,7 +100,7 @@ PendingCalls& Pending() {
   return *calls;
 }
 
-void RequireWindow(const aclIntArray& kernel_size) {
+void RefuseWindowsOfOneElement(const aclIntArray& kernel_size) {
   for (const int64_t size : kernel_size.values) {
     if (size != 1) return;
   }
@@ -111,7 +113,7 @@ aclnnStatus Prepare(const char* function, Phase1&& phase_1, GetTensors&& get_ten
                     const aclIntArray* stride, const aclIntArray* padding, const aclIntArray* dilation,
                     aclOpExecutor** executor) {
   return stand_in::Call(function, nullptr, [&]() -> int32_t {
-    RequireWindow(*kernel_size);
+    RefuseWindowsOfOneElement(*kernel_size);
     Arguments arguments;
     const auto tensors = get_tensors(arguments);
     const aclnnStatus code = phase_1(tensors, arguments.Window(*kernel_size, 1), arguments.Window(*stride, 1),
