@@ -14,7 +14,7 @@ rm -rf $(1) && mkdir -p $(1) && cp -r $(2)poolgrad_lowering $(1) && cp -r $(2)pa
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo train-demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-torch-step test-matrix test-oldest test-releases test-cann-ep coverage cann-home \
+.PHONY: help demo train-demo quick test test-long test-torch test-oldest-dependencies test-browser test-training test-torch-step test-matrix test-oldest test-releases test-cann-ep coverage cann-home test-torch-npu torch-npu-calls \
   test-asan test-ubsan test-tsan test-aarch64 test-atc test-tools test-plugs test-determinism wheel wheels fuzz fuzz-tools fuzz-bytes mutate replay check format docs bench clean
 
 help: ## list the targets
@@ -93,7 +93,15 @@ coverage: cann-home ## measure training steps out of PyTorch beside the CANN pro
 	$(IN) cann env LD_LIBRARY_PATH=$(CURDIR)/build/cann_ep/lib64 python -P -m tests.cann_ep.write_coverage $(STEPS)
 	$(IN) test python -m docs.generate
 cann-home: wheel-$(MACHINE)
-	$(IN) cann python tools/cann_home.py
+	$(IN) cann python tools/cann_home.py cann_ep
+
+test-torch-npu: ## torch_npu, the vendor's client of aclnn, on the host library and beside sessions (Python 3.11, x86-64; a large download)
+	$(IN) torch-npu python tools/cann_home.py torch_npu
+	$(IN) torch-npu pytest -n 2 --dist worksteal -m torch_npu tests/torch_npu
+torch-npu-calls: ## count how torch_npu's calls differ from those of sessions, for the table of its page
+	$(IN) torch-npu python tools/cann_home.py torch_npu
+	$(IN) torch-npu python -P -m tests.torch_npu.write_calls
+	$(IN) test python -m docs.generate
 
 # All native libraries under a sanitizer. The interpreter that loads them is not instrumented, so the sanitizer's own
 # library is preloaded, and libstdc++ with it, or a thrown exception finds no handler. TSAN sees of the interpreter and of

@@ -21,8 +21,9 @@ from string import Template
 import onnx
 from onnx import AttributeProto
 
-from docs import before_after, flow, rooms
+from docs import before_after, flow, rooms, torch_npu_calls
 from docs.api_reference import reference
+from docs.markdown import table
 from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
 from poolgrad_lowering.cli import build_parser
@@ -52,7 +53,7 @@ DOCS = Path(__file__).parent
 def codes() -> str:
     """The table of refusal codes: meaning, and what would have to change. Each code links to its section."""
     rows = ((f"[`{code}`](legality.md#{code})", *row) for code, *row in _codes())
-    return _table(("code", "meaning", "what would have to change"), rows)
+    return table(("code", "meaning", "what would have to change"), rows)
 
 
 def code_sections() -> str:
@@ -69,13 +70,13 @@ def _codes() -> list[tuple[str, str, str]]:
 def faults() -> str:
     """The table of faults of an input: meaning and advice."""
     rows = sorted((fault.value, *meaning) for fault, meaning in FAULTS.items())
-    return _table(("fault", "what is rejected", "what to do"), ((f"`{fault}`", *row) for fault, *row in rows))
+    return table(("fault", "what is rejected", "what to do"), ((f"`{fault}`", *row) for fault, *row in rows))
 
 
 def obstacles() -> str:
     """The table of obstacles to a conversion with ATC: meaning and advice."""
     rows = sorted((obstacle.value, *meaning) for obstacle, meaning in OBSTACLES.items())
-    return _table(("code", "what ATC cannot convert", "what to do"), ((f"`{code}`", *row) for code, *row in rows))
+    return table(("code", "what ATC cannot convert", "what to do"), ((f"`{code}`", *row) for code, *row in rows))
 
 
 def limits() -> str:
@@ -84,13 +85,13 @@ def limits() -> str:
         (f"`{limit.name}`", f"`--{limit.name.replace('_', '-')}`", str(limit.default), limit.metadata["help"])
         for limit in fields(Limits)
     )
-    return _table(("`Limits`", "flag", "default", "meaning"), rows)
+    return table(("`Limits`", "flag", "default", "meaning"), rows)
 
 
 def products() -> str:
     """The table of products: name for `--target`, operator for 2-D pools, SoC names."""
     rows = ((f"`{t.name}`", t.title, _code(_of_two_axes(t)), ", ".join(t.socs)) for t in TARGETS.values())
-    return _table(("target", "product", "2-D max pool becomes", "SoC names"), rows)
+    return table(("target", "product", "2-D max pool becomes", "SoC names"), rows)
 
 
 def _of_two_axes(target: Target) -> str | None:
@@ -100,12 +101,12 @@ def _of_two_axes(target: Target) -> str | None:
 def operators() -> str:
     """The table of each product's operators: aclnn functions, element types and limits."""
     rows = (_operator(target.name, operator) for target in list_targets() for operator in target.operators)
-    return _table(("target", "operator", "run by", "element types", "elements of a plane, at most"), rows)
+    return table(("target", "operator", "run by", "element types", "elements of a plane, at most"), rows)
 
 
 def room_table() -> str:
     """The table of rooms and their purposes, from the top of the picture to the bottom."""
-    return _table(("room", "what it is for"), ((f"`{name}`", text) for name, text in rooms.descriptions().items()))
+    return table(("room", "what it is for"), ((f"`{name}`", text) for name, text in rooms.descriptions().items()))
 
 
 def forms() -> str:
@@ -146,7 +147,7 @@ def _graph_text(model: onnx.ModelProto) -> str:
 
 def exit_codes() -> str:
     """The table of the command's exit codes."""
-    return _table(("code", "meaning"), ((str(int(code)), meaning) for code, meaning in MEANINGS.items()))
+    return table(("code", "meaning"), ((str(int(code)), meaning) for code, meaning in MEANINGS.items()))
 
 
 def commands() -> str:
@@ -206,12 +207,12 @@ def acl_codes() -> str:
 def outcomes() -> str:
     """The table of what other tools leave of a lowered model."""
     header = ("outcome", "what is left", "plain onnxruntime", "the execution provider", "warning of `inspect`")
-    return _table(header, OUTCOMES.values())
+    return table(header, OUTCOMES.values())
 
 
 def tools() -> str:
     """The table of other tools, of what each leaves of a lowered model, and of what `verify` says."""
-    return _table(("package", "tool", "outcome", "`verify`", "remarks"), map(_tool, TOOLS))
+    return table(("package", "tool", "outcome", "`verify`", "remarks"), map(_tool, TOOLS))
 
 
 def coverage() -> str:
@@ -226,7 +227,7 @@ def coverage() -> str:
         "copies inside a step",
         "bits of the CPU provider",
     )
-    return _table(
+    return table(
         head,
         [
             (
@@ -266,6 +267,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "plan": lambda: {"example": plan_example()},
     "report": lambda: {"example": example(), **page_limits()},
     "security": lambda: {"faults": faults(), "limits": limits()},
+    "torch-npu": torch_npu_calls.parts,
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},
     "with-onnxruntime-cann": lambda: {"coverage": coverage()},
     "writing-a-form": lambda: {"form": own_form()},
@@ -325,7 +327,7 @@ def _arguments(parser: Parser, hidden: Sequence[str] = ("help", "verbose", "quie
     """The table of a command's arguments, without those named in `hidden`, by default those of every command."""
     shown = [argument for argument in parser.arguments if argument.dest not in hidden]
     rows = ((f"`{', '.join(_spelled(argument))}`", str(argument.help)) for argument in shown)
-    return _table(("argument", "meaning"), ([cell.replace("|", "\\|") for cell in row] for row in rows))
+    return table(("argument", "meaning"), ([cell.replace("|", "\\|") for cell in row] for row in rows))
 
 
 def _spelled(argument: Action) -> list[str]:
@@ -345,11 +347,11 @@ def _form(pattern: Pattern) -> str:
 
 def _op(op: Op) -> str:
     operands = [("input", operand) for operand in op.inputs] + [("output", operand) for operand in op.outputs]
-    tensors = _table(
+    tensors = table(
         ("", "name", "element types", "meaning"),
         ((kind, f"`{o.name}`", _types(TYPES[o.type_variable]), o.doc) for kind, o in operands),
     )
-    attributes = _table(("attribute", "type", "values", "meaning"), map(_attribute, op.attributes))
+    attributes = table(("attribute", "type", "values", "meaning"), map(_attribute, op.attributes))
     ranks = " or ".join(map(str, op.ranks))
     return f"## {op.name}\n\n{op.doc}\n\nRank of every operand: {ranks}.\n\n{tensors}\n\n" + (
         attributes if op.attributes else "No attributes."
@@ -385,10 +387,6 @@ def _types(element_types: Iterable[int]) -> str:
 
 def _code(name: str | None) -> str:
     return f"`{name}`" if name else "–"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), *rows))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 
 from docs import generate
 from poolgrad_lowering import inspect
+from tests.torch_npu.cases import count_cases
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -30,6 +31,10 @@ def test_every_template_has_its_page() -> None:
 def test_generated_page_is_up_to_date(name: str) -> None:
     committed = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     assert committed == generate.page(name), f"docs/{name}.md is not what the code's tables make: run `make docs`"
+
+
+def test_page_on_hardware_counts_the_cases_of_torch_npu() -> None:
+    assert f"{count_cases():,} cases" in (DOCS / "hardware.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", generate.PICTURES)

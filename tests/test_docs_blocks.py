@@ -32,6 +32,7 @@ NOT_RUN = {
     "needs PyTorch",  # make test-torch-step
     "needs onnxruntime-cann",  # make test-cann-ep
     "needs onnxruntime-training",
+    "needs torch_npu",  # make test-torch-npu
 }
 SECONDS = re.compile(r"\d+\.\d{3} s\b")
 

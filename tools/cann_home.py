@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Creates build/cann_ep, an ASCEND_HOME_PATH with links to the host library and to a stand-in for CANN's libraries.
+"""Creates build/NAME, an ASCEND_HOME_PATH with links to the host library and to a stand-in for CANN's libraries.
 
-Runs in the environment `cann`; the libraries are linked with its onnxruntime and its package.
+    python tools/cann_home.py NAME
+
+Runs in the environment whose clients of CANN it is for; the libraries are linked with its packages.
 """
 
 from __future__ import annotations
@@ -10,44 +12,86 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
+from dataclasses import dataclass
 from pathlib import Path
 
-from environments import PROJECT, ROOT, WHEEL, fingerprint
+from environments import NATIVE, PROJECT, ROOT, WHEEL, fingerprint
 
-HOME = ROOT / "build" / "cann_ep"
-STAND_IN = ROOT / "tests" / "cann_ep" / "cpp"
-OF_THE_HOST_LIBRARY = ("libaclnn_host.so", "libacl_rt.so", "libnnopbase.so", "libopapi_nn.so")
-OF_THE_STAND_IN = ("libacl_op_compiler.so", "libfmk_onnx_parser.so")
+
+@dataclass(frozen=True)
+class Home:
+    """What serves as CANN for one of its clients. The stand-in is libascendcl.so, compiled from tests/NAME/cpp."""
+
+    host: tuple[str, ...]
+    """The names of CANN's libraries that are the host library."""
+    stand_in: tuple[str, ...]
+    """The further names of the stand-in."""
+    inputs: tuple[str, ...]
+    """What the host library depends on."""
+    links_onnxruntime: bool = False
+    folders: tuple[str, ...] = ()
+    """Further folders of the installation."""
+
+
+HOMES = {
+    "cann_ep": Home(
+        host=("libaclnn_host.so", "libacl_rt.so", "libnnopbase.so", "libopapi_nn.so"),
+        stand_in=("libacl_op_compiler.so", "libfmk_onnx_parser.so"),
+        inputs=(*PROJECT, WHEEL),
+        links_onnxruntime=True,
+    ),
+    "torch_npu": Home(
+        host=("libaclnn_host.so", "libacl_rt.so", "libnnopbase.so", "libopapi_nn.so"),
+        stand_in=(
+            "libacl_op_compiler.so",
+            "libacl_tdt_channel.so",
+            "libge_runner.so",
+            "libgraph.so",
+            "libhccl.so",
+            "libopapi.so",
+        ),
+        inputs=NATIVE,
+        folders=("runtime", "compiler", "opp"),
+    ),
+}
+SHARED = ROOT / "tests" / "stand_in"
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 FLAGS = ["-std=c++17", "-O2", *WARNINGS, "-fPIC", "-shared", "-fvisibility=hidden", "-fvisibility-inlines-hidden"]
 
 
-def make() -> None:
+def make(name: str) -> None:
     """Create the folder unless it is up to date."""
-    state = fingerprint((*PROJECT, WHEEL, "tests/cann_ep/cpp/*", "tools/cann_home.py"))
-    libraries, stamp = HOME / "lib64", HOME / ".made"
+    home, folder = HOMES[name], ROOT / "build" / name
+    state = fingerprint((*home.inputs, "tests/stand_in/*", f"tests/{name}/cpp/*", "tools/cann_home.py"))
+    libraries, stamp = folder / "lib64", folder / ".made"
     if stamp.is_file() and stamp.read_text() == state:
         return
-    shutil.rmtree(HOME, ignore_errors=True)
-    libraries.mkdir(parents=True)
-    for name in OF_THE_HOST_LIBRARY:
-        (libraries / name).symlink_to(package("poolgrad_lowering") / "runtime" / "libaclnn_host.so")
-    [onnxruntime] = (package("onnxruntime") / "capi").glob("libonnxruntime.so.1.*")
-    (libraries / "libonnxruntime.so.1").symlink_to(onnxruntime)
-    compile_stand_in(libraries)
-    for name in OF_THE_STAND_IN:
-        (libraries / name).symlink_to("libascendcl.so")
+    shutil.rmtree(folder, ignore_errors=True)
+    for made in (libraries, *(folder / further for further in home.folders)):
+        made.mkdir(parents=True)
+    for link in home.host:
+        (libraries / link).symlink_to(package("poolgrad_lowering") / "runtime" / "libaclnn_host.so")
+    links = ["-laclnn_host"]
+    if home.links_onnxruntime:
+        [onnxruntime] = (package("onnxruntime") / "capi").glob("libonnxruntime.so.1.*")
+        (libraries / "libonnxruntime.so.1").symlink_to(onnxruntime)
+        links.append("-l:libonnxruntime.so.1")
+    compile_stand_in(ROOT / "tests" / name / "cpp", libraries, links)
+    for link in home.stand_in:
+        (libraries / link).symlink_to("libascendcl.so")
     stamp.write_text(state)
 
 
-def compile_stand_in(libraries: Path) -> None:
-    """Compile the library that the CANN provider loads as libascendcl.so."""
-    links = ["-Wl,--no-undefined", f"-L{libraries}", "-laclnn_host", "-l:libonnxruntime.so.1"]
-    sources = sorted(STAND_IN.glob("*.cpp"))
+def compile_stand_in(sources: Path, libraries: Path, links: list[str]) -> None:
+    """Compile the library that the client loads as libascendcl.so."""
+    files = sorted(file for folder in (SHARED, sources) for file in folder.glob("*.cpp"))
+    headers = [f"-I{folder}" for folder in (ROOT / "runtime" / "src", SHARED, sources)]
     compiler = os.environ.get("CXX", "g++")
     output = ["-o", libraries / "libascendcl.so"]
-    subprocess.run([compiler, *FLAGS, f"-I{ROOT / 'runtime' / 'src'}", *sources, *links, *output], check=True)
+    linked = ["-Wl,--no-undefined", f"-L{libraries}", *links]
+    subprocess.run([compiler, *FLAGS, *headers, *files, *linked, *output], check=True)
 
 
 def package(name: str) -> Path:
@@ -56,4 +100,4 @@ def package(name: str) -> Path:
 
 
 if __name__ == "__main__":
-    make()
+    make(sys.argv[1])

@@ -41,8 +41,8 @@ SOURCES = (
     "patterns/**/*",
     "runtime/**/*",
 )
-PYTHONS = {"ort": (11, None), "cann": (11, 13), "training": (10, 12)}
-"""The Python 3.MINOR, from first to last, for which onnxruntime has wheels in the extras and groups that install it."""
+PYTHONS = {"ort": (11, None), "cann": (11, 13), "torch-npu": (11, 11), "training": (10, 12)}
+"""The Python 3.MINOR, from first to last, for which there are wheels of what extras and groups install."""
 SECONDS_BETWEEN_LINES = 20
 """How often the progress of an installation is shown."""
 WHEEL = f"build/wheels/{platform.machine()}/*.whl"  # built by `tools/wheels.py`
@@ -93,6 +93,11 @@ ENVIRONMENTS = {
     "training": Environment(".venv-training", editable(".", *groups("test", "training")), NATIVE),
     "plugs": Environment(".venv-plugs", editable(".[olive,ort]", *groups("test", "olive")), NATIVE),
     "cann": Environment(".venv-cann", with_wheel(*groups("test", "cann")), (*PROJECT, WHEEL)),
+    "torch-npu": Environment(
+        ".venv-torch-npu",
+        (*editable(".[ort]", *groups("test", "torch-npu")), ("--no-deps", "torch_npu==2.13.0")),
+        NATIVE,
+    ),
     "tools": Environment(".venv-tools", editable(".[ort]", *groups("test", "tools")), NATIVE),
     "wheels": Environment(".venv-wheels", (groups("wheels"),)),
     "docs": Environment(".venv-docs", (groups("docs"),)),
@@ -171,14 +176,14 @@ def fingerprint(inputs: Iterable[str]) -> str:
 
 
 def require_python(name: str, environment: Environment) -> None:
-    """Exit if an environment needs an onnxruntime that has no wheel for this Python."""
+    """Exit if an environment needs a package that has no wheel for this Python."""
     words = set(re.findall(r"[\w-]+", str(environment.installs)))
     for first, last in (PYTHONS[word] for word in sorted(words & PYTHONS.keys())):
         if not first <= sys.version_info[1] <= (last or sys.version_info[1]):
-            needed = f"3.{first} or newer" if last is None else f"3.{first} to 3.{last}"
+            needed = {None: f"3.{first} or newer", first: f"3.{first}"}.get(last, f"3.{first} to 3.{last}")
             sys.exit(
-                f"the environment {name} needs Python {needed}, for which its onnxruntime has wheels; this is Python "
-                f"{platform.python_version()}. Choose another one, as in `make PYTHON=python3.12 TARGET`"
+                f"the environment {name} needs Python {needed}, for which its packages have wheels; this is Python "
+                f"{platform.python_version()}. Choose another one, as in `make PYTHON=python3.{last or first} TARGET`"
             )
 
 

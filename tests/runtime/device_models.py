@@ -123,7 +123,7 @@ def open_session(text: str, session_options: ort.SessionOptions | None = None, *
     """A session in which the provider runs every node of the dialect."""
     quiet = session_options or ort.SessionOptions()
     quiet.log_severity_level = 3
-    session = create_session(model_of(text), backend="host", session_options=quiet, **options)
+    session = create_session(model_of(text), session_options=quiet, **{"backend": "host", **options})
     providers = [node.provider for node in assignment(session) if node.domain == "npu"]
     assert providers == [get_ep_name()] * text.count("= npu.")
     return session

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "host/boundary.h"
+#include "host/registry.h"
 
 namespace poolgrad::host {
 namespace {

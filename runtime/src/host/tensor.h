@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "abi/acl.h"
-#include "host/registry.h"
 
 // A strided view of a storage; strides and offset count elements. Does not own the data.
 struct aclTensor {
@@ -30,6 +29,9 @@ struct aclIntArray {
 };
 
 namespace poolgrad::host {
+
+template <typename T>
+class Registry;  // host/registry.h
 
 Registry<aclTensor>& Tensors();
 Registry<aclIntArray>& IntArrays();

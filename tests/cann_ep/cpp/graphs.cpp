@@ -11,9 +11,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "calls.h"
 #include "cann.h"
 #include "engine.h"
+#include "model_runs.h"
 
 namespace ge {
 

@@ -6,9 +6,9 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "calls.h"
 #include "cann.h"
 #include "element_types.h"
+#include "model_runs.h"
 #include "onnx_node.h"
 
 struct aclTensorDesc {

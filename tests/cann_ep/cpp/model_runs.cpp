@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "calls.h"
+#include "model_runs.h"
 
 #include <cstring>
-#include <stdexcept>
+#include <utility>
 
 namespace stand_in {
 namespace {
@@ -27,44 +27,10 @@ struct Job {
   void Run() { model->Run(input_types, Addresses(inputs), output_types, Addresses(outputs)); }
 };
 
-// A part of a job that runs on a stream.
-struct Task {
-  std::shared_ptr<Job> job;
-  std::function<void(Job& job, void* memory)> run;
-  std::string message = {};
-};
-
-void Submit(aclrtStream stream, const char* name, void* address, size_t size, bool written, Task task) {
-  const auto run = [](void* context, void* memory, const char** message) -> int32_t {
-    auto& queued = *static_cast<Task*>(context);
-    try {
-      queued.run(*queued.job, memory);
-      return ACL_SUCCESS;
-    } catch (...) {
-      queued.message = MessageOfException();
-      *message = queued.message.c_str();
-      return ACL_ERROR_RT_AICORE_EXCEPTION;
-    }
-  };
-  const auto release = [](void* context) { delete static_cast<Task*>(context); };
-  const int code = aclnnHostLaunch(stream, name, address, size, written, run, release, new Task(std::move(task)));
-  if (code != ACL_SUCCESS) throw std::runtime_error("the stream does not take work: " + std::to_string(code));
-}
-
 // One byte more than the tensor has, so that the buffer of an empty tensor has an address.
 Bytes BufferOf(const TensorType& type) { return Bytes(ByteSize(type) + 1); }
 
 }  // namespace
-
-std::string MessageOfException() {
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception of unknown type";
-  }
-}
 
 void Launch(aclrtStream stream, std::shared_ptr<const CpuModel> model, std::vector<Operand> inputs,
             std::vector<Operand> outputs) {
@@ -77,19 +43,19 @@ void Launch(aclrtStream stream, std::shared_ptr<const CpuModel> model, std::vect
     job->inputs.push_back(BufferOf(type));
     if (size == 0) continue;
     Submit(stream, "input", address, size, false,
-           {job, [index, size](Job& of, void* memory) { std::memcpy(of.inputs[index].data(), memory, size); }});
+           [job, index, size](void* memory) { std::memcpy(job->inputs[index].data(), memory, size); });
   }
   for (const Operand& output : outputs) {
     job->output_types.push_back(output.type);
     job->outputs.push_back(BufferOf(output.type));
   }
-  Submit(stream, "", nullptr, 0, false, {job, [](Job& of, void*) { of.Run(); }});
+  Submit(stream, "", nullptr, 0, false, [job](void*) { job->Run(); });
   for (size_t index = 0; index < outputs.size(); ++index) {
     const auto& [address, type] = outputs[index];
     const size_t size = ByteSize(type);
     if (size == 0) continue;
     Submit(stream, "output", address, size, true,
-           {job, [index, size](Job& of, void* memory) { std::memcpy(memory, of.outputs[index].data(), size); }});
+           [job, index, size](void* memory) { std::memcpy(memory, job->outputs[index].data(), size); });
   }
 }
 

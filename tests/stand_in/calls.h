@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the stand-in's functions as functions of the host library, and their work on its streams.
-#ifndef TESTS_CANN_EP_CALLS_H_
-#define TESTS_CANN_EP_CALLS_H_
+// Runs a stand-in's functions as functions of the host library, and their work on its streams.
+#ifndef TESTS_STAND_IN_CALLS_H_
+#define TESTS_STAND_IN_CALLS_H_
 
 #include <functional>
-#include <memory>
+#include <stdexcept>
 #include <string>
-#include <utility>
-#include <vector>
+#include <type_traits>
 
-#include "cpu_model.h"
 #include "host/extension.h"
 
 namespace stand_in {
@@ -23,7 +21,8 @@ struct Declared {
 // The message of the exception that is being handled.
 std::string MessageOfException();
 
-// Runs `body` as the function of this name. An exception becomes ACL_ERROR_INTERNAL_ERROR and the thread's message.
+// Runs `body` as the function of this name, and returns the code that it returns, or success if it returns nothing. An
+// exception becomes ACL_ERROR_INTERNAL_ERROR and the thread's message.
 template <typename Body>
 int Call(const char* function, aclrtStream stream, Body&& body) {
   struct Context {
@@ -33,8 +32,12 @@ int Call(const char* function, aclrtStream stream, Body&& body) {
   const auto run = [](void* data, const char** message) -> int32_t {
     auto& called = *static_cast<Context*>(data);
     try {
-      called.body();
-      return ACL_SUCCESS;
+      if constexpr (std::is_void_v<decltype(body())>) {
+        called.body();
+        return ACL_SUCCESS;
+      } else {
+        return called.body();
+      }
     } catch (...) {
       called.message = MessageOfException();
       *message = called.message.c_str();
@@ -44,19 +47,15 @@ int Call(const char* function, aclrtStream stream, Body&& body) {
   return aclnnHostCall(function, stream, run, &context);
 }
 
-struct Operand {
-  void* address;
-  TensorType type;
-};
-
-// Queues a run of the model on the stream, which reads the inputs and writes the outputs. Throws std::runtime_error if
-// it cannot be queued.
-void Launch(aclrtStream stream, std::shared_ptr<const CpuModel> model, std::vector<Operand> inputs,
-            std::vector<Operand> outputs);
+// Queues work of the function that Call runs. It reads or writes `size` bytes of device memory from `address` on, or no
+// memory if size is 0. `run` is called with the address of these bytes in the process; an exception puts the stream in
+// error. Throws std::runtime_error if the work cannot be queued.
+void Submit(aclrtStream stream, const char* name, void* address, size_t size, bool written,
+            std::function<void(void* memory)> run);
 
 }  // namespace stand_in
 
 // Declares an exported function that runs in Call. It stands before the function's definition.
 #define STAND_IN_FUNCTION(name) static const stand_in::Declared name##_declared(#name);
 
-#endif  // TESTS_CANN_EP_CALLS_H_
+#endif  // TESTS_STAND_IN_CALLS_H_

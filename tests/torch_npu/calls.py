@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The calls of phase 1 of a pool and its gradient, by torch_npu and by a session, from the host library's trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx.parser
+
+from poolgrad_lowering import lower
+from poolgrad_lowering.runtime import create_session
+from tests.patterns.aten_graphs import model
+from tests.runtime.host_control import HostLibrary
+from tests.torch_npu.client import ASCEND_950, ATLAS_A2, ATLAS_A3
+from tests.torch_npu.differences import MASK, TENSORS, Call
+from tests.torch_npu.pools import Pool
+
+TARGETS = {ASCEND_950: "ascend950", ATLAS_A2: "atlas-a2", ATLAS_A3: "atlas-a3"}
+_PHASE_1 = "GetWorkspaceSize"
+_LISTS = ("kernelSize", "stride", "padding", "dilation", "outputSize")
+_NUMBERS = ("ceilMode", "deterministic", "workspaceSize", "code")
+_OF_A_TENSOR = ("viewDims", "dataType", "stride", "offset", "format", "storageDims")
+
+
+def read_calls(lines: Iterable[Mapping[str, Any]]) -> list[Call]:
+    """The calls of phase 1 in lines of the trace, in their order."""
+    made: dict[int, Mapping[str, Any]] = {}
+    calls: list[Call] = []
+    for line in lines:
+        name = line.get("call", "")
+        if name == "aclCreateTensor":
+            made[line["tensor"]] = line
+        elif name == "aclCreateIntArray":
+            made[line["array"]] = line
+        elif name.startswith(MASK) and name.endswith(_PHASE_1) and line["code"] == 0:
+            calls[-1]["through"] = name.removesuffix(_PHASE_1)  # it made the last call
+        elif name.endswith(_PHASE_1) and "self" in line:
+            call: Call = {"function": name.removesuffix(_PHASE_1)}
+            call |= {key: line[key] for key in _NUMBERS if key in line}
+            call |= {key: made[line[key]]["value"] or [] for key in _LISTS if line[key]}
+            tensors = {key: made[line[key]] for key in TENSORS if line[key]}
+            call |= {f"{key}.{of}": tensor[of] for key, tensor in tensors.items() for of in _OF_A_TENSOR}
+            calls.append(call)
+    return calls
+
+
+def torch_calls(torch: Any, pool: Pool, dtype: str) -> list[Call]:
+    """The calls of torch_npu for the pool and its gradient, as far as it makes them."""
+    x = torch.zeros(pool.shape, dtype=getattr(torch, dtype)).npu().requires_grad_()
+
+    def run() -> None:
+        try:
+            y = getattr(torch.nn.functional, pool.function)(x, **pool.arguments)
+            torch.autograd.grad(y, x, torch.zeros(y.shape, dtype=y.dtype).npu())
+        except RuntimeError as error:
+            if "GetWorkspaceSize" not in str(error) and "call aclnn" not in str(error):
+                raise
+
+    return read_calls(HostLibrary().trace(run))
+
+
+def session_calls(soc: str, pool: Pool, dtype: str) -> list[Call]:
+    """The calls of a session for the pool and its gradient, after the lowering; none if the compiler refuses them."""
+    result = lower(onnx.parser.parse_model(_model_of(pool, dtype)), target=TARGETS[soc])
+    if any(node.domain == "org.pytorch.aten" for node in result.model.graph.node):
+        return []
+    session = create_session(result.model, backend="cann")
+    x_shape, y_shape = _shapes(pool)
+    feeds = {"x": np.zeros(x_shape, dtype), "dy": np.zeros(y_shape, dtype)}
+    return read_calls(HostLibrary().trace(lambda: session.run(None, feeds)))
+
+
+def _shapes(pool: Pool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """x and y in ONNX, where a batch is not left out."""
+    planes = pool.shape[: -pool.rank] if pool.is_batched else (1, *pool.shape[: -pool.rank])
+    return (*planes, *pool.spatial), (*planes, *map(len, pool.windows))
+
+
+def _model_of(pool: Pool, dtype: str) -> str:
+    """The text of a model; PyTorch's exporters keep the gradient and adaptive pools as PyTorch's operators."""
+    element_type = {"float32": "float"}.get(dtype, dtype)
+    x, y = (f"{element_type}[{','.join(map(str, shape))}]" for shape in _shapes(pool))
+    body = _adaptive(pool) if pool.is_adaptive else _windowed(pool)
+    return model("\n".join(body), f"{x} x, {y} dy", f"{y} y, {x} dx")
+
+
+def _constant(name: str, values: Iterable[int]) -> str:
+    listed = list(values)
+    return f"{name} = Constant <value = int64[{len(listed)}] {{{','.join(map(str, listed))}}}> ()"
+
+
+def _adaptive(pool: Pool) -> list[str]:
+    return [
+        _constant("size", pool.arguments["output_size"]),
+        f"y, i = org.pytorch.aten.{pool.function} (x, size)",
+        f"dx = org.pytorch.aten.{pool.function}_backward (dy, x, i)",
+    ]
+
+
+def _windowed(pool: Pool) -> list[str]:
+    windows = pool.arguments
+    stride = windows["stride"] or windows["kernel_size"]
+    lists = {"k": windows["kernel_size"], "s": stride, "p": windows["padding"], "d": windows["dilation"]}
+    k, s, p, d = (list(values) for values in lists.values())
+    attributes = f"kernel_shape={k}, strides={s}, pads={p + p}, dilations={d}, ceil_mode={int(windows['ceil_mode'])}"
+    return [
+        *(_constant(name, values) for name, values in lists.items()),
+        f"ceil = Constant <value = bool {{{int(windows['ceil_mode'])}}}> ()",
+        f"y, t = MaxPool <{attributes}> (x)",
+        f"plane = Constant <value = int64 {{{np.prod(pool.spatial)}}}> ()",
+        "i = Mod (t, plane)",
+        f"dx = org.pytorch.aten.{pool.function}_with_indices_backward (dy, x, k, s, p, d, ceil, i)",
+    ]

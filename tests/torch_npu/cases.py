@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The cases of torch_npu's pools on the host library: what one process runs, and which processes there are."""
+
+from __future__ import annotations
+
+import itertools
+
+from tests.torch_npu.client import EXACT, QUEUES, SOCS, STRICT
+from tests.torch_npu.pools import Pool, all_pools, refusal
+from tests.torch_npu.tensors import DTYPES, LAYOUTS
+
+HOST_MODES: dict[str, dict[str, str]] = {"lenient": {}, "strict": {**STRICT, **EXACT}}
+PROCESSES = list(itertools.product(SOCS, QUEUES, HOST_MODES))
+
+
+def cases(soc: str) -> list[tuple[Pool, str, str]]:
+    """The pools that torch_npu runs on the product, each with every type and layout of tensors."""
+    pools = [pool for pool in all_pools() if refusal(soc, pool) is None]
+    return list(itertools.product(pools, DTYPES, LAYOUTS))
+
+
+def count_cases() -> int:
+    """The number of cases of all processes, which docs/hardware.md tells."""
+    return sum(len(cases(soc)) for soc, _, _ in PROCESSES)
