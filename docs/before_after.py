@@ -21,8 +21,8 @@ from poolgrad_lowering.drawing.svg import svg
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.html_report import Recorder
 from poolgrad_lowering.html_report.anchor import KEY
-from poolgrad_lowering.legality.targets import DEFAULT_TARGET, find_target
-from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.lowering.lower import lower_in_place
+from poolgrad_lowering.targets.table import DEFAULT_TARGET, find_target
 
 _MODEL = Path(__file__).parents[1] / "models" / "built" / "torch" / "lenet.onnx"
 _SCATTERED = "scatter_add_1"

@@ -24,9 +24,9 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.max_pool.matching.forward import forward_pool
 from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.matching.forward import forward_pool
 
 
 def match(facts: Facts, node: Node) -> PoolGradient:

@@ -28,22 +28,22 @@ from poolgrad_lowering.analysis.evaluation import static_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient
-from poolgrad_lowering.ir.dims import static_dims
-from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum, argmax_node
-from poolgrad_lowering.matching.forward import Pooled
-from poolgrad_lowering.matching.reduction import with_gathered_reduction
-from poolgrad_lowering.matching.scatter import (
+from poolgrad_lowering.families.max_pool.matching.first_maximum import RANKS, FirstMaximum, argmax_node
+from poolgrad_lowering.families.max_pool.matching.forward import Pooled
+from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
+from poolgrad_lowering.families.max_pool.matching.scatter import (
     Scatter,
     check_adds_to_zeros,
     check_rows_are_planes,
     plane_argmax_of,
     scattered_gradient,
 )
-from poolgrad_lowering.matching.views import view_sources
-from poolgrad_lowering.matching.window_tables import adaptive_counts, adaptive_table, factorisations
-from poolgrad_lowering.matching.written_windows import written_windows
+from poolgrad_lowering.families.max_pool.matching.views import view_sources
+from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_counts, adaptive_table, factorisations
+from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient
+from poolgrad_lowering.ir.dims import static_dims
+from poolgrad_lowering.ir.scopes import Node, Value
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:

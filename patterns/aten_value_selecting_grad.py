@@ -24,15 +24,19 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.max_pool.matching.aten import aten_anchors, aten_operator, flag
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
+from poolgrad_lowering.families.max_pool.matching.backward_ops import (
+    check_not_constant,
+    stated_element_type,
+    unchanged_source,
+)
+from poolgrad_lowering.families.max_pool.matching.first_maximum import argmax_node
+from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient, View
 from poolgrad_lowering.ir.attributes import boolean, integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.matching.aten import aten_anchors, aten_operator, flag
-from poolgrad_lowering.matching.axis_maximum import as_max_pool, reduced_shape
-from poolgrad_lowering.matching.backward_ops import check_not_constant, stated_element_type, unchanged_source
-from poolgrad_lowering.matching.first_maximum import argmax_node
-from poolgrad_lowering.matching.reduction import with_whole_reduction
 
 _OPERATOR = "value_selecting_reduction_backward"
 _FORWARD = ("max.dim", "max")  # the TorchScript exporter drops the overload where it writes the name as op type

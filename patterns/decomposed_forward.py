@@ -29,22 +29,22 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import Pattern, PoolGradient
-from poolgrad_lowering.ir.dims import static_dims
-from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
-from poolgrad_lowering.matching.first_maximum import RANKS, FirstMaximum
-from poolgrad_lowering.matching.forward import Pooled
-from poolgrad_lowering.matching.reduction import with_gathered_reduction
-from poolgrad_lowering.matching.scatter import (
+from poolgrad_lowering.families.max_pool.matching.first_maximum import RANKS, FirstMaximum
+from poolgrad_lowering.families.max_pool.matching.forward import Pooled
+from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
+from poolgrad_lowering.families.max_pool.matching.scatter import (
     Scatter,
     check_adds_to_zeros,
     check_rows_are_planes,
     plane_argmax_of,
     scattered_gradient,
 )
-from poolgrad_lowering.matching.views import view_sources
-from poolgrad_lowering.matching.window_tables import adaptive_table, pool_table, same_windows
-from poolgrad_lowering.matching.written_windows import written_windows
+from poolgrad_lowering.families.max_pool.matching.views import view_sources
+from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_table, pool_table, same_windows
+from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
+from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.ir.dims import static_dims
+from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 

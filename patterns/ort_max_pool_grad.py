@@ -19,10 +19,10 @@ from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, has_attribute
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import find_indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, forward_pool
+from poolgrad_lowering.families.max_pool.matching.scatter import check_adds_to_zeros, scattered_gradient
+from poolgrad_lowering.families.max_pool.matching.scatter_nd import check_positions, read_scatter
 from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.matching.scatter import check_adds_to_zeros, scattered_gradient
-from poolgrad_lowering.matching.scatter_nd import check_positions, read_scatter
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:

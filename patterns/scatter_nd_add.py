@@ -14,9 +14,9 @@ row is one (n, c) plane. All else, half types too, is as for `torch_scatter_add`
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.families.max_pool.matching.maxpool_scatter import maxpool_scatter
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.matching.maxpool_scatter import maxpool_scatter
 
 
 def match(facts: Facts, node: Node) -> PoolGradient:

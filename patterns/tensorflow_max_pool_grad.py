@@ -20,11 +20,15 @@ from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.max_pool.matching.layout import Arranged, arranged
+from poolgrad_lowering.families.max_pool.matching.tensorflow import (
+    GradientOperator,
+    gradient_operator,
+    tensorflow_gradient,
+)
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.matching.layout import Arranged, arranged
-from poolgrad_lowering.matching.tensorflow import GradientOperator, gradient_operator, tensorflow_gradient
 
 _INPUTS = {"MaxPoolGrad": 3, "MaxPoolGradV2": 5, "MaxPool3DGrad": 3}
 """The operators, and how many inputs each one has."""

@@ -21,13 +21,13 @@ import numpy as np
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.max_pool.matching.layout import Arranged, arranged
+from poolgrad_lowering.families.max_pool.matching.tensorflow import gradient_operator, tensorflow_gradient
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, channels_to_last, size
 from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.matching.layout import Arranged, arranged
-from poolgrad_lowering.matching.tensorflow import gradient_operator, tensorflow_gradient
 
 _RANK = 4  # TensorFlow has the operator for two spatial axes and channels last only
 _MAX_DEPTH = 8

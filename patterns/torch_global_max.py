@@ -17,14 +17,18 @@ from __future__ import annotations
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum, argmax_node
+from poolgrad_lowering.families.max_pool.matching.forward import Pooled
+from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
+from poolgrad_lowering.families.max_pool.matching.scatter import (
+    check_adds_to_zeros,
+    plane_argmax_of,
+    scattered_gradient,
+)
+from poolgrad_lowering.families.max_pool.matching.scatter_nd import check_positions, read_scatter
 from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.matching.first_maximum import FirstMaximum, argmax_node
-from poolgrad_lowering.matching.forward import Pooled
-from poolgrad_lowering.matching.reduction import with_whole_reduction
-from poolgrad_lowering.matching.scatter import check_adds_to_zeros, plane_argmax_of, scattered_gradient
-from poolgrad_lowering.matching.scatter_nd import check_positions, read_scatter
 
 
 def match(facts: Facts, node: Node) -> PoolGradient | None:

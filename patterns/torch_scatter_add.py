@@ -19,9 +19,9 @@ rounds once, where the scatter rounds every sum.
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.families.max_pool.matching.maxpool_scatter import maxpool_scatter
 from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.matching.maxpool_scatter import maxpool_scatter
 
 
 def match(facts: Facts, node: Node) -> PoolGradient:

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     )
     from poolgrad_lowering.entry.files import lower_file
     from poolgrad_lowering.entry.folders import FileResult, lower_folder
+    from poolgrad_lowering.entry.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
     from poolgrad_lowering.gate.limits import Limits
     from poolgrad_lowering.io.external_files import DataWarning
-    from poolgrad_lowering.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
-    from poolgrad_lowering.lowering import LoweringResult, inspect, lower
+    from poolgrad_lowering.lowering.lower import LoweringResult, inspect, lower
     from poolgrad_lowering.plans.lowering_plan import LoweringPlan, SiteChoice
     from poolgrad_lowering.plans.plan_file import read_plan
     from poolgrad_lowering.report import AnchorReport, Report
@@ -70,15 +70,15 @@ _HOMES = {
     "InvalidModelError": "diagnostics.errors",
     "Limits": "gate.limits",
     "LoweringPlan": "plans.lowering_plan",
-    "LoweringResult": "lowering",
+    "LoweringResult": "lowering.lower",
     "NodeObstacle": "diagnostics.obstacles",
-    "OperatorRecord": "listing",
-    "PatternRecord": "listing",
+    "OperatorRecord": "entry.listing",
+    "PatternRecord": "entry.listing",
     "PlanError": "diagnostics.errors",
     "PoolgradError": "diagnostics.errors",
     "Report": "report",
     "SiteChoice": "plans.lowering_plan",
-    "TargetRecord": "listing",
+    "TargetRecord": "entry.listing",
     "UnknownTargetError": "diagnostics.errors",
     "Verification": "verification.result",
     "VerificationError": "diagnostics.errors",
@@ -86,10 +86,10 @@ _HOMES = {
     "export_atc_file": "entry.export_files",
     "export_cann": "entry.export_files",
     "export_cann_file": "entry.export_files",
-    "inspect": "lowering",
-    "list_patterns": "listing",
-    "list_targets": "listing",
-    "lower": "lowering",
+    "inspect": "lowering.lower",
+    "list_patterns": "entry.listing",
+    "list_targets": "entry.listing",
+    "lower": "lowering.lower",
     "lower_artifacts": "entry.artifacts",
     "lower_file": "entry.files",
     "lower_folder": "entry.folders",

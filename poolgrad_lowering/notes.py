@@ -14,9 +14,9 @@ from poolgrad_lowering.damage import Damage, damages
 from poolgrad_lowering.diagnostics.counted import counted, either
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.legality.targets import TARGETS, Target
 from poolgrad_lowering.operator_counts import Operators
 from poolgrad_lowering.report import Note
+from poolgrad_lowering.targets.table import TARGETS, Target
 
 TRAINING_GRAPHS = "`poolgrad export-torch`, or docs/convert.md, “Where a training graph comes from”"
 

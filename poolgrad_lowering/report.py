@@ -16,8 +16,8 @@ from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.html_table import html_table
 from poolgrad_lowering.diagnostics.layer_column import with_layers
 from poolgrad_lowering.diagnostics.status import Status, reading_order
+from poolgrad_lowering.families.plugins import BrokenPlugin
 from poolgrad_lowering.io.external_files import DataWarning
-from poolgrad_lowering.plugins import BrokenPlugin
 
 SCHEMA_VERSION = 1
 

@@ -9,8 +9,8 @@ from onnx import ModelProto
 from poolgrad_lowering import lower
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ir.model import read_model
-from poolgrad_lowering.legality.targets import find_target
-from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.lowering.lower import lower_in_place
+from poolgrad_lowering.targets.table import find_target
 
 
 def assert_same_packed(model: ModelProto, *, target: str, forward: bool = True) -> None:

@@ -14,11 +14,11 @@ from onnx import ModelProto, TensorProto, parser
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import reduced_shape
 from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient, View
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
-from poolgrad_lowering.matching.axis_maximum import reduced_shape
 from tests.oracles import max_pool
 
 Array = npt.NDArray[Any]

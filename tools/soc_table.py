@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from poolgrad_lowering.legality.targets import TARGETS
+from poolgrad_lowering.targets.table import TARGETS
 
 HEADER = Path(__file__).parents[1] / "runtime" / "src" / "abi" / "soc_table.h"
 

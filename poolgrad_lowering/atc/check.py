@@ -17,7 +17,7 @@ from poolgrad_lowering.ge.forms import attributes_of
 from poolgrad_lowering.ge.graphs import graphs
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes
-from poolgrad_lowering.legality.targets import Target
+from poolgrad_lowering.targets.table import Target
 
 
 def find_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> list[NodeObstacle]:

@@ -14,7 +14,7 @@ from onnx import ModelProto, ValueInfoProto
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ge.graphs import inputs_to_feed
 from poolgrad_lowering.ge.registered import PROTOTYPES, least_release
-from poolgrad_lowering.legality.targets import Target
+from poolgrad_lowering.targets.table import Target
 
 ONNX_FRAMEWORK = 5
 """ATC's number of ONNX, its option `--framework`."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.cli.streams import model_file
-from poolgrad_lowering.legality.targets import TARGETS
+from poolgrad_lowering.targets.table import TARGETS
 
 
 def bash(parser: Parser) -> str:

@@ -25,7 +25,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.listing import list_patterns  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.entry.listing import list_patterns  # noqa: PLC0415 - `--help` must not load onnx
 
     found = list_patterns()
     used = [pattern for pattern in found if pattern.problem is None]

@@ -12,7 +12,7 @@ from poolgrad_lowering.cli.console import print_json, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.listing import TargetRecord
+    from poolgrad_lowering.entry.listing import TargetRecord
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -34,8 +34,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.legality.targets import DEFAULT_TARGET, find_target  # noqa: PLC0415 - `--help` must not load onnx
-    from poolgrad_lowering.listing import list_targets  # noqa: PLC0415 - as above
+    from poolgrad_lowering.entry.listing import list_targets  # noqa: PLC0415 - as above
+    from poolgrad_lowering.targets.table import DEFAULT_TARGET, find_target  # noqa: PLC0415 - `--help` must not load onnx
 
     targets = list_targets()
     if options.target is not None:

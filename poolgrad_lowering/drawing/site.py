@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.drawing.graph import Graph
 from poolgrad_lowering.drawing.parts import Parts
+from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.rewriting.rewrite import Replacement
-from poolgrad_lowering.verdicts import Lowered
 
 _CLASS = "poolgrad-drawing"
 

@@ -26,9 +26,9 @@ from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import require_not_external
 from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes, require_model
 from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.legality.targets import DEFAULT_TARGET, find_target
-from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.lowering.lower import lower_in_place
 from poolgrad_lowering.report import Report
+from poolgrad_lowering.targets.table import DEFAULT_TARGET, find_target
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from poolgrad_lowering.atc.ways import examine, find_places, placement_report
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.gate.gate import Gate
@@ -18,11 +19,10 @@ from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import require_not_external
 from poolgrad_lowering.io.model_file import errors_name, open_model, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.lowering.lower import lower_in_place
 from poolgrad_lowering.plans.apply import require_same_file, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
 from poolgrad_lowering.report import Report
-from poolgrad_lowering.ways import examine, find_places, placement_report
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.scopes import canonical_domain
-from poolgrad_lowering.legality.targets import ADAPTIVE, MAX_POOL_2D, MAX_POOL_2D_GRAD, MAX_POOL_3D, MAX_POOL_3D_GRAD
+from poolgrad_lowering.targets.table import ADAPTIVE, MAX_POOL_2D, MAX_POOL_2D_GRAD, MAX_POOL_3D, MAX_POOL_3D_GRAD
 
 OPSETS = range(8, 19)
 """The versions of ONNX's operators for which GE has plugins."""

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from poolgrad_lowering.drawing.text import shown
+from poolgrad_lowering.families.max_pool.legality.gradients import LoweredOp
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
-from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.windows.aclnn import AclnnWindow, widened
 from poolgrad_lowering.windows.adaptive import adaptive_bounds
 from poolgrad_lowering.windows.axis import AxisWindow

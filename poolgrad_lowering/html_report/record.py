@@ -14,16 +14,16 @@ from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.drawing.graph import Graph
 from poolgrad_lowering.drawing.parts import Parts, element_name
 from poolgrad_lowering.drawing.text import shown
+from poolgrad_lowering.families.max_pool.legality.gradients import LoweredOp
+from poolgrad_lowering.families.verdicts import Lowered, Refused
 from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
 from poolgrad_lowering.html_report.arithmetic import AxisArithmetic, forward_arithmetic, gradient_arithmetic
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.legality.aclnn_functions import aclnn_function
-from poolgrad_lowering.legality.gradients import LoweredOp
-from poolgrad_lowering.lowering import Verdict
+from poolgrad_lowering.lowering.lower import Verdict
 from poolgrad_lowering.rewriting.rewrite import Replacement
-from poolgrad_lowering.verdicts import Lowered, Refused
+from poolgrad_lowering.targets.aclnn_functions import aclnn_function
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 MAX_DRAWN = 200

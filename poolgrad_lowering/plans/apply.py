@@ -10,12 +10,12 @@ from dataclasses import replace
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.diagnostics.errors import PlanError
 from poolgrad_lowering.diagnostics.suggestions import did_you_mean
-from poolgrad_lowering.legality.alternatives import select_op_named
-from poolgrad_lowering.legality.gradients import LoweredOp
-from poolgrad_lowering.legality.targets import DEFAULT_TARGET, Target, find_target
+from poolgrad_lowering.families.max_pool.legality.alternatives import select_op_named
+from poolgrad_lowering.families.max_pool.legality.gradients import LoweredOp
+from poolgrad_lowering.families.verdicts import Lowered, Refused
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, SiteChoice
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
-from poolgrad_lowering.verdicts import Lowered, Refused
+from poolgrad_lowering.targets.table import DEFAULT_TARGET, Target, find_target
 
 
 def resolve_target(name: str | None, plan: LoweringPlan | None) -> Target:

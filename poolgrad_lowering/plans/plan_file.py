@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 from poolgrad_lowering.diagnostics.errors import PlanError, UnknownTargetError
 from poolgrad_lowering.diagnostics.suggestions import did_you_mean
 from poolgrad_lowering.dialect import OPS
+from poolgrad_lowering.families.max_pool.legality.alternatives import GRADIENT_OPERATORS
 from poolgrad_lowering.io.model_file import read_bytes
-from poolgrad_lowering.legality.alternatives import GRADIENT_OPERATORS
-from poolgrad_lowering.legality.targets import find_target
 from poolgrad_lowering.plans.lowering_plan import PLAN_VERSION, LoweringPlan, SiteChoice
+from poolgrad_lowering.targets.table import find_target
 
 _TYPES: dict[type, str] = {
     dict: "an object",

@@ -18,7 +18,7 @@ from olive.passes import Pass
 from olive.passes.pass_config import BasePassConfig, PassConfigParam
 
 from poolgrad_lowering.entry.files import lower_file
-from poolgrad_lowering.legality.targets import DEFAULT_TARGET
+from poolgrad_lowering.targets.table import DEFAULT_TARGET
 
 
 class PoolGradLowering(Pass):  # type: ignore[misc]  # Olive has no types

@@ -10,11 +10,11 @@ import numpy as np
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.families.max_pool.legality.gradients import LoweredOp
+from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.gradient import PoolGradient, View
 from poolgrad_lowering.ir.dims import size
-from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
-from poolgrad_lowering.verdicts import Lowered
 
 
 def plane_argmax(writer: NodeWriter, site: Lowered, *, is_int32: bool) -> str:

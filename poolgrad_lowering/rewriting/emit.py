@@ -14,15 +14,15 @@ from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.families.max_pool.legality.gradients import LoweredOp
+from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.gradient import PoolGradient, View
 from poolgrad_lowering.ir import metadata
 from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second, fits_reshape
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.argmax import canvas_extents, plane_argmax
 from poolgrad_lowering.rewriting.forward_pools import LoweredPool
 from poolgrad_lowering.rewriting.node_writer import NodeWriter
-from poolgrad_lowering.verdicts import Lowered
 
 
 def emit(facts: Facts, site: Lowered, taken: set[str]) -> list[NodeProto]:

@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
 from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.families.max_pool.legality.gradients import LoweredOp
+from poolgrad_lowering.families.max_pool.legality.pools import select_forward_op
+from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.gradient import Operand, PoolGradient, View
 from poolgrad_lowering.ir.dims import Shape, fits_reshape
 from poolgrad_lowering.ir.scopes import Node, Use, Value
-from poolgrad_lowering.legality.gradients import LoweredOp
-from poolgrad_lowering.legality.pools import select_forward_op
-from poolgrad_lowering.legality.targets import Target
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.rewriting.indices_output import missing_outputs, pooled_by
 from poolgrad_lowering.rewriting.node_writer import new_name
 from poolgrad_lowering.rewriting.region import UseCounts, dead_region
-from poolgrad_lowering.verdicts import Lowered
+from poolgrad_lowering.targets.table import Target
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from poolgrad_lowering.families.max_pool.legality.gradients import LoweredOp
+from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.gradient import Operand
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.legality.gradients import LoweredOp
 from poolgrad_lowering.rewriting.node_writer import new_name
-from poolgrad_lowering.verdicts import Lowered
 
 
 def name_indices(sites: Sequence[Lowered], taken: set[str]) -> list[Lowered]:

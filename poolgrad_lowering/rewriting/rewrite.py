@@ -19,6 +19,7 @@ from onnx import NodeProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.ir.index import ModelIndex, value_infos_of
 from poolgrad_lowering.ir.metadata import layer_of
 from poolgrad_lowering.ir.model import replace_run
@@ -28,7 +29,6 @@ from poolgrad_lowering.rewriting.emit import dialect_node, emit, emit_forward, r
 from poolgrad_lowering.rewriting.forward_pools import LoweredPool
 from poolgrad_lowering.rewriting.indices_output import add_outputs, pooled_by
 from poolgrad_lowering.rewriting.region import Region, UseCounts, dead_region
-from poolgrad_lowering.verdicts import Lowered
 
 if TYPE_CHECKING:
     from poolgrad_lowering.ir.model import Entries

@@ -11,9 +11,9 @@ from onnx import ModelProto
 
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.html_report import Recorder, html_report
-from poolgrad_lowering.legality.targets import find_target
-from poolgrad_lowering.lowering import lower_in_place
+from poolgrad_lowering.lowering.lower import lower_in_place
 from poolgrad_lowering.report import Report
+from poolgrad_lowering.targets.table import find_target
 
 Element = ET.Element
 

@@ -79,12 +79,12 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.rewriting.argmax._from_axis: "
     "np.arange(math.prod(sizes), dtype=np.int64) → np.arange(math.prod(sizes))": _WRITTEN_AS_INT64,
     "poolgrad_lowering.rewriting.bodies.FunctionBodies._body: if key not in self._created → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.matching.scatter_nd._names_own_rows: "
+    "poolgrad_lowering.families.max_pool.matching.scatter_nd._names_own_rows: "
     "if integer(node, 'axis') not in (-1, depth) → if False": _OTHER_COLUMNS,
-    "poolgrad_lowering.matching.scatter_nd._counts_rows: "
+    "poolgrad_lowering.families.max_pool.matching.scatter_nd._counts_rows: "
     "np.indices(sizes[:columns], sparse=True) → np.indices(sizes[:columns])": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.matching.scatter_nd._counts_rows: True → False": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.matching.views.find_result: break → continue": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.families.max_pool.matching.scatter_nd._counts_rows: True → False": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.families.max_pool.matching.views.find_result: break → continue": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.facts.Facts.element_type: 'element_type' → 'element_type_'": _ONLY_A_FACT,
     "poolgrad_lowering.analysis.facts.Facts.constant: 'constant' → 'constant_'": _ONLY_A_FACT,
     "poolgrad_lowering.analysis.facts.Facts._passed: "
@@ -102,17 +102,17 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.analysis.node_inference.infer_type: all → any": _REFUSED_BY_ONNX,
     "poolgrad_lowering.analysis.node_inference._unknown_sizes: 'size_' → 'size__'": _ONLY_A_SIZE,
     "poolgrad_lowering.analysis.memo.Memo._once: if reads.error or reads.defaults → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.matching.views.find_result: break → continue #2": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.families.max_pool.matching.views.find_result: break → continue #2": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'axis' → 'axis_'": _ONLY_A_NAME,
-    "poolgrad_lowering.checkpoint._is_computed_by.inputs: "
+    "poolgrad_lowering.families.max_pool.checkpoint._is_computed_by.inputs: "
     "maker.scope is node.scope and maker.position > node.position → maker.position > node.position": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.checkpoint._is_computed_by.inputs: "
+    "poolgrad_lowering.families.max_pool.checkpoint._is_computed_by.inputs: "
     "maker.position > node.position → maker.position >= node.position": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.lowering.lower: len(gate.serialised(lowered)) if outcome.changed else bytes_before → "
+    "poolgrad_lowering.lowering.lower.lower: len(gate.serialised(lowered)) if outcome.changed else bytes_before → "
     "len(gate.serialised(lowered))": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.lowering.lower_in_place: names(index) if sites else set() → names(index)": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.lowering.lower.lower_in_place: names(index) if sites else set() → names(index)": _ONLY_FOR_SPEED,
     "poolgrad_lowering.gate.gate.Gate.on_initializer: 1 → 2": _ANY_NEGATIVE,
     "poolgrad_lowering.gate.gate.Gate._check_graph: 1 → 2": _ANY_NEGATIVE,
     "poolgrad_lowering.gate.gate.Gate._check_function: 1 → 2": _ANY_NEGATIVE,
@@ -172,23 +172,24 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.ir.scopes.Value.use_count: self._use_count < 0 → self._use_count <= 0": _ONLY_FOR_SPEED,
     "poolgrad_lowering.ir.scopes.Value.use_count: 0 → 1": _ONLY_FOR_SPEED,
     "poolgrad_lowering.plans.plan_file.read_plan: 'utf-8' → 'utf-8_'": _ONE_ENCODING,
-    "poolgrad_lowering.matching.views._only_reader: uses[0].position < 0 → uses[0].position <= 0": _NOT_FIRST,
-    "poolgrad_lowering.matching.views._only_reader: 0 → 1 #3": _NOT_FIRST,
-    "poolgrad_lowering.matching.window_tables.adaptive_counts: "
+    "poolgrad_lowering.families.max_pool.matching.views._only_reader: "
+    "uses[0].position < 0 → uses[0].position <= 0": _NOT_FIRST,
+    "poolgrad_lowering.families.max_pool.matching.views._only_reader: 0 → 1 #3": _NOT_FIRST,
+    "poolgrad_lowering.families.max_pool.matching.window_tables.adaptive_counts: "
     "np.array_equal(first, _first_window(sizes, counts)) and same_windows(table, adaptive_table(sizes, counts)) → "
     "same_windows(table, adaptive_table(sizes, counts))": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.matching.window_tables.factorisations: 1 → 2 #3": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.matching.window_tables._taps: "
+    "poolgrad_lowering.families.max_pool.matching.window_tables.factorisations: 1 → 2 #3": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.families.max_pool.matching.window_tables._taps: "
     "np.arange(count, dtype=np.int64) → np.arange(count)": _INT64_ANYWAY,
-    "poolgrad_lowering.matching.window_tables._taps: "
+    "poolgrad_lowering.families.max_pool.matching.window_tables._taps: "
     "np.arange(window.kernel, dtype=np.int64) → np.arange(window.kernel)": _INT64_ANYWAY,
-    "poolgrad_lowering.matching.window_tables._span: "
+    "poolgrad_lowering.families.max_pool.matching.window_tables._span: "
     "np.arange(count, dtype=np.int64) → np.arange(count)": _INT64_ANYWAY,
-    "poolgrad_lowering.matching.window_tables._span: "
+    "poolgrad_lowering.families.max_pool.matching.window_tables._span: "
     "np.arange((ends - starts).max(), dtype=np.int64) → np.arange((ends - starts).max())": _INT64_ANYWAY,
-    "poolgrad_lowering.matching.window_tables._first_window: "
+    "poolgrad_lowering.families.max_pool.matching.window_tables._first_window: "
     "np.arange(extent, dtype=np.int64) → np.arange(extent)": _INT64_ANYWAY,
-    "poolgrad_lowering.matching.reduction._reductions: "
+    "poolgrad_lowering.families.max_pool.matching.reduction._reductions: "
     "use.scope is not maximum.node.scope or use.position < 0 → use.scope is not maximum.node.scope": _LAST_NODE,
     **{f"poolgrad_lowering.patterns.{form}: {at} → {at + 1}": _ONLY_THE_ORDER for form, at in _PRIORITIES.items()},
     **{

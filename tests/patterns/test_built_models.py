@@ -14,7 +14,7 @@ from models import catalogue
 from models.catalogue import Entry
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
-from poolgrad_lowering.legality.targets import TARGETS as PRODUCTS
+from poolgrad_lowering.targets.table import TARGETS as PRODUCTS
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.packed_lowering import assert_same_packed
 from tests.patterns.lowering_checks import TARGETS, Array, check_same_results, known_runners

@@ -15,7 +15,7 @@ from models.catalogue import Entry
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.legality.targets import MAX_POOL_3D, find_target
+from poolgrad_lowering.targets.table import MAX_POOL_3D, find_target
 from tests.oracles import run_ort
 from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed
 

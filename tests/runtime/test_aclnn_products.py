@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from poolgrad_lowering.legality.targets import TARGETS
+from poolgrad_lowering.targets.table import TARGETS
 from tests.runtime.ep_process import run_python
 from tests.runtime.fake_cann import build_over_host, install
 from tools.soc_table import HEADER, soc_table

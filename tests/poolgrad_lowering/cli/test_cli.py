@@ -16,8 +16,8 @@ from onnx import ModelProto
 import poolgrad_lowering
 from poolgrad_lowering import Limits, lower
 from poolgrad_lowering.cli import main
-from poolgrad_lowering.legality.targets import TARGETS
 from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.targets.table import TARGETS
 from tests.external_models import DATA, external, onto_zeros
 from tests.html_report.page_models import BUILT
 from tests.pool_graphs import parse, torch_gradient

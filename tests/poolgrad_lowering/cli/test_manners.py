@@ -189,7 +189,7 @@ def test_json_is_all_there_is_on_standard_output(
 ) -> None:
     done = process("-vv", "inspect", model, "--json", POOLGRAD_LOG="debug")
     assert json.loads(done.stdout)["summary"]["lowered"] == 1
-    assert "poolgrad_lowering.lowering: main:sums lowered: MaxPool3D" in done.stderr
+    assert "poolgrad_lowering.lowering.lower: main:sums lowered: MaxPool3D" in done.stderr
     found = []
     for arguments in (["lower", model, "-o", str(tmp_path / "out.onnx")], ["patterns"], ["targets"]):
         assert main([*arguments, "--json"]) == 0
@@ -255,7 +255,7 @@ def test_every_exit_code_has_its_meaning() -> None:
 
 
 def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from poolgrad_lowering import listing
+    from poolgrad_lowering.entry import listing
 
     def interrupt() -> None:
         raise KeyboardInterrupt

@@ -60,7 +60,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "poolgrad_lowering.lowering")
+    caplog.set_level(logging.INFO, "poolgrad_lowering.lowering.lower")
     seen: list[tuple[str, int, int]] = []
     results = lower_folder(
         models,

@@ -16,16 +16,16 @@ from onnx import ModelProto, TensorProto, helper
 from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
-from poolgrad_lowering.driver import match_anchors
+from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.gradient import Operand
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
-from poolgrad_lowering.legality.targets import find_target
+from poolgrad_lowering.lowering.anchors import match_anchors
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.rewriting.forward_pools import choose_forward_pools
 from poolgrad_lowering.rewriting.indices_output import name_indices
 from poolgrad_lowering.rewriting.rewrite import names
-from poolgrad_lowering.verdicts import Lowered
+from poolgrad_lowering.targets.table import find_target
 from tests.patterns.lowering_checks import TARGETS, check_same_results, check_well_formed
 from tests.pool_graphs import ort_gradient, parse, random_feeds, torch_gradient
 

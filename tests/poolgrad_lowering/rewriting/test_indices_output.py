@@ -13,9 +13,9 @@ from onnx import inliner
 from poolgrad_lowering import lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.legality.targets import find_target
-from poolgrad_lowering.lowering import Verdict, lower_in_place
+from poolgrad_lowering.lowering.lower import Verdict, lower_in_place
 from poolgrad_lowering.rewriting.rewrite import Replacement
+from poolgrad_lowering.targets.table import find_target
 from tests.oracles import run_reference
 from tests.packed_lowering import assert_same_packed
 from tests.pool_graphs import parse, random_feeds

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The four ways to run a lowered model, whether a model is good for each, and where nodes run beside the CANN provider.
+
+These are the last lines of `poolgrad inspect`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import onnx.defs
+from onnx import ModelProto, NodeProto
+
+from poolgrad_lowering.atc.expand import expand_operators
+from poolgrad_lowering.atc.export import export_expanded
+from poolgrad_lowering.diagnostics.counted import first_of
+from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
+from poolgrad_lowering.ge.graphs import graphs, inner_graphs
+from poolgrad_lowering.ge.placement import Place, Placement, find_placement
+from poolgrad_lowering.ge.values import ValueTypes, value_types
+from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import canonical_domain
+from poolgrad_lowering.report import PlaceCount, PlacementReport, Way
+from poolgrad_lowering.targets.table import Target
+
+_SHOWN = 3
+"""Operators or obstacles that a reason names."""
+
+Operators = Mapping[tuple[str, str], int]
+"""The number of nodes of each operator, by domain and name."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Whether a model is good for each way, and where its nodes run beside the CANN provider."""
+
+    ways: tuple[Way, ...]
+    placement: Placement
+
+
+def placement_report(found: Placement) -> PlacementReport:
+    """Return the totals of a placement."""
+    return PlacementReport(
+        places=tuple(PlaceCount(each.value, found.node_count(each), found.known_bytes(each)) for each in Place),
+        sub_models=found.sub_models,
+        copies=found.copies,
+        unknown_sizes=found.unknown_sizes,
+    )
+
+
+def find_places(lowered: ModelProto, gate: Gate) -> Placement:
+    """Return where the nodes of a lowered model run beside the CANN provider; the model is modified."""
+    inline_functions(lowered)
+    types = _types(lowered, gate)
+    rewrite_nodes(lowered, types)
+    return find_placement(lowered, types)
+
+
+def examine(lowered: ModelProto, target: Target, gate: Gate) -> Examined:
+    """Return for which of the four ways a lowered model is good, and where its nodes run; the model is modified.
+
+    onnxruntime is examined by a table of the operators that its packages have, from 1.18 to the newest; the package
+    itself is not loaded. An operator of domain `npu` counts only if the provider has a kernel for it.
+    """
+    operators = Counter((canonical_domain(node.domain), node.op_type) for node in _nodes(lowered))
+    bodies = _bodies(lowered, operators)
+    provider = bodies or _without_kernel(operators)
+    in_parts = ModelProto()
+    in_parts.CopyFrom(lowered)
+    is_inlined, expanded = inline_functions(in_parts), expand_operators(lowered)
+    types = _types(in_parts, gate)
+    atc_types = _types(lowered, gate) if is_inlined or expanded else types.copy()
+    _, atc = export_expanded(lowered, target, (), expanded, atc_types)
+    cann = rewrite_nodes(in_parts, types)
+    return Examined(
+        ways=(
+            Way("provider", not provider, provider),
+            Way("bodies", not bodies, bodies),
+            _way("atc", "", atc),
+            _way("cann", provider, cann),
+        ),
+        placement=find_placement(in_parts, types),
+    )
+
+
+def _types(model: ModelProto, gate: Gate) -> ValueTypes:
+    """Return what is known of the values of a model that was validated."""
+    return value_types(model, ModelIndex(model), ExternalData(gate.folder, gate.limits))
+
+
+def _way(name: str, reason: str, obstacles: Sequence[NodeObstacle]) -> Way:
+    """Return a way that CANN's graph engine is on. `reason` is why it does not work apart from the obstacles."""
+    strong, weak = (_shown_obstacles(each for each in obstacles if each.is_weak is weak) for weak in (False, True))
+    reason = reason or strong
+    return Way(name, not reason, reason, "" if reason else weak)
+
+
+def _shown_obstacles(obstacles: Iterable[NodeObstacle]) -> str:
+    return _shown(Counter(f"{found.code} ({found.operator or 'the model'})" for found in obstacles))
+
+
+def _bodies(model: ModelProto, operators: Operators) -> str:
+    """Return why onnxruntime cannot run a model by its function bodies; empty if it can."""
+    functions = {(function.domain, function.name) for function in model.functions}
+    versions = {canonical_domain(entry.domain): entry.version for entry in model.opset_import}
+    unknown = Counter[str]()
+    for (domain, op_type), count in operators.items():
+        if (domain, op_type) not in functions and not _is_known(domain, op_type, versions.get(domain, 1)):
+            unknown[f"{domain}.{op_type}" if domain else op_type] += count
+    if unknown:
+        shown = _shown(unknown)
+        return f"onnxruntime has no {shown}" + (
+            "; its training package may have them" if "com.microsoft" in shown else ""
+        )
+    bare = sorted(name for domain, name in operators if domain == DOMAIN and (domain, name) not in functions)
+    return f"{bare[0]} has no function body" if bare else ""
+
+
+def _without_kernel(operators: Operators) -> str:
+    """Return why the provider runs no node of a model; empty if it runs one."""
+    own = {op_type for domain, op_type in operators if domain == DOMAIN}
+    if own & PROVIDER_OPERATORS:
+        return ""
+    missing = f": it has no {_shown(Counter(sorted(own)))}" if own else ""
+    return f"no node of domain {DOMAIN}, which the provider runs{missing}"
+
+
+def _is_known(domain: str, op_type: str, version: int) -> bool:
+    if domain == DOMAIN:
+        return op_type in PROVIDER_OPERATORS
+    if domain in ("", "ai.onnx.ml"):
+        return bool(onnx.defs.has(op_type, max_inclusive_version=version, domain=domain))
+    return domain == "com.microsoft" and op_type in _contributed()
+
+
+@lru_cache
+def _contributed() -> frozenset[str]:
+    """Return the operators of domain com.microsoft in onnxruntime's packages."""
+    table = json.loads((Path(__file__).parent / "onnxruntime_operators.json").read_text(encoding="utf-8"))
+    return frozenset(table["com.microsoft"])
+
+
+def _nodes(model: ModelProto) -> Iterator[NodeProto]:
+    """Yield all nodes of a model, also those of subgraphs and of functions that are not the dialect's."""
+    for graph in graphs(model.graph):
+        yield from graph.node
+    for function in model.functions:
+        if function.domain != DOMAIN:
+            for node in function.node:
+                yield node
+                for inner in inner_graphs(node):
+                    for graph in graphs(inner):
+                        yield from graph.node
+
+
+def _shown(counts: Counter[str]) -> str:
+    """Return names, the most frequent first, as text; empty if there are none."""
+    names = [name for name, _ in counts.most_common()]
+    return first_of(names, _SHOWN)

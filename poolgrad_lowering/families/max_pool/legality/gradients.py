@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Selects the operator and the windows that lower a gradient on a target, or refuses.
+
+The conditions are those of CANN's operator pages; each one has a code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from poolgrad_lowering.analysis.facts import type_name
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.dialect import OPS
+from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
+from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
+from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+
+INT32_CODE = 3
+"""The attribute of an operator with the type of argmax: int32 (aclDataType)."""
+
+WINDOWED_GRADIENTS = (MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD)
+"""The operators for gradients of pools with windows, the preferred one first."""
+
+_LOWERABLE = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+
+@dataclass(frozen=True)
+class LoweredOp:
+    """The dialect operator that a gradient or pool is lowered to, and its attributes.
+
+    `canvas` is the padding (before, after) of x on each spatial axis, empty if x is not padded.
+    """
+
+    name: str
+    attributes: dict[str, int | str | list[int]]
+    canvas: tuple[tuple[int, int], ...] = ()
+
+
+def select_op(
+    gradient: PoolGradient, target: Target, windowed: Sequence[str] = WINDOWED_GRADIENTS
+) -> LoweredOp | Refusal:
+    """Return the operator for a gradient on a target, or the reason why there is none.
+
+    `windowed` are the operators to choose from where there are windows.
+    """
+    rank = len(gradient.x_shape) - 2
+    if not 1 <= rank <= 3:
+        return refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
+    if gradient.element_type not in _LOWERABLE:
+        return refuse(
+            Code.DTYPE,
+            "'{}' is {}; Ascend supports float32, float16 and bfloat16",
+            gradient.x.value.name,
+            type_name(gradient.element_type),
+        )
+    if isinstance(gradient.windows, AdaptiveWindows):
+        windows = dividing_windows(gradient)
+        legal = None if windows is None else _Legal(windows, ceil=False)
+    else:
+        found = _legal_windows(gradient, gradient.windows)
+        if isinstance(found, Refusal):
+            return found
+        legal = found
+    op = LoweredOp(ADAPTIVE_GRAD, {}) if legal is None else legal.op(operator_for(rank, target, windowed))
+    return check_support(op, gradient, target)
+
+
+def operator_for(rank: int, target: Target, operators: Sequence[str]) -> str:
+    """Return the first operator over `rank` spatial axes that the target has; if it has none, the last one of all."""
+    able = [name for name in operators if rank + 2 in OPS[name].ranks]
+    return next((name for name in able if name in target.operators), able[-1])
+
+
+def check_support(op: LoweredOp | Refusal, gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
+    """Return `op` if the target has it and supports the gradient's element type and sizes, else the reason."""
+    if isinstance(op, Refusal):
+        return op
+    support = target.operators.get(op.name)
+    if support is None:
+        return refuse(Code.TARGET, "{} has no {}", target.title, op.name)
+    if gradient.element_type not in support.element_types:
+        return refuse(Code.DTYPE, "{} on {} does not support this element type", op.name, target.title)
+    margins = op.canvas or ((0, 0),) * (len(gradient.x_shape) - 2)
+    sizes = [dim.static for dim in gradient.x_shape[2:]]
+    known = [extent + sum(margin) for extent, margin in zip(sizes, margins, strict=True) if extent is not None]
+    # A symbolic size counts as 1 here; the provider checks the actual plane in each Run.
+    if math.prod(known) > support.max_plane:
+        return refuse(
+            Code.PLANE_SIZE,
+            "a plane has {} elements; {} supports at most {}",
+            math.prod(known),
+            op.name,
+            support.max_plane,
+        )
+    return op
+
+
+def dividing_windows(gradient: PoolGradient) -> list[AclnnWindow] | None:
+    """Return the equal windows of an adaptive pool whose output sizes divide the input sizes; else None."""
+    pairs = zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)
+    ratios = [_ratio(extent, count) for extent, count in pairs]
+    windows = [AclnnWindow(ratio, ratio, 0) for ratio in ratios if ratio is not None]
+    return windows if len(windows) == len(ratios) else None
+
+
+def _ratio(extent: Dim, count: Dim) -> int | None:
+    if extent.static is None or not count.static or extent.static % count.static:
+        return None
+    return extent.static // count.static or None
+
+
+@dataclass(frozen=True)
+class _Legal:
+    """The windows of all axes as aclnn takes them, with one rounding mode."""
+
+    windows: Sequence[AclnnWindow]
+    ceil: bool
+
+    def op(self, name: str) -> LoweredOp:
+        """Return the lowering to the operator of this name."""
+        margins = tuple((window.before, window.after) for window in self.windows)
+        attributes = window_attributes(name, self.windows, ceil=self.ceil)
+        return LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
+
+
+def _legal_windows(gradient: PoolGradient, pool: PoolAttributes) -> _Legal | Refusal:
+    axes: list[_Axis] = []
+    for number, (extent, count) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
+        window = pool.axis(number, extent)
+        if window is None:
+            return refuse(
+                Code.AUTO_PAD_SYMBOLIC,
+                "auto_pad={} on spatial axis {} of symbolic size {}",
+                pool.auto_pad,
+                number,
+                extent,
+            )
+        axis = _Axis(number, window, extent.static, count.static)
+        if (refusal := axis.check_windows()) is not None:
+            return refusal
+        axes.append(axis)
+    return _legalize(axes, pool.ceil)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One spatial axis: ONNX's windows, and the sizes of x and output, None if symbolic."""
+
+    number: int
+    window: AxisWindow
+    extent: int | None
+    count: int | None
+
+    def check_windows(self) -> Refusal | None:
+        """Refuse a pool without windows, or with a window that contains no element or starts in the padding."""
+        window = self.window
+        if self.extent is not None and window.begin + self.extent + window.end < window.extent:
+            return refuse(
+                Code.OUTPUT_SIZE, "on spatial axis {} no window fits into {} elements", self.number, self.extent
+            )
+        if self.extent is None or self.count is None:
+            return None
+        if starts_in_padding(window, self.extent, self.count):
+            return refuse(
+                Code.WINDOW_IN_PADDING,
+                "on spatial axis {} the last of {} windows starts in the padding after the input",
+                self.number,
+                self.count,
+            )
+        if has_empty_window(window, self.extent, self.count):
+            return refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window contains no element", self.number)
+        return None
+
+    def direct(self, *, ceil: bool, onnx_ceil: bool) -> AclnnWindow | None:
+        """Return the windows as aclnn takes them without a canvas, with rounding `ceil`; None if it does not."""
+        widest = widened(self.window)
+        if not widest.is_legal():
+            return None
+        if self.extent is not None and self.count is not None:
+            return widest if widest.output_size(self.extent, ceil=ceil) == self.count else None
+        # For a symbolic size the rounding must be ONNX's; then counts agree with floor, or with ceil and equal pads.
+        equal = self.window.begin == self.window.end
+        return widest if ceil == onnx_ceil and (not ceil or equal) else None
+
+    def canvas(self, *, ceil: bool) -> AclnnWindow | None:
+        """Return the windows on a canvas; None if a size is symbolic or the output size differs."""
+        if self.extent is None or self.count is None:
+            return None
+        window = on_canvas(self.window, self.extent, self.count)
+        return window if window.output_size(self.extent, ceil=ceil) == self.count else None
+
+
+def _legalize(axes: list[_Axis], onnx_ceil: bool) -> _Legal | Refusal:
+    """Legalize all axes with one rounding mode: try the pool's own, then the other; then both with a canvas."""
+    roundings = (onnx_ceil, not onnx_ceil)
+    for ceil in roundings:
+        direct = [window for axis in axes if (window := axis.direct(ceil=ceil, onnx_ceil=onnx_ceil)) is not None]
+        if len(direct) == len(axes):
+            return _Legal(direct, ceil)
+    for ceil in roundings:
+        legalized = [axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) or axis.canvas(ceil=ceil) for axis in axes]
+        windows = [window for window in legalized if window is not None]
+        if len(windows) == len(axes):
+            return _Legal(windows, ceil)
+    return _refuse_windows(axes, onnx_ceil)
+
+
+def _refuse_windows(axes: list[_Axis], onnx_ceil: bool) -> Refusal:
+    """Return the reason why no rounding mode legalizes all axes."""
+    for axis in axes:
+        pads = (axis.window.begin, axis.window.end)
+        if axis.extent is not None and axis.count is not None:
+            continue
+        if not widened(axis.window).is_legal():
+            return refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, but a size is symbolic", pads)
+        if onnx_ceil and pads[0] != pads[1]:
+            return refuse(Code.SYMBOLIC_CEIL, "ceil_mode with pads {} on an axis of symbolic size", pads)
+    return refuse(
+        Code.OUTPUT_SIZE,
+        "no rounding mode gives the output sizes {} for the input sizes {} on all axes",
+        [axis.count for axis in axes],
+        [axis.extent for axis in axes],
+    )
+
+
+def window_attributes(
+    name: str, windows: Sequence[AclnnWindow], *, ceil: bool, dilations: Sequence[int] | None = None
+) -> dict[str, int | str | list[int]]:
+    """Return the attributes of an operator with windows and an int32 argmax. Axes that x lacks have a kernel of 1."""
+    op = OPS[name]
+    missing = op.axes - len(windows)
+    layout = next(str(attribute.default) for attribute in op.attributes if attribute.name == "data_format")
+    return {
+        "ksize": [1] * missing + [window.kernel for window in windows],
+        "strides": [1] * missing + [window.stride for window in windows],
+        "pads": [0] * missing + [window.pad for window in windows],
+        "dilation": [1] * missing + list(dilations or [1] * len(windows)),
+        "ceil_mode": int(ceil),
+        "data_format": layout,
+        **({op.index_type: INT32_CODE} if op.index_type else {}),
+    }

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""PyTorch's operators in ONNX graphs: which one a node of domain org.pytorch.aten calls, and its constant arguments.
+
+Inputs are the arguments by position; numbers, lists of them and flags are constants of the graph. Argument lists and
+defaults are those of PyTorch's operator schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.shape_rules import input_integers, static_integers
+from poolgrad_lowering.families.max_pool.matching.backward_ops import Windows
+from poolgrad_lowering.gradient import AdaptiveWindows
+from poolgrad_lowering.ir.dims import Dim, Shape
+from poolgrad_lowering.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+
+
+def aten_anchors(*operators: str) -> tuple[tuple[str, str], ...]:
+    """The operators (domain, op type) of nodes that can call one of PyTorch's."""
+    return ((ATEN_DOMAIN, ATEN_GENERIC), *((ATEN_DOMAIN, name) for name in operators))
+
+
+def aten_operator(facts: Facts, node: Node) -> str | None:
+    """The operator that a node calls, with its overload as in `max.dim` where one is named; None if it is no such node.
+
+    One whose operator the model defines itself, as a function, is none.
+    """
+    return None if facts.is_function(node) else aten_name(node)
+
+
+def number_list(facts: Facts, node: Node, position: int) -> list[int] | None:
+    """A list argument; empty where the input is absent, None where it is no constant."""
+    return [] if node.input(position) is None else static_integers(facts, node, position)
+
+
+def flag(facts: Facts, node: Node, position: int) -> bool | None:
+    """A Boolean argument; False where the input is absent, None where it is no constant."""
+    value = node.input(position)
+    if value is None:
+        return False
+    constant = facts.constant(value)
+    return bool(constant.item()) if constant is not None and constant.size == 1 else None
+
+
+def pool_arguments(facts: Facts, node: Node, x: Value | None, first: int, rank: int) -> Windows | None:
+    """The windows over x of the arguments kernel_size, stride, padding, dilation, ceil_mode from input `first` on.
+
+    None where one is out of range or not constant. A kernel may also be made of x's own sizes, if each window then is
+    a whole axis or one element of it.
+    """
+    kernel, stride, padding, dilation = (number_list(facts, node, first + offset) for offset in range(4))
+    ceil = flag(facts, node, first + 4)
+    if padding is None or dilation is None or ceil is None:
+        return None
+    if kernel is not None and stride is not None:
+        attributes = torch_windows(rank, kernel, stride, padding, dilation, ceil=ceil)
+        return None if attributes is None else Windows(attributes)
+    if any(padding) or any(number != 1 for number in dilation):
+        return None
+    kernels = input_integers(facts, node, first)
+    strides = kernels if stride == [] else input_integers(facts, node, first + 1)
+    sizes = _whole_or_single(facts.shape(x) if x is not None else None, kernels, strides)
+    return None if sizes is None else Windows(AdaptiveWindows(), sizes)
+
+
+def _whole_or_single(x_shape: Shape | None, kernels: Shape | None, strides: Shape | None) -> Shape | None:
+    """The output sizes, if each window is a whole axis or a single element; else None."""
+    one = Dim(1)
+    if x_shape is None or kernels is None or strides != kernels or len(x_shape) != len(kernels) + 2:
+        return None
+    axes = list(zip(x_shape[2:], kernels, strict=True))
+    if any(kernel not in (one, size) for size, kernel in axes):
+        return None
+    return tuple(size if kernel == one else one for size, kernel in axes)
+
+
+def torch_windows(
+    rank: int,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    *,
+    ceil: bool,
+) -> PoolAttributes | None:
+    """PyTorch's max-pool arguments over `rank` spatial axes; None where one is malformed or out of range.
+
+    A list of one number stands for all axes. An empty list is the default: the kernel for the stride, no padding, no
+    dilation. The padding is the same at both ends.
+    """
+    lists = [_per_axis(numbers, rank) for numbers in (kernel, stride or kernel, padding or [0], dilation or [1])]
+    if any(len(numbers) != rank for numbers in lists):
+        return None
+    kernels, strides, pads, dilations = lists
+    if min(*kernels, *strides, *dilations) < 1 or min(pads) < 0:
+        return None
+    return PoolAttributes(kernels, strides, pads, pads, dilations, ceil, "NOTSET", 0)
+
+
+def _per_axis(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
+    return tuple(numbers) * rank if len(numbers) == 1 else tuple(numbers)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Matches backward operators that take the pooled input and its plane-local indices.
+
+A form reads the operator and its arguments. The gradient depends on the indices alone, so the forward pool that
+recorded them must be found: a forward node that the form knows, or a MaxPool whose Indices were made plane-local.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from onnx import TensorProto
+
+from poolgrad_lowering.analysis.checks import check_shape
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.provenance import Numbering, indices
+from poolgrad_lowering.analysis.shape_rules import opaque
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.max_pool.matching.forward import forward_pool
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient
+from poolgrad_lowering.ir.attributes import integer
+from poolgrad_lowering.ir.dims import Shape, Shown
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes, pooled_sizes
+
+
+class Windows(NamedTuple):
+    """The windows that a node states, with the output sizes where it states those too."""
+
+    attributes: PoolAttributes | AdaptiveWindows
+    sizes: Shape = ()
+
+
+@dataclass(frozen=True)
+class BackwardOp:
+    """A node `dx = backward(grad, x, indices)` over `rank` spatial axes, and the windows that it states, if any."""
+
+    node: Node
+    grad: Value
+    x: Value
+    indices: Value
+    dx: Value
+    rank: int
+    windows: Windows | None
+
+    @classmethod
+    def read(cls, node: Node, positions: tuple[int, int, int], rank: int, windows: Windows | None) -> BackwardOp:
+        """The operands at the input positions of grad, x and indices."""
+        grad, x, recorded = (node.input(position) for position in positions)
+        dx = node.output(0)
+        if grad is None or x is None or recorded is None or dx is None:
+            raise Refuse(Code.ARITY, "{} '{}' lacks an operand", node.proto.op_type, node.label)
+        return cls(node, grad, x, recorded, dx, rank, windows)
+
+
+@dataclass(frozen=True)
+class ForwardOp:
+    """A forward pool that recorded indices: its input and its windows."""
+
+    node: Node
+    x: Value
+    windows: Windows
+
+
+ReadForward = Callable[[Facts, Node], ForwardOp | None]
+"""Reads a forward node of the form, whose second output are plane-local indices; returns None for other nodes."""
+
+
+def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> PoolGradient:
+    """Return the gradient that the node computes. Raises `Refuse` if it cannot be lowered."""
+    forward, argmax, numbering = _recorded(facts, backward, read_forward)
+    x_shape = facts.shape(backward.x)
+    if x_shape is None:
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shape of '{}' is not known", backward.x.name)
+    _check_rank(backward, x_shape)
+    _check_windows(backward, forward)
+    _check_x(facts, backward, forward)
+    pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
+    check_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
+    return PoolGradient(
+        x=Operand(backward.x),
+        grad=Operand(backward.grad),
+        argmax=Operand(argmax),
+        dx=Operand(backward.dx),
+        numbering=numbering,
+        element_type=stated_element_type(facts, backward.x, backward.grad, backward.dx),
+        windows=forward.windows.attributes,
+        x_shape=x_shape,
+        pooled_shape=pooled_shape,
+        pool=forward.node,
+    )
+
+
+def stated_element_type(facts: Facts, *values: Value) -> int:
+    """Return the first known element type of the values; 0 if none is known."""
+    return next(filter(None, map(facts.element_type, values)), 0)
+
+
+def check_not_constant(value: Value) -> None:
+    """Raise `Refuse` if the indices are stored in the model."""
+    maker = value.producer
+    stored = value.name not in value.scope.inputs if maker is None else maker.is_a("Constant")
+    if stored:
+        raise Refuse(Code.CONSTANT_INDICES, "the indices '{}' are a constant", value.name)
+
+
+def unchanged_source(value: Value, *, casts: bool = False) -> Value:
+    """Return the value that this one copies. `casts`: also through Casts to int32 and int64."""
+    *_, source = value.sources(lambda node: _copies(node, casts=casts))
+    return source
+
+
+def _copies(node: Node, *, casts: bool) -> bool:
+    integers = (TensorProto.INT32, TensorProto.INT64)
+    return node.is_a("Identity") or (casts and node.is_a("Cast") and integer(node, "to") in integers)
+
+
+def _recorded(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> tuple[ForwardOp, Value, Numbering]:
+    """The forward pool behind the indices, and the indices in the pooled shape with their numbering."""
+    source = unchanged_source(backward.indices, casts=True)
+    check_not_constant(source)
+    maker = source.producer
+    forward = read_forward(facts, maker) if maker is not None and source == maker.output(1) else None
+    if forward is not None:
+        return forward, backward.indices, Numbering.PLANE
+    found = indices(facts, backward.indices)
+    if found.numbering is not Numbering.PLANE:
+        raise Refuse(
+            Code.INDICES_NUMBERING,
+            "'{}' counts over the whole tensor, '{}' inside planes",
+            backward.indices.name,
+            backward.node.label,
+        )
+    pool = forward_pool(facts, found.pool)
+    return ForwardOp(pool.node, pool.x, Windows(pool.attributes)), found.argmax, found.argmax_numbering
+
+
+def _check_rank(backward: BackwardOp, x_shape: Shape) -> None:
+    x, rank = backward.x, backward.rank
+    if len(x_shape) == rank + 1:
+        raise Refuse(Code.UNBATCHED, "'{}' has shape {}, no batch axis", x.name, Shown(x_shape))
+    if len(x_shape) != rank + 2:
+        raise Refuse(Code.SPATIAL_RANK, "'{}' has shape {}, the pool {} spatial axes", x.name, Shown(x_shape), rank)
+
+
+def _check_windows(backward: BackwardOp, forward: ForwardOp) -> None:
+    if backward.windows is not None and backward.windows != forward.windows:
+        raise Refuse(
+            Code.ATTRIBUTE_MISMATCH,
+            "'{}' has other windows than the forward pool '{}'",
+            backward.node.label,
+            forward.node.label,
+        )
+
+
+def _check_x(facts: Facts, backward: BackwardOp, forward: ForwardOp) -> None:
+    """The indices are valid for every tensor with the pooled input's shape."""
+    x, pooled = backward.x, forward.x
+    if unchanged_source(x) != unchanged_source(pooled) and facts.shape(pooled) != facts.shape(x):
+        raise Refuse(
+            Code.DX_SHAPE,
+            "'{}' is not proven to have the shape of '{}', which '{}' pooled",
+            x.name,
+            pooled.name,
+            forward.node.label,
+        )
+
+
+def _pooled_sizes(facts: Facts, backward: BackwardOp, forward: ForwardOp, spatial: Shape) -> Shape:
+    """Return the pooled spatial sizes: as the forward node states them, as its windows give them, or as declared."""
+    attributes, stated = forward.windows
+    rank = len(spatial)
+    pooled = (forward.node.output(0), backward.indices, backward.grad)
+    shapes = [facts.shape(value) for value in pooled if value is not None]
+    declared = next((shape[2:] for shape in shapes if shape is not None and len(shape) == rank + 2), None)
+    if declared is None:
+        declared = tuple(opaque(backward.indices, axis) for axis in range(2, rank + 2))
+    if isinstance(attributes, AdaptiveWindows):
+        return stated or declared
+    computed = pooled_sizes(attributes, spatial)
+    return tuple(other if size is None else size for size, other in zip(computed, declared, strict=True))

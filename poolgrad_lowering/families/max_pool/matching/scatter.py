@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The conditions of every gradient that is a scatter onto zeros, whichever operator recorded its indices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, Pooled
+from poolgrad_lowering.families.max_pool.matching.views import find_result, find_source, view_sources
+from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient, View
+from poolgrad_lowering.ir.attributes import attribute, integer
+from poolgrad_lowering.ir.dims import Shape, Shown, size
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A scatter with its operands: `updates` go onto `base` at the positions in `recorded`."""
+
+    node: Node
+    base: Value
+    recorded: Value
+    updates: Value
+    scattered: Value
+
+    @classmethod
+    def read(cls, node: Node) -> Scatter:
+        """The operands of a ScatterElements or ScatterND node."""
+        base, recorded, updates, scattered = node.input(0), node.input(1), node.input(2), node.output(0)
+        if base is None or recorded is None or updates is None or scattered is None:
+            raise Refuse(Code.ARITY, "{} '{}' lacks an input", node.proto.op_type, node.label)
+        return cls(node, base, recorded, updates, scattered)
+
+
+def plane_argmax_of(facts: Facts, recorded: Value, pooled: Pooled) -> Operand:
+    """Return plane-local indices before the scatter's views: in the pooled shape if possible, else as computed."""
+    sources = list(view_sources(facts, recorded))
+    shaped = next((source for source in sources if facts.shape(source) == pooled.pooled_shape), None)
+    return Operand(shaped) if shaped is not None else Operand(sources[-1], View.FLAT)
+
+
+def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, ...] = ("add",)) -> None:
+    """Raise `Refuse` unless the scatter adds onto zeros. `reductions` are the values that count as adding."""
+    reduction = attribute(scatter.node, "reduction")
+    # Below opset 16 the attribute does not exist, and scatters overwrite.
+    if reduction not in reductions and not (reduction is None and "none" in reductions):
+        raise Refuse(
+            Code.REDUCTION,
+            "{} '{}' has reduction={}, not {}",
+            scatter.node.proto.op_type,
+            scatter.node.label,
+            reduction,
+            " or ".join(reductions),
+        )
+    if not facts.is_zero(scatter.base):
+        raise Refuse(Code.BASE_NOT_ZERO, "'{}' is not proven to be all zero", scatter.base.name)
+    base, updates = facts.element_type(scatter.base), facts.element_type(scatter.updates)
+    if None not in (base, updates) and base != updates:
+        raise Refuse(
+            Code.DTYPE_MIX,
+            "'{}' is {}, and '{}', which is added to it, {}",
+            scatter.base.name,
+            type_name(base),
+            scatter.updates.name,
+            type_name(updates),
+        )
+
+
+def check_rows_are_planes(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
+    """Element (row, i) of the scatter is position i of its own plane (or of the whole tensor)."""
+    node, base, recorded = scatter.node, facts.shape(scatter.base), facts.shape(scatter.recorded)
+    if base is None or recorded is None:
+        raise Refuse(Code.UNKNOWN_SHAPE, "the shapes of ScatterElements '{}' are not known", node.label)
+    rank, axis = len(base), integer(node, "axis")
+    if rank == 0 or len(recorded) != rank or axis not in (-1, rank - 1):
+        raise Refuse(Code.ROWS_NOT_PLANES, "ScatterElements '{}' does not scatter along the last axis", node.label)
+    check_rows(node, base, recorded, pooled, numbering)
+
+
+def check_rows(node: Node, base: Shape, recorded: Shape, pooled: Pooled, numbering: Numbering) -> None:
+    """Rows of positions, `recorded`, onto rows of elements, `base`, are the planes of x (or one row the whole of x)."""
+    planes, plane = size(pooled.x_shape[:2]), size(pooled.x_shape[2:])
+    one_plane = planes.static == 1
+    if numbering is Numbering.TENSOR and not one_plane:
+        _check_one_row(node, base, pooled)
+        return
+    if recorded[-1] != size(pooled.pooled_shape[2:]) or recorded[:-1] != base[:-1] or size(base[:-1]) != planes:
+        raise Refuse(
+            Code.ROWS_NOT_PLANES,
+            "rows of {} onto {} are not proven to be the planes of {}",
+            Shown(recorded),
+            Shown(base),
+            Shown(pooled.x_shape),
+        )
+    if base[-1] != plane:
+        raise Refuse(
+            Code.ROW_LENGTH, "rows have {} elements, a plane of {} has {}", base[-1], Shown(pooled.x_shape), plane
+        )
+
+
+def _check_one_row(node: Node, base: Shape, pooled: Pooled) -> None:
+    """Whole-tensor indices need one row that is the whole tensor."""
+    if size(base[:-1]).static != 1 or base[-1] != size(pooled.x_shape):
+        raise Refuse(
+            Code.INDICES_NUMBERING,
+            "{} '{}' uses whole-tensor Indices on rows of {}",
+            node.proto.op_type,
+            node.label,
+            Shown(base),
+        )
+
+
+def scattered_gradient(
+    facts: Facts,
+    scatter: Scatter,
+    pooled: Pooled,
+    windows: PoolAttributes | AdaptiveWindows,
+    argmax: Operand,
+    *,
+    numbering: Numbering,
+) -> PoolGradient:
+    """Return the gradient of a scatter whose indices and base are proven; finds its operand and its result."""
+    return PoolGradient(
+        x=Operand(pooled.x),
+        grad=find_source(facts, scatter.updates, pooled),
+        argmax=argmax,
+        dx=find_result(facts, scatter.scattered, pooled),
+        numbering=numbering,
+        element_type=pooled.element_type,
+        windows=windows,
+        x_shape=pooled.x_shape,
+        pooled_shape=pooled.pooled_shape,
+        pool=pooled.node if isinstance(pooled, ForwardPool) else None,
+    )
