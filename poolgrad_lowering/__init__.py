@@ -30,13 +30,8 @@ if TYPE_CHECKING:
     from poolgrad_lowering.diagnostics.faults import Fault
     from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
     from poolgrad_lowering.entry.artifacts import lower_artifacts
-    from poolgrad_lowering.entry.export_files import (
-        CannExport,
-        CannReport,
-        export_atc_file,
-        export_cann,
-        export_cann_file,
-    )
+    from poolgrad_lowering.entry.cann_export import CannExport, CannReport, export_cann
+    from poolgrad_lowering.entry.export_files import export_atc_file, export_cann_file
     from poolgrad_lowering.entry.files import lower_file
     from poolgrad_lowering.entry.folders import FileResult, lower_folder
     from poolgrad_lowering.entry.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
@@ -61,8 +56,8 @@ _HOMES = {
     "AtcExport": "atc.export",
     "AtcPlugin": "atc.plugin_folder",
     "AtcReport": "atc.export",
-    "CannExport": "entry.export_files",
-    "CannReport": "entry.export_files",
+    "CannExport": "entry.cann_export",
+    "CannReport": "entry.cann_export",
     "DataWarning": "io.external_files",
     "Fault": "diagnostics.faults",
     "FileError": "diagnostics.errors",
@@ -84,7 +79,7 @@ _HOMES = {
     "VerificationError": "diagnostics.errors",
     "export_atc": "atc.export",
     "export_atc_file": "entry.export_files",
-    "export_cann": "entry.export_files",
+    "export_cann": "entry.cann_export",
     "export_cann_file": "entry.export_files",
     "inspect": "lowering.lower",
     "list_patterns": "entry.listing",

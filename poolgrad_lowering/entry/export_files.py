@@ -1,34 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Exports a model file for CANN: validates what it reads, and writes all files or none."""
+"""Exports model files for CANN: validates what it reads, and writes all files or none."""
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from onnx import ModelProto
 
 from poolgrad_lowering.atc.export import AtcReport, export_in_place
-from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.entry.cann_export import CannReport, export_cann_in_place
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.files import require_proven
 from poolgrad_lowering.entry.side_outputs import require_other_file
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.ge.graph_mode import GraphModeEdits, prepare_for_graph_mode
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
-from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import require_not_external
-from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes, require_model
+from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.lowering.lower import lower_in_place
-from poolgrad_lowering.report import Report
-from poolgrad_lowering.targets.table import DEFAULT_TARGET, find_target
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
@@ -76,61 +70,6 @@ def export_atc_file(
     )
 
 
-@dataclass(frozen=True)
-class CannReport:
-    """The report of an export for graph mode: the lowering, the edits, and the obstacles that are left."""
-
-    lowering: Report
-    edits: GraphModeEdits
-    obstacles: tuple[NodeObstacle, ...]
-
-    @property
-    def converts(self) -> bool:
-        """Whether nothing is known that CANN's graph engine refuses or changes."""
-        return all(found.is_weak for found in self.obstacles)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain data with the keys of the JSON report."""
-        return {
-            "schema_version": 1,
-            "converts": self.converts,
-            "obstacles": [obstacle.to_dict() for obstacle in self.obstacles],
-            "edits": asdict(self.edits),
-            "lowering": self.lowering.to_dict(),
-        }
-
-    def to_json(self) -> str:
-        """Return the report as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
-
-
-@dataclass(frozen=True)
-class CannExport:
-    """A model for a session beside onnxruntime's CANN provider, and its report."""
-
-    model: ModelProto
-    report: CannReport
-
-
-def export_cann(
-    model: ModelProto, *, target: str | None = None, base_dir: PathLike | None = None, limits: Limits = DEFAULT_LIMITS
-) -> CannExport:
-    """Lower a model if it is not lowered yet, and export it for a session beside onnxruntime's CANN provider.
-
-    `runtime.create_session` does the same by itself; this is for sessions that are made in other ways. The model has
-    the same inputs, outputs and results, and nodes in forms that CANN's graph engine reads. `target`, `base_dir` and
-    `limits` are those of `lower`. The argument is not modified.
-
-    Raises `TypeError` for a path, `UnknownTargetError` and `InvalidModelError`.
-    """
-    require_model(model)
-    exported = ModelProto()
-    exported.CopyFrom(model)
-    gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
-    report = _export_cann_in_place(exported, target, gate, len(gate.serialised(exported)))
-    return CannExport(exported, report)
-
-
 def export_cann_file(
     source: PathLike,
     destination: PathLike,
@@ -153,7 +92,7 @@ def export_cann_file(
     files = _Files(Path(source), Path(destination), None if report_path is None else Path(report_path))
 
     def export(model: ModelProto, gate: Gate, size: int) -> CannReport:
-        return _export_cann_in_place(model, target, gate, size)
+        return export_cann_in_place(model, target, gate, size)
 
     return _write(
         files,
@@ -164,12 +103,6 @@ def export_cann_file(
         copy_external=copy_external,
         limits=limits,
     )
-
-
-def _export_cann_in_place(model: ModelProto, target: str | None, gate: Gate, size: int) -> CannReport:
-    outcome = lower_in_place(model, find_target(DEFAULT_TARGET if target is None else target), forward=True, gate=gate)
-    edits, obstacles = prepare_for_graph_mode(model, ExternalData(gate.folder, gate.limits), gate)
-    return CannReport(outcome.report(size, len(gate.serialised(model))), edits, obstacles)
 
 
 @dataclass(frozen=True)
