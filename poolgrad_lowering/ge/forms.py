@@ -340,11 +340,13 @@ def _scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
     rows = writer.reduce("ReduceSum", terms, [-1], new("rows"))
     column = writer.reshape(rows, [-1, 1], new("column"))
     flat_updates = writer.reshape(updates, [-1, inner], new("updates"))
-    known = writer.types.sizes(indices)
-    if known is None:
-        shape = writer.add("Shape", [flat_updates], new("shape"))
-    else:
+    known, given = writer.types.sizes(indices), writer.types.sizes(updates)
+    if known is not None:
         shape = writer.vector([math.prod(known[:-1]), inner])
+    elif given is not None:
+        shape = writer.vector([math.prod(given) // inner, inner])
+    else:
+        shape = writer.add("Shape", [flat_updates], new("shape"))
     spread = writer.add("Expand", [column, shape], new("indices"))
     flat = writer.reshape(data, [math.prod(outer), inner], new("data"))
     writer.types.learn(flat, element, (math.prod(outer), inner))

@@ -276,10 +276,14 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
         "data_shape": np.array([math.prod(outer), width], np.int64),
         "shape": np.array(sizes, np.int64),
     }
-    count = context.sizes(indices)
-    spread = [helper.make_node("Shape", ["flat_updates"], ["spread"])] if count is None else []
-    if count is not None:
-        constants["spread"] = np.array([math.prod(count[:-1]), width], np.int64)
+    tuples, added = context.sizes(indices), context.sizes(updates)
+    spread = []
+    if tuples is not None:
+        constants["spread"] = np.array([math.prod(tuples[:-1]), width], np.int64)
+    elif added is not None and width:  # as many rows as tuples
+        constants["spread"] = np.array([math.prod(added) // width, width], np.int64)
+    else:
+        spread = [helper.make_node("Shape", ["flat_updates"], ["spread"])]
     total = _reduction("ReduceSum", "terms", [-1], "rows", context.opset < 13)
     yield Form(
         [

@@ -110,6 +110,21 @@ FORMS: dict[str, tuple[ModelProto, list[str]]] = {
             *("ScatterElements", "Reshape"),
         ],
     ),
+    "a sum at positions whose number the updates alone tell": (
+        parse(
+            """g (float[6] X, float[2] U) => (Y) <
+                int64[3] I = {4, 1, 5}, int64[1] from = {0}, int64[1] to = {2}, int64[1] axis = {-1}
+            > {
+                some = Slice(I, from, to)
+                positions = Unsqueeze(some, axis)
+                Y = ScatterND<reduction = "add">(X, positions, U)
+            }"""
+        ),
+        [
+            *("Slice", "Unsqueeze", "Add", "Less", "Where", "Mul", "ReduceSum", "Reshape", "Reshape", "Expand"),
+            *("Reshape", "ScatterElements", "Reshape"),
+        ],
+    ),
 }
 
 
