@@ -29,10 +29,11 @@ from poolgrad_lowering import inspect as inspect_model
 from poolgrad_lowering.cli import build_parser
 from poolgrad_lowering.cli.exit_codes import MEANINGS
 from poolgrad_lowering.cli.parser import Parser
-from poolgrad_lowering.diagnostics.advice import ADVICE
-from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS
-from poolgrad_lowering.diagnostics.faults import FAULTS
-from poolgrad_lowering.diagnostics.obstacles import OBSTACLES
+from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.diagnostics.diagnostic import Diagnostic
+from poolgrad_lowering.diagnostics.faults import Fault
+from poolgrad_lowering.diagnostics.note_codes import NoteCode
+from poolgrad_lowering.diagnostics.obstacles import Obstacle
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.drawing.parts import MAX_AROUND, MAX_NODES
 from poolgrad_lowering.drawing.text import MAX_NAME
@@ -52,31 +53,33 @@ DOCS = Path(__file__).parent
 
 def codes() -> str:
     """The table of refusal codes: meaning, and what would have to change. Each code links to its section."""
-    rows = ((f"[`{code}`](legality.md#{code})", *row) for code, *row in _codes())
-    return table(("code", "meaning", "what would have to change"), rows)
+    return _diagnostics(Code, ("code", "meaning", "what would have to change"), "[`{0}`](legality.md#{0})")
 
 
 def code_sections() -> str:
     """A section per refusal code, which the search of the site finds by its heading."""
-    return "\n\n".join(
-        f"### `{code}`\n\n{meaning}\n\nWhat would have to change: {advice}" for code, meaning, advice in _codes()
-    )
-
-
-def _codes() -> list[tuple[str, str, str]]:
-    return sorted((code.value, description, ADVICE[code]) for code, description in DESCRIPTIONS.items())
+    rows = sorted((row.value, row.meaning, row.advice) for row in Code)
+    return "\n\n".join("### `{}`\n\n{}\n\nWhat would have to change: {}".format(*row) for row in rows)
 
 
 def faults() -> str:
     """The table of faults of an input: meaning and advice."""
-    rows = sorted((fault.value, *meaning) for fault, meaning in FAULTS.items())
-    return table(("fault", "what is rejected", "what to do"), ((f"`{fault}`", *row) for fault, *row in rows))
+    return _diagnostics(Fault, ("fault", "what is rejected", "what to do"))
 
 
 def obstacles() -> str:
     """The table of obstacles to a conversion with ATC: meaning and advice."""
-    rows = sorted((obstacle.value, *meaning) for obstacle, meaning in OBSTACLES.items())
-    return table(("code", "what ATC cannot convert", "what to do"), ((f"`{code}`", *row) for code, *row in rows))
+    return _diagnostics(Obstacle, ("code", "what ATC cannot convert", "what to do"))
+
+
+def notes() -> str:
+    """The table of notes on a model: meaning, advice, and whether it is a warning."""
+    return _diagnostics(NoteCode, ("code", "when", "what to do", "severity"))
+
+
+def _diagnostics(kind: type[Diagnostic], header: Sequence[str], code: str = "`{}`") -> str:
+    rows = sorted((row.value, row.meaning, row.advice, row.severity.value) for row in kind)
+    return table(header, ((code.format(value), *row[: len(header) - 1]) for value, *row in rows))
 
 
 def limits() -> str:
@@ -265,7 +268,7 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     },
     "patterns": lambda: {"forms": forms()},
     "plan": lambda: {"example": plan_example()},
-    "report": lambda: {"example": example(), **page_limits()},
+    "report": lambda: {"example": example(), "notes": notes(), **page_limits()},
     "security": lambda: {"faults": faults(), "limits": limits()},
     "torch-npu": torch_npu_calls.parts,
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},

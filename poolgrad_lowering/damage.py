@@ -9,73 +9,60 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from enum import Enum
 
 from onnx import FunctionProto, TensorProto, TypeProto
 from onnx.shape_inference import InferenceError, infer_function_output_types
 
 from poolgrad_lowering.diagnostics.counted import counted, either
+from poolgrad_lowering.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES
 from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node
 
-_ADVICE = "Run that tool on the original, then lower: the lowering is the last step"
-
 _BODY_VALUE = re.compile(r"(?:^|[_/])argmax_planes[_\d]*$")
 """A value of each gradient's function body, with what the tools that inline functions put before and after it:
 `argmax_planes__2`, `argmax_planes_2`, `_inlfunc_MaxPool3DGradWithArgmax_argmax_planes`."""
 
 
-class Damage(str, Enum):
-    """What is wrong with a lowered model. The values are codes of notes in the report."""
-
-    INLINED_BODIES = "inlined-bodies"
-    MISSING_ATTRIBUTES = "missing-attributes"
-    MISTYPED_BODIES = "mistyped-bodies"
-    NO_BODIES = "no-bodies"
-    RENAMED_OPERATORS = "renamed-operators"
-
-
-def damages(index: ModelIndex) -> Iterator[tuple[Damage, str]]:
-    """Yield each damage to an indexed model, with a text on what was found, what follows, and what to do."""
+def damages(index: ModelIndex) -> Iterator[tuple[NoteCode, str]]:
+    """Yield each damage to an indexed model, with a text on what was found and what follows, without the advice."""
     bodies = {function.name: function for function in index.model.functions if function.domain == DOMAIN}
     nodes = list(dialect_nodes(index))
     known = [node for node in nodes if node.proto.op_type in OPS]
     if bare := [node for node in known if node.proto.op_type not in bodies]:
         yield (
-            Damage.NO_BODIES,
+            NoteCode.NO_BODIES,
             f"{_counted(bare)} without a function body ({_operators(bare)}): a tool has removed the model's functions "
             "(onnx.version_converter does), and without them onnxruntime loads the model neither with the execution "
-            f"provider nor without it. {_ADVICE}",
+            f"provider nor without it",
         )
     if mistyped := _mistyped(known, bodies):
         yield (
-            Damage.MISTYPED_BODIES,
+            NoteCode.MISTYPED_BODIES,
             f"{_counted(mistyped)} of an element type that the function body does not take ({_operators(mistyped)}): "
-            "a tool has changed the model's types (converters to float16 do), and onnxruntime does not load it. "
-            f"{_ADVICE}",
+            "a tool has changed the model's types (converters to float16 do), and onnxruntime does not load it",
         )
     if incomplete := {node: missing for node in known if (missing := _missing_attributes(node))}:
         yield (
-            Damage.MISSING_ATTRIBUTES,
+            NoteCode.MISSING_ATTRIBUTES,
             f"{_counted(incomplete)} without {either(sorted(set().union(*incomplete.values())))}: a tool has removed "
-            f"attributes, and the execution provider runs no node without them. {_ADVICE}",
+            f"attributes, and the execution provider runs no node without them",
         )
     others = {node.proto.op_type for node in nodes} - OPS.keys()
     if renamed := sorted(name for name in others if name.endswith(tuple(OPS))):
         yield (
-            Damage.RENAMED_OPERATORS,
+            NoteCode.RENAMED_OPERATORS,
             f"domain {DOMAIN} has no operator {either(renamed)}, and the execution provider does not run it: a tool "
-            f"has renamed an operator (onnx.compose.add_prefix does). {_ADVICE}",
+            f"has renamed an operator (onnx.compose.add_prefix does)",
         )
     if inlined := _inlined(index):
         rest = "" if known or renamed else f"no node of domain {DOMAIN} is left, and "
         yield (
-            Damage.INLINED_BODIES,
+            NoteCode.INLINED_BODIES,
             f"the function bodies of {counted(inlined, f'{DOMAIN} gradient')} were inlined: {rest}the execution "
-            f"provider does not run what replaced them. Only a model for ATC is meant to be so. {_ADVICE}",
+            f"provider does not run what replaced them. Only a model for ATC is meant to be so",
         )
 
 

@@ -8,35 +8,16 @@ They come from operators and names alone, and never decide what is lowered.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 
-from poolgrad_lowering.damage import Damage, damages
+from poolgrad_lowering.damage import damages
 from poolgrad_lowering.diagnostics.counted import counted, either
+from poolgrad_lowering.diagnostics.diagnostic import Severity
+from poolgrad_lowering.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.operator_counts import Operators
 from poolgrad_lowering.report import Note
 from poolgrad_lowering.targets.table import TARGETS, Target
-
-TRAINING_GRAPHS = "`poolgrad export-torch`, or docs/convert.md, “Where a training graph comes from”"
-
-
-class NoteCode(str, Enum):
-    """What a note says. The values are part of the report."""
-
-    ALREADY_LOWERED = "already-lowered"
-    FORWARD_GRAPH = "forward-graph"
-    INLINED_BODIES = Damage.INLINED_BODIES.value
-    MISSING_ATTRIBUTES = Damage.MISSING_ATTRIBUTES.value
-    MISTYPED_BODIES = Damage.MISTYPED_BODIES.value
-    NO_BODIES = Damage.NO_BODIES.value
-    NO_POOL = "no-pool"
-    RENAMED_OPERATORS = Damage.RENAMED_OPERATORS.value
-    TARGET_WITHOUT_OPERATORS = "target-without-operators"
-
-
-WARNINGS = frozenset({NoteCode.TARGET_WITHOUT_OPERATORS, *(NoteCode(damage.value) for damage in Damage)})
-"""The notes on what a user has to change."""
 
 
 def notes(index: ModelIndex, operators: Operators, target: Target, *, has_anchors: bool) -> tuple[Note, ...]:
@@ -47,7 +28,9 @@ def notes(index: ModelIndex, operators: Operators, target: Target, *, has_anchor
     on_model = list(_on_dialect(index, operators))
     if not (on_model or has_anchors):
         on_model.append(_without_gradients(operators))
-    return tuple(Note(code.value, code in WARNINGS, text) for code, text in (*_on_target(target), *on_model))
+    return tuple(
+        Note(code.value, code.severity is Severity.WARNING, text) for code, text in (*_on_target(target), *on_model)
+    )
 
 
 def _on_target(target: Target) -> Iterator[tuple[NoteCode, str]]:
@@ -71,7 +54,7 @@ def _on_dialect(index: ModelIndex, operators: Operators) -> Iterator[tuple[NoteC
     count = {op_type: number for (domain, op_type), number in operators.items() if domain == DOMAIN}
     if known := {op_type: count[op_type] for op_type in count if op_type in OPS}:
         yield NoteCode.ALREADY_LOWERED, _lowered_for(known)
-    yield from ((NoteCode(damage.value), text) for damage, text in damages(index))
+    yield from ((code, code.with_advice(found)) for code, found in damages(index))
 
 
 def _lowered_for(count: dict[str, int]) -> str:
@@ -86,7 +69,5 @@ def _without_gradients(operators: Operators) -> tuple[NoteCode, str]:
     if not pools:
         return NoteCode.NO_POOL, "the model has no MaxPool, and no node that can be the gradient of one"
     shown = ", ".join(f"{number} {op_type}" for op_type, number in pools.items())
-    return (
-        NoteCode.FORWARD_GRAPH,
-        f"this is a forward graph: {shown}, no gradient of one. How to export a training step: {TRAINING_GRAPHS}",
-    )
+    code = NoteCode.FORWARD_GRAPH
+    return code, code.with_advice(f"this is a forward graph: {shown}, no gradient of one")

@@ -168,7 +168,7 @@ def _damages(index: ModelIndex | None) -> list[str]:
     """Return texts on what other tools did to a lowered model."""
     from poolgrad_lowering.damage import damages  # noqa: PLC0415 - as above
 
-    return [] if index is None else [text for _, text in damages(index)]
+    return [] if index is None else [code.with_advice(found) for code, found in damages(index)]
 
 
 def _text(option: str | int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from poolgrad_lowering.diagnostics.faults import FAULTS, Fault, Flaw
+from poolgrad_lowering.diagnostics.faults import Fault, Flaw
 
 
 class PoolgradError(Exception):
@@ -41,7 +41,7 @@ class InvalidModelError(PoolgradError, ValueError):
         return InvalidModelError(self.fault, f"{outer}: {self.where}" if self.where else outer, self.what)
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what} ({self.fault.value}). {FAULTS[self.fault].advice}"
+        return f"{self.where}: {self.what} ({self.fault.value}). {self.fault.advice}"
 
 
 class UsageError(PoolgradError, ValueError):

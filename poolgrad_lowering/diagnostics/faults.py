@@ -4,139 +4,98 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import NamedTuple
 
+from poolgrad_lowering.diagnostics.diagnostic import Diagnostic
 from poolgrad_lowering.diagnostics.printable import printable
 
 
-class Fault(Enum):
-    """What is wrong with an input; `FAULTS` says what each one means and what to do."""
+class Fault(Diagnostic):
+    """What is wrong with an input: `value` is its code, `meaning` and `advice` say what it means and what to do."""
 
-    ATTRIBUTE_NAME = "attribute-name"
-    ATTRIBUTE_TWICE = "attribute-twice"
-    ATTRIBUTE_TYPE = "attribute-type"
-    ATTRIBUTE_VALUE = "attribute-value"
-    CYCLE = "cycle"
-    DOMAIN_NOT_IMPORTED = "domain-not-imported"
-    EXTERNAL_EXTENT = "external-extent"
-    EXTERNAL_LOCATION = "external-location"
-    FUNCTION_TWICE = "function-twice"
-    IR_VERSION = "ir-version"
-    NAME_NOT_UTF8 = "name-not-utf8"
-    NAME_SHADOWED = "name-shadowed"
-    NAME_TWICE = "name-twice"
-    NESTING = "nesting"
-    NOT_ONNX = "not-onnx"
-    NO_OPERATOR = "no-operator"
-    NO_OUTPUT = "no-output"
-    OPSET_TWICE = "opset-twice"
-    OPSET_VERSION = "opset-version"
-    RECURSION = "recursion"
-    TENSOR_DATA = "tensor-data"
-    TENSOR_DIMS = "tensor-dims"
-    TENSOR_TYPE = "tensor-type"
-    TOO_LARGE = "too-large"
-    TOO_MANY_NODES = "too-many-nodes"
-    UNMADE_VALUE = "unmade-value"
-
-
-class Meaning(NamedTuple):
-    """The condition of a fault as a sentence, and what the user can do about it."""
-
-    condition: str
-    advice: str
-
-
-FAULTS: dict[Fault, Meaning] = {
-    Fault.ATTRIBUTE_NAME: Meaning("An attribute has no name.", "Name it, or export the model again."),
-    Fault.ATTRIBUTE_TWICE: Meaning("A node has two attributes of the same name.", "Keep the one that is meant."),
-    Fault.ATTRIBUTE_TYPE: Meaning(
+    ATTRIBUTE_NAME = "An attribute has no name.", "Name it, or export the model again."
+    ATTRIBUTE_TWICE = "A node has two attributes of the same name.", "Keep the one that is meant."
+    ATTRIBUTE_TYPE = (
         "An attribute has no type, a type that ONNX does not define, or a value of another type.",
         "Set the attribute's type and the one field that belongs to it (onnx.helper.make_attribute does).",
-    ),
-    Fault.ATTRIBUTE_VALUE: Meaning(
+    )
+    ATTRIBUTE_VALUE = (
         "A pool's kernel, stride or dilation is below 1, a pad is below 0, or one of them is above 2^31 − 1.",
         "Correct the attribute in the code that creates the model.",
-    ),
-    Fault.CYCLE: Meaning(
+    )
+    CYCLE = (
         "A node uses a value that is computed from its own output. (The order of the nodes does not matter.)",
         "Break the cycle: rename the value that is assigned twice.",
-    ),
-    Fault.DOMAIN_NOT_IMPORTED: Meaning(
+    )
+    DOMAIN_NOT_IMPORTED = (
         "A node's operator has a domain that its model or function does not import.",
         "Add the domain and its version to opset_import.",
-    ),
-    Fault.EXTERNAL_EXTENT: Meaning(
+    )
+    EXTERNAL_EXTENT = (
         "The offset or length of external data is not a number of bytes, or the length is not that of the tensor.",
         "Store the external data again (onnx.save with save_as_external_data=True).",
-    ),
-    Fault.EXTERNAL_LOCATION: Meaning(
+    )
+    EXTERNAL_LOCATION = (
         "External data has no location, more than one, or one outside the model's folder: an absolute path, a path "
         "with '..', a link, or an address in memory.",
         "Put the data next to the model and use a location relative to the model's folder.",
-    ),
-    Fault.FUNCTION_TWICE: Meaning(
-        "Two functions have the same domain, name and overload.", "Remove the one that is not meant."
-    ),
-    Fault.IR_VERSION: Meaning(
+    )
+    FUNCTION_TWICE = "Two functions have the same domain, name and overload.", "Remove the one that is not meant."
+    IR_VERSION = (
         "The model has no ir_version, or a newer one than the installed onnx knows.",
         "Install a newer onnx, or export the model with an older ir_version.",
-    ),
-    Fault.NAME_NOT_UTF8: Meaning("A name is not UTF-8 text.", "Export the model again."),
-    Fault.NAME_SHADOWED: Meaning(
+    )
+    NAME_NOT_UTF8 = "A name is not UTF-8 text.", "Export the model again."
+    NAME_SHADOWED = (
         "A node of a subgraph defines a value with the name of a value of an enclosing graph.",
         "Give the inner value a unique name.",
-    ),
-    Fault.NAME_TWICE: Meaning(
+    )
+    NAME_TWICE = (
         "Two inputs, initializers or node outputs of one scope have the same name. (An initializer may be an input's "
         "default.)",
         "Give each value a unique name.",
-    ),
-    Fault.NESTING: Meaning(
+    )
+    NESTING = (
         "Subgraphs, or functions that call functions, are nested deeper than the limit.",
         "Raise the limit if the nesting is intended; protobuf itself reads about 33 levels of subgraphs.",
-    ),
-    Fault.NOT_ONNX: Meaning(
+    )
+    NOT_ONNX = (
         "The file is empty, does not parse as an ONNX model (or nests deeper than protobuf reads), or has no graph.",
         "Use a file that an ONNX exporter wrote (binary .onnx).",
-    ),
-    Fault.NO_OPERATOR: Meaning("A node has no op_type.", "Remove the node, or name its operator."),
-    Fault.NO_OUTPUT: Meaning("The main graph has no outputs.", "Declare what the model computes as graph outputs."),
-    Fault.OPSET_TWICE: Meaning(
+    )
+    NO_OPERATOR = "A node has no op_type.", "Remove the node, or name its operator."
+    NO_OUTPUT = "The main graph has no outputs.", "Declare what the model computes as graph outputs."
+    OPSET_TWICE = (
         "One domain is imported in two versions ('' and 'ai.onnx' are one domain).",
         "Keep the version that the nodes use.",
-    ),
-    Fault.OPSET_VERSION: Meaning(
+    )
+    OPSET_VERSION = (
         "An imported version is below 1, or that of ONNX's own operators is newer than the installed onnx.",
         "Install a newer onnx, or convert the model (onnx.version_converter).",
-    ),
-    Fault.RECURSION: Meaning("A function calls itself, directly or through others.", "Write the recursion as a Loop."),
-    Fault.TENSOR_DATA: Meaning(
+    )
+    RECURSION = "A function calls itself, directly or through others.", "Write the recursion as a Loop."
+    TENSOR_DATA = (
         "The data of a stored tensor does not have the length that its dims and element type require, or is in the "
         "field of another type, in two fields, or in none.",
         "Create the tensor again (onnx.numpy_helper.from_array).",
-    ),
-    Fault.TENSOR_DIMS: Meaning(
-        "A stored tensor has a negative size, or more than 2^63 − 1 elements.", "Correct the tensor's dims."
-    ),
-    Fault.TENSOR_TYPE: Meaning(
+    )
+    TENSOR_DIMS = "A stored tensor has a negative size, or more than 2^63 − 1 elements.", "Correct the tensor's dims."
+    TENSOR_TYPE = (
         "A stored tensor has no element type, or one that the installed onnx does not support.",
         "Set the tensor's data_type, or install a newer onnx.",
-    ),
-    Fault.TOO_LARGE: Meaning(
+    )
+    TOO_LARGE = (
         "The file or the model has more bytes than the limit.",
         "Keep the weights as external data (onnx.save with save_as_external_data=True).",
-    ),
-    Fault.TOO_MANY_NODES: Meaning(
+    )
+    TOO_MANY_NODES = (
         "The model has more nodes than the limit. Each call of a function counts all nodes that it expands to.",
         "Raise the limit if the size is intended.",
-    ),
-    Fault.UNMADE_VALUE: Meaning(
+    )
+    UNMADE_VALUE = (
         "A node or an output uses a value that no input, initializer or node defines.",
         "Correct the name, or add a definition of the value.",
-    ),
-}
+    )
 
 
 class Flaw(NamedTuple):

@@ -8,164 +8,130 @@ Sources: the ONNX parser of CANN's graph engine (GE), its parser plugins, and th
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from enum import Enum
 
-from poolgrad_lowering.diagnostics.faults import Meaning
-
-
-class Obstacle(Enum):
-    """A condition under which GE refuses a model, or takes it for one with other results."""
-
-    ARGMAX_TYPE = "argmax-type"
-    DROPPED_ALPHA = "dropped-alpha"
-    DROPPED_DILATION = "dropped-dilation"
-    ELEMENT_TYPE = "element-type"
-    EMPTY_NAMES = "empty-names"
-    FLOAT64 = "float64"
-    FUNCTION_CALL = "function-call"
-    KEPT_INDICES = "kept-indices"
-    KERNEL_SHAPE = "kernel-shape"
-    LARGE_KERNEL = "large-kernel"
-    LARGE_WINDOW = "large-window"
-    LAST_INDEX = "last-index"
-    NEGATIVE_PADS = "negative-pads"
-    NO_INPUT = "no-input"
-    NO_OPEN_PROTOTYPE = "no-open-prototype"
-    OPSET = "opset"
-    PAD_AXES = "pad-axes"
-    POOL_AXES = "pool-axes"
-    SAME_LOWER = "same-lower"
-    SCATTER_REDUCTION = "scatter-reduction"
-    SHAPE_OPERAND = "shape-operand"
-    STORAGE_ORDER = "storage-order"
-    TRAINING_MODE = "training-mode"
-    UNKNOWN_RANK = "unknown-rank"
-    UNREGISTERED_OPERATOR = "unregistered-operator"
-    WRONG_TARGET = "wrong-target"
+from poolgrad_lowering.diagnostics.diagnostic import Diagnostic, Severity
 
 
-OBSTACLES: dict[Obstacle, Meaning] = {
-    Obstacle.ARGMAX_TYPE: Meaning(
+class Obstacle(Diagnostic):
+    """A condition under which GE refuses a model, or takes it for one with other results.
+
+    A warning is what GE's parser takes: whether the model runs, only a device can tell, or where the graph is cut.
+    """
+
+    ARGMAX_TYPE = (
         "An operator of the dialect has an int64 argmax; on Atlas A2 and A3, Ascend's operators take int32 only.",
         "Export the original model, or lower it for this target.",
-    ),
-    Obstacle.DROPPED_ALPHA: Meaning(
+    )
+    DROPPED_ALPHA = (
         "A Gemm has an alpha and no C, and its element type is not known. The plugin then drops alpha.",
         "Declare the type of its input, or multiply by alpha in a node of its own.",
-    ),
-    Obstacle.DROPPED_DILATION: Meaning(
+    )
+    DROPPED_DILATION = (
         "A MaxPool over one or two spatial axes has a dilation. ATC's plugin drops it without an error.",
         "Choose the target ascend950, whose pools have a dilation, or train without one.",
-    ),
-    Obstacle.ELEMENT_TYPE: Meaning(
-        "A value has an element type that GE's parser does not know.",
-        "Export the model with another type.",
-    ),
-    Obstacle.EMPTY_NAMES: Meaning(
-        "A node leaves out an output, and a node leaves out an input. ATC's parser takes the empty "
-        "name for a value and joins the two.",
+    )
+    ELEMENT_TYPE = "A value has an element type that GE's parser does not know.", "Export the model with another type."
+    EMPTY_NAMES = (
+        "A node leaves out an output, and a node leaves out an input. ATC's parser takes the empty name for a value "
+        "and joins the two.",
         "Give the output a name.",
-    ),
-    Obstacle.FLOAT64: Meaning(
-        "A node computes float64. GE's parser takes it; Ascend's vector and matrix units do not have it, so it runs "
-        "on the device's CPU or not at all.",
+    )
+    FLOAT64 = (
+        "A node computes float64. GE's parser takes it; Ascend's vector and matrix units do not have it, so it runs on"
+        " the device's CPU or not at all.",
         "Export the model in float32.",
-    ),
-    Obstacle.FUNCTION_CALL: Meaning(
+        Severity.WARNING,
+    )
+    FUNCTION_CALL = (
         "A node calls a function of the model. ATC ignores functions.",
         "Inline the functions before the export (onnx.inliner.inline_local_functions of the original model).",
-    ),
-    Obstacle.KEPT_INDICES: Meaning(
+    )
+    KEPT_INDICES = (
         "A MaxPool has an Indices output that is read. ATC's plugin refuses such a MaxPool.",
         "`poolgrad inspect` says why the pool was not lowered; use its Indices in a max-pool gradient only.",
-    ),
-    Obstacle.KERNEL_SHAPE: Meaning(
+    )
+    KERNEL_SHAPE = (
         "A convolution has no kernel_shape, and the shape of its weight is not known. The plugin of ConvTranspose "
         "refuses it.",
         "Declare the weight's shape, or write kernel_shape.",
-    ),
-    Obstacle.LARGE_KERNEL: Meaning(
+    )
+    LARGE_KERNEL = (
         "A convolution's kernel is larger than CANN documents: 255, over three axes 511.",
         'Of a training step out of PyTorch, leave `weight_gradient` at "matmul".',
-    ),
-    Obstacle.LARGE_WINDOW: Meaning(
+        Severity.WARNING,
+    )
+    LARGE_WINDOW = (
         "A MaxPool over one or two spatial axes has a window of more than 255 elements or a stride above 63, and "
         "padding or ceil_mode. ATC's plugin for Atlas A2 and A3 then drops ceil_mode and auto_pad, and pads with "
         "−65504.",
         "Pad the tensor with −inf before the pool, or pool in several steps.",
-    ),
-    Obstacle.LAST_INDEX: Meaning(
-        "An ArgMax or ArgMin has select_last_index 1, which the plugin refuses.",
-        "Use the first index.",
-    ),
-    Obstacle.NEGATIVE_PADS: Meaning(
-        "A Pad has negative pads that cannot be written as a Slice: its mode is not constant, or the rank of its "
-        "input is not known. Only Ascend 950 has a kernel for them.",
+    )
+    LAST_INDEX = "An ArgMax or ArgMin has select_last_index 1, which the plugin refuses.", "Use the first index."
+    NEGATIVE_PADS = (
+        "A Pad has negative pads that cannot be written as a Slice: its mode is not constant, or the rank of its input"
+        " is not known. Only Ascend 950 has a kernel for them.",
         "Cut the tensor by a Slice.",
-    ),
-    Obstacle.NO_INPUT: Meaning(
+    )
+    NO_INPUT = (
         "The graph has no input that is not an initializer; ATC needs one.",
         "Make what changes between runs a graph input.",
-    ),
-    Obstacle.NO_OPEN_PROTOTYPE: Meaning(
+    )
+    NO_OPEN_PROTOTYPE = (
         "The plugin of an operator makes an operator of GE that is in none of CANN's open repositories. A release of "
         "CANN may have it.",
         "Try it; if GE refuses it, write it in other operators.",
-    ),
-    Obstacle.OPSET: Meaning(
+        Severity.WARNING,
+    )
+    OPSET = (
         "The model imports a version of ONNX's operators outside 8 to 18. GE has no plugins for other versions.",
         "Export the model at opset 18 (`torch.onnx.export(…, opset_version=18)`).",
-    ),
-    Obstacle.PAD_AXES: Meaning(
+    )
+    PAD_AXES = (
         "A Pad has the input axes, and its pads, its axes or its rank are not known. The plugin refuses it.",
         "Write the pads of all axes as a constant.",
-    ),
-    Obstacle.POOL_AXES: Meaning(
+    )
+    POOL_AXES = (
         "A MaxPool has four spatial axes or more. ATC's plugin takes one to three.",
         "Reshape the tensor so that at most three axes are pooled.",
-    ),
-    Obstacle.SAME_LOWER: Meaning(
+    )
+    SAME_LOWER = (
         "A pool or convolution has auto_pad SAME_LOWER, and a size of its input is not known. The plugin pads it as "
         "SAME_UPPER, without an error.",
         "Write the pads as numbers.",
-    ),
-    Obstacle.SCATTER_REDUCTION: Meaning(
+    )
+    SCATTER_REDUCTION = (
         "A ScatterND has a reduction, and its data has a size that is not known. Two libraries of CANN register "
         "ScatterND, and one drops the reduction.",
         "Declare the shape of the data, or use ScatterElements.",
-    ),
-    Obstacle.SHAPE_OPERAND: Meaning(
+    )
+    SHAPE_OPERAND = (
         "In graph mode, the shape of a Reshape or Expand is computed by the graph. It may be an input of the part of "
         "the graph that GE builds, and GE has to know it then.",
         "Use numbers for sizes, e.g. a fixed batch.",
-    ),
-    Obstacle.STORAGE_ORDER: Meaning(
+        Severity.WARNING,
+    )
+    STORAGE_ORDER = (
         "A MaxPool has storage_order 1, which ATC's plugin refuses.",
         "Use storage_order 0; without Indices it makes no difference.",
-    ),
-    Obstacle.TRAINING_MODE: Meaning(
+    )
+    TRAINING_MODE = (
         "A BatchNormalization has training_mode 1, and its operands are not all float32, or of unknown rank. The "
         "plugin drops its momentum: the running statistics become those of the batch.",
         "Export the model with torch's decompositions, as `poolgrad_lowering.torch` does.",
-    ),
-    Obstacle.UNKNOWN_RANK: Meaning(
+    )
+    UNKNOWN_RANK = (
         "An operator of the dialect needs tensors of rank 5, and the rank of its input is not known.",
         "Declare the input's shape, symbolic sizes included, or export the model with shapes.",
-    ),
-    Obstacle.UNREGISTERED_OPERATOR: Meaning(
+    )
+    UNREGISTERED_OPERATOR = (
         "CANN has no ATC plugin for a node's operator at the version that the model imports.",
         "Export the training step with PyTorch at opset 18: its joint graphs use ONNX's operators only, those of "
         "onnxruntime training do not.",
-    ),
-    Obstacle.WRONG_TARGET: Meaning(
+    )
+    WRONG_TARGET = (
         "The model was lowered to an operator that the target does not have.",
         "Export the original model, or lower it for this target.",
-    ),
-}
-
-
-WEAK = frozenset((Obstacle.FLOAT64, Obstacle.LARGE_KERNEL, Obstacle.NO_OPEN_PROTOTYPE, Obstacle.SHAPE_OPERAND))
-"""Obstacles that GE's parser takes: whether the model runs, only a device can tell, or where the graph is cut."""
+    )
 
 
 @dataclass(frozen=True)
@@ -183,12 +149,12 @@ class NodeObstacle:
     @property
     def is_weak(self) -> bool:
         """Whether GE's parser takes the node, and what follows is not known."""
-        return Obstacle(self.code) in WEAK
+        return Obstacle(self.code).severity is Severity.WARNING
 
     @property
     def advice(self) -> str:
         """What the user can do about it."""
-        return OBSTACLES[Obstacle(self.code)].advice
+        return Obstacle(self.code).advice
 
     def to_dict(self) -> dict[str, str]:
         """Return the obstacle as plain data with the keys of the JSON report."""

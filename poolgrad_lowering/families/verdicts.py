@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poolgrad_lowering.diagnostics.codes import Code, Refusal
+from poolgrad_lowering.diagnostics.codes import Refusal
+from poolgrad_lowering.diagnostics.diagnostic import Severity
 from poolgrad_lowering.diagnostics.status import Status
 from poolgrad_lowering.families.max_pool.legality.gradients import LoweredOp
 from poolgrad_lowering.gradient import PoolGradient
@@ -41,4 +42,4 @@ class Refused:
     @property
     def status(self) -> Status:
         """REFUSED, or UNRELATED for an anchor that is proven to be no gradient of a pool."""
-        return Status.UNRELATED if self.refusal.code is Code.UNRELATED_INDICES else Status.REFUSED
+        return Status.UNRELATED if self.refusal.code.severity is Severity.NOTE else Status.REFUSED

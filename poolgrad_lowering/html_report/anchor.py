@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from poolgrad_lowering.diagnostics.advice import ADVICE
-from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
+from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.diagnostics.status import Status
 from poolgrad_lowering.drawing.graph import Graph
 from poolgrad_lowering.drawing.markup import Markup, element, joined
@@ -90,21 +89,19 @@ def _place(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:
 
 
 def _not_lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
-    reason = Code(anchor.code)
+    reason = Code(anchor.code or "")
     refused = anchor.status == Status.REFUSED
     yield element("h3", "Why it was refused" if refused else "Why it is no gradient of a pool")
     yield element("p", shown(anchor.reason or "", _MAX_REASON), class_="reason")
     named = code(reason.value)
-    meaning = joined(
-        element("a", named, href=f"#code-{reason.value}") if refused else named, ": ", DESCRIPTIONS[reason]
-    )
+    meaning = joined(element("a", named, href=f"#code-{reason.value}") if refused else named, ": ", reason.meaning)
     if anchor.pattern:
         form = element("a", code(shown(anchor.pattern)), href=f"#form-{anchor.pattern}")
         meaning = joined(meaning, " It is a proven gradient of the form ", form, ".")
     yield element("p", meaning)
     if refused:
         yield element("h3", "What would have to change")
-        yield element("p", ADVICE[reason])
+        yield element("p", reason.advice)
     if record.before is not None:
         yield _figure("The nodes that it depends on", record.before)
 
@@ -133,7 +130,7 @@ def _becomes(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
         stays = Code(anchor.forward_code)
         why = shown(anchor.forward_reason or "", _MAX_REASON)
         yield element(
-            "p", "Its forward pool is not lowered, ", code(stays.value), f": {why}. To lower it: {ADVICE[stays]}"
+            "p", "Its forward pool is not lowered, ", code(stays.value), f": {why}. To lower it: {stays.advice}"
         )
 
 

@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
-from poolgrad_lowering.diagnostics.advice import ADVICE
-from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.drawing.markup import Child, Markup, element
 from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.page import document
-from poolgrad_lowering.html_report.tables import code, table
+from poolgrad_lowering.html_report.tables import code, refusals, table
 from poolgrad_lowering.report import Report
 
 _WIDTH, _HEIGHT = 120, 10
@@ -79,10 +77,6 @@ def _bar(lowered: int, refused: int) -> Markup | str:
 def _refused(counts: Counter[str]) -> Markup | str:
     if not counts:
         return ""
-    rows = [(code(name), count, DESCRIPTIONS[Code(name)], ADVICE[Code(name)]) for name, count in sorted(counts.items())]
-    header = ("code", "candidates", "meaning", "what would have to change")
     return element(
-        "section",
-        element("h2", "Refused, by code"),
-        table("Refused, by code", header, rows, stacked=True, captioned=False),
+        "section", element("h2", "Refused, by code"), refusals(dict(sorted(counts.items())), captioned=False)
     )

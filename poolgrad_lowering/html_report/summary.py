@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from poolgrad_lowering.diagnostics.advice import ADVICE
-from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code
+from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.drawing.markup import Child, Markup, element
 from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.record import Recorder
-from poolgrad_lowering.html_report.tables import code, table
+from poolgrad_lowering.html_report.tables import code, refusals, table
 from poolgrad_lowering.patterns import all_patterns
 from poolgrad_lowering.report import Report
 
@@ -78,14 +77,8 @@ def _forms(report: Report) -> Markup | str:
 
 
 def _refusals(report: Report) -> Markup | str:
-    if not report.refused_by_code:
-        return ""
-    rows = [
-        (code(name), count, DESCRIPTIONS[Code(name)], ADVICE[Code(name)])
-        for name, count in report.refused_by_code.items()
-    ]
-    header = ("code", "candidates", "meaning", "what would have to change")
-    return _table("Refused, by code", header, rows, [f"code-{name}" for name in report.refused_by_code])
+    counts = report.refused_by_code
+    return refusals(counts, [f"code-{name}" for name in counts]) if counts else ""
 
 
 def _elsewhere(report: Report, recorder: Recorder) -> Markup | str:
@@ -99,7 +92,7 @@ def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
         yield "refused candidates", len(report.refused), "by code, above"
     kept_pools = Counter(anchor.forward_code for anchor in report.lowered if anchor.forward_code)
     for name, count in sorted(kept_pools.items()):
-        yield element("span", "forward pools, ", code(name)), count, DESCRIPTIONS[Code(name)]
+        yield element("span", "forward pools, ", code(name)), count, Code(name).meaning
     for op_type, count in sorted(recorder.written.items()):
         if op_type != "Constant":
             yield code(op_type), count, "adapts operands or results of the lowered nodes"

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.drawing.markup import Child, Markup, element
 from poolgrad_lowering.drawing.text import MAX_NAME, shown
 
@@ -46,6 +47,13 @@ def table(
     parts = (*titles, element("thead", head), element("tbody", *body))
     written = element("table", *parts, class_="stacked" if stacked else None)
     return scrolled(written, caption)
+
+
+def refusals(counts: Mapping[str, int], ids: Iterable[str] = (), *, captioned: bool = True) -> Markup:
+    """The table of refused candidates by code, with meanings and advice."""
+    rows = [(code(name), count, Code(name).meaning, Code(name).advice) for name, count in counts.items()]
+    header = ("code", "candidates", "meaning", "what would have to change")
+    return table("Refused, by code", header, rows, ids, stacked=True, captioned=captioned)
 
 
 def _is_prose(cell: Child) -> bool:

@@ -18,7 +18,7 @@ import onnx
 from onnx import ModelProto
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.damage import Damage
+from poolgrad_lowering.diagnostics.note_codes import NoteCode
 from tests.pool_graphs import ort_gradient, torch_gradient
 
 _ROOT = Path(__file__).parents[2]
@@ -42,10 +42,10 @@ class Outcome(Enum):
     """What is left of a lowered model, and the warning that `inspect` gives."""
 
     KEPT = None
-    INLINED = Damage.INLINED_BODIES
-    STRIPPED = Damage.NO_BODIES
-    RENAMED = Damage.RENAMED_OPERATORS
-    MISTYPED = Damage.MISTYPED_BODIES
+    INLINED = NoteCode.INLINED_BODIES
+    STRIPPED = NoteCode.NO_BODIES
+    RENAMED = NoteCode.RENAMED_OPERATORS
+    MISTYPED = NoteCode.MISTYPED_BODIES
     FAILS = "fails"
 
     @property

@@ -20,6 +20,7 @@ from onnx import ModelProto
 from packaging.version import Version
 
 from poolgrad_lowering import inspect, lower, verify
+from poolgrad_lowering.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.runtime import SessionError, assignment, create_session, get_ep_name
 from tests.oracles import assert_same_bits
 from tests.other_tools.after_lowering import TOOLS, VERSIONS, Outcome, Tool, Verified, models
@@ -55,7 +56,7 @@ def test_the_table(tool: Tool, tmp_path: Path) -> None:
         check_session(left, outcome)
         if outcome is Outcome.INLINED and (tool.package, name) != ("onnxruntime", "float16"):  # two nodes of one name
             check_lowered_again(left, lowered, adaptive=name == "adaptive")
-        warned = [note.code for note in inspect(left).notes if note.warning]
+        warned = [NoteCode(note.code) for note in inspect(left).notes if note.warning]
         assert warned == ([] if outcome is Outcome.KEPT else [outcome.value]), name
         found = verify(original, left, whole_model=False)
         if outcome is not Outcome.KEPT and found.proven:  # by the nodes of the bodies, and it says so

@@ -30,6 +30,7 @@ def test_an_original_needs_no_note() -> None:
     assert noted(GRADIENT) == {}
 
 
+@pytest.mark.note("forward-graph")
 def test_a_forward_graph() -> None:
     model = parse(
         """g (float[2,3,8] X) => (Z) {
@@ -44,6 +45,7 @@ def test_a_forward_graph() -> None:
     assert not warned(model)
 
 
+@pytest.mark.note("no-pool")
 def test_no_pool() -> None:
     assert list(noted(parse("g (float[2] X) => (Y) { Y = Relu(X) }"))) == ["no-pool"]
 
@@ -59,6 +61,7 @@ def test_a_refused_candidate_may_be_a_gradient() -> None:
     assert noted(model) == {}
 
 
+@pytest.mark.note("already-lowered")
 @pytest.mark.parametrize(
     ("target", "named"), [("atlas-a2", "ascend950, atlas-a3 or atlas-a2"), ("ascend950", "ascend950")]
 )
@@ -69,6 +72,7 @@ def test_lowered_already(target: str, named: str) -> None:
     assert text.endswith(f"), for {named}")
 
 
+@pytest.mark.note("no-bodies")
 def test_functions_that_a_tool_removed() -> None:
     converted = onnx.version_converter.convert_version(LOWERED, 20)
     assert not converted.functions
@@ -76,6 +80,7 @@ def test_functions_that_a_tool_removed() -> None:
     assert warned(converted) == ["no-bodies"]
 
 
+@pytest.mark.note("renamed-operators")
 def test_operators_that_a_tool_renamed() -> None:
     found = noted(onnx.compose.add_prefix(LOWERED, "p_"))
     assert list(found) == ["renamed-operators"]
@@ -102,6 +107,7 @@ def test_bodies_that_onnx_inlined(opset: int) -> None:
     assert "the function bodies of 1 npu gradient were inlined" in noted(inlined)["inlined-bodies"]
 
 
+@pytest.mark.note("inlined-bodies")
 def test_bodies_of_some_operators_that_were_inlined() -> None:
     """The forward pool is left. Values of the functions themselves are not taken for inlined ones."""
     inlined = onnx.inliner.inline_selected_functions(LOWERED, [("npu", "MaxPool3DGradWithArgmax")])
@@ -110,6 +116,7 @@ def test_bodies_of_some_operators_that_were_inlined() -> None:
     assert warned(LOWERED) == []
 
 
+@pytest.mark.note("mistyped-bodies")
 @pytest.mark.parametrize("element_type", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
 def test_types_that_a_tool_changed(element_type: int) -> None:
     converted = copied(LOWERED)
@@ -125,6 +132,7 @@ def test_types_that_bodies_take(dtype: str) -> None:
     assert warned(lower(model).model) == []
 
 
+@pytest.mark.note("missing-attributes")
 def test_attributes_that_a_tool_removed() -> None:
     """One node lacks two attributes."""
     damaged = copied(LOWERED)
@@ -171,6 +179,7 @@ def test_a_value_with_a_similar_name() -> None:
     assert warned(parse("g (float[2] X) => (my_argmax_planes_of_x) { my_argmax_planes_of_x = Relu(X) }")) == []
 
 
+@pytest.mark.note("target-without-operators")
 def test_a_target_that_refuses_everything() -> None:
     near = "Did you mean Ascend910B1, Ascend910B2, Ascend910B2C, Ascend910B3, Ascend910B4 or Ascend910B4-1, Atlas A2"
     for name in ("Ascend910B", "atlas-training"):

@@ -19,7 +19,6 @@ from onnx import ModelProto, TrainingInfoProto, helper, numpy_helper
 from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower, lower_file, lower_folder, read_plan
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.cli import main
-from poolgrad_lowering.diagnostics.advice import ADVICE
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.entry.files import inspect_file
 from poolgrad_lowering.ir.dims import Dim
@@ -186,4 +185,4 @@ def test_the_command_and_its_reports(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_advice_names_the_flag() -> None:
-    assert "--trust-defaults" in ADVICE[Code.INPUT_DEFAULT]
+    assert "--trust-defaults" in Code.INPUT_DEFAULT.advice

@@ -1,52 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every refusal code, fault and obstacle is one thing in four places: description, check, test and row in the docs."""
+"""Every code of the catalogue is one thing in four places: its row, its check, its test, and its row in the docs."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
-from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from poolgrad_lowering.diagnostics.advice import ADVICE
-from poolgrad_lowering.diagnostics.codes import DESCRIPTIONS, Code, refuse
-from poolgrad_lowering.diagnostics.faults import FAULTS, Fault
-from poolgrad_lowering.diagnostics.obstacles import OBSTACLES, Obstacle
+from poolgrad_lowering.diagnostics.codes import Code, refuse
+from poolgrad_lowering.diagnostics.diagnostic import Diagnostic
+from poolgrad_lowering.diagnostics.faults import Fault
+from poolgrad_lowering.diagnostics.note_codes import NoteCode
+from poolgrad_lowering.diagnostics.obstacles import Obstacle
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SOURCES = [path for folder in ("poolgrad_lowering", "patterns") for path in (ROOT / folder).rglob("*.py")]
 
+MARKS: dict[type[Diagnostic], str] = {Code: "refusal", Fault: "fault", Obstacle: "obstacle", NoteCode: "note"}
+PAGES = {Code: "troubleshooting.md", Fault: "security.md", Obstacle: "offline-with-atc.md", NoteCode: "report.md"}
+each_kind = pytest.mark.parametrize("kind", MARKS, ids=MARKS.get)
+each_row = pytest.mark.parametrize("row", [row for kind in MARKS for row in kind], ids=str)
 
-class Table(NamedTuple):
-    """A table of codes: the mark of its tests, the page of its rows, and what a row says."""
-
-    codes: type[Enum]
-    mark: str
-    page: str
-    rows: dict[Enum, tuple[str, ...]]
-
-
-TABLES = (
-    Table(Code, "refusal", "troubleshooting.md", {code: (text, ADVICE[code]) for code, text in DESCRIPTIONS.items()}),
-    Table(Fault, "fault", "security.md", {fault: tuple(meaning) for fault, meaning in FAULTS.items()}),
-    Table(Obstacle, "obstacle", "offline-with-atc.md", {code: tuple(meaning) for code, meaning in OBSTACLES.items()}),
-)
-each_table = pytest.mark.parametrize("table", TABLES, ids=[table.mark for table in TABLES])
-
-COLLECT = """
+COLLECT = f"""
 import sys, pytest
 
 class Marks:
     def pytest_collection_finish(self, session):
         for item in session.items:
             for mark in item.iter_markers():
-                if mark.name in ("refusal", "fault", "obstacle"):
+                if mark.name in {[*MARKS.values()]}:
                     print(mark.name + ":", *mark.args)
 
 sys.exit(pytest.main(["--collect-only", "-qq", *sys.argv[1:]], plugins=[Marks()]))
@@ -65,65 +53,66 @@ def provoked(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
         check=False,
     )
     assert collected.returncode == 0, collected.stdout + collected.stderr
-    return set(re.findall(r"^(refusal|fault|obstacle): (.+)$", collected.stdout, re.MULTILINE))
+    return set(re.findall(r"^(\w+): (.+)$", collected.stdout, re.MULTILINE))
 
 
-def checked(table: Table) -> set[str]:
-    """The names of a table's codes that the sources use."""
-    return {
+def test_a_row_without_advice_is_named() -> None:
+    with pytest.raises(TypeError, match=r"^Bad\.NO_WORD has no advice: "):
+
+        class Bad(Diagnostic):
+            NO_WORD = ("It is wrong.",)
+
+
+@each_row
+def test_a_row(row: Diagnostic) -> None:
+    assert row.value == row.name.lower().replace("_", "-")
+    assert type(row)(row.value) is row
+    assert all(text.endswith((".", ")")) and text[0] != " " for text in (row.meaning, row.advice))
+
+
+@each_kind
+def test_rows_are_sorted(kind: type[Diagnostic]) -> None:
+    """Two rows with the same texts would be two names of one."""
+    assert list(kind.__members__) == sorted(row.name for row in kind)
+
+
+@each_kind
+def test_sources_check_every_code_and_no_other(kind: type[Diagnostic]) -> None:
+    checked = {
         node.attr
         for path in SOURCES
-        if path.name not in ("codes.py", "advice.py", "faults.py")
-        and path.parts[-2:] != ("diagnostics", "obstacles.py")
+        if path.parent.name != "diagnostics"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-        if node.value.id == table.codes.__name__
+        if node.value.id == kind.__name__
     }
+    assert checked == {row.name for row in kind}
 
 
-@each_table
-def test_names_are_their_values(table: Table) -> None:
-    assert [code.value for code in table.codes] == [code.name.lower().replace("_", "-") for code in table.codes]
-    assert [code.name for code in table.codes] == sorted(code.name for code in table.codes)
+@each_kind
+def test_a_test_provokes_every_code(kind: type[Diagnostic], provoked: set[tuple[str, str]]) -> None:
+    assert {code for mark, code in provoked if mark == MARKS[kind]} == {row.value for row in kind}
 
 
-@each_table
-def test_descriptions(table: Table) -> None:
-    assert list(table.rows) == list(table.codes)
-    texts = [text for row in table.rows.values() for text in row]
-    assert all(text.endswith((".", ")")) and text[0] != " " for text in texts)
-
-
-def test_every_code_has_advice() -> None:
-    assert list(ADVICE) == list(Code)
-
-
-@each_table
-def test_sources_check_every_code_and_no_other(table: Table) -> None:
-    assert checked(table) == {code.name for code in table.codes}
-
-
-@each_table
-def test_a_test_provokes_every_code(table: Table, provoked: set[tuple[str, str]]) -> None:
-    assert {code for mark, code in provoked if mark == table.mark} == {code.value for code in table.codes}
-
-
-@each_table
-def test_documentation_has_a_row_for_every_code(table: Table) -> None:
-    page = (ROOT / "docs" / table.page).read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \[?`([\w-]+)`(?:\]\([^)]*\))? \| (.+) \|$", page, re.MULTILINE)
-    codes = {code.value for code in table.codes}
-    expected = sorted((code.value, " | ".join(row)) for code, row in table.rows.items())
+@each_kind
+def test_documentation_has_a_row_for_every_code(kind: type[Diagnostic]) -> None:
+    page = (ROOT / "docs" / PAGES[kind]).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[?`([\w-]+)`(?:\]\([^)]*\))? \| (.+?) \| (.+?) \|", page, re.MULTILINE)
+    expected = sorted((row.value, row.meaning, row.advice) for row in kind)
+    codes = {row.value for row in kind}
     assert [row for row in rows if row[0] in codes] == expected
 
 
 def test_every_refusal_code_has_a_heading() -> None:
     """The site's search finds a code first where it is a heading."""
     page = (ROOT / "docs" / "legality.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^### `([\w-]+)`\n\n(.+?)(?=\n\n###|\Z)", page, re.MULTILINE | re.DOTALL))
-    assert list(sections) == sorted(code.value for code in Code)
-    for code, text in DESCRIPTIONS.items():
-        assert sections[code.value].strip() == f"{text}\n\nWhat would have to change: {ADVICE[code]}"
+    sections = re.findall(r"^### `([\w-]+)`\n\n(.+)\n\nWhat would have to change: (.+)$", page, re.MULTILINE)
+    assert sections == sorted((code.value, code.meaning, code.advice) for code in Code)
+
+
+def test_the_schema_of_the_report_has_every_note() -> None:
+    schema = json.loads((ROOT / "poolgrad_lowering" / "schemas" / "report.json").read_text(encoding="utf-8"))
+    assert schema["properties"]["notes"]["items"]["properties"]["code"]["enum"] == [code.value for code in NoteCode]
 
 
 def test_reasons_are_formatted_when_they_are_read() -> None:

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The row of the catalogue of diagnostics: a code with what it means, what to do about it, and how much it matters.
+
+The catalogue is four enums of such rows, each in its module beside this one: `Code`, `Fault`, `Obstacle`, `NoteCode`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Severity(Enum):
+    """ERROR: a model, gradient, pool or node is refused. WARNING: the user has to change or check something else."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Diagnostic(Enum):
+    """A code, with its meaning and advice as sentences for users. A row is `ROW_LENGTH = "It is …", "Make it …"`.
+
+    The value, by which reports and docs name the code, is made of the row's name: `row-length`.
+    """
+
+    value: str
+
+    def __init__(self, meaning: str, advice: str = "", severity: Severity = Severity.ERROR) -> None:
+        if not advice:
+            raise TypeError(f"{type(self).__name__}.{self.name} has no advice: a row is a meaning and an advice")
+        self._value_ = self.name.lower().replace("_", "-")
+        self.meaning = meaning
+        self.advice = advice
+        self.severity = severity
+
+    @classmethod
+    def _missing_(cls, value: object) -> Diagnostic | None:
+        """Return the row with a value; `Enum` itself looks for the tuples that rows are written as."""
+        return next((row for row in cls if row.value == value), None)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What notes on a model as a whole say, damage by other tools included. Notes, tests and docs share this table."""
+
+from __future__ import annotations
+
+from poolgrad_lowering.diagnostics.diagnostic import Diagnostic, Severity
+
+_LOWER_LAST = "Run that tool on the original, then lower: the lowering is the last step."
+
+
+class NoteCode(Diagnostic):
+    """What a note says. The values are part of the report."""
+
+    ALREADY_LOWERED = (
+        "The model has operators of the dialect; the text names the targets that have these operators.",
+        "To lower for another target, take the original.",
+        Severity.NOTE,
+    )
+    FORWARD_GRAPH = (
+        "The model has max pools, and no node that can be the gradient of one.",
+        "How to export a training step: `poolgrad export-torch`, or docs/convert.md, “Where a training graph comes "
+        "from”.",
+        Severity.NOTE,
+    )
+    INLINED_BODIES = "A tool has inlined function bodies of gradients, all or some.", _LOWER_LAST, Severity.WARNING
+    MISSING_ATTRIBUTES = "A tool has removed attributes of the dialect's operators.", _LOWER_LAST, Severity.WARNING
+    MISTYPED_BODIES = "A tool has changed types: the function bodies take others.", _LOWER_LAST, Severity.WARNING
+    NO_BODIES = "A tool has removed the function bodies of the dialect's operators.", _LOWER_LAST, Severity.WARNING
+    NO_POOL = "The model has no max pool, and no node that can be the gradient of one.", "Nothing.", Severity.NOTE
+    RENAMED_OPERATORS = "A tool has renamed the dialect's operators to unknown ones.", _LOWER_LAST, Severity.WARNING
+    TARGET_WITHOUT_OPERATORS = (
+        "The target has no operator for any gradient.",
+        "Choose one of the targets that the text names.",
+        Severity.WARNING,
+    )
+
+    def with_advice(self, found: str) -> str:
+        """Return the text of a note: what was found, and the advice. Notes end without a full stop."""
+        return f"{found}. {self.advice.removesuffix('.')}"
