@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.lowering.lower import LoweringResult, inspect, lower
     from poolgrad_lowering.plans.lowering_plan import LoweringPlan, SiteChoice
     from poolgrad_lowering.plans.plan_file import read_plan
-    from poolgrad_lowering.report import AnchorReport, Report
+    from poolgrad_lowering.report.report import AnchorReport, Report
     from poolgrad_lowering.verification.files import verify_files
     from poolgrad_lowering.verification.result import Verification
     from poolgrad_lowering.verification.verifier import verify
@@ -52,7 +52,7 @@ if not (_FOLDER / "patterns").is_dir():  # a source tree has patterns/ and runti
     __path__.append(str(_FOLDER.parent))
 
 _HOMES = {
-    "AnchorReport": "report",
+    "AnchorReport": "report.report",
     "AtcExport": "atc.export",
     "AtcPlugin": "atc.plugin_folder",
     "AtcReport": "atc.export",
@@ -71,7 +71,7 @@ _HOMES = {
     "PatternRecord": "entry.listing",
     "PlanError": "diagnostics.errors",
     "PoolgradError": "diagnostics.errors",
-    "Report": "report",
+    "Report": "report.report",
     "SiteChoice": "plans.lowering_plan",
     "TargetRecord": "entry.listing",
     "UnknownTargetError": "diagnostics.errors",

@@ -166,7 +166,7 @@ def _index(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> ModelInde
 
 def _damages(index: ModelIndex | None) -> list[str]:
     """Return texts on what other tools did to a lowered model."""
-    from poolgrad_lowering.damage import damages  # noqa: PLC0415 - as above
+    from poolgrad_lowering.report.damage import damages  # noqa: PLC0415 - as above
 
     return [] if index is None else [code.with_advice(found) for code, found in damages(index)]
 

@@ -12,7 +12,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from poolgrad_lowering import Limits, inspect
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.report import AnchorReport
+from poolgrad_lowering.report.report import AnchorReport
 from tests.pool_graphs import torch_gradient
 
 DATA = "m.onnx.data"

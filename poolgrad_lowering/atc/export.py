@@ -40,7 +40,7 @@ from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.lower import lower_in_place
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.targets.table import DEFAULT_TARGET, Target, find_target
 
 SCHEMA_VERSION = 1

@@ -31,7 +31,7 @@ from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import canonical_domain
-from poolgrad_lowering.report import PlaceCount, PlacementReport, Way
+from poolgrad_lowering.report.report import PlaceCount, PlacementReport, Way
 from poolgrad_lowering.targets.table import Target
 
 _SHOWN = 3

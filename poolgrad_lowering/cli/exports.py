@@ -16,7 +16,7 @@ from poolgrad_lowering.cli.streams import model_file
 
 if TYPE_CHECKING:
     from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
-    from poolgrad_lowering.report import Report
+    from poolgrad_lowering.report.report import Report
     from poolgrad_lowering.verification.result import Verification
 
 

@@ -15,7 +15,7 @@ from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.layer_column import with_layers
 from poolgrad_lowering.diagnostics.printable import printable
 from poolgrad_lowering.diagnostics.status import Status
-from poolgrad_lowering.report import PLACES, AnchorReport, Report
+from poolgrad_lowering.report.report import PLACES, AnchorReport, Report
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification

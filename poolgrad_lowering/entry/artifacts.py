@@ -18,7 +18,7 @@ from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_folder import NewFolder
 from poolgrad_lowering.io.atomic_write import PathLike, write_bytes, write_files
 from poolgrad_lowering.io.model_file import parse_model, read_bytes
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification

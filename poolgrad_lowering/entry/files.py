@@ -22,7 +22,7 @@ from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.lower import lower_in_place
 from poolgrad_lowering.plans.apply import require_same_file, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification

@@ -18,7 +18,7 @@ from poolgrad_lowering.entry.files import inspect_file, lower_file
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike, make_folder, write_bytes
 from poolgrad_lowering.plans.apply import resolve_target
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 
 INDEX = "index.html"
 """The page with links to the pages of all models of a folder."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.io.atomic_write import PathLike, is_same_file
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
     from poolgrad_lowering.html_report import Recorder

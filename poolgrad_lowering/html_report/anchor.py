@@ -15,7 +15,7 @@ from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.arithmetic import HOLDS, AxisArithmetic, Step
 from poolgrad_lowering.html_report.record import AnchorRecord, Lowering
 from poolgrad_lowering.html_report.tables import code, name, scrolled, table
-from poolgrad_lowering.report import AnchorReport
+from poolgrad_lowering.report.report import AnchorReport
 
 KEY = (
     ("anchor", "the candidate"),

@@ -14,7 +14,7 @@ from poolgrad_lowering.drawing.markup import Child, Markup, element
 from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.page import document
 from poolgrad_lowering.html_report.tables import code, refusals, table
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 
 _WIDTH, _HEIGHT = 120, 10
 """Pixels: the size of a bar."""

@@ -17,7 +17,7 @@ from poolgrad_lowering.html_report.anchor import anchor_section
 from poolgrad_lowering.html_report.places import places_section
 from poolgrad_lowering.html_report.record import MAX_DRAWN, Recorder
 from poolgrad_lowering.html_report.summary import summary_section
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.targets.table import TARGETS
 from poolgrad_lowering.version import __version__
 

@@ -18,7 +18,7 @@ from poolgrad_lowering.drawing.markup import Markup, element, joined
 from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.ge.placement import Place, PlacedNode, Placement
 from poolgrad_lowering.html_report.tables import code, table
-from poolgrad_lowering.report import PLACES
+from poolgrad_lowering.report.report import PLACES
 
 MAX_CELLS = 2000
 """The largest number of cells of the map."""

@@ -13,7 +13,7 @@ from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.record import Recorder
 from poolgrad_lowering.html_report.tables import code, refusals, table
 from poolgrad_lowering.patterns import all_patterns
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 
 
 def summary_section(report: Report, recorder: Recorder) -> Markup:

@@ -34,13 +34,13 @@ from poolgrad_lowering.ir.metadata import layer_of
 from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.lowering.anchors import match_anchors
 from poolgrad_lowering.lowering.switches import dump, refuse_unselected
-from poolgrad_lowering.notes import notes
-from poolgrad_lowering.operator_counts import Operators, count_operators, edited
 from poolgrad_lowering.patterns import broken_plugins
 from poolgrad_lowering.plans.apply import apply_plan, check_forward_pools, resolve_target
 from poolgrad_lowering.plans.lowering_plan import LoweringPlan
 from poolgrad_lowering.plans.site_names import site_names
-from poolgrad_lowering.report import AnchorReport, Note, OperatorCount, Report
+from poolgrad_lowering.report.notes import notes
+from poolgrad_lowering.report.operator_counts import Operators, count_operators, edited
+from poolgrad_lowering.report.report import AnchorReport, Note, OperatorCount, Report
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.rewriting.forward_pools import LoweredPool, choose_forward_pools
 from poolgrad_lowering.rewriting.indices_output import missing_outputs, name_indices

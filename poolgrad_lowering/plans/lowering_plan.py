@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 
 PLAN_VERSION = 1
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from poolgrad_lowering.lowering.lower import lower
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.targets.table import DEFAULT_TARGET, find_target
 
 

@@ -12,7 +12,7 @@ from onnx import ModelProto
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.html_report import Recorder, html_report
 from poolgrad_lowering.lowering.lower import lower_in_place
-from poolgrad_lowering.report import Report
+from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.targets.table import find_target
 
 Element = ET.Element

@@ -11,7 +11,7 @@ import pytest
 
 from poolgrad_lowering.html_report.arithmetic import HOLDS, AxisArithmetic, Step
 from poolgrad_lowering.html_report.record import Lowering
-from poolgrad_lowering.report import AnchorReport
+from poolgrad_lowering.report.report import AnchorReport
 from tests.html_report.pages import observed
 from tests.pool_graphs import ort_gradient, parse
 

@@ -19,7 +19,7 @@ from onnx import ModelProto
 
 from models import catalogue
 from poolgrad_lowering import InvalidModelError, lower
-from poolgrad_lowering.report import AnchorReport
+from poolgrad_lowering.report.report import AnchorReport
 from tests.near_misses.edits import edited, edits
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -150,7 +150,7 @@ def test_a_body_on_which_onnx_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("assertion failed")
 
-    monkeypatch.setattr("poolgrad_lowering.damage.infer_function_output_types", fail)
+    monkeypatch.setattr("poolgrad_lowering.report.damage.infer_function_output_types", fail)
     assert warned(LOWERED) == []
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from poolgrad_lowering.damage import damages
 from poolgrad_lowering.diagnostics.counted import counted, either
 from poolgrad_lowering.diagnostics.diagnostic import Severity
 from poolgrad_lowering.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.operator_counts import Operators
-from poolgrad_lowering.report import Note
+from poolgrad_lowering.report.damage import damages
+from poolgrad_lowering.report.operator_counts import Operators
+from poolgrad_lowering.report.report import Note
 from poolgrad_lowering.targets.table import TARGETS, Target
 
 
