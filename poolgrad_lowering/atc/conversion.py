@@ -61,7 +61,7 @@ def conversion(model: ModelProto, target: Target, soc: str | None, file: str) ->
     if shape := _input_shape(inputs):
         options["input_shape"] = shlex.quote(shape)
     return Conversion(
-        cann=least_release(operators, target.name),
+        cann=least_release(operators, target),
         socs=(soc,) if soc else target.socs,
         environment=tuple(_environment(soc or target.socs[0], needs_plugin=bool(operators), is_exact=soc is not None)),
         command=" ".join(["atc", *(f"--{name}={value}" for name, value in options.items())]),

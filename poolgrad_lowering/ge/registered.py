@@ -16,7 +16,14 @@ from pathlib import Path
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.scopes import canonical_domain
-from poolgrad_lowering.targets.table import ADAPTIVE, MAX_POOL_2D, MAX_POOL_2D_GRAD, MAX_POOL_3D, MAX_POOL_3D_GRAD
+from poolgrad_lowering.targets.table import (
+    ADAPTIVE,
+    MAX_POOL_2D,
+    MAX_POOL_2D_GRAD,
+    MAX_POOL_3D,
+    MAX_POOL_3D_GRAD,
+    Target,
+)
 
 OPSETS = range(8, 19)
 """The versions of ONNX's operators for which GE has plugins."""
@@ -50,14 +57,6 @@ PROTOTYPES = {
 }
 """AdaptiveMaxPool3DGrad has none, in any release."""
 
-OLDEST_CANN = "8.5.0"
-"""The oldest release whose parser was examined."""
-
-
-_PRODUCTS = {"ascend950": "9.0.0", "ascend350": "9.1.0"}
-"""The first release that knows a SoC name of the target, where OLDEST_CANN knows none: ATC needs the name. That release
-has two operators of Ascend 950, under an earlier name of the product."""
-
 
 @lru_cache(maxsize=1 << 10)
 def is_registered(domain: str, op_type: str, version: int) -> bool:
@@ -67,10 +66,9 @@ def is_registered(domain: str, op_type: str, version: int) -> bool:
     return (domain, op_type) in _WITHOUT_PLUGIN or version in _versions().get((domain, op_type), ())
 
 
-def least_release(operators: Iterable[str], target: str) -> str:
+def least_release(operators: Iterable[str], target: Target) -> str:
     """Return the oldest CANN release that has these operators of the dialect and knows the target."""
-    releases = [_PRODUCTS.get(target, OLDEST_CANN), *(PROTOTYPES[name].since for name in operators)]
-    return max(releases, key=_release_number)
+    return max([target.cann, *(PROTOTYPES[name].since for name in operators)], key=_release_number)
 
 
 def _release_number(release: str) -> tuple[int, ...]:

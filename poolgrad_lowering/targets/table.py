@@ -51,9 +51,9 @@ class Support:
 class Target:
     """A product: its name on the command line, its title in texts, its SoC names and its operators.
 
-    `chip` is CANN's short name of all its SoCs.
-    `core_window` is the largest window, in elements, that GE's own MaxPool over two axes computes on a core; it is None
-    without a limit.
+    `chip` is CANN's short name of all its SoCs. `core_window` is the largest window, in elements, that GE's own MaxPool
+    over two axes computes on a core; it is None without a limit. `cann` is the first release of CANN that knows a SoC
+    name of the product; releases before 8.5.0 were not examined.
     """
 
     name: str
@@ -62,6 +62,7 @@ class Target:
     socs: tuple[str, ...]
     operators: dict[str, Support]
     core_window: int | None = 255
+    cann: str = "8.5.0"
 
 
 _A2_OPERATORS = {
@@ -91,6 +92,7 @@ TARGETS: dict[str, Target] = {
             (*(f"Ascend950PR_{suffix}" for suffix in _950_PR), *(f"Ascend950DT_{suffix}" for suffix in _950_DT)),
             _950_OPERATORS,
             core_window=None,
+            cann="9.0.0",  # 8.5.0 has two of the operators, under an earlier name of the product
         ),
         Target(
             "atlas-a3",
@@ -106,7 +108,7 @@ TARGETS: dict[str, Target] = {
             tuple(f"Ascend910{suffix}" for suffix in ("B1", "B2", "B2C", "B3", "B4", "B4-1")),
             _A2_OPERATORS,
         ),
-        Target("ascend350", "Ascend350", "Ascend350", ("Ascend350_354f", "Ascend350_355e"), {}),
+        Target("ascend350", "Ascend350", "Ascend350", ("Ascend350_354f", "Ascend350_355e"), {}, cann="9.1.0"),
         Target(
             "atlas-200i-500-a2",
             "Atlas 200I/500 A2 inference",

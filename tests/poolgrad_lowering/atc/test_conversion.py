@@ -108,7 +108,7 @@ def test_the_least_release_of_cann(target: str, cann: str) -> None:
 
 @pytest.mark.parametrize(("target", "cann"), [("atlas-a3", "8.5.0"), ("ascend950", "9.0.0"), ("ascend350", "9.1.0")])
 def test_the_least_release_that_knows_the_target(target: str, cann: str) -> None:
-    assert least_release([], target) == cann
+    assert least_release([], find_target(target)) == cann
 
 
 def test_releases_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_releases_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> No
 
     prototypes = {"A": registered.Prototype(5, "10.0.0"), "B": registered.Prototype(5, "9.1.0")}
     monkeypatch.setattr(registered, "PROTOTYPES", prototypes)
-    assert least_release(["A", "B"], "atlas-a2") == "10.0.0"
+    assert least_release(["A", "B"], find_target("atlas-a2")) == "10.0.0"
 
 
 @pytest.mark.parametrize(
