@@ -55,7 +55,7 @@ class Memo:
             self._reads = around
 
     def depend_on(self, reads: Reads) -> None:
-        """Let whoever watches see what was watched apart."""
+        """Add to what the facts being watched depend on: a read, or all that was watched apart."""
         self._reads.add(reads)
 
     def _is_known(self, fact: str, value: Value) -> bool:

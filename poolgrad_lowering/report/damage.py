@@ -36,7 +36,7 @@ def damages(index: ModelIndex) -> Iterator[tuple[NoteCode, str]]:
             NoteCode.NO_BODIES,
             f"{_counted(bare)} without a function body ({_operators(bare)}): a tool has removed the model's functions "
             "(onnx.version_converter does), and without them onnxruntime loads the model neither with the execution "
-            f"provider nor without it",
+            "provider nor without it",
         )
     if mistyped := _mistyped(known, bodies):
         yield (
@@ -48,21 +48,21 @@ def damages(index: ModelIndex) -> Iterator[tuple[NoteCode, str]]:
         yield (
             NoteCode.MISSING_ATTRIBUTES,
             f"{_counted(incomplete)} without {either(sorted(set().union(*incomplete.values())))}: a tool has removed "
-            f"attributes, and the execution provider runs no node without them",
+            "attributes, and the execution provider runs no node without them",
         )
     others = {node.proto.op_type for node in nodes} - OPS.keys()
     if renamed := sorted(name for name in others if name.endswith(tuple(OPS))):
         yield (
             NoteCode.RENAMED_OPERATORS,
             f"domain {DOMAIN} has no operator {either(renamed)}, and the execution provider does not run it: a tool "
-            f"has renamed an operator (onnx.compose.add_prefix does)",
+            "has renamed an operator (onnx.compose.add_prefix does)",
         )
     if inlined := _inlined(index):
         rest = "" if known or renamed else f"no node of domain {DOMAIN} is left, and "
         yield (
             NoteCode.INLINED_BODIES,
             f"the function bodies of {counted(inlined, f'{DOMAIN} gradient')} were inlined: {rest}the execution "
-            f"provider does not run what replaced them. Only a model for ATC is meant to be so",
+            "provider does not run what replaced them. Only a model for ATC is meant to be so",
         )
 
 
