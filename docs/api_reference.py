@@ -13,7 +13,9 @@ from types import ModuleType
 from typing import Any
 
 import poolgrad_lowering
-from poolgrad_lowering import gradient, runtime
+from poolgrad_lowering import runtime
+from poolgrad_lowering.families import gradient
+from poolgrad_lowering.families.max_pool import gradient as max_pool_gradient
 from poolgrad_lowering.runtime import training
 
 TASKS: Mapping[str, Sequence[str]] = {
@@ -56,7 +58,8 @@ PUBLIC: dict[str, tuple[ModuleType, Mapping[str, Sequence[str]]]] = {
     "poolgrad_lowering": (poolgrad_lowering, TASKS),
     "poolgrad_lowering.runtime": (runtime, {}),
     "poolgrad_lowering.runtime.training": (training, {}),
-    "poolgrad_lowering.gradient": (gradient, {"Write a form": ("Pattern", "PoolGradient", "Operand", "View")}),
+    "poolgrad_lowering.families.gradient": (gradient, {"Write a form": ("Pattern", "Operand", "View")}),
+    "poolgrad_lowering.families.max_pool.gradient": (max_pool_gradient, {"Return a gradient": ("MaxPoolGradient",)}),
 }
 """The public modules, each with its names by task."""
 

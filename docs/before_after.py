@@ -21,8 +21,8 @@ from poolgrad_lowering.drawing.svg import svg
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.html_report import Recorder
 from poolgrad_lowering.html_report.anchor import KEY
-from poolgrad_lowering.lowering.lower import lower_in_place
-from poolgrad_lowering.targets.table import DEFAULT_TARGET, find_target
+from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.lowering.pipeline import lower_in_place
 
 _MODEL = Path(__file__).parents[1] / "models" / "built" / "torch" / "lenet.onnx"
 _SCATTERED = "scatter_add_1"
@@ -74,7 +74,7 @@ def picture() -> str:
 
 def _graphs() -> tuple[Graph, Graph]:
     recorder = Recorder()
-    lower_in_place(onnx.load(_MODEL), find_target(DEFAULT_TARGET), forward=True, gate=Gate(), observer=recorder)
+    lower_in_place(onnx.load(_MODEL), Options(), Gate(), recorder)
     [site] = [record for record in recorder.anchors if record.outputs == (_SCATTERED,)]
     if site.before is None or site.after is None:
         raise ValueError(f"{_SCATTERED} is not drawn")

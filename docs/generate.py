@@ -38,9 +38,9 @@ from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.drawing.parts import MAX_AROUND, MAX_NODES
 from poolgrad_lowering.drawing.text import MAX_NAME
 from poolgrad_lowering.entry.listing import OperatorRecord, list_targets, type_names
+from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.families.max_pool.legality.gradients import WINDOWED_GRADIENTS, operator_for
 from poolgrad_lowering.gate.limits import Limits
-from poolgrad_lowering.gradient import Pattern
 from poolgrad_lowering.html_report.page import PAGE_SIZE
 from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN

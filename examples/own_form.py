@@ -24,19 +24,20 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import forward_pool
-from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 
 
-def match(facts: Facts, node: Node) -> PoolGradient:
+def match(facts: Facts, node: Node) -> MaxPoolGradient:
     """acme's dx = PoolBackward(dy, indices), with the Indices of a MaxPool as they are."""
     grad, recorded, dx = node.input(0), node.input(1), node.output(0)
     if grad is None or recorded is None or dx is None:
         raise Refuse(Code.ARITY, "PoolBackward '{}' lacks an input", node.label)
     found = indices(facts, recorded)
     forward = forward_pool(facts, found.pool)
-    return PoolGradient(
+    return MaxPoolGradient(
         x=Operand(forward.x),
         grad=Operand(grad),
         argmax=Operand(found.argmax),

@@ -28,6 +28,8 @@ from poolgrad_lowering.analysis.evaluation import static_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, Pattern
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.first_maximum import RANKS, FirstMaximum, argmax_node
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
@@ -41,12 +43,11 @@ from poolgrad_lowering.families.max_pool.matching.scatter import (
 from poolgrad_lowering.families.max_pool.matching.views import view_sources
 from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_counts, adaptive_table, factorisations
 from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
-from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node, Value
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a ScatterElements node computes, None where no table is read."""
     scatter = Scatter.read(node)
     reducer = _looked_up(facts, scatter.recorded)

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.aten import aten_anchors, aten_operator, number_list
 from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, Windows, match_backward_op
-from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import Node
 
@@ -28,7 +29,7 @@ _RANKS = {f"{name}_backward": rank for name, rank in _FORWARD_RANKS.items()}
 _OPERANDS = (0, 1, 2)
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     rank = _RANKS.get(aten_operator(facts, node) or "")
     if rank is None:

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.aten import aten_anchors, aten_operator, pool_arguments
 from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, Windows, match_backward_op
-from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 
 _FORWARD_RANKS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
@@ -30,7 +31,7 @@ _GRAD, _X, _ARGUMENTS, _INDICES = 0, 1, 2, 7
 _FORWARD_ARGUMENTS = 1
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     rank = _RANKS.get(aten_operator(facts, node) or "")
     if rank is None:

@@ -24,6 +24,8 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.aten import aten_anchors, aten_operator, flag
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.families.max_pool.matching.backward_ops import (
@@ -33,7 +35,6 @@ from poolgrad_lowering.families.max_pool.matching.backward_ops import (
 )
 from poolgrad_lowering.families.max_pool.matching.first_maximum import argmax_node
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
-from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient, View
 from poolgrad_lowering.ir.attributes import boolean, integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -53,7 +54,7 @@ class _Reduction:
     keepdims: bool | None
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     if aten_operator(facts, node) != _OPERATOR:
         return None
@@ -71,7 +72,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     _check_sizes(facts, node, forward.x, x_shape)
     check_shape(facts, Code.GRAD_SHAPE, grad, given)
     view = View.SAME if keepdims else View.FLAT
-    gradient = PoolGradient(
+    gradient = MaxPoolGradient(
         x=Operand(forward.x),
         grad=Operand(grad, view),
         argmax=Operand(recorded, view),

@@ -29,6 +29,8 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.first_maximum import RANKS, FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
@@ -42,7 +44,6 @@ from poolgrad_lowering.families.max_pool.matching.scatter import (
 from poolgrad_lowering.families.max_pool.matching.views import view_sources
 from poolgrad_lowering.families.max_pool.matching.window_tables import adaptive_table, pool_table, same_windows
 from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
-from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import static_dims
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
 from poolgrad_lowering.windows.axis import AxisWindow
@@ -62,7 +63,7 @@ class _Gathered:
     coordinates: Array
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a ScatterElements node computes, None where nothing was computed."""
     scatter = Scatter.read(node)
     reducer = _computed_from(facts, scatter.recorded)

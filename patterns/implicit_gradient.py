@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import Pattern
+from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.ir.attributes import text
 from poolgrad_lowering.ir.scopes import Node, Value
 

@@ -22,18 +22,19 @@ from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, Pattern, View
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
 from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.families.max_pool.matching.scatter import Scatter, check_adds_to_zeros, scattered_gradient
-from poolgrad_lowering.gradient import AdaptiveWindows, Operand, Pattern, PoolGradient, View
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shown, size
 from poolgrad_lowering.ir.scopes import Node
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a ScatterElements node computes, None where it is no ArgMax's.
 
     A plane flattened to one axis is `torch_global_max`'s.

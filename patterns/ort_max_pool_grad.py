@@ -19,14 +19,15 @@ from poolgrad_lowering.analysis.checks import check_shape
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, forward_pool
-from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute, has_attribute
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a MaxPoolGrad node computes; raises `Refuse` where it cannot be lowered.
 
     None for TensorFlow's operator of the same name, which has three inputs.
@@ -44,7 +45,7 @@ def match(facts: Facts, node: Node) -> PoolGradient | None:
     forward = forward_pool(facts, found.pool)
     _check_attributes(node, forward)
     check_shape(facts, Code.GRAD_SHAPE, recorded, forward.pooled_shape)
-    return PoolGradient(
+    return MaxPoolGradient(
         x=Operand(forward.x),
         grad=Operand(grad),
         argmax=Operand(found.argmax),

@@ -18,15 +18,16 @@ from __future__ import annotations
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import find_indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.families.max_pool.matching.scatter import check_adds_to_zeros, scattered_gradient
 from poolgrad_lowering.families.max_pool.matching.scatter_nd import check_positions, read_scatter
-from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.scopes import Node
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that an overwriting scatter computes; raises `Refuse` where it cannot be lowered.
 
     None where it reduces, or overwrites by something else than a MaxPool's Indices.

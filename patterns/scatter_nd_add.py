@@ -14,12 +14,13 @@ row is one (n, c) plane. All else, half types too, is as for `torch_scatter_add`
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.maxpool_scatter import maxpool_scatter
-from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 
 
-def match(facts: Facts, node: Node) -> PoolGradient:
+def match(facts: Facts, node: Node) -> MaxPoolGradient:
     """The gradient that a ScatterND node computes; raises `Refuse` where it cannot be lowered."""
     return maxpool_scatter(facts, node)
 

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.layout import Arranged, arranged
 from poolgrad_lowering.families.max_pool.matching.tensorflow import (
     GradientOperator,
     gradient_operator,
     tensorflow_gradient,
 )
-from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
 from poolgrad_lowering.ir.scopes import Node, Value
 
@@ -34,7 +35,7 @@ _INPUTS = {"MaxPoolGrad": 3, "MaxPoolGradV2": 5, "MaxPool3DGrad": 3}
 """The operators, and how many inputs each one has."""
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that one of TensorFlow's nodes computes; raises `Refuse` where it cannot be lowered.
 
     None for onnxruntime training's MaxPoolGrad, which has two inputs, and for a call of the model's own function.

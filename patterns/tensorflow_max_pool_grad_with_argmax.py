@@ -21,9 +21,10 @@ import numpy as np
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.layout import Arranged, arranged
 from poolgrad_lowering.families.max_pool.matching.tensorflow import gradient_operator, tensorflow_gradient
-from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, channels_to_last, size
 from poolgrad_lowering.ir.producers import TENSORFLOW_DOMAINS
@@ -38,7 +39,7 @@ Coefficients = dict[str, Dim]
 """An index as a sum: the factors of the position in the plane, of the channel and of the batch, by the term's name."""
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a MaxPoolGradWithArgmax node computes; raises `Refuse` where it cannot be lowered.
 
     None for a call of the model's own function.

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from poolgrad_lowering.analysis.facts import VIEW_OPS, Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.gradient import Pattern
+from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.ir.scopes import Node, Value
 
 _CODES = {

@@ -17,6 +17,8 @@ from __future__ import annotations
 from poolgrad_lowering.analysis.checks import known_element_type
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
@@ -26,12 +28,11 @@ from poolgrad_lowering.families.max_pool.matching.scatter import (
     scattered_gradient,
 )
 from poolgrad_lowering.families.max_pool.matching.scatter_nd import check_positions, read_scatter
-from poolgrad_lowering.gradient import AdaptiveWindows, Pattern, PoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.scopes import Node
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that a scatter computes, None where no plane was flattened."""
     scatter = read_scatter(node)
     reducer = argmax_node(facts, scatter.recorded)

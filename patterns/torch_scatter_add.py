@@ -19,12 +19,13 @@ rounds once, where the scatter rounds every sum.
 from __future__ import annotations
 
 from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.maxpool_scatter import maxpool_scatter
-from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.scopes import Node
 
 
-def match(facts: Facts, node: Node) -> PoolGradient:
+def match(facts: Facts, node: Node) -> MaxPoolGradient:
     """The gradient that a ScatterElements node computes; raises `Refuse` where it cannot be lowered."""
     return maxpool_scatter(facts, node)
 

@@ -20,9 +20,10 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.aten import torch_windows
 from poolgrad_lowering.families.max_pool.matching.backward_ops import BackwardOp, ForwardOp, Windows, match_backward_op
-from poolgrad_lowering.gradient import Pattern, PoolGradient
 from poolgrad_lowering.ir.attributes import integer, integers
 from poolgrad_lowering.ir.scopes import Node
 
@@ -33,7 +34,7 @@ _LISTS = ("kernel_size", "stride", "padding", "dilation")
 _OPERANDS = (0, 1, 2)
 
 
-def match(facts: Facts, node: Node) -> PoolGradient | None:
+def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     """The gradient that the node computes; raises `Refuse` where it cannot be lowered."""
     if facts.is_function(node):
         return None

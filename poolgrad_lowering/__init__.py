@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from poolgrad_lowering.gate.limits import Limits
     from poolgrad_lowering.io.external_files import DataWarning
     from poolgrad_lowering.lowering.lower import LoweringResult, inspect, lower
-    from poolgrad_lowering.plans.lowering_plan import LoweringPlan, SiteChoice
-    from poolgrad_lowering.plans.plan_file import read_plan
+    from poolgrad_lowering.lowering.plan import LoweringPlan, SiteChoice
+    from poolgrad_lowering.lowering.plan_file import read_plan
     from poolgrad_lowering.report.report import AnchorReport, Report
     from poolgrad_lowering.verification.files import verify_files
     from poolgrad_lowering.verification.result import Verification
@@ -64,7 +64,7 @@ _HOMES = {
     "FileResult": "entry.folders",
     "InvalidModelError": "diagnostics.errors",
     "Limits": "gate.limits",
-    "LoweringPlan": "plans.lowering_plan",
+    "LoweringPlan": "lowering.plan",
     "LoweringResult": "lowering.lower",
     "NodeObstacle": "diagnostics.obstacles",
     "OperatorRecord": "entry.listing",
@@ -72,7 +72,7 @@ _HOMES = {
     "PlanError": "diagnostics.errors",
     "PoolgradError": "diagnostics.errors",
     "Report": "report.report",
-    "SiteChoice": "plans.lowering_plan",
+    "SiteChoice": "lowering.plan",
     "TargetRecord": "entry.listing",
     "UnknownTargetError": "diagnostics.errors",
     "Verification": "verification.result",
@@ -88,7 +88,7 @@ _HOMES = {
     "lower_artifacts": "entry.artifacts",
     "lower_file": "entry.files",
     "lower_folder": "entry.folders",
-    "read_plan": "plans.plan_file",
+    "read_plan": "lowering.plan_file",
     "verify": "verification.verifier",
     "verify_files": "verification.files",
     "write_atc_plugin": "atc.plugin_folder",
@@ -139,7 +139,7 @@ __all__ = [
 ]
 
 
-_MODULES = ("gradient", "runtime", "torch")
+_MODULES = ("families", "runtime", "torch")
 """The public modules, which are imported when they are first used."""
 
 

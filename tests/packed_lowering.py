@@ -9,14 +9,14 @@ from onnx import ModelProto
 from poolgrad_lowering import lower
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ir.model import read_model
-from poolgrad_lowering.lowering.lower import lower_in_place
-from poolgrad_lowering.targets.table import find_target
+from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.lowering.pipeline import lower_in_place
 
 
 def assert_same_packed(model: ModelProto, *, target: str, forward: bool = True) -> None:
     """Lower the model both ways: the same anchors with the same verdicts, the same bytes."""
     packed = read_model(model.SerializeToString())
-    outcome = lower_in_place(packed, find_target(target), forward=forward, gate=Gate())
+    outcome = lower_in_place(packed, Options(target, forward), Gate())
     result = lower(model, target=target, forward=forward)
-    assert outcome.anchors == result.report.anchors
+    assert outcome.described.anchors == result.report.anchors
     assert packed.SerializeToString() == result.model.SerializeToString()

@@ -14,8 +14,9 @@ from onnx import ModelProto, TensorProto, parser
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
+from poolgrad_lowering.families.gradient import Operand, View
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import reduced_shape
-from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient, View
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
@@ -38,9 +39,9 @@ def main_value(model: ModelProto, name: str) -> tuple[Facts, Value]:
     return Facts(index), value
 
 
-def axis_record(x: Value, argmax: Value, shape: Shape, axis: int, dx_shape: Shape | None = None) -> PoolGradient:
+def axis_record(x: Value, argmax: Value, shape: Shape, axis: int, dx_shape: Shape | None = None) -> MaxPoolGradient:
     """The record of the gradient of a maximum over an axis of x, which stands for the values of the gradients too."""
-    return PoolGradient(
+    return MaxPoolGradient(
         x=Operand(x),
         grad=Operand(x),
         argmax=Operand(argmax),

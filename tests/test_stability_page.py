@@ -43,11 +43,21 @@ def test_the_reference_has_every_public_name() -> None:
         assert set(re.findall(r"^####? (\w+)$", section, re.MULTILINE)) == {n for n in names if not n.startswith("__")}
 
 
-@pytest.mark.parametrize("name", ["Pattern", "PoolGradient", "Code", "Refusal", "refuse"])
-def test_what_forms_are_made_of_is_where_the_page_says(name: str) -> None:
+@pytest.mark.parametrize(
+    ("home", "name"),
+    [
+        ("families.gradient", "Pattern"),
+        ("families.gradient", "Operand"),
+        ("families.gradient", "View"),
+        ("families.max_pool.gradient", "MaxPoolGradient"),
+        ("diagnostics.codes", "Code"),
+        ("diagnostics.codes", "Refuse"),
+    ],
+)
+def test_what_forms_are_made_of_is_where_the_page_says(home: str, name: str) -> None:
     [sentence] = re.findall(r"^The entry point group.*?\.$", PAGE, re.MULTILINE | re.DOTALL)
     assert f"`{name}`" in sentence
-    home = "gradient" if name in {"Pattern", "PoolGradient"} else "diagnostics.codes"
+    assert f"`poolgrad_lowering.{home}`" in sentence
     assert hasattr(importlib.import_module(f"poolgrad_lowering.{home}"), name)
 
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient
+from poolgrad_lowering.families.gradient import Operand
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
@@ -75,7 +76,7 @@ def gradient_of(
     *,
     element_type: int = TensorProto.FLOAT,
     auto_pad: str = "NOTSET",
-) -> PoolGradient:
+) -> MaxPoolGradient:
     """A proven gradient of a pool with these axes, which share their rounding."""
     windows = PoolAttributes(
         kernel=tuple(axis.kernel for axis in axes),
@@ -92,18 +93,18 @@ def gradient_of(
 
 def adaptive_gradient(
     sizes: list[int | str], counts: list[int | str], *, element_type: int = TensorProto.FLOAT
-) -> PoolGradient:
+) -> MaxPoolGradient:
     """A proven gradient of adaptive pooling."""
     return _gradient(AdaptiveWindows(), sizes, counts, element_type)
 
 
 def _gradient(
     windows: PoolAttributes | AdaptiveWindows, sizes: list[int | str], counts: list[int | str], element_type: int
-) -> PoolGradient:
+) -> MaxPoolGradient:
     head = (Dim.parse("N"), Dim(3))
     x_shape, pooled = (
         head + tuple(Dim(extent) if isinstance(extent, int) else Dim.parse(extent) for extent in extents)
         for extents in (sizes, counts)
     )
     x, grad, argmax, dx = (Operand(Value(_SCOPE, name)) for name in ("x", "grad", "argmax", "dx"))
-    return PoolGradient(x, grad, argmax, dx, Numbering.TENSOR, element_type, windows, x_shape, pooled)
+    return MaxPoolGradient(x, grad, argmax, dx, Numbering.TENSOR, element_type, windows, x_shape, pooled)

@@ -39,9 +39,10 @@ from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.lowering.lower import lower_in_place
+from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.targets.table import DEFAULT_TARGET, Target, find_target
+from poolgrad_lowering.targets.table import Target
 
 SCHEMA_VERSION = 1
 
@@ -159,8 +160,8 @@ def export_in_place(
     file: str = "model.onnx",
 ) -> AtcReport:
     """As `export_atc`, but modifies the model. `bytes_before` is its size, `file` the path that ATC will read."""
-    found = find_target(DEFAULT_TARGET if target is None else target)
-    outcome = lower_in_place(model, found, forward=True, gate=gate)
+    options = Options(target)
+    found, outcome = options.product, lower_in_place(model, options, gate)
     lowering = outcome.report(bytes_before, len(gate.serialised(model)) if outcome.changed else bytes_before)
     edits, obstacles = export_lowered(model, found, weights_as_inputs, gate)
     return AtcReport(

@@ -4,13 +4,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 from poolgrad_lowering.diagnostics.diagnostic import Diagnostic, Severity
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_OF_CONSTANTS = Severity.ERROR, True
+"""The end of the row of a condition that also fails if the value of a constant is not known."""
+
 
 class Code(Diagnostic):
-    """A condition under which the compiler refuses to lower an anchor; the advice is what would have to change."""
+    """A condition under which the compiler refuses to lower an anchor; the advice is what would have to change.
+
+    `of_constants`: the condition also fails if the value of a constant is not known.
+    """
+
+    def __init__(
+        self, meaning: str, advice: str = "", severity: Severity = Severity.ERROR, of_constants: bool = False
+    ) -> None:
+        super().__init__(meaning, advice, severity)
+        self.of_constants = of_constants
 
     ARITY = (
         "The node does not have the inputs of its operator (for example, TensorFlow's MaxPoolGrad has three).",
@@ -28,6 +45,7 @@ class Code(Diagnostic):
         "The scatter adds onto a tensor that is not all +0.0, or not proven to be.",
         "Scatter onto zeros that the model contains (a ConstantOfShape or an initializer), and add other gradients "
         "afterwards.",
+        *_OF_CONSTANTS,
     )
     CONSTANT_INDICES = (
         "The indices are a constant: a tracer stored those of its example input, so the gradient is wrong for every "
@@ -52,6 +70,7 @@ class Code(Diagnostic):
     DX_SHAPE = (
         "The result does not have the pooled input's shape, or is not proven to have it.",
         "Reshape the result to the pooled input's shape, and declare the input's shape.",
+        *_OF_CONSTANTS,
     )
     EMPTY_WINDOW = (
         "A window of the pool contains no element of the input, so its index has no meaning; or the input is empty.",
@@ -98,6 +117,7 @@ class Code(Diagnostic):
     GRAD_SHAPE = (
         "The incoming gradient does not have the pooled shape.",
         "Reshape the incoming gradient to the pooled shape, and declare both shapes.",
+        *_OF_CONSTANTS,
     )
     IMPLICIT_GRADIENT = (
         "A Gradient operator requests the gradient, and no node of the graph computes it.",
@@ -107,18 +127,21 @@ class Code(Diagnostic):
         "A node between the pool's Indices and their use changes their values or order.",
         "Use the Indices as the pool recorded them. Between the pool and the gradient, only operators that keep values"
         " and order, and the conversion to plane-local indices, are allowed.",
+        *_OF_CONSTANTS,
     )
     INDICES_NUMBERING = (
         "The indices have another numbering than their use needs (over the whole tensor instead of one plane, or the "
         "reverse).",
         "Convert the indices to the numbering that the scatter uses: subtract each plane's first index, or scatter "
         "over the whole tensor.",
+        *_OF_CONSTANTS,
     )
     INDICES_SOURCE = (
         "The indices do not come from a MaxPool, but from a graph input, a constant, labels or another operator.",
         "Nothing to do if this is not a pool gradient (for example the scatter of an embedding). Otherwise take the "
         "indices from a MaxPool in the same graph. If they are an input, because the forward pass is a model of its "
         "own, merge the two first: onnx.compose.merge_models.",
+        *_OF_CONSTANTS,
     )
     INPUT_DEFAULT = (
         "The proof needs the value of an initializer that is also an input of the graph: a caller can override it, so "
@@ -131,9 +154,9 @@ class Code(Diagnostic):
         "Set select_last_index to 0.",
     )
     MALFORMED_GRADIENT = (
-        "The `PoolGradient` that a form returned is incomplete, or contradicts itself or the graph (most likely a form"
-        " of another package).",
-        "Report it to the package that provides the form. The docstring of `PoolGradient` defines the fields.",
+        "The gradient that a form returned is incomplete, or contradicts itself or the graph (most likely a form of "
+        "another package).",
+        "Report it to the package that provides the form. The docstring of the gradient's class defines the fields.",
     )
     NOT_SELECTED = (
         "POOLGRAD_ONLY is set and names neither the site nor its form (docs/command-line.md).",
@@ -143,6 +166,7 @@ class Code(Diagnostic):
         "TensorFlow's operator computes the maxima itself, and the graph has no MaxPool over the same tensor whose "
         "Indices can be used.",
         "Compute the pooled tensor with an ONNX MaxPool over the same tensor, with the operator's attributes.",
+        *_OF_CONSTANTS,
     )
     OPERATOR_WINDOWS = (
         "The operator that the plan chooses cannot express the pool's windows.",
@@ -171,6 +195,7 @@ class Code(Diagnostic):
         " that the plane numbering needs.",
         "Make the indices plane-local: subtract each plane's first index (the Indices of a 1×1 MaxPool), or take the "
         "remainder by the plane's size.",
+        *_OF_CONSTANTS,
     )
     PLANE_SIZE = (
         "A plane has more elements than the target's operator can number.",
@@ -184,15 +209,18 @@ class Code(Diagnostic):
         "The MaxPool's attributes are missing, malformed or out of ONNX's range, or runtimes pad it differently "
         "(auto_pad with pads, or SAME_* with dilations or with strides larger than the kernel).",
         "Give every attribute a value that ONNX allows, and use pads instead of auto_pad.",
+        *_OF_CONSTANTS,
     )
     REDUCTION = "The scatter overwrites, or uses another reduction than addition.", "Scatter with reduction=add."
     ROWS_NOT_PLANES = (
         "The scatter's rows are not the (n, c) planes of the pooled input.",
         "Scatter with one row for each (n, c) plane of the pooled input.",
+        *_OF_CONSTANTS,
     )
     ROW_LENGTH = (
         "The scatter's rows are longer or shorter than one plane of the pooled input.",
         "Scatter onto rows that are each exactly one plane of the pooled input; pad or crop afterwards.",
+        *_OF_CONSTANTS,
     )
     SHADOWED_NAME = (
         "An inner value with the same name hides an operand of the lowered node (ONNX requires unique names).",
@@ -239,6 +267,7 @@ class Code(Diagnostic):
     UNKNOWN_SHAPE = (
         "A shape that the proof needs is not known.",
         "Declare the shapes of the graph's inputs, with one symbol for each size that varies.",
+        *_OF_CONSTANTS,
     )
     UNRELATED_INDICES = (
         "Not a gradient of a pool: the indices are computed from integer inputs of the graph and constants alone, and "
@@ -255,6 +284,7 @@ class Code(Diagnostic):
         "A pool decomposed into Gather nodes: its windows and positions are not proven, value by value, to be those of"
         " a pool, or have more elements than are compared (2^23).",
         "Export the pool as a MaxPool or an ATen node instead of Gather nodes, or with smaller sizes.",
+        *_OF_CONSTANTS,
     )
 
 
@@ -291,6 +321,9 @@ class Refuse(Exception):  # noqa: N818 - raised as what it says
         self.refusal = Refusal(code, template, values)
 
 
-def refuse(code: Code, template: str, *values: object) -> Refusal:
-    """Return a refusal whose reason is `template.format(*values)`, formatted when it is read."""
-    return Refusal(code, template, values)
+def attempt(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T | Refusal:
+    """Return the result of a step, or the refusal that it raises."""
+    try:
+        return step(*arguments, **options)
+    except Refuse as refused:
+        return refused.refusal

@@ -45,7 +45,7 @@ class Parts:
         self._roots = {one.root: one for one in replaced}
         self._removed = {node for one in replaced for node in one.region.nodes}
 
-    def before(self, site: Lowered, replacement: Replacement) -> Graph:
+    def before(self, site: Lowered[Any], replacement: Replacement) -> Graph:
         """The nodes that are removed with a site, including those shared with other sites, and its pool in any case."""
         root, pool = replacement.root, site.gradient.pooling
         nodes, cut = _backwards(root, MAX_NODES, lambda node: node in self._removed and node not in self._roots)
@@ -63,7 +63,7 @@ class Parts:
         kinds = dict.fromkeys(nodes, Kind.KEPT) | {anchor: Kind.ANCHOR}
         return self._graph(nodes, kinds, [value for value in anchor.outputs if value is not None], cut=cut)
 
-    def after(self, site: Lowered, replacement: Replacement) -> Graph:
+    def after(self, site: Lowered[Any], replacement: Replacement) -> Graph:
         """The nodes that replace a site, with its pool or the nodes that replace the pool."""
         pool, results = site.gradient.pooling, [site.gradient.dx.value]
         moved = self._roots.get(pool) if pool is not None else None

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.drawing.graph import Graph
 from poolgrad_lowering.drawing.parts import Parts
-from poolgrad_lowering.families.verdicts import Lowered
+from poolgrad_lowering.families.verdicts import Lowered, Verdict
 from poolgrad_lowering.rewriting.rewrite import Replacement
 
 _CLASS = "poolgrad-drawing"
@@ -43,12 +43,13 @@ class SiteDrawing:
         return element("div", style, *figures, class_=_CLASS, style=frame)
 
 
-def first_site(facts: Facts, sites: Mapping[str, Lowered], replaced: Sequence[Replacement]) -> SiteDrawing | None:
-    """Return the drawing of the first site, None if there is none. `replaced` are the replacements, as of the sites."""
-    if not sites:
+def first_site(facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement]) -> SiteDrawing | None:
+    """Return the drawing of the first site, None if there is none."""
+    site = next((verdict for verdict in verdicts if isinstance(verdict, Lowered)), None)
+    if site is None:
         return None
-    identifier, site = next(iter(sites.items()))
-    replacement, pool = replaced[0], site.gradient.pooling
-    parts = Parts(facts, [replacement, *(one for one in replaced[len(sites) :] if one.root == pool)])
-    name = replacement.layer or identifier
-    return SiteDrawing(name, parts.before(site, replacement), parts.after(site, replacement))
+    [replacement] = [one for one in replaced if one.site == site.site]
+    parts = Parts(
+        facts, [replacement, *(one for one in replaced if one.site is None and one.root == site.gradient.pooling)]
+    )
+    return SiteDrawing(replacement.layer or site.site, parts.before(site, replacement), parts.after(site, replacement))

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolgrad_lowering.diagnostics.errors import FileError, explained
-from poolgrad_lowering.entry.files import lower_file
-from poolgrad_lowering.entry.side_outputs import require_other_file
+from poolgrad_lowering.entry.files import lower_path
+from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_folder import NewFolder
 from poolgrad_lowering.io.atomic_write import PathLike, write_bytes, write_files
 from poolgrad_lowering.io.model_file import parse_model, read_bytes
+from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def lower_artifacts(
     created completely or not at all. Returns the report of the training model. The other parameters and the errors are
     those of `lower_file`.
     """
+    options = Options(target, forward, limits=limits, strict=strict, verify=verify, copy_external=True)
     source, destination = Path(source), Path(destination)
     described = None if report_path is None else Path(report_path)
     names, states = _found(source)
@@ -57,20 +59,7 @@ def lower_artifacts(
         artifacts = [folder / name for folder in (source, destination) for name in (*names, *states)]
         require_other_file(described, "report", *artifacts)
     with NewFolder(destination) as folder:
-        reports = [
-            lower_file(
-                source / name,
-                folder.file(name),
-                target=target,
-                forward=forward,
-                strict=strict,
-                verify=verify,
-                on_proven=on_proven,
-                copy_external=True,
-                limits=limits,
-            )
-            for name in names
-        ]
+        reports = [lower_path(source / name, folder.file(name), options, SideOutputs(), on_proven) for name in names]
         report = reports[0]
         if not (strict and report.refused):
             _complete(folder, source, names, states)

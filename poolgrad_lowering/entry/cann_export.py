@@ -19,9 +19,9 @@ from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.lowering.lower import lower_in_place
+from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.targets.table import DEFAULT_TARGET, find_target
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,6 @@ def export_cann(
 
 def export_cann_in_place(model: ModelProto, target: str | None, gate: Gate, size: int) -> CannReport:
     """As `export_cann`, but modifies the model; `size` is that of the model in bytes."""
-    outcome = lower_in_place(model, find_target(DEFAULT_TARGET if target is None else target), forward=True, gate=gate)
+    outcome = lower_in_place(model, Options(target), gate)
     edits, obstacles = prepare_for_graph_mode(model, ExternalData(gate.folder, gate.limits), gate)
     return CannReport(outcome.report(size, len(gate.serialised(model))), edits, obstacles)

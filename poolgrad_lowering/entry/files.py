@@ -19,9 +19,10 @@ from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import require_not_external
 from poolgrad_lowering.io.model_file import errors_name, open_model, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder
-from poolgrad_lowering.lowering.lower import lower_in_place
-from poolgrad_lowering.plans.apply import require_same_file, resolve_target
-from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
+from poolgrad_lowering.lowering.apply_plan import require_same_file
+from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.lowering.pipeline import lower_in_place
+from poolgrad_lowering.lowering.plan import LoweringPlan, model_sha256
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:
@@ -80,36 +81,39 @@ def lower_file(
         >>> lower_file("training.onnx", "lowered.onnx", target="Ascend910B3", verify=True)
         <Report for atlas-a2: 3 candidates, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
     """
-    found = resolve_target(target, plan)
-    source, destination = Path(source), Path(destination)
-    descriptions = SideOutputs(source, destination, report=report_path, page=html_path)
-    data = read_bytes(source, limits)
+    options = Options(target, forward, plan, trust_defaults, limits, strict, verify, copy_external)
+    side = SideOutputs(Path(source), Path(destination), report=report_path, page=html_path)
+    return lower_path(Path(source), Path(destination), options, side, on_proven)
+
+
+def lower_path(
+    source: Path,
+    destination: Path,
+    options: Options,
+    descriptions: SideOutputs,
+    on_proven: Callable[[Verification], None] | None = None,
+) -> Report:
+    """As `lower_file`."""
+    options.product  # noqa: B018 - raises before the file is read
+    data = read_bytes(source, options.limits)
     logger.info("%s: %d bytes", source, len(data))
-    if plan is not None:
-        require_same_file(plan, model_sha256(data))
+    if options.plan is not None:
+        require_same_file(options.plan, model_sha256(data))
     model = open_model(data, source)
-    gate = Gate(limits, ModelFolder.of_file(source))
+    gate = Gate(options.limits, ModelFolder.of_file(source))
     with errors_name(source):
-        outcome = lower_in_place(
-            model,
-            found,
-            forward=forward,
-            plan=plan,
-            gate=gate,
-            trust_defaults=trust_defaults,
-            observer=descriptions.recorder,
-        )
+        outcome = lower_in_place(model, options, gate, descriptions.recorder)
         lowered = gate.serialised(model) if outcome.changed else data
         if descriptions.recorder is not None:
-            own = Gate(limits, ModelFolder.of_file(source))
+            own = Gate(options.limits, ModelFolder.of_file(source))
             descriptions.recorder.placement = find_places(parse_model(lowered, source), own)
     report = outcome.report(len(data), len(lowered))
     require_not_external(gate.external, source, [destination, *descriptions.paths])
     contents: dict[Path, Content] = {}
-    if not (strict and report.refused):
-        if verify and report.lowered:
+    if not (options.strict and report.refused):
+        if options.verify and report.lowered:
             require_proven(data, lowered, source, on_proven)
-        contents, moved = missing_data(gate, model, source, destination, copy=copy_external)
+        contents, moved = missing_data(gate, model, source, destination, copy=options.copy_external)
         if moved:
             move_references(model, moved)
             lowered = gate.serialised(model)
@@ -138,16 +142,19 @@ def inspect_file(
 
     Writes the plan of the same lowering to `plan_path`, and the HTML report to `html_path`, if they are given.
     """
-    found, source = resolve_target(target, None), Path(source)
-    descriptions = SideOutputs(source, page=html_path, plan=plan_path)
+    options = Options(target, forward, None, trust_defaults, limits)
+    return inspect_path(Path(source), options, SideOutputs(Path(source), page=html_path, plan=plan_path))
+
+
+def inspect_path(source: Path, options: Options, descriptions: SideOutputs) -> Report:
+    """As `inspect_file`."""
+    product, limits = options.product, options.limits
     data = read_bytes(source, limits)
     model, gate = open_model(data, source), Gate(limits, ModelFolder.of_file(source))
     with errors_name(source):
-        outcome = lower_in_place(
-            model, found, forward=forward, gate=gate, trust_defaults=trust_defaults, observer=descriptions.recorder
-        )
+        outcome = lower_in_place(model, options, gate, descriptions.recorder)
         lowered = gate.serialised(model) if outcome.changed else data
-        examined = examine(parse_model(lowered, source), found, Gate(limits, ModelFolder.of_file(source)))
+        examined = examine(parse_model(lowered, source), product, Gate(limits, ModelFolder.of_file(source)))
         placed = placement_report(examined.placement)
         report = replace(outcome.report(len(data), len(lowered)), ways=examined.ways, placement=placed)
         if descriptions.recorder is not None:

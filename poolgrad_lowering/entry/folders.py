@@ -9,15 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.entry.each_model import OnResult, for_each, models_below
-from poolgrad_lowering.entry.files import inspect_file, lower_file
+from poolgrad_lowering.entry.files import inspect_path, lower_path
+from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import PathLike, make_folder, write_bytes
-from poolgrad_lowering.plans.apply import resolve_target
+from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.report.report import Report
 
 INDEX = "index.html"
@@ -74,18 +75,10 @@ def lower_folder(
     is inside it, contains it, or is not a folder.
     """
     source, outputs = Path(source), _Outputs(Path(destination), _path(report_folder), _path(html_folder))
-    resolve_target(target, None)
+    options = Options(target, forward, None, trust_defaults, limits, strict, verify, copy_external)
+    options.product  # noqa: B018 - raises before the folder is read
     models = models_below(source)
     _require_apart(source, outputs)
-    options = {
-        "target": target,
-        "forward": forward,
-        "trust_defaults": trust_defaults,
-        "strict": strict,
-        "verify": verify,
-        "copy_external": copy_external,
-        "limits": limits,
-    }
     work = partial(_lower_one, source, outputs, options)
     results = for_each(work, models, _failed, jobs=jobs, on_result=on_result)
     _write_index(outputs.pages, source, results)
@@ -108,10 +101,10 @@ def inspect_folder(
     The reports are those of `inspect_file`.
     """
     source, pages = Path(source), _path(html_folder)
-    resolve_target(target, None)
+    options = Options(target, forward, None, trust_defaults, limits)
+    options.product  # noqa: B018 - raises before the folder is read
     models = models_below(source)
     _require_apart(source, [pages])
-    options = {"target": target, "forward": forward, "trust_defaults": trust_defaults, "limits": limits}
     work = partial(_inspect_one, source, pages, options)
     results = for_each(work, models, _failed, jobs=jobs, on_result=on_result)
     _write_index(pages, source, results)
@@ -133,22 +126,19 @@ def _require_apart(source: Path, destinations: Iterable[Path | None]) -> None:
             raise FileError(f"cannot write below '{destination}': it is not a folder")
 
 
-def _lower_one(source: Path, outputs: _Outputs, options: dict[str, Any], path: str) -> FileResult:
-    make_folder((outputs.models / path).parent)
-    report = lower_file(
-        source / path,
-        outputs.models / path,
-        report_path=_beside(outputs.reports, f"{path}.json"),
-        html_path=_beside(outputs.pages, f"{path}.html"),
-        **options,
-    )
-    if options["strict"] and report.refused:
-        return FileResult(path, report, f"{counted(len(report.refused), 'candidate')} refused, no model written")
-    return FileResult(path, report, written=True)
+def _lower_one(source: Path, outputs: _Outputs, options: Options, path: str) -> FileResult:
+    model, destination = source / path, outputs.models / path
+    make_folder(destination.parent)
+    report, page = _beside(outputs.reports, f"{path}.json"), _beside(outputs.pages, f"{path}.html")
+    found = lower_path(model, destination, options, SideOutputs(model, destination, report=report, page=page))
+    if options.strict and found.refused:
+        return FileResult(path, found, f"{counted(len(found.refused), 'candidate')} refused, no model written")
+    return FileResult(path, found, written=True)
 
 
-def _inspect_one(source: Path, pages: Path | None, options: dict[str, Any], path: str) -> FileResult:
-    return FileResult(path, inspect_file(source / path, html_path=_beside(pages, f"{path}.html"), **options))
+def _inspect_one(source: Path, pages: Path | None, options: Options, path: str) -> FileResult:
+    side = SideOutputs(source / path, page=_beside(pages, f"{path}.html"))
+    return FileResult(path, inspect_path(source / path, options, side))
 
 
 def _beside(folder: Path | None, name: str) -> Path | None:

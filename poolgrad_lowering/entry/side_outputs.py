@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.io.atomic_write import PathLike, is_same_file
-from poolgrad_lowering.plans.lowering_plan import LoweringPlan, model_sha256
+from poolgrad_lowering.lowering.plan import LoweringPlan, model_sha256
 from poolgrad_lowering.report.report import Report
 
 if TYPE_CHECKING:

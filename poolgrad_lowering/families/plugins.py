@@ -14,13 +14,16 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, refuse
-from poolgrad_lowering.gradient import Pattern, PoolGradient
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Gradient, Pattern
+from poolgrad_lowering.families.registry import FAMILIES
 from poolgrad_lowering.ir.scopes import Node
 
 logger = logging.getLogger(__name__)
 
 GROUP = "poolgrad_lowering.patterns"
+
+_GRADIENTS = tuple(family.gradient for family in FAMILIES)
 
 
 @dataclass(frozen=True)
@@ -80,15 +83,17 @@ def _is_well_formed(pattern: Pattern) -> bool:
 def _with_errors_as_refusals(pattern: Pattern) -> Pattern:
     """Return the form with a `match` that refuses the anchor instead of raising an error or returning a wrong type."""
 
-    def match(facts: Facts, node: Node) -> PoolGradient | Refusal | None:
+    def match(facts: Facts, node: Node) -> Gradient | None:
+        what = "form '{}' failed on '{}': {}"
         try:
-            verdict: object = pattern.match(facts, node)
+            found: object = pattern.match(facts, node)
         except Refuse:
             raise
         except Exception as error:
-            verdict = f"{type(error).__name__}: {error}"
-        if verdict is None or isinstance(verdict, (PoolGradient, Refusal)):
-            return verdict
-        return refuse(Code.PLUGIN_FAILED, "form '{}' failed on '{}': {}", pattern.name, node.label, verdict)
+            reason = f"{type(error).__name__}: {error}"
+            raise Refuse(Code.PLUGIN_FAILED, what, pattern.name, node.label, reason) from error
+        if found is None or (isinstance(found, Gradient) and isinstance(found, _GRADIENTS)):
+            return found
+        raise Refuse(Code.PLUGIN_FAILED, what, pattern.name, node.label, found)
 
     return replace(pattern, match=match)

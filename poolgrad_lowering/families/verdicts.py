@@ -5,26 +5,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.diagnostics.diagnostic import Severity
 from poolgrad_lowering.diagnostics.status import Status
-from poolgrad_lowering.families.max_pool.legality.gradients import LoweredOp
-from poolgrad_lowering.gradient import PoolGradient
+from poolgrad_lowering.families.gradient import Gradient
 from poolgrad_lowering.ir.scopes import Node
+
+G_co = TypeVar("G_co", bound=Gradient, covariant=True)
 
 
 @dataclass(frozen=True)
-class Lowered:
-    """An anchor that is lowered to `op`.
+class LoweredOp:
+    """The dialect operator that a gradient or pool is lowered to, and its attributes.
+
+    `canvas` is the padding (before, after) of x on each spatial axis, empty if x is not padded.
+    """
+
+    name: str
+    attributes: dict[str, int | str | list[int]]
+    canvas: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Lowered(Generic[G_co]):
+    """A site: an anchor that is lowered to `op`. `site` is its identifier, `pattern` the form that recognised it.
 
     `forward` is the operator of its forward pool, the reason why the pool stays, or None if pools are not lowered.
     `trusted_defaults` are the graph inputs whose defaults the proof takes for constants.
     """
 
+    site: str
     anchor: Node
     pattern: str
-    gradient: PoolGradient
+    gradient: G_co
     op: LoweredOp
     forward: LoweredOp | Refusal | None = None
     trusted_defaults: tuple[str, ...] = ()
@@ -35,6 +50,7 @@ class Lowered:
 class Refused:
     """An anchor that is not lowered. `pattern` is the form that proved it a gradient, None if none did."""
 
+    site: str
     anchor: Node
     pattern: str | None
     refusal: Refusal
@@ -43,3 +59,6 @@ class Refused:
     def status(self) -> Status:
         """REFUSED, or UNRELATED for an anchor that is proven to be no gradient of a pool."""
         return Status.UNRELATED if self.refusal.code.severity is Severity.NOTE else Status.REFUSED
+
+
+Verdict = Lowered[Any] | Refused

@@ -12,9 +12,10 @@ from poolgrad_lowering.drawing.graph import Graph
 from poolgrad_lowering.drawing.markup import Markup, element, joined
 from poolgrad_lowering.drawing.svg import in_words, svg
 from poolgrad_lowering.drawing.text import shown
-from poolgrad_lowering.html_report.arithmetic import HOLDS, AxisArithmetic, Step
+from poolgrad_lowering.families.derivation import HOLDS, AxisDerivation, Step
 from poolgrad_lowering.html_report.record import AnchorRecord, Lowering
 from poolgrad_lowering.html_report.tables import code, name, scrolled, table
+from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.report.report import AnchorReport
 
 KEY = (
@@ -28,6 +29,8 @@ KEY = (
 
 _MAX_REASON = 600
 _MAX_VALUES = 16
+_MAX_SYMBOL = 40
+"""The number of characters of a symbolic size that are shown."""
 """The number of inputs and of outputs that are listed."""
 
 
@@ -121,7 +124,7 @@ def _lowered(anchor: AnchorReport, record: AnchorRecord) -> Iterator[Markup]:
 
 def _becomes(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
     form = element("a", code(shown(anchor.pattern or "")), href=f"#form-{anchor.pattern}")
-    yield element("p", "Form ", form, ", ", lowering.windows, ".")
+    yield element("p", "Form ", form, ", ", lowering.derivation.windows, ".")
     yield element("p", code(f"npu.{anchor.op}"), ", run by ", code(lowering.function), ".")
     if anchor.forward_op and lowering.forward_function:
         pool = (code(f"npu.{anchor.forward_op}"), ", run by ", code(lowering.forward_function), ".")
@@ -147,24 +150,28 @@ def _arithmetic(anchor: AnchorReport, lowering: Lowering) -> Iterator[Markup]:
         yield table(f"Attributes of npu.{anchor.op}", list(anchor.attributes), [values])
     else:
         yield element("p", code(f"npu.{anchor.op}"), " has no attributes: its windows follow from the shapes.")
-    yield from _steps("The gradient, axis by axis", lowering.arithmetic)
-    yield from _steps("The forward pool, axis by axis", lowering.forward_arithmetic)
+    yield from _steps("The gradient, axis by axis", lowering.derivation.axes)
+    yield from _steps("The forward pool, axis by axis", lowering.derivation.forward_axes)
     operands = [(o.part, name(o.name), code(o.type)) for o in lowering.operands]
     yield table("Operands", ("operand", "value", "type and shape"), operands)
 
 
-def _steps(caption: str, axes: Sequence[AxisArithmetic]) -> Iterator[Markup]:
+def _steps(caption: str, axes: Sequence[AxisDerivation]) -> Iterator[Markup]:
     """The steps of all axes: one table per list of formulas, with a column for each axis that uses it."""
-    groups: dict[tuple[tuple[str, str], ...], list[AxisArithmetic]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[AxisDerivation]] = {}
     for axis in axes:
         groups.setdefault(tuple((step.what, step.formula) for step in axis.steps), []).append(axis)
     for formulas, group in groups.items():
-        columns = [f"{axis.axis}: I = {axis.size}, n = {axis.count}" for axis in group]
+        columns = [f"{axis.axis}: I = {_size(axis.size)}, n = {_size(axis.count)}" for axis in group]
         rows = [
             (what, code(formula), *(code(_result(axis.steps[number])) for axis in group))
             for number, (what, formula) in enumerate(formulas)
         ]
         yield table(caption, ("quantity", "formula", *columns), rows)
+
+
+def _size(dim: Dim) -> str:
+    return shown(str(dim), _MAX_SYMBOL)
 
 
 def _result(step: Step) -> str:

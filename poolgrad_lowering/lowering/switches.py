@@ -11,9 +11,10 @@ import os
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
-from poolgrad_lowering.diagnostics.codes import Code, refuse
-from poolgrad_lowering.families.verdicts import Lowered, Refused
+from poolgrad_lowering.diagnostics.codes import Code, Refusal
+from poolgrad_lowering.families.verdicts import Lowered, Refused, Verdict
 from poolgrad_lowering.lowering.dump import write_replacements
 from poolgrad_lowering.rewriting.rewrite import Replacement
 
@@ -21,14 +22,14 @@ ONLY = "POOLGRAD_ONLY"
 DUMP = "POOLGRAD_DUMP"
 
 
-def refuse_unselected(verdicts: Sequence[Lowered | Refused], names: Sequence[str]) -> list[Lowered | Refused]:
+def refuse_unselected(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts, with every site refused whose identifier and form match no glob in POOLGRAD_ONLY, if it is set."""
     globs = [glob.strip() for glob in os.environ.get(ONLY, "").split(",") if glob.strip()]
     return [
         verdict
-        if isinstance(verdict, Refused) or _named(globs, name, verdict.pattern)
-        else _not_selected(verdict, name)
-        for verdict, name in zip(verdicts, names, strict=True)
+        if isinstance(verdict, Refused) or _named(globs, verdict.site, verdict.pattern)
+        else _not_selected(verdict)
+        for verdict in verdicts
     ]
 
 
@@ -42,6 +43,6 @@ def _named(globs: Sequence[str], name: str, pattern: str) -> bool:
     return not globs or any(fnmatchcase(text, glob) for glob in globs for text in (name, pattern))
 
 
-def _not_selected(site: Lowered, name: str) -> Refused:
-    refusal = refuse(Code.NOT_SELECTED, "{}={} does not name '{}'", ONLY, os.environ.get(ONLY), name)
-    return Refused(site.anchor, site.pattern, refusal)
+def _not_selected(site: Lowered[Any]) -> Refused:
+    refusal = Refusal(Code.NOT_SELECTED, "{}={} does not name '{}'", (ONLY, os.environ.get(ONLY), site.site))
+    return Refused(site.site, site.anchor, site.pattern, refusal)

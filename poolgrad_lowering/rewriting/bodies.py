@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from onnx import FunctionProto, TensorProto
 
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.body_bytes import body_bytes
 from poolgrad_lowering.dialect.maximum import Maximum
@@ -32,8 +32,8 @@ class FunctionBodies:
         self._maxima: dict[str, Maximum] = {}
         self._created: dict[tuple[str, frozenset[int], Maximum], FunctionProto] = {}
 
-    def require(self, op: str, element_type: int, scope: Scope, maximum: Maximum = Maximum.SELECTED) -> Refusal | None:
-        """Require a body for a node of operator `op` in a scope; return the reason if there is none, else None.
+    def require(self, op: str, element_type: int, scope: Scope, maximum: Maximum = Maximum.SELECTED) -> None:
+        """Require a body for a node of operator `op` in a scope. Raises `Refuse` if there is none.
 
         `element_type` is the `TensorProto.DataType` of the node's x, `maximum` says how the body of an adaptive pool
         computes y. Earlier requirements stay fulfilled.
@@ -41,35 +41,35 @@ class FunctionBodies:
         for place in (scope, self._index.scopes[0]):
             version = place.opsets.get(DOMAIN, VERSION)
             if version != VERSION and self._domain_is_used:
-                return refuse(
+                raise Refuse(
                     Code.DIALECT_CONFLICT, "the model imports domain {} in version {}, not {}", DOMAIN, version, VERSION
                 )
         if self._maxima.get(op, maximum) is not maximum:
-            return self._needs_another(op)
+            raise self._needs_another(op)
         before = self._element_types.get(op, frozenset())
         both = before | {element_type}
         try:
             self._body(op, frozenset({element_type}), maximum)
         except NoFunctionBodyError as error:
-            return refuse(Code.OPSET, "{}", error)
+            raise Refuse(Code.OPSET, "{}", error) from error
         if op in self._present:
             if self._is_present(op, element_type, maximum):
-                return None
+                return
             if any(self._is_present(op, element_type, other) for other in Maximum):
-                return self._needs_another(op)
-            return refuse(Code.DIALECT_CONFLICT, "the model defines its own function {}.{}", DOMAIN, op)
+                raise self._needs_another(op)
+            raise Refuse(Code.DIALECT_CONFLICT, "the model defines its own function {}.{}", DOMAIN, op)
         try:
             self._body(op, both, maximum)
-        except NoFunctionBodyError:
-            return refuse(
+        except NoFunctionBodyError as error:
+            raise Refuse(
                 Code.FUNCTION_DTYPE,
                 "the body of {} at opset {} supports only {}, the element type of an earlier gradient",
                 op,
                 self._index.opset,
                 " and ".join(TensorProto.DataType.Name(other).lower() for other in sorted(before)),
-            )
+            ) from error
         self._element_types[op], self._maxima[op] = both, maximum
-        return None
+        return
 
     def missing(self, element_types: Mapping[str, Collection[int]]) -> list[FunctionProto]:
         """Return the bodies that the model lacks, given the operators and the element types of their nodes.
@@ -103,8 +103,8 @@ class FunctionBodies:
             return None
 
     @staticmethod
-    def _needs_another(op: str) -> Refusal:
-        return refuse(Code.FORWARD_BODY, "another pool of the model needs another body of {}.{}", DOMAIN, op)
+    def _needs_another(op: str) -> Refuse:
+        return Refuse(Code.FORWARD_BODY, "another pool of the model needs another body of {}.{}", DOMAIN, op)
 
 
 def import_dialect(scope: Model | FunctionProto) -> None:

@@ -106,6 +106,11 @@ class Region:
         return graph
 
 
+def first_outputs(nodes: Iterable[Node]) -> list[Value]:
+    """Return the first outputs of some nodes; a use of them keeps the nodes alive."""
+    return [value for node in nodes if (value := node.output(0)) is not None]
+
+
 def dead_region(root: Node, use_counts: UseCounts) -> Region:
     """Remove the root and every node and initializer that has no use left; return what was removed."""
     region, pending = Region(), [root]

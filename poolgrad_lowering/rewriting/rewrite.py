@@ -17,18 +17,13 @@ from typing import TYPE_CHECKING
 import onnx
 from onnx import NodeProto
 
-from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.ir.index import ModelIndex, value_infos_of
 from poolgrad_lowering.ir.metadata import layer_of
 from poolgrad_lowering.ir.model import replace_run
-from poolgrad_lowering.ir.scopes import Node, Scope, Value
+from poolgrad_lowering.ir.scopes import Node, Scope
 from poolgrad_lowering.rewriting.bodies import FunctionBodies, import_dialect
-from poolgrad_lowering.rewriting.emit import dialect_node, emit, emit_forward, record_replaced, record_site
-from poolgrad_lowering.rewriting.forward_pools import LoweredPool
-from poolgrad_lowering.rewriting.indices_output import add_outputs, pooled_by
-from poolgrad_lowering.rewriting.region import Region, UseCounts, dead_region
+from poolgrad_lowering.rewriting.region import Region
 
 if TYPE_CHECKING:
     from poolgrad_lowering.ir.model import Entries
@@ -39,7 +34,8 @@ class Replacement:
     """The replacement of one node: its new nodes in order, and the region that becomes dead.
 
     The new nodes stand at the place of `place`, a dead node: `root`, or one before it. One of the new nodes is of the
-    dialect; `element_type` is the `TensorProto.DataType` of its x.
+    dialect; `element_type` is the `TensorProto.DataType` of its x. `site` is the identifier of a gradient's site; None
+    for a forward pool.
     """
 
     root: Node
@@ -47,53 +43,23 @@ class Replacement:
     region: Region
     element_type: int
     place: Node
+    site: str | None = None
+
+    @property
+    def dialect_node(self) -> NodeProto:
+        """The new node of the dialect."""
+        return next(node for node in self.nodes if node.domain == DOMAIN)
 
     @property
     def layer(self) -> str | None:
         """The layer of the model that the replaced node belongs to, or None."""
-        return layer_of(dialect_node(self.nodes))
-
-
-def replacements(
-    facts: Facts,
-    sites: Mapping[str, Lowered],
-    pools: Sequence[LoweredPool],
-    missing: Iterable[Node],
-    taken: set[str],
-) -> list[Replacement]:
-    """Return the replacements of all sites, then those of the lowered forward pools. The model is not changed.
-
-    `sites` are in order, by their identifiers. `missing` are the pools that get an Indices output. `taken` are all
-    names of the model; the new names are added.
-    """
-    roots = [_producer(site.gradient.dx.value) for site in sites.values()]
-    written = [
-        (root, emit(facts, site, taken), site.gradient.element_type, root)
-        for root, site in zip(roots, sites.values(), strict=True)
-    ]
-    written += [(pool.pool, emit_forward(pool, taken), pool.element_type, pool.place) for pool in pools]
-    used = [value for site in sites.values() for value in site.gradient.operands] + pooled_by(missing)
-    # A use of y keeps a lowered pool out of the regions of gradients: it is the root of its own region.
-    use_counts = UseCounts([*used, *[value for pool in pools for value in (pool.x, pool.y)]])
-    found = [_replacement(*one, use_counts) for one in written]
-    for (identifier, site), one in zip(sites.items(), found, strict=False):  # those of the pools come last
-        pool = site.gradient.pooling
-        record_site(one.nodes, identifier, [*([] if pool is None else [pool]), *one.region.nodes])
-    return found
-
-
-def _replacement(
-    root: Node, nodes: list[NodeProto], element_type: int, place: Node, use_counts: UseCounts
-) -> Replacement:
-    region = dead_region(root, use_counts)
-    record_replaced(nodes, [node.label for node in region.nodes])
-    return Replacement(root, nodes, region, element_type, place)
+        return layer_of(self.dialect_node)
 
 
 def rewrite(
-    index: ModelIndex, replaced: Sequence[Replacement], bodies: FunctionBodies, missing: Mapping[Node, str]
+    index: ModelIndex, replaced: Sequence[Replacement], bodies: FunctionBodies, added_outputs: Mapping[Node, str]
 ) -> int:
-    """Apply all replacements and add the missing Indices outputs of pools. The index is invalid afterwards.
+    """Apply all replacements, and give some nodes a second output of this name. The index is invalid afterwards.
 
     Returns the number of nodes by which the model grew, without function bodies.
     """
@@ -101,12 +67,21 @@ def rewrite(
     for replacement in replaced:
         edits[replacement.place.scope].inserted[replacement.place.position] = replacement.nodes
         _collect(replacement.region, edits)
-    add_outputs(missing)
+    _add_outputs(added_outputs)
     _apply(edits)
     if replaced:
         import_dialect(index.model)
         index.model.functions.extend(bodies.missing(_element_types(replaced)))
     return sum(edit.growth for edit in edits.values())
+
+
+def _add_outputs(added: Mapping[Node, str]) -> None:
+    """Add the second output to each node; it replaces one that is written as an empty name."""
+    for node, name in added.items():
+        first = node.proto.output[0]
+        del node.proto.output[:]
+        node.proto.output.extend((first, name))
+        node.scope.write_back(node.position)
 
 
 class _Edit:
@@ -187,13 +162,6 @@ def _runs(positions: Iterable[int]) -> Iterator[range]:
     for _, run in groupby(enumerate(sorted(positions, reverse=True)), sum):
         numbers = [position for _, position in run]
         yield range(numbers[-1], numbers[0] + 1)
-
-
-def _producer(value: Value) -> Node:
-    producer = value.producer
-    if producer is None:
-        raise AssertionError(f"no node produces the result '{value.name}' of a gradient")
-    return producer
 
 
 def names(index: ModelIndex) -> set[str]:

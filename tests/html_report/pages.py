@@ -11,9 +11,9 @@ from onnx import ModelProto
 
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.html_report import Recorder, html_report
-from poolgrad_lowering.lowering.lower import lower_in_place
+from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.report.report import Report
-from poolgrad_lowering.targets.table import find_target
 
 Element = ET.Element
 
@@ -22,7 +22,7 @@ def observed(model: ModelProto, target: str = "atlas-a2", *, forward: bool = Tru
     """The report and the recorder of a lowering; the model does not change."""
     copy, recorder = ModelProto(), Recorder()
     copy.CopyFrom(model)
-    outcome = lower_in_place(copy, find_target(target), forward=forward, gate=Gate(), observer=recorder)
+    outcome = lower_in_place(copy, Options(target, forward), Gate(), recorder)
     return outcome.report(model.ByteSize(), copy.ByteSize()), recorder
 
 

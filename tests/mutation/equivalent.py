@@ -61,22 +61,22 @@ _STATIC_FIRST = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
 EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.patterns.decomposed_forward._attributes: 0 → 1": _ONLY_OF_NODES,
     "poolgrad_lowering.patterns.decomposed_forward._pooled: 1 → 2": _ODD_LENGTH,
-    "poolgrad_lowering.rewriting.argmax._on_canvas: "
+    "poolgrad_lowering.families.max_pool.argmax._on_canvas: "
     "np.prod(canvas[axis + 1:], dtype=np.int64) → np.prod(canvas[axis + 1:])": _ONLY_A_TYPE,
-    "poolgrad_lowering.rewriting.argmax._on_canvas: "
+    "poolgrad_lowering.families.max_pool.argmax._on_canvas: "
     "np.prod(sizes[axis:], dtype=np.int64) → np.prod(sizes[axis:])": _ONLY_A_TYPE,
     "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
     "(… for node in _with_inner(function.node) if _refers(node)) → "
     "(… for node in _with_inner(function.node))": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.hiding.Hiding.__init__: if referring → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.rewriting.indices_output.missing_outputs: "
+    "poolgrad_lowering.families.max_pool.indices_output.missing_outputs: "
     "pool.output(1) is None and (not isinstance(site.forward, LoweredOp)) → pool.output(1) is None": _REMOVED_ANYWAY,
-    "poolgrad_lowering.rewriting.argmax._from_axis: 1 → 2": _STEPS_OVER,
-    "poolgrad_lowering.rewriting.argmax.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
-    "poolgrad_lowering.plans.apply._apply_choice: "
-    "site.op if choice.operator == site.op.name else select_op_named(choice.operator, site.gradient, target) → "
-    "select_op_named(choice.operator, site.gradient, target)": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.rewriting.argmax._from_axis: "
+    "poolgrad_lowering.families.max_pool.argmax._from_axis: 1 → 2": _STEPS_OVER,
+    "poolgrad_lowering.families.max_pool.argmax.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
+    "poolgrad_lowering.lowering.apply_plan._select: "
+    "site.op if is_first else family_of(site.gradient).select(site.gradient, target, operator) → "
+    "family_of(site.gradient).select(site.gradient, target, operator)": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.families.max_pool.argmax._from_axis: "
     "np.arange(math.prod(sizes), dtype=np.int64) → np.arange(math.prod(sizes))": _WRITTEN_AS_INT64,
     "poolgrad_lowering.rewriting.bodies.FunctionBodies._body: if key not in self._created → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.families.max_pool.matching.scatter_nd._names_own_rows: "
@@ -106,13 +106,15 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.analysis.provenance.Numbering: 'tensor' → 'tensor_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'plane' → 'plane_'": _ONLY_A_NAME,
     "poolgrad_lowering.analysis.provenance.Numbering: 'axis' → 'axis_'": _ONLY_A_NAME,
-    "poolgrad_lowering.families.max_pool.checkpoint._is_computed_by.inputs: "
+    "poolgrad_lowering.families.max_pool.verify._is_computed_by.inputs: "
     "maker.scope is node.scope and maker.position > node.position → maker.position > node.position": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.families.max_pool.checkpoint._is_computed_by.inputs: "
+    "poolgrad_lowering.families.max_pool.verify._is_computed_by.inputs: "
     "maker.position > node.position → maker.position >= node.position": _ONLY_FOR_SPEED,
     "poolgrad_lowering.lowering.lower.lower: len(gate.serialised(lowered)) if outcome.changed else bytes_before → "
     "len(gate.serialised(lowered))": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.lowering.lower.lower_in_place: names(index) if sites else set() → names(index)": _ONLY_FOR_SPEED,
+    "poolgrad_lowering.lowering.pipeline.lower_in_place: "
+    "names(index) if any((verdict.status == Status.LOWERED for verdict in selected.verdicts)) else set() → "
+    "names(index)": _ONLY_FOR_SPEED,
     "poolgrad_lowering.gate.gate.Gate.on_initializer: 1 → 2": _ANY_NEGATIVE,
     "poolgrad_lowering.gate.gate.Gate._check_graph: 1 → 2": _ANY_NEGATIVE,
     "poolgrad_lowering.gate.gate.Gate._check_function: 1 → 2": _ANY_NEGATIVE,
@@ -171,7 +173,7 @@ EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.ir.scopes.Value.use_count: if self._use_count < 0 → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.ir.scopes.Value.use_count: self._use_count < 0 → self._use_count <= 0": _ONLY_FOR_SPEED,
     "poolgrad_lowering.ir.scopes.Value.use_count: 0 → 1": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.plans.plan_file.read_plan: 'utf-8' → 'utf-8_'": _ONE_ENCODING,
+    "poolgrad_lowering.lowering.plan_file.read_plan: 'utf-8' → 'utf-8_'": _ONE_ENCODING,
     "poolgrad_lowering.families.max_pool.matching.views._only_reader: "
     "uses[0].position < 0 → uses[0].position <= 0": _NOT_FIRST,
     "poolgrad_lowering.families.max_pool.matching.views._only_reader: 0 → 1 #3": _NOT_FIRST,
@@ -198,8 +200,8 @@ EQUIVALENT: dict[str, str] = {
         for name in names
     },
     **{f"poolgrad_lowering.analysis.shape_rules: '{op}' → '{op}_'": _ONLY_FOR_SPEED for op in _STATIC_FIRST},
-    "poolgrad_lowering.gradient.Pattern: 100 → 101": _ONLY_THE_ORDER,
-    "poolgrad_lowering.gradient.PoolGradient: 0 → 1": _NO_AXIS,
+    "poolgrad_lowering.families.gradient.Pattern: 100 → 101": _ONLY_THE_ORDER,
+    "poolgrad_lowering.families.max_pool.gradient.MaxPoolGradient: 0 → 1": _NO_AXIS,
     "poolgrad_lowering.analysis.evaluation: 'Evaluation' → 'Evaluation_'": _ONLY_FOR_TYPES,
     "poolgrad_lowering.analysis.facts: 'T' → 'T_'": _ONLY_FOR_TYPES,
     "poolgrad_lowering.analysis.memo: 'T' → 'T_'": _ONLY_FOR_TYPES,

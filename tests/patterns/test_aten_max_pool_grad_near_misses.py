@@ -336,7 +336,7 @@ NEAR_MISSES: NearMisses = {
         """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
         g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,9,12] dx) { dx = Identity (x) }
         <domain: "local", opset_import: ["" : 17, "org.pytorch.aten" : 1]>
-        PoolGradient (w, dy) => (dx) {
+        MaxPoolGradient (w, dy) => (dx) {
             shape = Constant <value = int64[4] {2,3,9,12}> ()
             x = Reshape (w, shape)
             """

@@ -13,11 +13,11 @@ from onnx import ModelProto
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
-from poolgrad_lowering.families.verdicts import Lowered
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows
+from poolgrad_lowering.families.verdicts import Lowered, Verdict
 from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.gradient import AdaptiveWindows
-from poolgrad_lowering.lowering.lower import Verdict, lower_in_place
-from poolgrad_lowering.targets.table import find_target
+from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 from tests.oracles import assert_same_bits, run_ort
 from tests.patterns.lowering_checks import (
@@ -114,10 +114,9 @@ def found_windows(model: ModelProto) -> PoolAttributes | AdaptiveWindows:
     verdicts: list[Verdict] = []
     lower_in_place(
         model,
-        find_target("atlas-a2"),
-        forward=True,
-        gate=Gate(),
-        observer=lambda _facts, found, _replacements: verdicts.extend(found),
+        Options(),
+        Gate(),
+        lambda _facts, found, _replacements: verdicts.extend(found),
     )
     (lowered,) = verdicts
     assert isinstance(lowered, Lowered)

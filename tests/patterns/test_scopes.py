@@ -105,10 +105,10 @@ def in_a_loop(form: str) -> ModelProto:
 def in_a_function(form: str) -> ModelProto:
     """Pool and gradient in a function, whose body declares no types: its caller's operands tell them."""
     return parse(
-        f"g ({INPUTS}) => ({RESULT}) {{ dx = local.PoolGradient (x, dy) }}",
+        f"g ({INPUTS}) => ({RESULT}) {{ dx = local.MaxPoolGradient (x, dy) }}",
         imports='"local": 1',
         functions=f"""<domain: "local", opset_import: ["": 16]>
-            PoolGradient (x, dy) => (dx) {{ {POOL} {FORMS[form]} }}""",
+            MaxPoolGradient (x, dy) => (dx) {{ {POOL} {FORMS[form]} }}""",
     )
 
 
@@ -116,7 +116,7 @@ PLACES = {
     "branch": (in_a_branch, "main/dx.then_branch"),
     "outside": (pool_outside_the_branch, "main/dx.then_branch"),
     "loop": (in_a_loop, "main/dx.body"),
-    "function": (in_a_function, "function local.PoolGradient"),
+    "function": (in_a_function, "function local.MaxPoolGradient"),
 }
 
 
@@ -149,7 +149,7 @@ def test_every_form_everywhere(form: str, place: str, target: str) -> None:
 def test_a_function_that_is_called_twice() -> None:
     """Callers that agree on types and sizes tell as much as one."""
     model = in_a_function("torch_scatter_add")
-    model.graph.node.insert(0, onnx.helper.make_node("PoolGradient", ["x", "dy"], ["first"], domain="local"))
+    model.graph.node.insert(0, onnx.helper.make_node("MaxPoolGradient", ["x", "dy"], ["first"], domain="local"))
     model.graph.output.append(onnx.helper.make_tensor_value_info("first", onnx.TensorProto.FLOAT, [2, 3, 8, 8]))
     result = lower(model)
     assert [anchor.status for anchor in result.report.anchors] == ["lowered"]
@@ -170,7 +170,7 @@ def test_callers_that_disagree_on_the_type() -> None:
     nodes = [
         onnx.helper.make_node("Cast", ["x"], ["xh"], to=onnx.TensorProto.FLOAT16),
         onnx.helper.make_node("Cast", ["dy"], ["dyh"], to=onnx.TensorProto.FLOAT16),
-        onnx.helper.make_node("PoolGradient", ["xh", "dyh"], ["other"], domain="local"),
+        onnx.helper.make_node("MaxPoolGradient", ["xh", "dyh"], ["other"], domain="local"),
     ]
     for node in reversed(nodes):
         model.graph.node.insert(0, node)
@@ -183,7 +183,7 @@ def test_callers_that_disagree_on_a_size() -> None:
     for name in ("x", "dy"):
         doubled = onnx.helper.make_node("Concat", [name, name], [f"{name}2"], axis=0)
         model.graph.node.insert(0, doubled)
-    model.graph.node.append(onnx.helper.make_node("PoolGradient", ["x2", "dy2"], ["other"], domain="local"))
+    model.graph.node.append(onnx.helper.make_node("MaxPoolGradient", ["x2", "dy2"], ["other"], domain="local"))
     [anchor] = lower(model).report.anchors
     assert anchor.code == Code.PLANE_BASE.value
 
@@ -192,11 +192,11 @@ def test_symbols_of_a_function_are_its_own() -> None:
     """x has N examples by its caller; the rows have N·3 by the function, which means another N."""
     model = parse(
         """g (float[N,3,8,8] x, float[N,3,4,4] dy, float[K] other) => (float[N,3,8,8] dx) {
-            dx = local.PoolGradient (x, dy, other)
+            dx = local.MaxPoolGradient (x, dy, other)
         }""",
         imports='"local": 1',
         functions=f"""<domain: "local", opset_import: ["": 16]>
-            PoolGradient (x, dy, other) => (dx) {{
+            MaxPoolGradient (x, dy, other) => (dx) {{
                 {POOL}
                 {PLANE_LOCAL}
                 n = Shape (typed)

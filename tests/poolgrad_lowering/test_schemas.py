@@ -17,7 +17,7 @@ import pytest
 
 from poolgrad_lowering import LoweringPlan, inspect, lower, verify
 from poolgrad_lowering.dialect import OPS
-from poolgrad_lowering.families.max_pool.legality.alternatives import GRADIENT_OPERATORS
+from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from tests.pool_graphs import torch_gradient
 
 BUILT = Path(__file__).parents[2] / "models" / "built"

@@ -189,7 +189,7 @@ def test_json_is_all_there_is_on_standard_output(
 ) -> None:
     done = process("-vv", "inspect", model, "--json", POOLGRAD_LOG="debug")
     assert json.loads(done.stdout)["summary"]["lowered"] == 1
-    assert "poolgrad_lowering.lowering.lower: main:sums lowered: MaxPool3D" in done.stderr
+    assert "poolgrad_lowering.lowering.pipeline: main:sums lowered: MaxPool3D" in done.stderr
     found = []
     for arguments in (["lower", model, "-o", str(tmp_path / "out.onnx")], ["patterns"], ["targets"]):
         assert main([*arguments, "--json"]) == 0

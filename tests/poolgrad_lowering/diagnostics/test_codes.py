@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from poolgrad_lowering.diagnostics.codes import Code, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.diagnostics.diagnostic import Diagnostic
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.diagnostics.note_codes import NoteCode
@@ -125,7 +125,7 @@ def test_reasons_are_formatted_when_they_are_read() -> None:
             Shown.count += 1
             return "[2, 3]"
 
-    refusal = refuse(Code.ROWS_NOT_PLANES, "rows of {} are not planes", Shown())
+    refusal = Refuse(Code.ROWS_NOT_PLANES, "rows of {} are not planes", Shown()).refusal
     assert Shown.count == 0
     assert refusal.reason == "rows of [2, 3] are not planes"
     assert Shown.count == 1

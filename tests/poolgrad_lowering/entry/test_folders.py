@@ -60,7 +60,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "poolgrad_lowering.lowering.lower")
+    caplog.set_level(logging.INFO, "poolgrad_lowering.lowering.pipeline")
     seen: list[tuple[str, int, int]] = []
     results = lower_folder(
         models,
@@ -148,7 +148,7 @@ def test_an_error_that_nobody_foresaw(models: Path, tmp_path: Path, monkeypatch:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr(folders, "lower_file", fail)
+    monkeypatch.setattr(folders, "lower_path", fail)
     results = lower_folder(models, tmp_path / "out", jobs=1)
     assert {result.error for result in results} == {"unexpected ZeroDivisionError: by zero"}
 

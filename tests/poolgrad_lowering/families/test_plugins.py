@@ -14,16 +14,16 @@ import pytest
 
 from poolgrad_lowering import cli, lower, patterns
 from poolgrad_lowering.diagnostics.codes import Code
-from poolgrad_lowering.gradient import Pattern
+from poolgrad_lowering.families.gradient import Pattern
 from tests.pool_graphs import parse
 
 Register = Callable[..., None]
 """Installs a distribution with these entry points, name=value."""
 
 ACME = """
-from poolgrad_lowering.diagnostics.codes import Code, refuse
 from poolgrad_lowering.families.max_pool.matching.forward import forward_pool
-from poolgrad_lowering.gradient import Operand, Pattern, PoolGradient
+from poolgrad_lowering.families.gradient import Operand, Pattern
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.analysis.provenance import indices
 
 
@@ -31,7 +31,7 @@ def match(facts, node):
     grad, recorded, dx = node.input(0), node.input(1), node.output(0)
     found = indices(facts, recorded)
     forward = forward_pool(facts, found.pool)
-    return PoolGradient(
+    return MaxPoolGradient(
         x=Operand(forward.x), grad=Operand(grad), argmax=Operand(found.argmax), dx=Operand(dx),
         numbering=found.argmax_numbering,
         element_type=forward.element_type, windows=forward.attributes,

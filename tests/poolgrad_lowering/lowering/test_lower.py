@@ -19,8 +19,8 @@ import poolgrad_lowering
 from models import catalogue
 from poolgrad_lowering import UnknownTargetError, inspect, lower
 from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.lowering.lower import lower_in_place
-from poolgrad_lowering.targets.table import find_target
+from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.lowering.pipeline import lower_in_place
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 from tests.processes import environment
 
@@ -68,8 +68,8 @@ def test_what_is_not_said(report: Callable[..., poolgrad_lowering.Report]) -> No
     model.graph.input.append(onnx.helper.make_tensor_value_info("zero", zero.data_type, zero.dims))
     assert report(model).refused_by_code == {"input-default": 1}
     assert report(model, trust_defaults=True).refused_by_code == {}
-    outcome = lower_in_place(model, find_target("atlas-a2"), forward=True, gate=Gate())
-    assert [anchor.code for anchor in outcome.anchors] == ["input-default"]
+    outcome = lower_in_place(model, Options(), Gate())
+    assert [anchor.code for anchor in outcome.described.anchors] == ["input-default"]
 
 
 TWO = parse(
@@ -84,7 +84,7 @@ TWO = parse(
 
 def test_totals(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(perf_counter=iter([5.0, 7.5]).__next__)
-    monkeypatch.setattr("poolgrad_lowering.lowering.lower.time", clock)
+    monkeypatch.setattr("poolgrad_lowering.lowering.pipeline.time", clock)
     result = lower(TWO)
     report = result.report
     assert (report.bytes_before, report.bytes_after) == (TWO.ByteSize(), result.model.ByteSize())

@@ -4,30 +4,26 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import OPS
-from poolgrad_lowering.families.max_pool.legality.gradients import (
-    WINDOWED_GRADIENTS,
-    LoweredOp,
-    check_support,
-    select_op,
-)
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
+from poolgrad_lowering.families.max_pool.legality.gradients import WINDOWED_GRADIENTS, check_support, select_op
+from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Shown
-from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
-
-GRADIENT_OPERATORS = (MAX_POOL_3D_GRAD, MAX_POOL_2D_GRAD, ADAPTIVE_GRAD)
+from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, Target
 
 
-def select_op_named(op: str, gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
-    """Return the lowering of a gradient to the operator `op`, or the reason why the target has none."""
+def select_op_named(op: str, gradient: MaxPoolGradient, target: Target) -> LoweredOp:
+    """Return the lowering of a gradient to the operator `op`. Raises `Refuse` if the target has none."""
     if op == ADAPTIVE_GRAD and _is_adaptive(gradient):
-        return check_support(LoweredOp(ADAPTIVE_GRAD, {}), gradient, target)
+        adaptive = LoweredOp(ADAPTIVE_GRAD, {})
+        check_support(adaptive, gradient, target)
+        return adaptive
     is_able = op in WINDOWED_GRADIENTS and len(gradient.x_shape) in OPS[op].ranks
     lowered = select_op(gradient, target, (op,) if is_able else WINDOWED_GRADIENTS)
-    if isinstance(lowered, Refusal) or lowered.name == op:
+    if lowered.name == op:
         return lowered
-    return refuse(
+    raise Refuse(
         Code.OPERATOR_WINDOWS,
         "{} cannot express the windows of a pool of {} to {}",
         op,
@@ -36,13 +32,7 @@ def select_op_named(op: str, gradient: PoolGradient, target: Target) -> LoweredO
     )
 
 
-def alternatives(gradient: PoolGradient, target: Target, first: str) -> list[str]:
-    """Return the operators of the target that a gradient can be lowered to, without `first`."""
-    others = (op for op in GRADIENT_OPERATORS if op != first)
-    return [op for op in others if isinstance(select_op_named(op, gradient, target), LoweredOp)]
-
-
-def _is_adaptive(gradient: PoolGradient) -> bool:
+def _is_adaptive(gradient: MaxPoolGradient) -> bool:
     """Whether the gradient's windows are those of an adaptive pool: on each axis they tile it, or one covers it."""
     pool = gradient.windows
     if isinstance(pool, AdaptiveWindows):

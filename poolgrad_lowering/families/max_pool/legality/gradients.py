@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import type_name
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import OPS
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
+from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
 from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
@@ -32,30 +33,16 @@ WINDOWED_GRADIENTS = (MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD)
 _LOWERABLE = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
-@dataclass(frozen=True)
-class LoweredOp:
-    """The dialect operator that a gradient or pool is lowered to, and its attributes.
-
-    `canvas` is the padding (before, after) of x on each spatial axis, empty if x is not padded.
-    """
-
-    name: str
-    attributes: dict[str, int | str | list[int]]
-    canvas: tuple[tuple[int, int], ...] = ()
-
-
-def select_op(
-    gradient: PoolGradient, target: Target, windowed: Sequence[str] = WINDOWED_GRADIENTS
-) -> LoweredOp | Refusal:
-    """Return the operator for a gradient on a target, or the reason why there is none.
+def select_op(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str] = WINDOWED_GRADIENTS) -> LoweredOp:
+    """Return the operator for a gradient on a target. Raises `Refuse` if there is none.
 
     `windowed` are the operators to choose from where there are windows.
     """
     rank = len(gradient.x_shape) - 2
     if not 1 <= rank <= 3:
-        return refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
+        raise Refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
     if gradient.element_type not in _LOWERABLE:
-        return refuse(
+        raise Refuse(
             Code.DTYPE,
             "'{}' is {}; Ascend supports float32, float16 and bfloat16",
             gradient.x.value.name,
@@ -65,12 +52,10 @@ def select_op(
         windows = dividing_windows(gradient)
         legal = None if windows is None else _Legal(windows, ceil=False)
     else:
-        found = _legal_windows(gradient, gradient.windows)
-        if isinstance(found, Refusal):
-            return found
-        legal = found
+        legal = _legal_windows(gradient, gradient.windows)
     op = LoweredOp(ADAPTIVE_GRAD, {}) if legal is None else legal.op(operator_for(rank, target, windowed))
-    return check_support(op, gradient, target)
+    check_support(op, gradient, target)
+    return op
 
 
 def operator_for(rank: int, target: Target, operators: Sequence[str]) -> str:
@@ -79,31 +64,28 @@ def operator_for(rank: int, target: Target, operators: Sequence[str]) -> str:
     return next((name for name in able if name in target.operators), able[-1])
 
 
-def check_support(op: LoweredOp | Refusal, gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
-    """Return `op` if the target has it and supports the gradient's element type and sizes, else the reason."""
-    if isinstance(op, Refusal):
-        return op
+def check_support(op: LoweredOp, gradient: MaxPoolGradient, target: Target) -> None:
+    """Raise `Refuse` unless the target has `op` and it supports the gradient's element type and sizes."""
     support = target.operators.get(op.name)
     if support is None:
-        return refuse(Code.TARGET, "{} has no {}", target.title, op.name)
+        raise Refuse(Code.TARGET, "{} has no {}", target.title, op.name)
     if gradient.element_type not in support.element_types:
-        return refuse(Code.DTYPE, "{} on {} does not support this element type", op.name, target.title)
+        raise Refuse(Code.DTYPE, "{} on {} does not support this element type", op.name, target.title)
     margins = op.canvas or ((0, 0),) * (len(gradient.x_shape) - 2)
     sizes = [dim.static for dim in gradient.x_shape[2:]]
     known = [extent + sum(margin) for extent, margin in zip(sizes, margins, strict=True) if extent is not None]
     # A symbolic size counts as 1 here; the provider checks the actual plane in each Run.
     if math.prod(known) > support.max_plane:
-        return refuse(
+        raise Refuse(
             Code.PLANE_SIZE,
             "a plane has {} elements; {} supports at most {}",
             math.prod(known),
             op.name,
             support.max_plane,
         )
-    return op
 
 
-def dividing_windows(gradient: PoolGradient) -> list[AclnnWindow] | None:
+def dividing_windows(gradient: MaxPoolGradient) -> list[AclnnWindow] | None:
     """Return the equal windows of an adaptive pool whose output sizes divide the input sizes; else None."""
     pairs = zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)
     ratios = [_ratio(extent, count) for extent, count in pairs]
@@ -131,12 +113,12 @@ class _Legal:
         return LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
 
 
-def _legal_windows(gradient: PoolGradient, pool: PoolAttributes) -> _Legal | Refusal:
+def _legal_windows(gradient: MaxPoolGradient, pool: PoolAttributes) -> _Legal:
     axes: list[_Axis] = []
     for number, (extent, count) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
         window = pool.axis(number, extent)
         if window is None:
-            return refuse(
+            raise Refuse(
                 Code.AUTO_PAD_SYMBOLIC,
                 "auto_pad={} on spatial axis {} of symbolic size {}",
                 pool.auto_pad,
@@ -144,8 +126,7 @@ def _legal_windows(gradient: PoolGradient, pool: PoolAttributes) -> _Legal | Ref
                 extent,
             )
         axis = _Axis(number, window, extent.static, count.static)
-        if (refusal := axis.check_windows()) is not None:
-            return refusal
+        axis.check_windows()
         axes.append(axis)
     return _legalize(axes, pool.ceil)
 
@@ -159,25 +140,24 @@ class _Axis:
     extent: int | None
     count: int | None
 
-    def check_windows(self) -> Refusal | None:
-        """Refuse a pool without windows, or with a window that contains no element or starts in the padding."""
+    def check_windows(self) -> None:
+        """Raise `Refuse` if there is no window, or a window contains no element or starts in the padding."""
         window = self.window
         if self.extent is not None and window.begin + self.extent + window.end < window.extent:
-            return refuse(
+            raise Refuse(
                 Code.OUTPUT_SIZE, "on spatial axis {} no window fits into {} elements", self.number, self.extent
             )
         if self.extent is None or self.count is None:
-            return None
+            return
         if starts_in_padding(window, self.extent, self.count):
-            return refuse(
+            raise Refuse(
                 Code.WINDOW_IN_PADDING,
                 "on spatial axis {} the last of {} windows starts in the padding after the input",
                 self.number,
                 self.count,
             )
         if has_empty_window(window, self.extent, self.count):
-            return refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window contains no element", self.number)
-        return None
+            raise Refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window contains no element", self.number)
 
     def direct(self, *, ceil: bool, onnx_ceil: bool) -> AclnnWindow | None:
         """Return the windows as aclnn takes them without a canvas, with rounding `ceil`; None if it does not."""
@@ -198,7 +178,7 @@ class _Axis:
         return window if window.output_size(self.extent, ceil=ceil) == self.count else None
 
 
-def _legalize(axes: list[_Axis], onnx_ceil: bool) -> _Legal | Refusal:
+def _legalize(axes: list[_Axis], onnx_ceil: bool) -> _Legal:
     """Legalize all axes with one rounding mode: try the pool's own, then the other; then both with a canvas."""
     roundings = (onnx_ceil, not onnx_ceil)
     for ceil in roundings:
@@ -210,20 +190,20 @@ def _legalize(axes: list[_Axis], onnx_ceil: bool) -> _Legal | Refusal:
         windows = [window for window in legalized if window is not None]
         if len(windows) == len(axes):
             return _Legal(windows, ceil)
-    return _refuse_windows(axes, onnx_ceil)
+    raise _refused_windows(axes, onnx_ceil)
 
 
-def _refuse_windows(axes: list[_Axis], onnx_ceil: bool) -> Refusal:
+def _refused_windows(axes: list[_Axis], onnx_ceil: bool) -> Refuse:
     """Return the reason why no rounding mode legalizes all axes."""
     for axis in axes:
         pads = (axis.window.begin, axis.window.end)
         if axis.extent is not None and axis.count is not None:
             continue
         if not widened(axis.window).is_legal():
-            return refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, but a size is symbolic", pads)
+            return Refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, but a size is symbolic", pads)
         if onnx_ceil and pads[0] != pads[1]:
-            return refuse(Code.SYMBOLIC_CEIL, "ceil_mode with pads {} on an axis of symbolic size", pads)
-    return refuse(
+            return Refuse(Code.SYMBOLIC_CEIL, "ceil_mode with pads {} on an axis of symbolic size", pads)
+    return Refuse(
         Code.OUTPUT_SIZE,
         "no rounding mode gives the output sizes {} for the input sizes {} on all axes",
         [axis.count for axis in axes],

@@ -7,17 +7,17 @@ Unlike a gradient, a pool needs exactly its own windows: no window is widened, a
 
 from __future__ import annotations
 
-from poolgrad_lowering.diagnostics.codes import Code, Refusal, refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect.onnx_window import onnx_window
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient, Reduction
 from poolgrad_lowering.families.max_pool.legality.gradients import (
     INT32_CODE,
-    LoweredOp,
     check_support,
     dividing_windows,
     operator_for,
     window_attributes,
 )
-from poolgrad_lowering.gradient import AdaptiveWindows, PoolGradient, Reduction
+from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.ir.dims import Dim, Shown
 from poolgrad_lowering.targets.table import ADAPTIVE, MAX_POOL_2D, MAX_POOL_3D, Support, Target
 from poolgrad_lowering.windows.aclnn import AclnnWindow
@@ -28,16 +28,19 @@ _WINDOWED = (MAX_POOL_2D, MAX_POOL_3D)
 """The operators for pools with windows, the preferred one first."""
 
 
-def select_forward_op(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
-    """Return the operator for the pool that recorded a gradient's indices, or the reason why the pool stays."""
+def select_forward_op(gradient: MaxPoolGradient, target: Target) -> LoweredOp:
+    """Return the operator for the pool that recorded a gradient's indices. Raises `Refuse` if the pool stays."""
     if gradient.reduction is not None:
-        return check_support(_select_reduced(gradient, gradient.reduction), gradient, target)
-    if isinstance(gradient.windows, AdaptiveWindows):
-        return check_support(_select_adaptive(gradient, target), gradient, target)
-    return check_support(_select_windowed(gradient, gradient.windows, target), gradient, target)
+        op = _select_reduced(gradient, gradient.reduction)
+    elif isinstance(gradient.windows, AdaptiveWindows):
+        op = _select_adaptive(gradient, target)
+    else:
+        op = _select_windowed(gradient, gradient.windows, target)
+    check_support(op, gradient, target)
+    return op
 
 
-def _select_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp | Refusal:
+def _select_adaptive(gradient: MaxPoolGradient, target: Target) -> LoweredOp:
     windows = dividing_windows(gradient)
     if windows is not None:
         ones, zeros = [1] * len(windows), [0] * len(windows)
@@ -48,33 +51,33 @@ def _select_adaptive(gradient: PoolGradient, target: Target) -> LoweredOp | Refu
     return _adaptive_op(gradient)
 
 
-def _select_reduced(gradient: PoolGradient, reduction: Reduction) -> LoweredOp | Refusal:
+def _select_reduced(gradient: MaxPoolGradient, reduction: Reduction) -> LoweredOp:
     """The operator whose function body can be a ReduceMax too."""
     if not isinstance(gradient.windows, AdaptiveWindows) and reduction.order is None:
-        return refuse(
+        raise Refuse(
             Code.FORWARD_WINDOWS, "ReduceMax '{}' is not over windows of adaptive pooling", reduction.node.label
         )
     op = _adaptive_op(gradient)
-    if isinstance(op, LoweredOp) and reduction.order is None:
-        return refuse(
+    if reduction.order is None:
+        raise Refuse(
             Code.FORWARD_BODY, "no function body compares elements in the order of ReduceMax '{}'", reduction.node.label
         )
     return op
 
 
-def _adaptive_op(gradient: PoolGradient) -> LoweredOp | Refusal:
+def _adaptive_op(gradient: MaxPoolGradient) -> LoweredOp:
     pooled = gradient.pooled_shape[2:]
     counts = [dim.static for dim in pooled if dim.static]
     if len(counts) != len(pooled):
-        return refuse(Code.FORWARD_WINDOWS, "the pooled size of '{}' is not known", gradient.x.value.name)
+        raise Refuse(Code.FORWARD_WINDOWS, "the pooled size of '{}' is not known", gradient.x.value.name)
     return LoweredOp(ADAPTIVE, {"output_size": [1] * (3 - len(counts)) + counts, "indices_dtype": INT32_CODE})
 
 
-def _select_windowed(gradient: PoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp | Refusal:
+def _select_windowed(gradient: MaxPoolGradient, pool: PoolAttributes, target: Target) -> LoweredOp:
     dilations = [d if k > 1 else 1 for k, d in zip(pool.kernel, pool.dilations, strict=True)]
     op = operator_for(len(pool.kernel), target, _WINDOWED)
     if max(dilations) > 1 and not target.operators.get(op, Support()).dilation:
-        return refuse(Code.FORWARD_WINDOWS, "{} does not support dilation in a forward pool", target.title)
+        raise Refuse(Code.FORWARD_WINDOWS, "{} does not support dilation in a forward pool", target.title)
     sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
     axes = [pool.axis(number, extent) for number, (extent, _) in enumerate(sizes)]
     for ceil in (pool.ceil, not pool.ceil):
@@ -85,7 +88,7 @@ def _select_windowed(gradient: PoolGradient, pool: PoolAttributes, target: Targe
             pads = [axis.begin for axis in found], [axis.end for axis in found]
             in_onnx = onnx_window(pool.kernel, pool.strides, pads, dilations, ceil=pool.ceil)
             return LoweredOp(op, window_attributes(op, windows, ceil=ceil, dilations=dilations) | in_onnx)
-    return refuse(
+    raise Refuse(
         Code.FORWARD_WINDOWS,
         "for sizes {} no equal pads of at most half the kernel give the windows of pads {}",
         Shown(gradient.x_shape[2:]),

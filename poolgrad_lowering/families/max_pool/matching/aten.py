@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import input_integers, static_integers
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows
 from poolgrad_lowering.families.max_pool.matching.backward_ops import Windows
-from poolgrad_lowering.gradient import AdaptiveWindows
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.producers import ATEN_DOMAIN, ATEN_GENERIC, aten_name
 from poolgrad_lowering.ir.scopes import Node, Value

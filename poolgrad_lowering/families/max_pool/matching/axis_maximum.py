@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, View
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.first_maximum import RANKS
-from poolgrad_lowering.gradient import Operand, PoolGradient, View
 from poolgrad_lowering.ir.dims import Dim, Shape, Shown, fits_reshape, size
 
 
@@ -21,7 +22,7 @@ def reduced_shape(x_shape: Shape, axis: int) -> Shape:
     return (*x_shape[:axis], Dim(1), *x_shape[axis + 1 :])
 
 
-def as_max_pool(gradient: PoolGradient, axis: int) -> PoolGradient:
+def as_max_pool(gradient: MaxPoolGradient, axis: int) -> MaxPoolGradient:
     """The gradient of a maximum over `axis` (≥ 0) as the gradient of a max pool.
 
     `gradient` has x's own shape, of any rank, as `x_shape` and the maxima's, axis kept, as `pooled_shape`; its `axis`

@@ -19,8 +19,9 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering, indices
 from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import forward_pool
-from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -69,7 +70,7 @@ ReadForward = Callable[[Facts, Node], ForwardOp | None]
 """Reads a forward node of the form, whose second output are plane-local indices; returns None for other nodes."""
 
 
-def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> PoolGradient:
+def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> MaxPoolGradient:
     """Return the gradient that the node computes. Raises `Refuse` if it cannot be lowered."""
     forward, argmax, numbering = _recorded(facts, backward, read_forward)
     x_shape = facts.shape(backward.x)
@@ -80,7 +81,7 @@ def match_backward_op(facts: Facts, backward: BackwardOp, read_forward: ReadForw
     _check_x(facts, backward, forward)
     pooled_shape = x_shape[:2] + _pooled_sizes(facts, backward, forward, x_shape[2:])
     check_shape(facts, Code.GRAD_SHAPE, backward.indices, pooled_shape)
-    return PoolGradient(
+    return MaxPoolGradient(
         x=Operand(backward.x),
         grad=Operand(backward.grad),
         argmax=Operand(argmax),

@@ -11,15 +11,15 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient, Reduction
 from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.views import view_sources
-from poolgrad_lowering.gradient import PoolGradient, Reduction
 from poolgrad_lowering.ir.attributes import boolean, integers
 from poolgrad_lowering.ir.dims import Dim, Shape, size
 from poolgrad_lowering.ir.scopes import Node, Value
 
 
-def with_whole_reduction(facts: Facts, gradient: PoolGradient, recorder: Node | None) -> PoolGradient:
+def with_whole_reduction(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> MaxPoolGradient:
     """The gradient with its `reduction`, if there is one; `recorder` is an ArgMax over whole axes of x."""
     found = _find(facts, gradient, recorder)
     if recorder is None or found is None:
@@ -29,7 +29,9 @@ def with_whole_reduction(facts: Facts, gradient: PoolGradient, recorder: Node | 
     return _with(facts, gradient, node, recorder, order)
 
 
-def with_gathered_reduction(facts: Facts, gradient: PoolGradient, recorder: Node, *, is_adaptive: bool) -> PoolGradient:
+def with_gathered_reduction(
+    facts: Facts, gradient: MaxPoolGradient, recorder: Node, *, is_adaptive: bool
+) -> MaxPoolGradient:
     """The gradient with its `reduction`, if there is one; `recorder` is an ArgMax over windows of x.
 
     `is_adaptive`: they are those of adaptive pooling, each a row, behind its elements −inf where the longest has more.
@@ -43,13 +45,15 @@ def with_gathered_reduction(facts: Facts, gradient: PoolGradient, recorder: Node
     return _with(facts, gradient, found[0], recorder, order if is_adaptive else None)
 
 
-def _with(facts: Facts, gradient: PoolGradient, node: Node, recorder: Node, order: Maximum | None) -> PoolGradient:
+def _with(
+    facts: Facts, gradient: MaxPoolGradient, node: Node, recorder: Node, order: Maximum | None
+) -> MaxPoolGradient:
     y = node.output(0)
     shape = facts.shape(y) if y is not None else None
     return replace(gradient, reduction=Reduction(node, recorder, order, shape))
 
 
-def _find(facts: Facts, gradient: PoolGradient, recorder: Node | None) -> tuple[Node, Shape] | None:
+def _find(facts: Facts, gradient: MaxPoolGradient, recorder: Node | None) -> tuple[Node, Shape] | None:
     """The ReduceMax over the windows of an ArgMax, and the sizes of the axes after those that it reduces.
 
     What the ArgMax reads is computed from x, so x is defined there.
@@ -63,7 +67,7 @@ def _find(facts: Facts, gradient: PoolGradient, recorder: Node | None) -> tuple[
     return found
 
 
-def _found(facts: Facts, gradient: PoolGradient, recorder: Node) -> tuple[Node, Shape] | None:
+def _found(facts: Facts, gradient: MaxPoolGradient, recorder: Node) -> tuple[Node, Shape] | None:
     try:
         maximum = FirstMaximum.read(facts, recorder)
     except Refuse:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, View
+from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, Pooled
 from poolgrad_lowering.families.max_pool.matching.views import find_result, find_source, view_sources
-from poolgrad_lowering.gradient import AdaptiveWindows, Operand, PoolGradient, View
 from poolgrad_lowering.ir.attributes import attribute, integer
 from poolgrad_lowering.ir.dims import Shape, Shown, size
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -123,9 +124,9 @@ def scattered_gradient(
     argmax: Operand,
     *,
     numbering: Numbering,
-) -> PoolGradient:
+) -> MaxPoolGradient:
     """Return the gradient of a scatter whose indices and base are proven; finds its operand and its result."""
-    return PoolGradient(
+    return MaxPoolGradient(
         x=Operand(pooled.x),
         grad=find_source(facts, scatter.updates, pooled),
         argmax=argmax,

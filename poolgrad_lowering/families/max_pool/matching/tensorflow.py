@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, View
+from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, forward_pool
 from poolgrad_lowering.families.max_pool.matching.layout import arranged
-from poolgrad_lowering.gradient import Operand, PoolGradient, View
 from poolgrad_lowering.ir.attributes import attribute, integers, text
 from poolgrad_lowering.ir.dims import channels_to_last, channels_to_second
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -98,7 +99,7 @@ def _spatial(entries: Sequence[int], channels_last: bool, neutral: int) -> tuple
     return tuple(entry for axis, entry in enumerate(entries) if axis not in (0, channel))
 
 
-def tensorflow_gradient(facts: Facts, operator: GradientOperator, pool: Node, x: Value, grad: Value) -> PoolGradient:
+def tensorflow_gradient(facts: Facts, operator: GradientOperator, pool: Node, x: Value, grad: Value) -> MaxPoolGradient:
     """The gradient of a MaxPool that an operator computes from x and the incoming gradient, in its own layout."""
     node, dx = operator.node, operator.node.output(0)
     if dx is None:
@@ -109,7 +110,7 @@ def tensorflow_gradient(facts: Facts, operator: GradientOperator, pool: Node, x:
     _check_windows(operator, forward)
     _check_input(operator, x, forward)
     recorded, view = pool.output(1), View.CHANNELS_LAST if operator.channels_last else View.SAME
-    return PoolGradient(
+    return MaxPoolGradient(
         x=Operand(forward.x),
         grad=Operand(grad, view),
         argmax=None if recorded is None else Operand(recorded),

@@ -14,8 +14,8 @@ from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.families.gradient import Operand, View
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
-from poolgrad_lowering.gradient import Operand, View
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Shape, Shown, fits_reshape
 from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Joins the sites of a model: what they change together, such as a forward pool whose Indices several gradients use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from poolgrad_lowering.families.family import Family, LoweredPool
+from poolgrad_lowering.families.registry import FAMILIES, family_of
+from poolgrad_lowering.families.verdicts import Lowered, Verdict
+from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.rewriting.bodies import FunctionBodies
+from poolgrad_lowering.targets.table import Target
+
+
+@dataclass(frozen=True)
+class JoinedSites:
+    """The final verdicts, the forward pools that are lowered, each with its family, and the outputs that nodes get."""
+
+    verdicts: Sequence[Verdict]
+    pools: Sequence[tuple[Family[Any, Any], LoweredPool]]
+    added_outputs: Mapping[Node, str]
+
+    @property
+    def sites(self) -> list[Lowered[Any]]:
+        """The verdicts that are lowered."""
+        return [verdict for verdict in self.verdicts if isinstance(verdict, Lowered)]
+
+
+def join(
+    verdicts: Sequence[Verdict], target: Target, bodies: FunctionBodies, taken: set[str], *, forward: bool
+) -> JoinedSites:
+    """Return the verdicts with the final operands and `forward` of each site, family by family.
+
+    With `forward`, forward pools are lowered with their gradients. `taken` are all names of the model; the names of new
+    values are added. The model is not changed.
+    """
+    sites = [verdict for verdict in verdicts if isinstance(verdict, Lowered)]
+    final: dict[str, Lowered[Any]] = {}
+    pools: list[tuple[Family[Any, Any], LoweredPool]] = []
+    added: dict[Node, str] = {}
+    for family in FAMILIES:
+        own = [site for site in sites if family_of(site.gradient) is family]
+        used = [value for site in sites if site not in own for value in site.gradient.operands]
+        joined = family.join(own, used, target, bodies, taken, forward=forward)
+        final |= {site.site: site for site in joined.sites}
+        pools += [(family, pool) for pool in joined.pools]
+        added |= joined.added_outputs
+    return JoinedSites([final.get(verdict.site, verdict) for verdict in verdicts], pools, added)

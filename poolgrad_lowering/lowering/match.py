@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Matches every anchor of a model: the verdict is a gradient with its operator, or a refusal with its code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnx import FunctionProto
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.memo import Reads
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, attempt
+from poolgrad_lowering.dialect import DOMAIN, OPS
+from poolgrad_lowering.families.gradient import Gradient, Pattern
+from poolgrad_lowering.families.registry import family_of
+from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Node, Scope
+from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.rewriting.node_writer import new_name
+from poolgrad_lowering.targets.table import Target
+
+
+def match_anchors(index: ModelIndex, facts: Facts, target: Target) -> list[Verdict]:
+    """Return a verdict for each anchor, scope by scope, in the order of the model's nodes."""
+    by_op: dict[tuple[str, str], list[Pattern]] = {}
+    for pattern in sorted(all_patterns(), key=lambda pattern: pattern.order):
+        for op in pattern.anchors:
+            by_op.setdefault(op, []).append(pattern)
+    verdicts = (
+        _verdict(facts, scope.node(position), by_op[op], target)
+        for scope in index.scopes
+        if not _is_dialect_body(scope)
+        for position, op in sorted((position, op) for op in by_op for position in scope.by_op.get(op, ()))
+    )
+    taken: set[str] = set()
+    return [replace(verdict, site=identifier(verdict.anchor, taken)) for verdict in verdicts if verdict is not None]
+
+
+def identifier(anchor: Node, taken: set[str]) -> str:
+    """Return `SCOPE:OUTPUT` of an anchor, with a number appended if two scopes have the same path.
+
+    It is unique in the model, and the same at every lowering.
+    """
+    output = next((value.name for value in anchor.outputs if value is not None), anchor.label)
+    return new_name(f"{anchor.scope.path}:{output}", taken)
+
+
+def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target) -> Verdict | None:
+    """Return the verdict of the first form that proves the anchor a gradient, else the first refusal of the lowest
+    rank; None if no form recognises the anchor. The verdict has no identifier yet.
+    """
+    refusals: list[Refusal] = []
+    for pattern in patterns:
+        with facts.watched() as reads:
+            gradient = attempt(_match, facts, anchor, pattern)
+        if isinstance(gradient, Refusal):
+            refusals.append(_missing_constant(facts, reads, gradient))
+        elif gradient is not None:
+            op = attempt(_select, gradient, target)
+            if isinstance(op, Refusal):
+                return Refused("", anchor, pattern.name, _missing_constant(facts, reads, op))
+            return Lowered("", anchor, pattern.name, gradient, op, trusted_defaults=tuple(sorted(reads.defaults)))
+    return Refused("", anchor, None, min(refusals, key=lambda refusal: refusal.rank)) if refusals else None
+
+
+def _match(facts: Facts, anchor: Node, pattern: Pattern) -> Gradient | None:
+    """Return the gradient that a form finds at the anchor, verified. Raises `Refuse`."""
+    gradient = pattern.match(facts, anchor)
+    if gradient is not None:
+        family_of(gradient).verify(facts, gradient)
+    return gradient
+
+
+def _select(gradient: Gradient, target: Target) -> LoweredOp:
+    """Return the operator for a verified gradient. Raises `Refuse`."""
+    family = family_of(gradient)
+    family.check_operands(gradient)
+    return family.select(gradient, target)
+
+
+def _missing_constant(facts: Facts, reads: Reads, refusal: Refusal) -> Refusal:
+    """Return a refusal that names a constant that is not known if that may be the cause of `refusal`, else that."""
+    if refusal.code.of_constants and reads.error:
+        return Refusal(Code.EXTERNAL_DATA, "{}", (reads.error,))
+    if refusal.code.of_constants and reads.defaults and not facts.trusts_defaults:
+        what = "'{}' is an input of the graph with a default, which a caller can override"
+        return Refusal(Code.INPUT_DEFAULT, what, (min(reads.defaults),))
+    return refusal
+
+
+def _is_dialect_body(scope: Scope) -> bool:
+    """Whether the scope belongs to the function body of a dialect operator."""
+    proto = scope.root.proto
+    return isinstance(proto, FunctionProto) and proto.domain == DOMAIN and proto.name in OPS

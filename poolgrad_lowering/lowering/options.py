@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The options of a lowering, which `lower`, `inspect`, and the same of files and folders share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.lowering.apply_plan import resolve_target
+from poolgrad_lowering.lowering.plan import LoweringPlan
+from poolgrad_lowering.targets.table import Target
+
+
+@dataclass(frozen=True)
+class Options:
+    """The parameters of `lower` of the same names, with their defaults; the last three are those of `lower_file`."""
+
+    target: str | None = None
+    forward: bool = True
+    plan: LoweringPlan | None = None
+    trust_defaults: bool = False
+    limits: Limits = DEFAULT_LIMITS
+    strict: bool = False
+    verify: bool = False
+    copy_external: bool = False
+
+    @cached_property
+    def product(self) -> Target:
+        """The target to lower for. Raises `UnknownTargetError`, and `PlanError` if the plan is for another product."""
+        return resolve_target(self.target, self.plan)
+
+    @property
+    def trusts_defaults(self) -> bool:
+        """Whether defaults of graph inputs are constants, by the option or by the plan."""
+        return self.trust_defaults or (self.plan is not None and self.plan.trust_defaults)

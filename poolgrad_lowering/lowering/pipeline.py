@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The pass: index, match, select, join, emit, report, rewrite. Each step is a module or a function with one result.
+
+Until `rewrite` the model is not changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.status import Status
+from poolgrad_lowering.drawing.site import SiteDrawing, first_site
+from poolgrad_lowering.families.verdicts import Verdict
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.io.external_files import DataWarning, data_warnings
+from poolgrad_lowering.ir.collector import collector_paused
+from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.metadata import layer_of
+from poolgrad_lowering.ir.model import Model
+from poolgrad_lowering.lowering.apply_plan import check_forward_pools
+from poolgrad_lowering.lowering.describe import describe
+from poolgrad_lowering.lowering.emit import emit
+from poolgrad_lowering.lowering.join import join
+from poolgrad_lowering.lowering.match import match_anchors
+from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.lowering.select import select
+from poolgrad_lowering.lowering.switches import dump
+from poolgrad_lowering.patterns import broken_plugins
+from poolgrad_lowering.report.notes import notes
+from poolgrad_lowering.report.operator_counts import Operators, count_operators, edited
+from poolgrad_lowering.report.report import AnchorReport, Note, OperatorCount, Report
+from poolgrad_lowering.rewriting.rewrite import Replacement, names, rewrite
+from poolgrad_lowering.targets.table import Target
+
+logger = logging.getLogger(__name__)
+
+Observer = Callable[[Facts, Sequence[Verdict], Sequence[Replacement]], None]
+"""Called with the final verdicts and the replacements before the model is changed."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """What the report says of a lowering, collected before the model is changed."""
+
+    anchors: tuple[AnchorReport, ...]
+    notes: tuple[Note, ...]
+    operators: tuple[OperatorCount, ...]
+    drawing: SiteDrawing | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a lowering without the model's sizes in bytes, which are known when the model is written."""
+
+    target: str
+    described: Described
+    nodes_before: int
+    nodes_after: int
+    seconds: float
+    warnings: tuple[DataWarning, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether a gradient was lowered."""
+        return any(anchor.status == Status.LOWERED for anchor in self.described.anchors)
+
+    def report(self, bytes_before: int, bytes_after: int) -> Report:
+        """Return the report, given the sizes of the serialised model."""
+        return Report(
+            target=self.target,
+            anchors=self.described.anchors,
+            nodes_before=self.nodes_before,
+            nodes_after=self.nodes_after,
+            bytes_before=bytes_before,
+            bytes_after=bytes_after,
+            seconds=self.seconds,
+            broken_plugins=broken_plugins(),
+            warnings=self.warnings,
+            notes=self.described.notes,
+            operators=self.described.operators,
+            drawing=self.described.drawing,
+        )
+
+
+@collector_paused()
+def lower_in_place(model: Model, options: Options, gate: Gate, observer: Observer | None = None) -> Outcome:
+    """As `lower`, but modifies the model and calls `observer` first. Raises `InvalidModelError` and `PlanError`."""
+    started, target, plan = time.perf_counter(), options.product, options.plan
+    index = gate.index(model)
+    warnings = data_warnings(gate.external, gate.folder)
+    nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
+    facts = Facts(index, ExternalData(gate.folder, gate.limits), trust_defaults=options.trusts_defaults)
+
+    selected = select(index, match_anchors(index, facts, target), target, plan)
+    taken = names(index) if any(verdict.status == Status.LOWERED for verdict in selected.verdicts) else set()
+    joined = join(selected.verdicts, target, selected.bodies, taken, forward=options.forward)
+    if plan is not None:
+        check_forward_pools(plan, joined.sites)
+    replaced = emit(facts, joined, taken)
+
+    dump(replaced)
+    if observer is not None:
+        observer(facts, joined.verdicts, replaced)
+    described = _describe(index, facts, joined.verdicts, replaced, target)  # before the rewrite, which removes names
+    nodes_added = rewrite(index, replaced, selected.bodies, joined.added_outputs)
+    index.release()
+    for anchor in described.anchors:
+        logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
+    logger.info("lowered %d of %s for %s", len(joined.sites), counted(len(described.anchors), "candidate"), target.name)
+    seconds = time.perf_counter() - started
+    return Outcome(target.name, described, nodes_before, nodes_before + nodes_added, seconds, warnings)
+
+
+def _describe(
+    index: ModelIndex, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement], target: Target
+) -> Described:
+    operators = count_operators(index)
+    layers = {one.site: one.layer for one in replaced}
+    anchors = tuple(
+        describe(verdict, layers.get(verdict.site) or layer_of(verdict.anchor.proto), target) for verdict in verdicts
+    )
+    has_anchors = any(anchor.status != Status.UNRELATED for anchor in anchors)
+    return Described(
+        anchors,
+        notes(index, operators, target, has_anchors=has_anchors),
+        _operator_counts(operators, replaced),
+        first_site(facts, verdicts, replaced),
+    )
+
+
+def _operator_counts(before: Operators, replaced: Sequence[Replacement]) -> tuple[OperatorCount, ...]:
+    after = edited(
+        before,
+        (node for replacement in replaced for node in replacement.region.producers),
+        (node for replacement in replaced for node in replacement.nodes),
+    )
+    return tuple(OperatorCount(*op, before[op], number) for op, number in sorted(after.items()))
