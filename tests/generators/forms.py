@@ -124,7 +124,7 @@ FORMS: dict[str, Form] = {
         "torch_scatter_add", recorded.scatter_add, _any_windows, since=16, element_types=ALL_TYPES, special=True
     ),
     "F5": Form("torch_global_max", reduced.global_maximum, _whole_planes, since=16, nests=False),
-    "F6": Form("scatter_nd_add", recorded.scatter_nd, _any_windows, since=16, symbols=0, special=True),
+    "F6": Form("torch_scatter_add", recorded.scatter_nd, _any_windows, since=16, symbols=0, special=True),
     "F7": Form("overwrite_scatter", recorded.overwrite, _any_windows, since=11),
     "F8": Form("max_over_axis", reduced.axis_maximum, _one_axis, ranks=ALL_RANKS, since=11, nests=False),
     "F11": Form(

@@ -42,7 +42,6 @@ _PRIORITIES = {
     "max_over_axis": 30,
     "ort_max_pool_grad": 10,
     "overwrite_scatter": 40,
-    "scatter_nd_add": 60,
     "tensorflow_max_pool_grad": 20,
     "tensorflow_max_pool_grad_with_argmax": 30,
     "tie_masks": 10,

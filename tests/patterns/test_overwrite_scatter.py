@@ -21,7 +21,7 @@ from tests.patterns.lowering_checks import (
     node_text,
     random_feeds,
 )
-from tests.patterns.test_scatter_nd_add import FIRST, repeated
+from tests.patterns.test_torch_scatter_add_nd import FIRST, repeated
 
 TILES = {
     "inputs": "float[2,3,9,12] x, float[2,3,3,4] dy",

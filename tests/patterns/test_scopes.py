@@ -32,7 +32,7 @@ FORMS = {  # the nodes from x, i and dy to dx
         z = ConstantOfShape (canvas)
         s = ScatterElements <axis=1, reduction="add"> (z, r, u)
         {WHOLE}""",
-    "scatter_nd_add": f"""{PLANE_LOCAL}
+    "torch_scatter_add, ScatterND": f"""{PLANE_LOCAL}
         base = Constant <value = int64[2,3,1,1] {{0, 64, 128, 192, 256, 320}}> ()
         all = Constant <value_ints=[-1]> ()
         canvas = Constant <value_ints=[384]> ()
@@ -141,7 +141,7 @@ def test_every_form_everywhere(form: str, place: str, target: str) -> None:
     model = build(form)
     result = lower(model, target=target)
     [anchor] = result.report.anchors
-    assert (anchor.status, anchor.pattern, anchor.scope) == ("lowered", form, scope)
+    assert (anchor.status, anchor.pattern, anchor.scope) == ("lowered", form.partition(",")[0], scope)
     check_well_formed(model, result.model, target)
     check_same_results(model, result.model, feeds_of(model), runners=[run_inlined])
 
@@ -253,7 +253,7 @@ def test_several_gradients_of_one_pool(form: str) -> None:
     second = second.replace("(dy, ", "(n, ").replace(", dy)", ", n)")
     model = parse(f"g ({INPUTS}) => ({RESULT}, float[2,3,8,8] dx2) {{ {POOL} n = Abs (dy) {FORMS[form]} {second} }}")
     result = lower(model)
-    assert [(anchor.status, anchor.pattern) for anchor in result.report.anchors] == [("lowered", form)] * 2
+    assert [(anchor.status, anchor.pattern) for anchor in result.report.anchors] == [("lowered", form.partition(",")[0])] * 2
     check_same_results(model, result.model, feeds_of(model), runners=[run_inlined])
 
 
