@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from poolgrad_lowering.drawing.layered import place
+from poolgrad_lowering.report.drawing.layered import place
 
 _COLUMN, _LINE, _PADDING, _MARGIN = 8.4, 17.0, 10.0, 8.0
 """Pixels: the width of a character, the height of a line, and the margins in a box and around the drawing."""

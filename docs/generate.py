@@ -35,8 +35,6 @@ from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.diagnostics.obstacles import Obstacle
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES, VERSION, Attribute, Op
-from poolgrad_lowering.drawing.parts import MAX_AROUND, MAX_NODES
-from poolgrad_lowering.drawing.text import MAX_NAME
 from poolgrad_lowering.entry.listing import OperatorRecord, list_targets, type_names
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.families.max_pool.legality.gradients import WINDOWED_GRADIENTS, operator_for
@@ -45,6 +43,8 @@ from poolgrad_lowering.html_report.page import PAGE_SIZE
 from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN
 from poolgrad_lowering.patterns import own_patterns
+from poolgrad_lowering.report.drawing.parts import MAX_AROUND, MAX_NODES
+from poolgrad_lowering.report.drawing.text import MAX_NAME
 from poolgrad_lowering.targets.table import DEFAULT_TARGET, TARGETS, Target
 from tests.other_tools.after_lowering import OUTCOMES, TOOLS, VERSIONS, Outcome, Tool
 

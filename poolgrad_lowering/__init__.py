@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 from poolgrad_lowering.version import __version__
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.atc.export import AtcExport, AtcReport, export_atc
-    from poolgrad_lowering.atc.plugin_folder import AtcPlugin, write_atc_plugin
     from poolgrad_lowering.diagnostics.errors import (
         FileError,
         InvalidModelError,
@@ -30,12 +28,14 @@ if TYPE_CHECKING:
     from poolgrad_lowering.diagnostics.faults import Fault
     from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
     from poolgrad_lowering.entry.artifacts import lower_artifacts
+    from poolgrad_lowering.entry.atc_export import AtcExport, AtcReport, export_atc
     from poolgrad_lowering.entry.cann_export import CannExport, CannReport, export_cann
     from poolgrad_lowering.entry.export_files import export_atc_file, export_cann_file
     from poolgrad_lowering.entry.files import lower_file
     from poolgrad_lowering.entry.folders import FileResult, lower_folder
     from poolgrad_lowering.entry.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
     from poolgrad_lowering.gate.limits import Limits
+    from poolgrad_lowering.ge.atc.plugin_folder import AtcPlugin, write_atc_plugin
     from poolgrad_lowering.io.external_files import DataWarning
     from poolgrad_lowering.lowering.lower import LoweringResult, inspect, lower
     from poolgrad_lowering.lowering.plan import LoweringPlan, SiteChoice
@@ -53,9 +53,9 @@ if not (_FOLDER / "patterns").is_dir():  # a source tree has patterns/ and runti
 
 _HOMES = {
     "AnchorReport": "report.report",
-    "AtcExport": "atc.export",
-    "AtcPlugin": "atc.plugin_folder",
-    "AtcReport": "atc.export",
+    "AtcExport": "entry.atc_export",
+    "AtcPlugin": "ge.atc.plugin_folder",
+    "AtcReport": "entry.atc_export",
     "CannExport": "entry.cann_export",
     "CannReport": "entry.cann_export",
     "DataWarning": "io.external_files",
@@ -77,7 +77,7 @@ _HOMES = {
     "UnknownTargetError": "diagnostics.errors",
     "Verification": "verification.result",
     "VerificationError": "diagnostics.errors",
-    "export_atc": "atc.export",
+    "export_atc": "entry.atc_export",
     "export_atc_file": "entry.export_files",
     "export_cann": "entry.cann_export",
     "export_cann_file": "entry.export_files",
@@ -91,7 +91,7 @@ _HOMES = {
     "read_plan": "lowering.plan_file",
     "verify": "verification.verifier",
     "verify_files": "verification.files",
-    "write_atc_plugin": "atc.plugin_folder",
+    "write_atc_plugin": "ge.atc.plugin_folder",
 }
 
 __all__ = [

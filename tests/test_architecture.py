@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 import networkx as nx
 import pytest
 
@@ -27,8 +29,8 @@ def test_imports_lead_to_lower_floors(above: str, below: str) -> None:
 
 
 def test_modules_do_not_import_each_other_in_circles() -> None:
-    """An import in a function counts; one for type checkers alone does not."""
-    circles = [circle for circle in nx.strongly_connected_components(rooms.imports(typing=False)) if len(circle) > 1]
+    """An import in a function counts, and one for type checkers alone."""
+    circles = [circle for circle in nx.strongly_connected_components(rooms.imports(typing=True)) if len(circle) > 1]
     assert not circles
 
 
@@ -42,4 +44,19 @@ def test_only_ir_knows_how_nodes_are_stored() -> None:
         (module, imported)
         for module, imported in rooms.imports(typing=True).edges
         if imported in ENCODING and rooms.room(module) != "ir"
+    ]
+
+
+def test_a_family_is_known_to_its_forms_and_the_registry_alone() -> None:
+    """What the pass, plans and reports ask of a gradient is in `families.family`."""
+    families = "poolgrad_lowering.families."
+    homes = {
+        module.removesuffix("family") for module in rooms.modules() if re.fullmatch(f"{families}\\w+.family", module)
+    }
+    assert homes
+    assert not [
+        (module, imported)
+        for module, imported in rooms.imports(typing=True).edges
+        if any(imported.startswith(home) and not module.startswith(home) for home in homes)
+        if module != f"{families}registry" and rooms.room(module) != "patterns"
     ]

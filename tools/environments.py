@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SANITIZERS = {"asan": "address", "ubsan": "undefined", "tsan": "thread"}
 
 PROJECT = ("pyproject.toml",)
-PLUGIN = "poolgrad_lowering/atc/plugin/**/*"
+PLUGIN = "poolgrad_lowering/ge/atc/plugin/**/*"
 NATIVE = (*PROJECT, "CMakeLists.txt", "cmake/*", "runtime/**/CMakeLists.txt", "runtime/src/**/*", PLUGIN)
 SOURCES = (
     *NATIVE,

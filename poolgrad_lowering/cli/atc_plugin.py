@@ -33,7 +33,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.atc.plugin_folder import write_atc_plugin  # noqa: PLC0415 - `--help` must load nothing
+    from poolgrad_lowering.ge.atc.plugin_folder import write_atc_plugin  # noqa: PLC0415 - `--help` must load nothing
 
     plugin = write_atc_plugin(options.folder, machine=options.machine)
     if options.json:

@@ -16,7 +16,7 @@ from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.atc.export import AtcReport
+    from poolgrad_lowering.entry.atc_export import AtcReport
     from poolgrad_lowering.verification.result import Verification
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from onnx import ModelProto
 
-from poolgrad_lowering.atc.export import AtcReport, export_in_place
+from poolgrad_lowering.entry.atc_export import AtcReport, export_in_place
 from poolgrad_lowering.entry.cann_export import CannReport, export_cann_in_place
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.files import require_proven

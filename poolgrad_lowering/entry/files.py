@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poolgrad_lowering.atc.ways import examine, find_places, placement_report
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
+from poolgrad_lowering.ge.atc.ways import examine, find_places, placement_report
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import require_not_external
 from poolgrad_lowering.io.model_file import errors_name, open_model, parse_model, read_bytes

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Families of gradients: what one is, the verdicts on its anchors, and what belongs to each family alone."""
+"""Families of gradients: what every step may ask of one, the verdicts on anchors, and a folder for each family."""

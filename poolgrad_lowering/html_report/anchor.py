@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.diagnostics.status import Status
-from poolgrad_lowering.drawing.graph import Graph
-from poolgrad_lowering.drawing.markup import Markup, element, joined
-from poolgrad_lowering.drawing.svg import in_words, svg
-from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.families.derivation import HOLDS, AxisDerivation, Step
 from poolgrad_lowering.html_report.record import AnchorRecord, Lowering
 from poolgrad_lowering.html_report.tables import code, name, scrolled, table
 from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.report.drawing.graph import Graph
+from poolgrad_lowering.report.drawing.markup import Markup, element, joined
+from poolgrad_lowering.report.drawing.svg import in_words, svg
+from poolgrad_lowering.report.drawing.text import shown
 from poolgrad_lowering.report.report import AnchorReport
 
 KEY = (

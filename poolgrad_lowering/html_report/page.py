@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from poolgrad_lowering.diagnostics.status import Status, reading_order
-from poolgrad_lowering.drawing.markup import Child, Markup, element, joined
-from poolgrad_lowering.drawing.style import stylesheet
-from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.anchor import anchor_section
 from poolgrad_lowering.html_report.places import places_section
 from poolgrad_lowering.html_report.record import MAX_DRAWN, Recorder
 from poolgrad_lowering.html_report.summary import summary_section
+from poolgrad_lowering.report.drawing.markup import Child, Markup, element, joined
+from poolgrad_lowering.report.drawing.style import stylesheet
+from poolgrad_lowering.report.drawing.text import shown
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.targets.table import TARGETS
 from poolgrad_lowering.version import __version__

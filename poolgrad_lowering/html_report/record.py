@@ -12,15 +12,15 @@ from typing import Any
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.status import reading_order
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.drawing.graph import Graph
-from poolgrad_lowering.drawing.parts import Parts, element_name
-from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.families.derivation import Derivation, Role
 from poolgrad_lowering.families.registry import family_of
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
 from poolgrad_lowering.ge.placement import Placement
 from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.report.drawing.graph import Graph
+from poolgrad_lowering.report.drawing.parts import Parts, element_name
+from poolgrad_lowering.report.drawing.text import shown
 from poolgrad_lowering.rewriting.rewrite import Replacement
 from poolgrad_lowering.targets.aclnn_functions import aclnn_function
 

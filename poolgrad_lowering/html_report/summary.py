@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from poolgrad_lowering.diagnostics.codes import Code
-from poolgrad_lowering.drawing.markup import Child, Markup, element
-from poolgrad_lowering.drawing.text import shown
 from poolgrad_lowering.html_report.record import Recorder
 from poolgrad_lowering.html_report.tables import code, refusals, table
 from poolgrad_lowering.patterns import all_patterns
+from poolgrad_lowering.report.drawing.markup import Child, Markup, element
+from poolgrad_lowering.report.drawing.text import shown
 from poolgrad_lowering.report.report import Report
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.status import Status
-from poolgrad_lowering.drawing.site import SiteDrawing, first_site
 from poolgrad_lowering.families.verdicts import Verdict
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.external_data import ExternalData
@@ -33,6 +32,7 @@ from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.select import select
 from poolgrad_lowering.lowering.switches import dump
 from poolgrad_lowering.patterns import broken_plugins
+from poolgrad_lowering.report.drawing.site import SiteDrawing, first_site
 from poolgrad_lowering.report.notes import notes
 from poolgrad_lowering.report.operator_counts import Operators, count_operators, edited
 from poolgrad_lowering.report.report import AnchorReport, Note, OperatorCount, Report

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rewrite of the model: finds the dead nodes, writes the new nodes, and adds the function bodies they need."""
+"""The rewrite of the model: finds the dead nodes, replaces them, and adds function bodies. Knows no family."""

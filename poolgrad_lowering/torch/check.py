@@ -8,7 +8,7 @@ import copy
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
@@ -22,15 +22,13 @@ from poolgrad_lowering.runtime.registration import import_onnxruntime
 from poolgrad_lowering.torch import names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
+from poolgrad_lowering.torch.exported_step import ExportedStep
 from poolgrad_lowering.torch.gradients import transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
 from poolgrad_lowering.torch.internals import RecordedMasks
 from poolgrad_lowering.torch.kernels import without_one_dnn
 from poolgrad_lowering.torch.optimizers import Adam
-
-if TYPE_CHECKING:
-    from poolgrad_lowering.torch.step import TrainingStep
 
 LEARNING_RATE = 0.01
 """That of the steps that are compared."""
@@ -66,13 +64,13 @@ class StepCheck:
         return max(self.errors, key=lambda name: np.nan_to_num(self.errors[name], nan=np.inf))
 
 
-def check_step(step: TrainingStep, *, steps: int, tolerance: float | None) -> StepCheck:
+def check_step(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     """Return the comparison of `steps` steps. See `TrainingStep.check`."""
     with torch.random.fork_rng(devices=[]):  # masks are drawn, and the numbers after them stay what they would be
         return _compared(step, steps=steps, tolerance=tolerance)
 
 
-def _compared(step: TrainingStep, *, steps: int, tolerance: float | None) -> StepCheck:
+def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> StepCheck:
     if steps < 1 or (steps > 1 and not step.values.keys() <= set(step.inputs)):
         raise ValueError(f"steps is {steps}; it takes 1 or more, and 1 for a step with weights as initializers")
     _open(step.model)
@@ -108,7 +106,7 @@ def _compared(step: TrainingStep, *, steps: int, tolerance: float | None) -> Ste
     return found
 
 
-def _rates(step: TrainingStep) -> dict[str, float]:
+def _rates(step: ExportedStep) -> dict[str, float]:
     """Return the learning rates of the comparison by input, another one for each group."""
     return {group.rate: LEARNING_RATE / 2**number for number, group in enumerate(step.groups)}
 
@@ -122,7 +120,7 @@ def _copied(module: nn.Module) -> Any:
 class _Eager:
     """Steps of eager PyTorch on a copy of the module, with the weights that it had when it was exported."""
 
-    def __init__(self, step: TrainingStep) -> None:
+    def __init__(self, step: ExportedStep) -> None:
         self._module = _copied(step.module)
         self._examples = list(map(to_tensor, step.examples.values()))
         self._groups, self._transform = step.groups, step.gradient_transform
@@ -213,7 +211,7 @@ def _session(model: onnx.ModelProto) -> Any:
         raise SessionError(f"onnxruntime cannot run the training step: {quoted(error)}") from error
 
 
-def _undetermined(step: TrainingStep, expected: Arrays, small: float) -> Arrays:
+def _undetermined(step: ExportedStep, expected: Arrays, small: float) -> Arrays:
     """Return for each output the elements that rounding decides, as a mask.
 
     Adam divides each gradient by its own size: the weight of a gradient that is rounding moves by the learning rate,

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.check import StepCheck, check_step
 from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
+from poolgrad_lowering.torch.exported_step import ExportedStep
 from poolgrad_lowering.torch.exporter import to_onnx
 from poolgrad_lowering.torch.gradients import GradientTransform, transformed
 from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, rates_of, state_of, update
@@ -31,7 +32,7 @@ from poolgrad_lowering.torch.transfer import load_into, values_of
 
 
 @dataclass(frozen=True)
-class TrainingStep:
+class TrainingStep(ExportedStep):
     """A training step as an ONNX model.
 
     Inputs of `model`: `weight.<parameter>` and `buffer.<name>`, by their names in the PyTorch model; with an optimizer
@@ -44,20 +45,6 @@ class TrainingStep:
     inputs. `carried` has the input that each output is the next value of: {"new_weight.w": "weight.w"}. `groups` are
     the parameters that an optimizer of the step updates, with their settings.
     """
-
-    model: onnx.ModelProto = field(repr=False)
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    values: Mapping[str, np.ndarray] = field(repr=False)
-    examples: Mapping[str, np.ndarray] = field(repr=False)
-    groups: tuple[Group, ...]
-    module: WithLoss = field(repr=False)
-    gradient_transform: GradientTransform | None = field(default=None, repr=False)
-
-    @property
-    def carried(self) -> Mapping[str, str]:
-        """The input that each output is the next value of, by output."""
-        return names.carried(self.outputs)
 
     def rates(self, optimizer: torch.optim.Optimizer) -> dict[str, float]:
         """Return the learning rates that torch's optimizer has now, by input, e.g. as a schedule of torch sets them.

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,17 +12,15 @@ from torch import Tensor, nn
 
 from poolgrad_lowering.torch import names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
+from poolgrad_lowering.torch.exported_step import ExportedStep
 from poolgrad_lowering.torch.groups import Group, find_groups, initial_state, load_state, state_of
 from poolgrad_lowering.torch.joint import Loss, WithLoss
-
-if TYPE_CHECKING:
-    from poolgrad_lowering.torch.step import TrainingStep
 
 Arrays = dict[str, np.ndarray]
 
 
 def values_of(
-    step: TrainingStep, model: nn.Module, optimizer: torch.optim.Optimizer | None, loss: Loss | None
+    step: ExportedStep, model: nn.Module, optimizer: torch.optim.Optimizer | None, loss: Loss | None
 ) -> Arrays:
     """Return the values of a model and an optimizer. See `TrainingStep.values_of`."""
     parameters, found = _tensors(step, model, loss)
@@ -33,7 +30,7 @@ def values_of(
 
 
 def load_into(
-    step: TrainingStep,
+    step: ExportedStep,
     model: nn.Module,
     values: Mapping[str, np.ndarray],
     optimizer: torch.optim.Optimizer | None,
@@ -58,7 +55,7 @@ def load_into(
 
 
 def _tensors(
-    step: TrainingStep, model: nn.Module, loss: Loss | None
+    step: ExportedStep, model: nn.Module, loss: Loss | None
 ) -> tuple[dict[str, nn.Parameter], dict[str, Tensor]]:
     """Return the parameters of a model and a loss by their names, and all tensors of both by input name.
 
@@ -81,7 +78,7 @@ def _tensors(
     return parameters, found
 
 
-def _names_of_loss(step: TrainingStep) -> set[str]:
+def _names_of_loss(step: ExportedStep) -> set[str]:
     """Return the input names of the weights and buffers of the loss."""
     own = step.module.loss
     if not isinstance(own, nn.Module):
@@ -91,7 +88,7 @@ def _names_of_loss(step: TrainingStep) -> set[str]:
 
 
 def _groups(
-    step: TrainingStep, optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]
+    step: ExportedStep, optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]
 ) -> tuple[Group, ...]:
     """Return the groups of the step. Raises `ValueError` if the optimizer has others, or keeps other state."""
     trained = [name for group in step.groups for name in group.parameters]

@@ -19,7 +19,7 @@ import pytest
 import poolgrad_lowering
 from tests.atc.ge.compiling import NATIVE, SANITIZED
 
-SOURCES = Path(poolgrad_lowering.__file__).parent / "atc" / "plugin"
+SOURCES = Path(poolgrad_lowering.__file__).parent / "ge" / "atc" / "plugin"
 _FLAGS = ("-std=c++14", "-O1", "-Wall", "-Wextra", "-Werror", *SANITIZED)
 _INPUTS = (
     Path(__file__).parent / "cpp" / "parts.cpp",

@@ -16,7 +16,7 @@ LIBRARY = "libpoolgrad_atc_plugin.so"
 
 
 def _candidates() -> list[Path]:
-    return [path for folder in poolgrad_lowering.__path__ if (path := Path(folder) / "atc" / LIBRARY).is_file()]
+    return [path for folder in poolgrad_lowering.__path__ if (path := Path(folder) / "ge" / "atc" / LIBRARY).is_file()]
 
 
 def is_built() -> bool:
@@ -36,4 +36,4 @@ def library_of_wheel(machine: str, folder: Path) -> Path:
     shipped_library()
     [wheel] = (ROOT / "build" / "wheels" / machine).glob(f"*_{machine}.whl")
     with zipfile.ZipFile(wheel) as archive:
-        return Path(archive.extract(f"poolgrad_lowering/atc/{LIBRARY}", folder))
+        return Path(archive.extract(f"poolgrad_lowering/ge/atc/{LIBRARY}", folder))

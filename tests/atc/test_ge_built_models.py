@@ -15,7 +15,7 @@ from onnx import ModelProto
 from models import catalogue
 from models.catalogue import Entry
 from poolgrad_lowering import export_atc
-from poolgrad_lowering.atc.export import AtcExport
+from poolgrad_lowering.entry.atc_export import AtcExport
 from poolgrad_lowering.targets.table import find_target
 from tests.atc.ge.checking import parse_and_run
 from tests.atc.ge.compiling import ARM, NATIVE, Machine

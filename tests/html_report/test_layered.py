@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from poolgrad_lowering.drawing.layered import GAP, LAYER_GAP, Edge, Placed, place
+from poolgrad_lowering.report.drawing.layered import GAP, LAYER_GAP, Edge, Placed, place
 
 Size = tuple[float, float]
 

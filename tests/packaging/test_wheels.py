@@ -27,7 +27,7 @@ OLDEST_GLIBC = "2_34"
 GREATEST_SIZE = 2_000_000
 # The libraries, and what each lets out, as a pattern of whole names. The plugin for ATC registers itself, and uses the
 # libraries of CANN that the process has.
-PLUGIN = "poolgrad_lowering/atc/libpoolgrad_atc_plugin.so"
+PLUGIN = "poolgrad_lowering/ge/atc/libpoolgrad_atc_plugin.so"
 LIBRARIES = {
     PLUGIN: "",
     "poolgrad_lowering/runtime/libaclnn_host.so": r"acl\w+",
@@ -64,7 +64,7 @@ def package_files() -> set[str]:
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".css", ".js", ".json", ".py"):
                 files.add(f"poolgrad_lowering/{prefix}{path.relative_to(ROOT / folder).as_posix()}")
-    plugin = ROOT / "poolgrad_lowering" / "atc" / "plugin"
+    plugin = ROOT / "poolgrad_lowering" / "ge" / "atc" / "plugin"
     files |= {path.relative_to(ROOT).as_posix() for path in plugin.iterdir() if path.name != "CMakeLists.txt"}
     return files | {"poolgrad_lowering/py.typed"}
 

@@ -15,28 +15,15 @@ from typing import Any
 
 from onnx import ModelProto
 
-from poolgrad_lowering.atc.check import find_obstacles
-from poolgrad_lowering.atc.conversion import Conversion, conversion
-from poolgrad_lowering.atc.expand import expand_operators
-from poolgrad_lowering.atc.rank import raise_ranks
-from poolgrad_lowering.atc.weights import defaults, make_inputs
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.html_table import html_table
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.ge.forms import write_forms
-from poolgrad_lowering.ge.obstacles import opset_of
-from poolgrad_lowering.ge.tidy import (
-    declare_results,
-    drop_stale_value_infos,
-    drop_unread_indices,
-    drop_unused_import,
-    name_nodes,
-)
-from poolgrad_lowering.ge.values import ValueTypes, value_types
+from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
+from poolgrad_lowering.ge.atc.prepare import Edits, prepare_for_atc
+from poolgrad_lowering.ge.atc.weights import defaults
 from poolgrad_lowering.io.atomic_write import PathLike
-from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.options import Options
@@ -45,23 +32,6 @@ from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.targets.table import Target
 
 SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True)
-class Edits:
-    """What the export changed after the lowering.
-
-    `raised` nodes were brought to rank 5, `expanded` operators replaced by standard nodes, `rewritten` nodes got a form
-    that GE reads, `indices_dropped` Indices outputs were taken off, `renamed` nodes got another name, and `inputs` are
-    initializers that became graph inputs.
-    """
-
-    raised: int
-    rewritten: int
-    expanded: tuple[str, ...]
-    indices_dropped: int
-    renamed: int
-    inputs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -163,7 +133,7 @@ def export_in_place(
     options = Options(target)
     found, outcome = options.product, lower_in_place(model, options, gate)
     lowering = outcome.report(bytes_before, len(gate.serialised(model)) if outcome.changed else bytes_before)
-    edits, obstacles = export_lowered(model, found, weights_as_inputs, gate)
+    edits, obstacles = prepare_for_atc(model, found, weights_as_inputs, gate)
     return AtcReport(
         lowering=lowering,
         edits=edits,
@@ -171,42 +141,6 @@ def export_in_place(
         constant_inputs=tuple(defaults(model)),
         conversion=conversion(model, found, _exact_name(found, target), file),
     )
-
-
-def export_lowered(
-    model: ModelProto, target: Target, weights_as_inputs: Sequence[str], gate: Gate
-) -> tuple[Edits, tuple[NodeObstacle, ...]]:
-    """Edit a lowered model for ATC; return the edits and the obstacles that are left.
-
-    Raises `InvalidModelError` and `UsageError`.
-    """
-    expanded = expand_operators(model)
-    types = value_types(model, gate.index(model), ExternalData(gate.folder, gate.limits))
-    return export_expanded(model, target, weights_as_inputs, expanded, types)
-
-
-def export_expanded(
-    model: ModelProto, target: Target, weights_as_inputs: Sequence[str], expanded: Sequence[str], types: ValueTypes
-) -> tuple[Edits, tuple[NodeObstacle, ...]]:
-    """As `export_lowered`, for a model after `expand_operators`. `types` learns the new values.
-
-    Raises `UsageError`.
-    """
-    edits = _edit(model, expanded, types, weights_as_inputs)
-    return edits, tuple(find_obstacles(model, target, types))
-
-
-def _edit(model: ModelProto, expanded: Sequence[str], types: ValueTypes, weights: Sequence[str]) -> Edits:
-    inputs = make_inputs(model, weights)
-    dropped = drop_unread_indices(model)
-    rewritten = write_forms(model, opset_of(model), types)
-    raised = raise_ranks(model, opset_of(model), types)
-    drop_stale_value_infos(model)
-    declare_results(model, types)
-    if expanded:
-        drop_unused_import(model)
-    renamed = name_nodes(model)
-    return Edits(raised, rewritten, tuple(expanded), dropped, renamed, tuple(inputs))
 
 
 def _exact_name(target: Target, name: str | None) -> str | None:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.drawing.graph import Graph
-from poolgrad_lowering.drawing.parts import Parts
 from poolgrad_lowering.families.verdicts import Lowered, Verdict
+from poolgrad_lowering.report.drawing.graph import Graph
+from poolgrad_lowering.report.drawing.parts import Parts
 from poolgrad_lowering.rewriting.rewrite import Replacement
 
 _CLASS = "poolgrad-drawing"
@@ -26,10 +26,10 @@ class SiteDrawing:
 
     def to_html(self) -> str:
         """Return both drawings with their own style sheet, for a part of a page of other origin."""
-        from poolgrad_lowering.drawing.markup import Markup, element  # noqa: PLC0415 - a lowering needs no markup
-        from poolgrad_lowering.drawing.style import scoped  # noqa: PLC0415 - as above
-        from poolgrad_lowering.drawing.svg import svg  # noqa: PLC0415 - as above
-        from poolgrad_lowering.drawing.text import shown  # noqa: PLC0415 - as above
+        from poolgrad_lowering.report.drawing.markup import Markup, element  # noqa: PLC0415 - a lowering needs no markup
+        from poolgrad_lowering.report.drawing.style import scoped  # noqa: PLC0415 - as above
+        from poolgrad_lowering.report.drawing.svg import svg  # noqa: PLC0415 - as above
+        from poolgrad_lowering.report.drawing.text import shown  # noqa: PLC0415 - as above
 
         figures = [
             element("figure", element("figcaption", caption), svg(graph, caption), style="margin: 0 1.5rem 0 0")

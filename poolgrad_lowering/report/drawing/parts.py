@@ -13,10 +13,10 @@ from onnx import AttributeProto, NodeProto, TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.drawing.graph import Graph, Kind, Operation, draw
 from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
+from poolgrad_lowering.report.drawing.graph import Graph, Kind, Operation, draw
 from poolgrad_lowering.rewriting.rewrite import Replacement
 
 MAX_NODES = 40

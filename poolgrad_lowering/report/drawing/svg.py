@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.drawing.graph import Box, Graph, Kind
-from poolgrad_lowering.drawing.layered import Point, place
-from poolgrad_lowering.drawing.markup import Markup, element, joined
-from poolgrad_lowering.drawing.text import columns, fitted, shown
+from poolgrad_lowering.report.drawing.graph import Box, Graph, Kind
+from poolgrad_lowering.report.drawing.layered import Point, place
+from poolgrad_lowering.report.drawing.markup import Markup, element, joined
+from poolgrad_lowering.report.drawing.text import columns, fitted, shown
 
 _MAX_COLUMNS = 28
 _COLUMN, _LINE, _FIRST_LINE = 7.3, 15.0, 17.0

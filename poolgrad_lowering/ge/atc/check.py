@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from onnx import ModelProto, NodeProto, TensorProto
 
-from poolgrad_lowering.atc.rank import needs_rank_5, rank_of
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import ASCEND_TYPES
 from poolgrad_lowering.ge import obstacles as ge
+from poolgrad_lowering.ge.atc.rank import needs_rank_5, rank_of
 from poolgrad_lowering.ge.forms import attributes_of
 from poolgrad_lowering.ge.graphs import graphs
 from poolgrad_lowering.ge.registered import PROTOTYPES

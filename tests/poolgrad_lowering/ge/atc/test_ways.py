@@ -17,7 +17,7 @@ from poolgrad_lowering.cli import main
 from poolgrad_lowering.entry.files import inspect_file
 from tests.pool_graphs import parse, torch_gradient
 
-BUILT = Path(__file__).parents[3] / "models" / "built"
+BUILT = Path(__file__).parents[4] / "models" / "built"
 FOLDERS = ("torch", "torch_legacy", "ort", "ort_module", "spellings")
 MODELS = sorted(path for folder in FOLDERS for path in (BUILT / folder).glob("*.onnx"))
 
@@ -54,7 +54,7 @@ def test_the_table_of_operators_is_that_of_the_package() -> None:
     from onnxruntime.capi import _pybind_state
 
     here = {entry.name for entry in _pybind_state.get_all_operator_schema() if entry.domain == "com.microsoft"}
-    file = Path(__file__).parents[3] / "poolgrad_lowering" / "atc" / "onnxruntime_operators.json"
+    file = Path(__file__).parents[4] / "poolgrad_lowering" / "ge" / "atc" / "onnxruntime_operators.json"
     assert set(json.loads(file.read_text())["com.microsoft"]) <= here
 
 
