@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""`poolgrad completion`: prints a completion script for a shell."""
+"""`poolgrad completion`: prints a completion script for a shell, which shtab makes from the command line's parser."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from poolgrad_lowering.cli.parser import Parser
+from poolgrad_lowering.cli.streams import model_file
+from poolgrad_lowering.targets.table import TARGETS
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -30,7 +35,19 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.cli.completion_scripts import SCRIPTS  # noqa: PLC0415 - only this command needs it
+    import shtab  # noqa: PLC0415 - only this command needs it
 
-    print(SCRIPTS[options.shell](options.parser), end="")
+    for argument in _arguments(options.parser):
+        if argument.type in (Path, model_file):
+            argument.complete = shtab.FILE  # type: ignore[attr-defined] # shtab reads it
+        elif argument.dest == "target":
+            argument.choices = [name for target in TARGETS.values() for name in (target.name, *target.socs)]
+    print(shtab.complete(options.parser, options.shell))
     return ExitCode.DONE
+
+
+def _arguments(parser: Parser) -> Iterator[argparse.Action]:
+    """Yield the arguments that stand before a command, and those of every command."""
+    yield from parser.arguments
+    for command in parser.commands.values():
+        yield from command.arguments
