@@ -148,7 +148,7 @@ def test_every_opset_with_a_body(opset: int) -> None:
 
 
 def test_not_a_number_and_infinities() -> None:
-    """The bodies follow ONNX; what the NPU makes of them is in docs/architecture.md."""
+    """The bodies follow ONNX; what the NPU makes of them is in docs/windows-and-pools.md."""
     pytest.importorskip("onnxruntime")
     model = parser.parse_model(scatter.gradient())
     feeds = random_feeds(model)
