@@ -12,7 +12,6 @@ from typing import Any
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.cli.streams import model_file
-from poolgrad_lowering.targets.table import TARGETS
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -36,6 +35,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     import shtab  # noqa: PLC0415 - only this command needs it
+
+    from poolgrad_lowering.targets.table import TARGETS  # noqa: PLC0415 - as above
 
     for argument in _arguments(options.parser):
         if argument.type in (Path, model_file):

@@ -11,12 +11,14 @@ import numpy.typing as npt
 import onnx
 from onnx import ModelProto
 
+from tests.heads import head
 from tests.oracles import adaptive_windows, ascend_pool, max_pool_indices, pool_gradient, pool_windows
 
 Array = npt.NDArray[Any]
 
-A2 = """
-<ir_version: 8, opset_import: ["": 16, "npu": 1]>
+A2 = (
+    head(16, "npu")
+    + """
 step (float[2,3,1,7,9] x, float[2,3,1,4,5] dy) => (float[2,3,1,4,5] y, float[2,3,1,7,9] dx) {
   [relu] r = Relu (x)
   [pool] y, argmax = npu.MaxPool3DWithArgmaxV2 <ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1],
@@ -25,10 +27,12 @@ step (float[2,3,1,7,9] x, float[2,3,1,4,5] dy) => (float[2,3,1,4,5] y, float[2,3
     ceil_mode=0, data_format="NCDHW"> (r, dy, argmax)
 }
 """
+)
 """A pool and its gradient for every SoC."""
 
-NEW = """
-<ir_version: 8, opset_import: ["": 16, "npu": 1]>
+NEW = (
+    head(16, "npu")
+    + """
 step (float[2,3,7,9] x, float[2,3,4,5] dy) => (float[2,3,4,5] y, float[2,3,7,9] dx) {
   [relu] r = Relu (x)
   [pool] y, argmax = npu.MaxPoolWithArgmaxV3 <ksize=[3,3], strides=[2,2], pads=[1,1], dilation=[1,1],
@@ -37,15 +41,18 @@ step (float[2,3,7,9] x, float[2,3,4,5] dy) => (float[2,3,4,5] y, float[2,3,7,9] 
     ceil_mode=0, data_format="NCHW", dtype=9> (r, dy, argmax)
 }
 """
+)
 """The same for Ascend 950 alone, with indices of 64 bits."""
 
-ADAPTIVE = """
-<ir_version: 8, opset_import: ["": 16, "npu": 1]>
+ADAPTIVE = (
+    head(16, "npu")
+    + """
 step (float[2,3,1,7,9] x) => (float[2,3,1,4,5] y, int32[2,3,1,4,5] argmax) {
   [relu] r = Relu (x)
   [pool] y, argmax = npu.AdaptiveMaxPool3d <output_size=[1,4,5], indices_dtype=3> (r)
 }
 """
+)
 
 
 def parsed(text: str, *changes: tuple[str, str]) -> ModelProto:

@@ -17,6 +17,7 @@ from tests.atc.ge.faults import GeError
 from tests.atc.ge.parser import GeGraph, parse
 from tests.atc.ge.prototypes import PROTOTYPES, RELEASES, SOCS, Soc
 from tests.atc.ge.python_plugin import TVM, PythonPlugin
+from tests.heads import head
 from tests.oracles import assert_same_bits
 
 TEXTS = [
@@ -92,7 +93,7 @@ def test_two_dimensional_operators_are_there_in_8_5_0(plugin: AnyPlugin) -> None
 
 
 def test_an_initializer_wins_over_a_feed_of_the_same_name() -> None:
-    text = '<ir_version: 8, opset_import: ["": 16]> g (float[2] x, float[2] w) => (float[2] y) {y = Add (x, w)}'
+    text = head(16) + " g (float[2] x, float[2] w) => (float[2] y) {y = Add (x, w)}"
     model = onnx.parser.parse_model(text)
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([10, 20], np.float32), "w"))
     feeds = {"x": np.array([1, 2], np.float32), "w": np.array([0, 0], np.float32)}
@@ -100,12 +101,14 @@ def test_an_initializer_wins_over_a_feed_of_the_same_name() -> None:
 
 
 def test_subgraphs_read_values_around_them() -> None:
-    text = """<ir_version: 8, opset_import: ["": 16]> g (bool c, float[2] x) => (float[2] y) {
-      [a] r = Relu (x)
-      [b] y = If (c) <then_branch = t () => (float[2] p) {p = Neg (r)}, else_branch = e () => (float[2] q) {q = Add (r, r)}>
-    }"""  # noqa: E501
+    text = """ g (bool c, float[2] x) => (float[2] y) {
+        [a] r = Relu (x)
+        [b] y = If (c) <
+            then_branch = t () => (float[2] p) {p = Neg (r)}, else_branch = e () => (float[2] q) {q = Add (r, r)}>
+    }"""
     feeds: dict[str, Any] = {"c": np.array(False), "x": np.array([-1, 2], np.float32)}
-    assert convert(onnx.parser.parse_model(text), feeds, PythonPlugin(), "ascend910b")["y"].tolist() == [0, 4]
+    model = onnx.parser.parse_model(head(16) + text)
+    assert convert(model, feeds, PythonPlugin(), "ascend910b")["y"].tolist() == [0, 4]
 
 
 def test_the_library_registers_the_operators_that_have_prototypes(library: Plugin) -> None:

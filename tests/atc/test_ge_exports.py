@@ -12,8 +12,9 @@ from tests.atc import hand_made
 from tests.atc.ge.checking import convert, parse_and_run
 from tests.atc.ge.driver import AnyPlugin
 from tests.atc.ge.faults import GeError
+from tests.heads import head
 
-HEADER = '<ir_version: 8, opset_import: ["": 16]>'
+HEADER = head(16) + ""
 POOL = "MaxPool <kernel_shape=[3,3], strides=[2,2]> (x)"
 GRAPHS = {
     "Indices that nobody reads": ("E11010", f"g (float[1,2,9,9] x) => (float[?] y) {{ y, i = {POOL} }}"),

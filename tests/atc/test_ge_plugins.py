@@ -24,6 +24,7 @@ from tests.atc.ge.plugin_table import NEWEST, OLDEST, PLUGINS
 from tests.atc.ge.prototypes import SOCS, Soc
 from tests.atc.ge.python_plugin import PythonPlugin
 from tests.atc.ge.standard import is_computed_as_said, registered
+from tests.heads import head
 from tests.oracles import assert_same_bits
 
 Array = npt.NDArray[Any]
@@ -347,7 +348,7 @@ CHANGED: dict[str, tuple[int, str, str, str, str]] = {
 def model_of(opset: int, inputs: str, nodes: str, *outputs: str) -> ModelProto:
     """A model with these outputs, y if none is named, without declared types."""
     named = ", ".join(f"float {name}" for name in outputs or ("y",))
-    text = f'<ir_version: 8, opset_import: ["": {opset}]> g ({inputs}) => ({named}) {{ {nodes} }}'
+    text = f"{head(opset)} g ({inputs}) => ({named}) {{ {nodes} }}"
     model = onnx.parser.parse_model(text)
     for output in model.graph.output:
         output.ClearField("type")
@@ -528,7 +529,9 @@ def test_an_input_without_a_type() -> None:
 
 # -- branches
 
-BRANCHES = """<ir_version: 8, opset_import: ["": 16, "npu": 1]>
+BRANCHES = (
+    head(16, "npu")
+    + """
 step (bool c, float[2,3,1,7,9] x) => (float[2,3,1,4,5] y) {
   r = Relu (x)
   y = If (c) <
@@ -538,6 +541,7 @@ step (bool c, float[2,3,1,7,9] x) => (float[2,3,1,4,5] y) {
       pads=[0,1,1], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW", dtype=3> (x) }>
 }
 """
+)
 
 
 @pytest.mark.parametrize("condition", [True, False])
@@ -565,9 +569,12 @@ def test_the_names_of_branches() -> None:
 
 
 def test_refusals_in_branches() -> None:
-    text = """<ir_version: 8, opset_import: ["": 16]> g (bool c, float[2,2] x) => (float y) {
+    text = (
+        head(16)
+        + """ g (bool c, float[2,2] x) => (float y) {
       y = If (c) <then_branch = t () => (p) {p = Transpose <perm=[1,0]> (x)}, else_branch = e () => (q) {q = Neg (x)}>
     }"""
+    )
     parse(onnx.parser.parse_model(text), PythonPlugin())
     with pytest.raises(GeError, match=r"E11010: .*perm must have value"):
         parse(onnx.parser.parse_model(text.replace(" <perm=[1,0]>", "")), PythonPlugin())

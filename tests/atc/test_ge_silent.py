@@ -17,16 +17,19 @@ from tests.atc.ge.driver import AnyPlugin
 from tests.atc.ge.parser import parse
 from tests.atc.ge.prototypes import SOCS, Soc
 from tests.atc.ge.python_plugin import PythonPlugin
+from tests.heads import head
 from tests.oracles import assert_same_bits, max_pool, pool_gradient
 
 Array = npt.NDArray[Any]
-RANK_4 = """
-<ir_version: 8, opset_import: ["": 16, "npu": 1]>
+RANK_4 = (
+    head(16, "npu")
+    + """
 g (float[2,3,7,9] x, float[2,3,4,5] dy, int32[2,3,4,5] argmax) => (float[2,3,7,9] dx) {
   [site] dx = npu.MaxPool3DGradWithArgmax <ksize=[1,3,3], strides=[1,2,2], pads=[0,1,1], dilation=[1,1,1],
     ceil_mode=0, data_format="NCDHW"> (x, dy, argmax)
 }
 """
+)
 
 
 def run(text: str, feeds: dict[str, Array], soc: Soc) -> dict[str, Array]:
@@ -34,7 +37,7 @@ def run(text: str, feeds: dict[str, Array], soc: Soc) -> dict[str, Array]:
 
 
 def pool_text(shape: str, attributes: str) -> str:
-    header = '<ir_version: 8, opset_import: ["": 16]>'
+    header = head(16) + ""
     return f"{header} g (float[{shape}] x) => (float[?] y) {{y = MaxPool <{attributes}> (x)}}"
 
 
@@ -112,10 +115,13 @@ def test_a_large_pool_is_padded_with_a_finite_number() -> None:
 
 
 def test_a_missing_operand_is_joined_to_an_output_without_a_name() -> None:
-    text = """<ir_version: 8, opset_import: ["": 16]> g (float[4] x, int64[1] begin, int64[1] end) => (float[?] y, float[2] last) {
+    text = (
+        head(16)
+        + """ g (float[4] x, int64[1] begin, int64[1] end) => (float[?] y, float[2] last) {
       [a] first, last = Split (x)
       [b] y = Slice (x, begin, end, , begin)
-    }"""  # noqa: E501
+    }"""
+    )
     model = onnx.parser.parse_model(text)
     assert parse(model, PythonPlugin()).model.graph.node[1].input[3] == ""
     model.graph.node[0].output[0] = ""
@@ -124,10 +130,13 @@ def test_a_missing_operand_is_joined_to_an_output_without_a_name() -> None:
 
 
 def test_a_missing_bound_of_clip_is_not_joined() -> None:
-    text = """<ir_version: 8, opset_import: ["": 16]> g (float[4] x, float high) => (float[4] y, float[2] last) {
+    text = (
+        head(16)
+        + """ g (float[4] x, float high) => (float[4] y, float[2] last) {
       [a] first, last = Split (x)
       [b] y = Clip (x, , high)
     }"""
+    )
     model = onnx.parser.parse_model(text)
     model.graph.node[0].output[0] = ""
     feeds = {"x": np.array([-1, 2, 3, 4], np.float32), "high": np.array(3, np.float32)}

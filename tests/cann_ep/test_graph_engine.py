@@ -24,6 +24,7 @@ from onnx import numpy_helper
 from tests.atc.ge.faults import GeError
 from tests.cann_ep.graph_engine import ENGINE, FIRST_LIBRARY, PRECISION_MODE, SOC_VERSION, GraphEngine
 from tests.cann_ep.mixed_sessions import CANN, Array, Feeds, image, on_cpu, on_device, quiet_options
+from tests.heads import head
 
 pytestmark = pytest.mark.cann_ep
 
@@ -43,7 +44,7 @@ def open_cann(model: onnx.ModelProto, **options: str) -> ort.InferenceSession:
 
 def model_of(inputs: str, nodes: str, opset: int = 18, **constants: Array) -> onnx.ModelProto:
     """A model whose only output is y. Each node gets a name."""
-    text = f'<ir_version: 8, opset_import: ["": {opset}]> model ({inputs}) => (float[?] y) {{ {nodes} }}'
+    text = f"{head(opset)} model ({inputs}) => (float[?] y) {{ {nodes} }}"
     model = onnx.parser.parse_model(text)
     model.graph.output[0].type.tensor_type.ClearField("shape")
     for number, node in enumerate(model.graph.node):

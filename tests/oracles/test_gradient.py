@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.heads import head
 from tests.oracles import assert_same_bits, max_pool_indices, pool_gradient, run_reference
 
 
@@ -52,11 +53,14 @@ def test_other_shape() -> None:
         pool_gradient((1, 1, 4), np.ones((1, 1, 2), np.float32), np.zeros((1, 2, 1), np.int64))
 
 
-MAX_POOL_GRAD = """<ir_version: 8, opset_import: ["" : 17]>
+MAX_POOL_GRAD = (
+    head(17)
+    + """
     g (float[n,1,4] x, float[n,1,2] dy) => ({dx}) {{
         y, i = MaxPool <kernel_shape=[2], strides=[2]> (x)
         dx = MaxPoolGrad ({operands})
     }}"""
+)
 FEEDS = {
     "x": np.array([[[1, 2, 4, 3]], [[2, 1, 3, 4]]], np.float32),
     "dy": np.array([[[5, 6]], [[7, 8]]], np.float32),
@@ -81,12 +85,15 @@ def test_reference_asks_for_a_shape() -> None:
 
 
 def test_reference_inside_a_branch() -> None:
-    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    model = onnx.parser.parse_model(
+        head(17)
+        + """
         g (bool c, float[n,1,4] x, float[n,1,2] dy) => (float[n,1,4] dx) {
             y, i = MaxPool <kernel_shape=[2], strides=[2]> (x)
             dx = If (c) <
                 then_branch = t () => (float[n,1,4] a) { a = MaxPoolGrad (dy, i) },
                 else_branch = e () => (float[n,1,4] b) { b = Neg (x) }>
-        }""")
+        }"""
+    )
     found = run_reference(model, {**FEEDS, "c": np.array(True)})["dx"]
     assert found.tolist() == [[[0, 5, 6, 0]], [[7, 0, 0, 8]]]

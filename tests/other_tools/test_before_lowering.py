@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper, inliner, parser
 
+from tests.heads import head
+
 pytestmark = [pytest.mark.tools, pytest.mark.filterwarnings("ignore")]
 pytest.importorskip("onnxslim")
 
@@ -85,7 +87,7 @@ def test_a_gradient_that_is_lost(two_gradients: Case) -> None:
 
 def in_a_function(opset: int) -> ModelProto:
     return parser.parse_model(
-        f"""<ir_version: 10, opset_import: ["": {opset}, "local": 1]>
+        f"""{head(opset, "local", ir=10)}
         training (float[2,3,4] x, float[2,3,2] dy) => (float[2,3,4] dx) {{ dx = local.Pooled (x, dy) }}
         <domain: "local", opset_import: ["": {opset}]>
         Pooled (x, dy) => (dx) {{

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from tests.heads import head
+
 SIZES = "float[2,3,9,12] x, float[2,3,5,6] dy", "float[2,3,5,6] y, float[2,3,9,12] dx"
 ARGUMENTS = "k, s, p, d, ceil"
 CONSTANTS = """k = Constant <value = int64[2] {3,3}> ()
@@ -28,7 +30,7 @@ PLANE_INDICES = """y, t = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,
 def model(body: str, inputs: str = SIZES[0], outputs: str = SIZES[1], *, opset: int = 17, types: str = "") -> str:
     """Return a model's text; `types` declares inner values."""
     declared = f"<{types}>" if types else ""
-    return f"""<ir_version: 8, opset_import: ["" : {opset}, "org.pytorch.aten" : 1, "npu" : 1, "com.microsoft" : 1]>
+    return f"""{head(opset, "org.pytorch.aten", "npu", "com.microsoft")}
         g ({inputs}) => ({outputs}) {declared} {{ {body} }}"""
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.heads import head
+
 _GLOBAL = {
     "forward": "y = ReduceMax <keepdims=1> (x, axes)",
     "flat": "f = Reshape (x, flat_shape)",
@@ -64,5 +66,5 @@ def axis_max(
 
 def _text(inputs: str, outputs: str, constants: Mapping[str, str], steps: Mapping[str, str]) -> str:
     nodes, initializers = "\n".join(steps.values()), ", ".join(constants.values())
-    return f"""<ir_version: 8, opset_import: ["" : 18]>
+    return f"""{head(18)}
         g ({inputs}) => ({outputs}) <{initializers}> {{ {nodes} }}"""

@@ -8,6 +8,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering import lower
+from tests.heads import head
 from tests.patterns.aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, WHOLE_PLANE, max_pool_gradient
 from tests.patterns.lowering_checks import backward, check_lowered
 
@@ -21,7 +22,8 @@ OPERATOR = "max_pool2d_with_indices_backward"
 
 def test_as_ortmodule_writes_it() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 17, "org.pytorch.aten" : 1]>
+        head(17, "org.pytorch.aten")
+        + """
         g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx)
         <int64[2] k = {3,3}, int64[2] s = {2,2}, int64[2] p = {1,1}, int64[2] d = {1,1}, bool ceil = {0}> {
             y, i = org.pytorch.aten.ATen <operator="max_pool2d_with_indices"> (x, k, s, p, d, ceil)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.heads import head
 from tests.patterns.aten_graphs import CONSTANTS, FORWARD, PLANE_INDICES, SIZES, WHOLE_PLANE, max_pool_gradient
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 
@@ -333,7 +334,8 @@ NEAR_MISSES: NearMisses = {
     "unknown_type": (
         Code.UNKNOWN_DTYPE,
         "the element type of 'x' is not known",
-        """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+        head(17, "local")
+        + """
         g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,9,12] dx) { dx = Identity (x) }
         <domain: "local", opset_import: ["" : 17, "org.pytorch.aten" : 1]>
         MaxPoolGradient (w, dy) => (dx) {

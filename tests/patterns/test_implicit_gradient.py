@@ -9,12 +9,13 @@ import pytest
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.heads import head
 from tests.patterns.lowering_checks import check_refused
 
 
 def training(layer: str, y: str = 'y="loss"') -> str:
     """A loss behind one layer, and its gradient by x."""
-    return f"""<ir_version: 8, opset_import: ["" : 17, "ai.onnx.preview.training" : 1]>
+    return f"""{head(17, "ai.onnx.preview.training")}
         g (float[2,3,8,8] x, float[2] t) => (float loss, float[2,3,8,8] dx) {{
             h = {layer} (x)
             a = Relu (h)

@@ -75,7 +75,7 @@ def test_spellings(source: str) -> None:
 def test_before_scatters_had_a_reduction() -> None:
     check(
         SPELLINGS["no_reduction_said"]
-        .replace('"" : 18', '"" : 13')
+        .replace('"": 18', '"": 13')
         .replace("ReduceMax <keepdims=0> (x, axes)", "ReduceMax <keepdims=0, axes=[3]> (x)"),
         LAST_AXIS.replace("ReduceMax <keepdims=0> (x, axes)", "ReduceMax <keepdims=0, axes=[3]> (x)"),
     )

@@ -8,6 +8,7 @@ import math
 
 import pytest
 
+from tests.heads import head
 from tests.patterns.lookalikes.maxpoolgrad import gradient
 from tests.patterns.lowering_checks import backward, check_lowered
 
@@ -21,7 +22,8 @@ LOWERED = f"""y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>
 
 def test_as_the_gradient_builder_writes_it() -> None:
     lowered = check_lowered(
-        """<ir_version: 8, opset_import: ["" : 17]>
+        head(17)
+        + """
         g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx) {
             y, i = MaxPool <storage_order=0, auto_pad="NOTSET", ceil_mode=0, dilations=[1,1],
                 kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]> (x)
@@ -63,12 +65,12 @@ def test_older_producers_copy_no_attributes() -> None:
 
 @pytest.mark.parametrize("opset", [10, 11, 12, 13, 14, 15, 16, 17, 18, 21, 23])
 def test_opsets(opset: int) -> None:
-    check_lowered(gradient().replace('"" : 17', f'"" : {opset}'), LOWERED)
+    check_lowered(gradient().replace('"": 17', f'"": {opset}'), LOWERED)
 
 
 def test_before_there_was_mod() -> None:
     check_lowered(
-        gradient().replace('"" : 17', '"" : 9'),
+        gradient().replace('"": 17', '"": 9'),
         """y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
             dx_plane = Constant <value = int64 {108}> ()
             dx_plane_number = Div (i, dx_plane)
@@ -245,7 +247,7 @@ def test_padding_beyond_half_the_kernel_takes_a_canvas() -> None:
             outputs="float[2,3,4,7] y, float[2,3,9,12] dx",
             pool=attributes,
             attributes=f"<{attributes}>",
-        ).replace('"" : 17', '"" : 9'),
+        ).replace('"": 17', '"": 9'),
         f"""y, i = MaxPool <{attributes}> (x)
             dx_plane = Constant <value = int64 {{108}}> ()
             dx_plane_number = Div (i, dx_plane)
@@ -287,7 +289,8 @@ def test_indices_seen_through_views() -> None:
 
 def test_nested_pools() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 17]>
+        head(17)
+        + """
         g (float[2,3,9,12] x, float[2,3,2,2] dy) => (float[2,3,2,2] y, float[2,3,9,12] dx) {
             m, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
             y, j = MaxPool <kernel_shape=[2,3], strides=[2,3]> (m)
@@ -311,7 +314,8 @@ def test_nested_pools() -> None:
 
 def test_forward_outside_and_gradient_inside_a_branch() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 17]>
+        head(17)
+        + """
         g (bool wanted, float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx)
         <float zero = {0}> {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)

@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.heads import head
 from tests.patterns.lookalikes.maxpoolgrad import gradient
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 
@@ -153,7 +154,8 @@ NEAR_MISSES: NearMisses = {
     "x_means_something_else_in_the_branch": (
         Code.SHADOWED_NAME,
         "'x' is redefined in main/dx.then_branch",
-        """<ir_version: 8, opset_import: ["" : 17]>
+        head(17)
+        + """
         g (bool wanted, float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,9,12] dx) {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
             dx = If (wanted) <

@@ -64,7 +64,7 @@ SPELLINGS = {
     "reduction_written_out": gradient(
         **TILES, scatter='s = ScatterElements <axis=1, reduction="none"> (z, r, u)', constants=ROW_SHAPE
     ),
-    "before_there_was_a_reduction": gradient(**TILES, scatter=PLAIN, constants=ROW_SHAPE).replace('"" : 18', '"" : 15'),
+    "before_there_was_a_reduction": gradient(**TILES, scatter=PLAIN, constants=ROW_SHAPE).replace('"": 18', '"": 15'),
     "nd_on_the_flattened_tensor": gradient(**TILES, **ND, scatter="s = ScatterND (z, v, u)", constants=FLAT),
     "nd_on_rows": gradient(
         **TILES,

@@ -52,7 +52,7 @@ def maximum_over(
             "x_shape": f"int64[{len(shape)}] x_shape = {{{','.join(map(str, shape))}}}",
         },
     )
-    return parse_model(text.replace('"" : 18', f'"" : {opset}'))
+    return parse_model(text.replace('"": 18', f'"": {opset}'))
 
 
 def drawn(model: ModelProto, seed: int) -> dict[str, Array]:

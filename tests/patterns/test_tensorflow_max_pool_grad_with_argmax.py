@@ -11,6 +11,7 @@ from onnx.parser import parse_model
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.heads import head
 from tests.patterns.lowering_checks import NearMisses, check_lowered, check_refused, near_misses
 
 _STEPS = {
@@ -37,7 +38,7 @@ def gradient(
 ) -> str:
     """Return the text of the form over a 2×2 window with stride 2, some of its steps replaced."""
     nodes = "\n".join((_STEPS | steps).values())
-    return f"""<ir_version: 8, opset_import: ["" : 17]> g ({inputs}) => (float[2,2,3,3] y, float[2,4,6,3] dx) <
+    return f"""{head(17)} g ({inputs}) => (float[2,2,3,3] y, float[2,4,6,3] dx) <
         {channels}, int64 start = {{0}}, int64 step = {{1}}, int64[1] zero = {{0}}, int64[3] others = {{1, 2, 3}}
     > {{ {nodes} }}"""
 
@@ -328,7 +329,7 @@ def test_an_operator_of_the_models_own_is_no_anchor() -> None:
     """A function of the model says what the node does, whatever its name."""
     text = gradient(
         gradient=_STEPS["gradient"].replace("= Max", "= ai.onnx.converters.tensorflow.Max"),
-    ).replace('"" : 17', '"" : 17, "ai.onnx.converters.tensorflow" : 1')
+    ).replace('"": 17', '"": 17, "ai.onnx.converters.tensorflow" : 1')
     own = """<domain: "ai.onnx.converters.tensorflow", opset_import: ["" : 17]>
         MaxPoolGradWithArgmax (x, dy, argmax) => (dx) { dx = Neg (x) }"""
     assert len(lower(parse_model(text)).report.lowered) == 1

@@ -9,6 +9,7 @@ from onnx.parser import parse_model
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
+from tests.heads import head
 from tests.patterns.lookalikes import LOOKALIKES
 from tests.patterns.lowering_checks import NearMisses, check_refused, near_misses
 
@@ -21,7 +22,7 @@ def shared_among_ties(
     opset: int = 18,
 ) -> str:
     """Return a maximum and its gradient as frameworks without argmax write it, with a step replaced."""
-    return f"""<ir_version: 8, opset_import: ["" : {opset}]>
+    return f"""{head(opset)}
         g (float[2,3,4,6] x, float[2,3,1,1] dy) => (float[2,3,4,6] dx)
         <int64[2] axes = {{2, 3}}, int64[4] kept = {{2, 3, 1, 1}}> {{
             {maximum}
@@ -38,7 +39,7 @@ def paid_to_all_ties(
     compared: str = "e = Equal (x, u)",
 ) -> str:
     """Return a hand-written gradient of a 2×2 pool: its output spread over its windows, compared, times dy."""
-    return f"""<ir_version: 8, opset_import: ["" : 18]>
+    return f"""{head(18)}
         g (float[2,3,4,6] x, float[2,3,4,6] dy) => (float[2,3,4,6] dx)
         <float[4] scales = {{1, 1, 2, 2}},
          int64[6] split = {{2, 3, 2, 1, 3, 1}}, int64[6] spread = {{2, 3, 2, 2, 3, 2}},

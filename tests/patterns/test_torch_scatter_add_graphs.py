@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from tests.heads import head
 from tests.patterns.lowering_checks import backward, check_lowered
 
 
 def test_one_axis_is_written_on_two() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 18]>
+        head(18)
+        + """
         g (float[2,3,11] x, float[2,3,5] dy) => (float[2,3,5] y, float[2,3,11] dx)
         <int64[1] axis = {2}, int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3},
          int64[2] rows = {6, 5}, int64[2] canvas = {6, 11}, int64[4] x_shape = {2, 3, 1, 11}, float zero = {0}> {
@@ -46,7 +48,8 @@ def test_one_axis_is_written_on_two() -> None:
 
 def test_one_axis_as_it_is() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 18]>
+        head(18)
+        + """
         g (float[2,3,11] x, float[2,3,5] dy) => (float[2,3,5] y, float[2,3,11] dx)
         <int64 plane = {11}, int64[3] canvas = {2, 3, 11}, float zero = {0}> {
             y, i = MaxPool <kernel_shape=[3], strides=[2]> (x)
@@ -67,7 +70,8 @@ def test_one_axis_as_it_is() -> None:
 
 def test_three_axes() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 18]>
+        head(18)
+        + """
         g (float[2,3,5,4,6] x, float[2,3,2,2,3] dy) => (float[2,3,2,2,3] y, float[2,3,5,4,6] dx)
         <int64[3] starts = {0, 0, 0}, int64[3] ends = {1, 1, 1}, int64[3] axes = {2, 3, 4}, float zero = {0},
          int64[2] rows = {6, 12}, int64[2] canvas = {6, 120}, int64[5] x_shape = {2, 3, 5, 4, 6}> {
@@ -96,7 +100,8 @@ def test_three_axes() -> None:
 
 def test_unbatched() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 18]>
+        head(18)
+        + """
         g (float[3,9,12] x, float[3,5,6] dy) => (float[3,5,6] y, float[3,9,12] dx)
         <int64[1] axis = {0}, int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3},
          int64[2] rows = {3, 30}, int64[2] canvas = {3, 108}, int64[3] x_shape = {3, 9, 12}, float zero = {0}> {
@@ -133,7 +138,8 @@ def test_unbatched() -> None:
 
 def test_every_size_symbolic() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 18]>
+        head(18)
+        + """
         g (float[N,C,H,W] x, float[N,C,OH,OW] dy) => (float[N,C,OH,OW] y, float[N,C,H,W] dx)
         <float zero = {0}, int64[3] rows = {0, 0, -1}> {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
@@ -162,7 +168,8 @@ def test_every_size_symbolic() -> None:
 
 def test_forward_outside_and_gradient_inside_a_branch() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 18]>
+        head(18)
+        + """
         g (bool wanted, float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx)
         <int64 plane = {108}, int64[2] rows = {6, 30}, int64[2] canvas = {6, 108}, int64[4] x_shape = {2, 3, 9, 12},
          float zero = {0}> {
@@ -193,7 +200,8 @@ def test_forward_outside_and_gradient_inside_a_branch() -> None:
 
 def test_pools_of_one_x_share_a_companion_and_a_base() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 18]>
+        head(18)
+        + """
         g (float[2,3,9,12] x, float[2,3,5,6] da, float[2,3,3,4] db)
             => (float[2,3,5,6] a, float[2,3,3,4] b, float[2,3,9,12] dx)
         <int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3}, float zero = {0},
@@ -236,7 +244,8 @@ def test_pools_of_one_x_share_a_companion_and_a_base() -> None:
 
 def test_rows_of_one_gradient_are_the_updates_of_the_next() -> None:
     check_lowered(
-        """<ir_version: 8, opset_import: ["" : 18]>
+        head(18)
+        + """
         g (float[2,3,9,12] x, float[2,3,2,2] dy) => (float[2,3,2,2] y, float[2,3,9,12] dx)
         <int64[2] starts = {0, 0}, int64[2] ends = {1, 1}, int64[2] axes = {2, 3}, float zero = {0},
          int64[2] m_rows = {6, 30}, int64[2] y_rows = {6, 4}, int64[2] canvas = {6, 108},

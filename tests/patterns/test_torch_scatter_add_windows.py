@@ -118,7 +118,7 @@ def test_half_types_are_scattered_in_float32(element_type: str, number: int, ops
             outputs=f"{element_type}[2,3,5,6] y, {element_type}[2,3,9,12] dx",
             updates="v = Reshape (dy, row_shape)\nu = Cast <to=1> (v)",
             result=f"w = Reshape (s, x_shape)\ndx = Cast <to={number}> (w)",
-        ).replace('"" : 18', f'"" : {opset}'),
+        ).replace('"": 18', f'"": {opset}'),
         LOWERED,
     )
 

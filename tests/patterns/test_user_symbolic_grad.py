@@ -167,7 +167,7 @@ NEAR_MISSES: NearMisses = {
     "another_version_of_the_domain": (
         Code.DIALECT_CONFLICT,
         "the model imports domain npu in version 2, not 1",
-        user_gradient().replace('"npu" : 1', '"npu" : 2'),
+        user_gradient().replace('"npu": 1', '"npu": 2'),
     ),
 }
 

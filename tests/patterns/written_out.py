@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 
+from tests.heads import head
 from tests.patterns.lowering_checks import Array
 
 
@@ -88,7 +89,7 @@ def adaptive(
         "x_shape": shape,
     }
     results = outputs or f"{element_type}{shape} dx"
-    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+    text = f"""{head(18)}
         g ({element_type}{shape} x, {element_type}{[*planes, *counts]} dy)
         => ({element_type}{[*planes, many]} y, {results}) {{ {" ".join((_ADAPTIVE | steps).values())} }}"""
     return with_tables(text, own | dict(tables or {}))
@@ -167,7 +168,7 @@ def pool(
             f"{name}_taps_behind": math.prod(kernel[axis + 1 :]),
             f"{name}_step": math.prod(sizes[axis + 1 :]),
         }
-    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+    text = f"""{head(18)}
         g (float{[*planes, *sizes]} x, float{[*planes, *counts]} dy)
         => (float{[*planes, *counts]} y, {outputs or f"float{[*planes, *sizes]} dx"})
         {{ {" ".join((_POOL | ({} if rank == 2 else _of_rank(rank)) | steps).values())} }}"""

@@ -11,6 +11,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+from tests.heads import head
 from tests.processes import environment
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +36,7 @@ def test_the_package_itself_loads_nothing() -> None:
 
 
 def test_the_compiler_loads_no_runtime() -> None:
-    model = '<ir_version: 8, opset_import: ["": 16]> g (float[2] x) => (float[2] x) { }'
+    model = head(16) + " g (float[2] x) => (float[2] x) { }"
     modules = loaded(f"import onnx, poolgrad_lowering as p; p.lower(onnx.parser.parse_model({model!r}))")
     assert {"onnx", "numpy"} <= modules
     assert not modules & {"onnxruntime", "torch", "poolgrad_lowering.runtime", "onnx.reference"}
@@ -48,7 +49,7 @@ def test_lowering_loads_no_networkx() -> None:
 
 
 def test_a_lowering_without_a_page_loads_none(tmp_path: Path) -> None:
-    model = '<ir_version: 8, opset_import: ["": 16]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+    model = head(16) + " g (float[2] x) => (float[2] y) { y = Relu(x) }"
     source = tmp_path / "m.onnx"
     source.write_bytes(onnx.parser.parse_model(model).SerializeToString())
     paths = f"{str(source)!r}, {str(tmp_path / 'out.onnx')!r}"

@@ -15,6 +15,7 @@ import pytest
 from onnx import ModelProto
 
 from models import catalogue
+from tests.heads import head
 from tests.oracles import assert_same_bits, run_reference
 from tests.releases.cases import Case, drawn_feeds, gradient_sites, site_feeds, standard
 from tests.releases.prepare import VARIANTS, built, write_case
@@ -46,11 +47,14 @@ def check_same(model: ModelProto, case: Case) -> None:
 
 
 def test_older_gradients_beside_other_operators_have_no_standard_model() -> None:
-    text = """<ir_version: 8, opset_import: ["" : 12]> g (float[1,1,4] a, float[1,1,2] dy) => (float[1,1,4] dx) {
+    text = (
+        head(12)
+        + """ g (float[1,1,4] a, float[1,1,2] dy) => (float[1,1,4] dx) {
         x = Softmax(a)
         y, i = MaxPool<kernel_shape = [2], strides = [2]>(x)
         dx = MaxPoolGrad(dy, i)
     }"""
+    )
     assert standard(onnx.parser.parse_model(text)) is None
     assert standard(onnx.parser.parse_model(text.replace("12", "16"))) is not None
 
@@ -65,7 +69,7 @@ def test_sites_are_cut_out_with_their_pools() -> None:
 
 
 def test_drawn_feeds_are_the_same_each_time() -> None:
-    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[N,3] x, int64[2] t) => (z) {}')
+    model = onnx.parser.parse_model(head(17) + " g (float[N,3] x, int64[2] t) => (z) {}")
     feeds = drawn_feeds(model)
     assert {name: (array.dtype, array.shape) for name, array in feeds.items()} == {
         "x": (np.float32, (2, 3)),

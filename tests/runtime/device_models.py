@@ -15,12 +15,13 @@ import onnxruntime as ort
 
 from poolgrad_lowering.dialect import function_body
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from tests.heads import head
 from tests.oracles import assert_same_bits
 
 Array = npt.NDArray[Any]
 
 OPSET = 18  # the newest one that CANN's parser takes
-_HEADER = f'<ir_version: 10, opset_import: ["": {OPSET}, "npu": 1]>'
+_HEADER = f"{head(OPSET, 'npu', ir=10)}"
 # 2x2 windows side by side: every index is in one window, so that no sum depends on an order.
 _WINDOW = 'ksize=[1,2,2], strides=[1,2,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"'
 _IN_ONNX = "onnx_kernel_shape=[2,2], onnx_strides=[2,2], onnx_pads=[0,0,0,0], onnx_dilations=[1,1], onnx_ceil_mode=0"

@@ -13,6 +13,7 @@ from onnx import TensorProto, parser
 
 from poolgrad_lowering.dialect import function_body
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from tests.heads import head
 from tests.oracles import assert_same_bits
 from tests.runtime.ep_models import NODE, OPSET, Case, make_feeds, make_model, window
 
@@ -72,7 +73,7 @@ def test_node_without_an_attribute_is_not_claimed(missing: str) -> None:
 
 
 def test_double_is_not_claimed() -> None:
-    text = f"""<ir_version: 10, opset_import: ["": {OPSET}, "npu": 1]>
+    text = f"""{head(OPSET, "npu", ir=10)}
     g (double[1,1,4] x, double[1,1,2] grad, int32[1,1,2] argmax) => (double[1,1,4] y) {{
       y = npu.AdaptiveMaxPool3DGrad (x, grad, argmax)
     }}
@@ -101,7 +102,7 @@ def test_unclaimed_node_is_logged_with_the_reason(capfd: pytest.CaptureFixture[s
 @pytest.mark.parametrize("taken", [True, False])
 def test_nodes_in_the_branches_of_if(taken: bool) -> None:
     attributes = 'ksize=[1,2,2], strides=[1,2,2], pads=[0,0,0], dilation=[1,1,1], ceil_mode=0, data_format="NCDHW"'
-    model = parser.parse_model(f"""<ir_version: 10, opset_import: ["": {OPSET}, "npu": 1]>
+    model = parser.parse_model(f"""{head(OPSET, "npu", ir=10)}
     g (bool taken, float[2,3,6,6] x, float[2,3,3,3] grad, int32[2,3,3,3] argmax) => (float[2,3,6,6] y) {{
       y = If (taken) <
         then_branch = t () => (float[2,3,6,6] u) {{ u = npu.MaxPool3DGradWithArgmax <{attributes}> (x, grad, argmax) }},
@@ -117,7 +118,7 @@ def test_nodes_in_the_branches_of_if(taken: bool) -> None:
 
 
 def test_node_inside_another_function() -> None:
-    model = parser.parse_model(f"""<ir_version: 10, opset_import: ["": {OPSET}, "npu": 1, "local": 1]>
+    model = parser.parse_model(f"""{head(OPSET, "npu", "local", ir=10)}
     g (float[2,3,6,6] x, float[2,3,3,3] grad, int32[2,3,3,3] argmax) => (float[2,3,6,6] y) {{
       y = local.Outer (x, grad, argmax)
     }}

@@ -14,6 +14,8 @@ import pytest
 from onnx import helper, parser
 from onnx.reference import ReferenceEvaluator
 
+from tests.heads import head
+
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -21,7 +23,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 from poolgrad_lowering.torch.forms import name_nodes, normalize  # noqa: E402
 from tests.torch_step.graph_mode import faults  # noqa: E402
 
-HEAD = '<ir_version: 10, opset_import: ["": 18]> agraph '
+HEAD = head(18, ir=10) + " agraph "
 EDGES = np.array([[-np.inf, -2.5, 0, np.nan], [np.inf, 3.5, -0.0, 1]], np.float32)
 
 MODELS = {

@@ -11,6 +11,8 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.heads import head
+
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
@@ -68,14 +70,17 @@ def test_a_lowered_step_has_few_parts(name: str) -> None:
 
 def test_the_branch_with_a_pool_runs_first() -> None:
     """Written last, since onnxruntime visits the last operand first; without that there would be one part more."""
-    model = parser.parse_model("""<ir_version: 10, opset_import: ["": 18]>
+    model = parser.parse_model(
+        head(18, ir=10)
+        + """
         agraph (float[1, 1, 8, 8] x) => (float[1, 2, 4, 4] y) {
             a = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
             b = MaxPool <kernel_shape = [1, 1]> (a)
             c = Relu (b)
             d = Relu (a)
             y = Concat <axis = 1> (c, d)
-        }""")
+        }"""
+    )
 
     def parts() -> int:
         nodes = list(model.graph.node)

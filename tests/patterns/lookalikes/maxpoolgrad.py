@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from tests.heads import head
+
 _WINDOW = "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]"
 
 
@@ -18,7 +20,7 @@ def gradient(
 ) -> str:
     """Return the text of a forward pool with attributes `pool`, nodes `between`, and MaxPoolGrad with
     `attributes` on the value `indices`."""
-    return f"""<ir_version: 8, opset_import: ["" : 17]>
+    return f"""{head(17)}
         g ({inputs}) => ({outputs}) {{
             y, i = MaxPool <{pool}> (x)
             {between}

@@ -4,18 +4,26 @@
 
 from __future__ import annotations
 
-NMS_KEEP_MASK = """<ir_version: 8, opset_import: ["" : 18]>
+from tests.heads import head
+
+NMS_KEEP_MASK = (
+    head(18)
+    + """
     g (float[2,3,8,8] x) => (float[2,3,8,8] kept) {
         y = MaxPool <kernel_shape=[3,3], strides=[1,1], pads=[1,1,1,1]> (x)
         e = Equal (x, y)
         m = Cast <to=1> (e)
         kept = Mul (m, x)
     }"""
+)
 
-STRIDE_ONE_MASK = """<ir_version: 8, opset_import: ["" : 18]>
+STRIDE_ONE_MASK = (
+    head(18)
+    + """
     g (float[2,3,8,8] x, float[2,3,8,8] dy) => (float[2,3,8,8] y, float[2,3,8,8] dx) {
         y = MaxPool <kernel_shape=[3,3], strides=[1,1], pads=[1,1,1,1]> (x)
         e = Equal (x, y)
         m = Cast <to=1> (e)
         dx = Mul (m, dy)
     }"""
+)

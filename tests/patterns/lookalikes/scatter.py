@@ -7,6 +7,8 @@ Each is the genuine gradient (`gradient()` unchanged) with one step replaced.
 
 from __future__ import annotations
 
+from tests.heads import head
+
 # The genuine form over x float[2,3,9,12] with a 3x3 window, stride 2, padding 1: step name -> node.
 _STEPS = {
     "pool": "y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)",
@@ -42,7 +44,7 @@ def gradient(
     constants, inputs or outputs replaced; a step replaced by "" is left out."""
     nodes = "\n".join((_STEPS | steps).values())
     initializers = ", ".join((_CONSTANTS | (constants or {})).values())
-    return f"""<ir_version: 8, opset_import: ["" : 18]>
+    return f"""{head(18)}
         g ({inputs}) => ({outputs}) <{initializers}> {{ {nodes} }}"""
 
 

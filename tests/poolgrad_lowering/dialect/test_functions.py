@@ -26,6 +26,7 @@ from tests.dialect_models import (
     shapes_of,
     with_body,
 )
+from tests.heads import head
 from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ def newest_ort_opset() -> int:
     """The newest opset that the installed onnxruntime loads."""
     pytest.importorskip("onnxruntime")
     for opset in reversed(OPSETS):
-        model = parser.parse_model(
-            f'<ir_version: 8, opset_import: ["": {opset}]> g (float[1] x) => (float[1] y) {{ y = Neg(x) }}'
-        )
+        model = parser.parse_model(f"{head(opset)} g (float[1] x) => (float[1] y) {{ y = Neg(x) }}")
         try:
             run_ort(model, {"x": np.zeros(1, np.float32)})
         except Exception:  # whatever it says, this opset is too new

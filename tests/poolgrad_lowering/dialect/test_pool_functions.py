@@ -18,6 +18,7 @@ import pytest
 from onnx import TensorProto, parser
 
 from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
+from tests.heads import head
 from tests.oracles import assert_same_bits, optimized_by_ort, run_ort, run_reference
 from tests.pool_models import ADAPTIVE, CASES, POOL_2D, POOL_3D, PoolCase, pool_model, values_with_ties
 
@@ -41,7 +42,7 @@ def max_pool(case: PoolCase) -> onnx.ModelProto:
     shape, kernel, strides, dilations = map(list, (case.x_shape, case.ksize, case.strides, case.dilation))
     pads = [*case.pads, *case.pads]
     return parser.parse_model(
-        f"""<ir_version: 8, opset_import: ["": 12]> g (float{shape} x) => (float[a,b,c,d] y, int64[a,b,c,d] indices) {{
+        f"""{head(12)} g (float{shape} x) => (float[a,b,c,d] y, int64[a,b,c,d] indices) {{
         y, indices = MaxPool <kernel_shape = {kernel}, strides = {strides}, pads = {pads}, dilations = {dilations}> (x)
         }}"""
     )
@@ -51,9 +52,7 @@ def max_pool(case: PoolCase) -> onnx.ModelProto:
 def newest_ort_opset() -> int:
     """The newest opset that the installed onnxruntime loads."""
     for opset in reversed(OPSETS):
-        model = parser.parse_model(
-            f'<ir_version: 8, opset_import: ["": {opset}]> g (float[1] x) => (float[1] y) {{ y = Neg(x) }}'
-        )
+        model = parser.parse_model(f"{head(opset)} g (float[1] x) => (float[1] y) {{ y = Neg(x) }}")
         try:
             run_ort(model, {"x": np.zeros(1, np.float32)})
         except Exception:  # whatever it says, this opset is too new

@@ -14,6 +14,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.maximum import Maximum
+from tests.heads import head
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.pool_models import ADAPTIVE, CASES, PoolCase, pool_model
 
@@ -77,7 +78,7 @@ def test_whole_axes_are_reduced_as_they_lie(axis: int | None) -> None:
     case = PoolCase(ADAPTIVE, (2, 3, 9, 17), output_size=(1 if 2 in axes else 9, 1 if 3 in axes else 17))
     model = pool_model(case.op, case.attributes(), 18, [None] * 4, maximum=Maximum.WHOLE)
     reduced = onnx.parser.parse_model(
-        f"""<ir_version: 8, opset_import: ["": 18]> g (float[2,3,9,17] x) => (float[2,3,P,Q] y)
+        f"""{head(18)} g (float[2,3,9,17] x) => (float[2,3,P,Q] y)
         <int64[{len(axes)}] axes = {{{",".join(map(str, axes))}}}> {{ z = Identity (x) y = ReduceMax (z, axes) }}"""
     )
     for seed in range(20):

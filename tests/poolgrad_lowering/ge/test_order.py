@@ -13,6 +13,7 @@ import onnxruntime
 import pytest
 
 from poolgrad_lowering.ge.order import count_runs, operands, session_order
+from tests.heads import head
 
 MODELS = {
     "several leaves": """m (float[2] x) => (float[2] p, float[2] q, float[2] s) {
@@ -40,7 +41,7 @@ def run_order(model: onnx.ModelProto, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_onnxruntime_runs_nodes_in_this_order(name: str, tmp_path: Path) -> None:
-    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {MODELS[name]}')
+    model = onnx.parser.parse_model(f"{head(17)} {MODELS[name]}")
     nodes = model.graph.node
     assert [nodes[position].name for position in session_order(operands(nodes))] == run_order(model, tmp_path)
 

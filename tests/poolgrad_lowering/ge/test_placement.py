@@ -20,6 +20,7 @@ from poolgrad_lowering.ge.order import operands, session_order
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.values import value_types
 from poolgrad_lowering.io.external_data import ExternalData
+from tests.heads import head
 from tests.runtime.device_models import GRADIENT, POOL, model_of
 
 
@@ -112,9 +113,12 @@ def test_random_numbers_are_drawn_in_each_step() -> None:
 
 
 def test_an_operator_of_the_domain_that_nobody_has_runs_as_its_function() -> None:
-    text = """<ir_version: 8, opset_import: ["": 17, "npu": 1]>
+    text = (
+        head(17, "npu")
+        + """
       m (float[2] x) => (float[2] y) { y = npu.Foo (x) }
       <domain: "npu", opset_import: ["": 17]> Foo (a) => (c) { b = Relu (a) c = Exp (b) }"""
+    )
     assert counts(placed(onnx.parser.parse_model(text))) == (0, 2, 0)
 
 
@@ -134,14 +138,17 @@ def test_the_table_of_operators_with_subgraphs_is_onnx_s() -> None:
 
 
 def test_values_that_subgraphs_read_are_operands() -> None:
-    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+    model = onnx.parser.parse_model(
+        head(17)
+        + """
       m (bool c, float[2] x) => (float[2] y) {
         a = Exp (x)
         b = Neg (x)
         y = If (c) <
           then_branch = t () => (float[2] u) { u = Relu (a) }, else_branch = e () => (float[2] v) { v = Relu (b) }
         >
-      }""")
+      }"""
+    )
     assert operands(model.graph.node) == [[], [], [0, 1]]
     assert session_order(operands(model.graph.node)) == [1, 0, 2]
 

@@ -14,6 +14,7 @@ from onnx.parser import parse_model
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.verification.whole import compare_whole
+from tests.heads import head
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.test_overwrite_scatter import PLAIN, ROW_SHAPE, TILES
 
@@ -50,8 +51,8 @@ def test_other_differences_are_not_spared() -> None:
 
 def test_they_are_differences_where_no_site_spares_them() -> None:
     """As of a scatter that adds: the sign of its zeros is that of the lowered node."""
-    model = parse_model('<ir_version: 8, opset_import: ["" : 18]> g (float[4] x) => (float[4] z) { z = Neg (x) }')
-    changed = parse_model('<ir_version: 8, opset_import: ["" : 18]> g (float[4] x) => (float[4] z) { z = Abs (x) }')
+    model = parse_model(head(18) + " g (float[4] x) => (float[4] z) { z = Neg (x) }")
+    changed = parse_model(head(18) + " g (float[4] x) => (float[4] z) { z = Abs (x) }")
     for each in (model, changed):
         each.graph.node[0].input[0] = "zeros"
         each.graph.node.insert(0, helper.make_node("Sub", ["x", "x"], ["zeros"]))

@@ -12,6 +12,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 from poolgrad_lowering import lower
+from tests.heads import head
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.patterns import aten_graphs
 from tests.patterns.lookalikes import scatter
@@ -63,11 +64,14 @@ def test_scattered_gradient(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_max_pool_grad(target: str) -> None:
-    source = """<ir_version: 8, opset_import: ["" : 17]>
+    source = (
+        head(17)
+        + """
         g (float[2,3,9,12] x, float[2,3,5,6] dy) => (float[2,3,5,6] y, float[2,3,9,12] dx) {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
             dx = MaxPoolGrad (dy, i)
         }"""
+    )
     check_moved(source, both(target), target=target)
 
 
@@ -91,7 +95,7 @@ def test_adaptive_pools(target: str) -> None:
 
 @pytest.mark.parametrize("element_type", ["float16", "bfloat16"])
 def test_half_types(element_type: str) -> None:
-    source = f"""<ir_version: 8, opset_import: ["" : 17]>
+    source = f"""{head(17)}
         g ({element_type}[2,3,9,12] x, {element_type}[2,3,5,6] dy)
             => ({element_type}[2,3,5,6] y, {element_type}[2,3,9,12] dx) {{
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
@@ -101,11 +105,14 @@ def test_half_types(element_type: str) -> None:
 
 
 def test_symbolic_sizes() -> None:
-    source = """<ir_version: 8, opset_import: ["" : 17]>
+    source = (
+        head(17)
+        + """
         g (float[N,C,H,W] x, float[N,C,OH,OW] dy) => (float[N,C,OH,OW] y, float[N,C,H,W] dx) {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]> (x)
             dx = MaxPoolGrad (dy, i)
         }"""
+    )
     check_moved(source, both())
     ceil = parser.parse_model(source.replace("strides", "ceil_mode=1, strides"))
     feeds = {"x": random_feeds(ceil)["x"], "dy": np.arange(210, dtype=np.float32).reshape(2, 3, 5, 7)}
@@ -114,11 +121,14 @@ def test_symbolic_sizes() -> None:
 
 def test_unequal_pads_whose_windows_the_target_has() -> None:
     """Windows of 3 with stride 2 and pads (0, 1) over 8 and 12 elements are those without padding, rounded up."""
-    source = """<ir_version: 8, opset_import: ["" : 17]>
+    source = (
+        head(17)
+        + """
         g (float[2,3,8,12] x, float[2,3,4,6] dy) => (float[2,3,4,6] y, float[2,3,8,12] dx) {
             y, i = MaxPool <kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER"> (x)
             dx = MaxPoolGrad (dy, i)
         }"""
+    )
     [anchor] = lower(parser.parse_model(source)).report.anchors
     assert anchor.attributes is not None
     assert anchor.attributes["ksize"] == [1, 4, 4]  # the gradient's windows are wider, the pool's are not

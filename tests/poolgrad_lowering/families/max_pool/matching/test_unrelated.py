@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 from poolgrad_lowering import LoweringPlan, PlanError, SiteChoice, inspect, lower
+from tests.heads import head
 from tests.patterns.lookalikes.scatter import gradient
 
 POOL = "y, i = MaxPool <kernel_shape=[2]> (x)"
@@ -31,7 +32,7 @@ def one_hot(
     scatter: str = "s = ScatterElements <axis=1> (z, r, u)",
 ) -> str:
     """A MaxPool, and a scatter onto zeros by labels."""
-    return f"""<ir_version: 8, opset_import: ["" : 18, "other" : 1]>
+    return f"""{head(18, "other")}
         g ({inputs}) => (float[4,3,8] y, float s) <{CONSTANTS}, {ZEROS}, {TABLES}, {MINUS_ONE}>
         {{ {POOL} z = Expand (zero, sizes) {positions} {updates} {scatter} }}"""
 
@@ -107,7 +108,8 @@ REFUSED = {
         updates="u = Neg (dy)",
         scatter='s = ScatterElements <axis=0, reduction="add"> (z, r, u)',
     ),
-    "input_of_a_loop": """<ir_version: 8, opset_import: ["" : 18]>
+    "input_of_a_loop": head(18)
+    + """
         g (int64 n, bool on, int64[4] t, float[4,3] z) => (float s)
         <int64[1] one = {1}, float[4,1] u = {-1, -1, -1, -1}> {
             last, s = Loop (n, on, t) <

@@ -138,7 +138,7 @@ def halves(widen: str, narrow: str, declared: str = "", sums: str = "float") -> 
         updates=f"h = {widen}\nu = Reshape (h, row_shape)",
         result=f"t = {narrow}\ndx = Reshape (t, x_shape)",
     )
-    return text.replace('["" : 18]', '["" : 18, "com.microsoft" : 1]')
+    return text.replace('["": 18]', '["": 18, "com.microsoft": 1]')
 
 
 NEAR_MISSES: NearMisses = {
