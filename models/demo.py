@@ -43,7 +43,7 @@ def main() -> int:
     print("\n== Summary")
     print(f"lowered: {sum(len(report.lowered) for report in reports)} gradients of max pools, with their forward pools")
     kept = sum(len(report.anchors) - len(report.lowered) for report in reports)
-    print(f"left as they are: {kept} candidates that are no gradients of pools")
+    print(f"left as they are: {kept} anchors that are no gradients of pools")
     print(f"run on {runtime.get_ep_name()}, backend {backend}: {sum(ran)} of {len(ran)} pools and gradients")
     print(f"equal to the original, bit for bit: {sum(equal)} of {len(equal)} outputs")
     print("next: .venv/bin/poolgrad inspect YOUR_TRAINING_GRAPH.onnx")

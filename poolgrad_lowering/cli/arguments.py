@@ -47,7 +47,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
 
 def add_checks(parser: argparse.ArgumentParser) -> None:
     """Add --strict and --verify, the conditions under which a model is written."""
-    parser.add_argument("--strict", action="store_true", help="exit 1 and write no model if a candidate was refused")
+    parser.add_argument("--strict", action="store_true", help="exit 1 and write no model if an anchor was refused")
     parser.add_argument("--verify", action="store_true", help="exit 1 and write no model if the result is not proven")
 
 

@@ -17,8 +17,8 @@ class ExitCode(IntEnum):
 
 
 MEANINGS: dict[ExitCode, str] = {
-    ExitCode.DONE: "done; the report lists refused candidates",
-    ExitCode.FAILED: "a check failed: a candidate was refused with `--strict`, a model is not proven, ATC cannot "
+    ExitCode.DONE: "done; the report lists refused anchors",
+    ExitCode.FAILED: "a check failed: an anchor was refused with `--strict`, a model is not proven, ATC cannot "
     "convert a model, a training step differs from eager PyTorch, one of several models could not be lowered, `doctor` "
     "found no working backend, or `self-test` failed",
     ExitCode.BAD_INPUT: "bad input or usage; nothing is written",

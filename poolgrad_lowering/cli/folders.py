@@ -105,7 +105,7 @@ def print_files(results: list[FileResult], status: str, options: argparse.Namesp
     elif not options.quiet:
         print_line(
             f"{counted(len(results), 'model')}, {len(results) - failed} {status}, {failed} failed; "
-            f"{counted(sum(len(report.lowered) for report in reports), 'candidate')} lowered, {refused.total()} refused"
+            f"{counted(sum(len(report.lowered) for report in reports), 'anchor')} lowered, {refused.total()} refused"
         )
         if by_code:
             print_line(f"refused: {', '.join(f'{code} {count}' for code, count in by_code.items())}")

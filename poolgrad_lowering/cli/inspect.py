@@ -23,7 +23,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         description="Report what would be lowered, what not, and why. With --plan, write it as a plan to edit. For a "
         "folder, inspect every *.onnx file in it and its subfolders.",
         examples=(
-            ("poolgrad inspect training.onnx", "a line per candidate"),
+            ("poolgrad inspect training.onnx", "a line per anchor"),
             ("poolgrad inspect training.onnx --json", "the report that `poolgrad lower --report` writes"),
             ("poolgrad inspect training.onnx --plan plan.json", "a plan for `poolgrad lower --plan`"),
             ("poolgrad inspect training.onnx --html report.html", "the report as a page, with drawings"),

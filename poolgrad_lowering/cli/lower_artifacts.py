@@ -23,7 +23,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "optimizer model and the checkpoint into the same new folder, for use with `onnxruntime.training.api`.",
         examples=(
             ("poolgrad lower-artifacts artifacts -o lowered", "training, eval and optimizer model, checkpoint"),
-            ("poolgrad lower-artifacts artifacts -o lowered --strict", "only if every candidate is lowered"),
+            ("poolgrad lower-artifacts artifacts -o lowered --strict", "only if every anchor is lowered"),
         ),
     )
     parser.add_argument("source", type=Path, metavar="DIR", help="the folder that generate_artifacts has written")

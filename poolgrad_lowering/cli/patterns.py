@@ -17,7 +17,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "patterns",
         help="list the forms that are recognised",
         description="List the forms of a pool gradient that are recognised, including those of other packages.",
-        examples=(("poolgrad patterns", "name, candidate operators and summary of each form"),),
+        examples=(("poolgrad patterns", "name, anchor operators and summary of each form"),),
     )
     parser.add_argument("--json", action="store_true", help="print the forms as JSON")
     return parser
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         print_json({"patterns": patterns, "broken_plugins": plugins})
         return ExitCode.DONE
     rows = [(p.name, ", ".join(operator_text(*op) for op in p.anchors), p.summary) for p in used]
-    print_table(("pattern", "candidates", "form"), rows)
+    print_table(("pattern", "anchors", "form"), rows)
     for pattern in broken:
         print_line(f"not used: {pattern.name}: {pattern.problem}")
     return ExitCode.DONE

@@ -37,7 +37,7 @@ def print_report(report: Report) -> None:
     if report.anchors:
         anchors = report.for_people
         rows = [_row(anchor) for anchor in anchors]
-        print_table(*with_layers([anchor.layer for anchor in anchors], ("candidate", "status", "what"), rows))
+        print_table(*with_layers([anchor.layer for anchor in anchors], ("anchor", "status", "what"), rows))
     changed = [count for count in report.operators if count.before != count.after]
     if changed:
         rows = [(operator_text(c.domain, c.op_type), str(c.before), str(c.after)) for c in changed]
@@ -96,7 +96,7 @@ def print_outcome(report: Report, options: argparse.Namespace, proofs: Sequence[
     elif not options.quiet:
         print_report(report)
     if options.strict and report.refused:
-        print_error(f"strict: {counted(len(report.refused), 'candidate')} refused, no model written")
+        print_error(f"strict: {counted(len(report.refused), 'anchor')} refused, no model written")
         return ExitCode.FAILED
     if not (options.json or options.quiet):
         print_proofs(proofs, options)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 
 def counted(number: int, noun: str) -> str:
-    """Return the number with its noun, whose plural ends in -s: `1 candidate`, `2 candidates`."""
+    """Return the number with its noun, whose plural ends in -s: `1 anchor`, `2 anchors`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -59,7 +59,7 @@ def lower_file(
         forward: Whether forward pools are lowered with their gradients.
         plan: Decides what each site becomes. It must be for this file.
         trust_defaults: Whether initializers that are also graph inputs are constants, as in `lower`.
-        strict: Write no model if a candidate was refused; the report says which.
+        strict: Write no model if an anchor was refused; the report says which.
         verify: Write no model unless it is proven to compute what the source does.
         on_proven: With `verify`, called with the proof of a lowered model before it is written.
         report_path: Where to write the report as JSON, after the model.
@@ -79,7 +79,7 @@ def lower_file(
     Example:
         >>> from poolgrad_lowering import lower_file
         >>> lower_file("training.onnx", "lowered.onnx", target="Ascend910B3", verify=True)
-        <Report for atlas-a2: 3 candidates, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
+        <Report for atlas-a2: 3 anchors, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
     """
     options = Options(target, forward, plan, trust_defaults, limits, strict, verify, copy_external)
     side = SideOutputs(Path(source), Path(destination), report=report_path, page=html_path)

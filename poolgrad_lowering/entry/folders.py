@@ -132,7 +132,7 @@ def _lower_one(source: Path, outputs: _Outputs, options: Options, path: str) -> 
     report, page = _beside(outputs.reports, f"{path}.json"), _beside(outputs.pages, f"{path}.html")
     found = lower_path(model, destination, options, SideOutputs(model, destination, report=report, page=page))
     if options.strict and found.refused:
-        return FileResult(path, found, f"{counted(len(found.refused), 'candidate')} refused, no model written")
+        return FileResult(path, found, f"{counted(len(found.refused), 'anchor')} refused, no model written")
     return FileResult(path, found, written=True)
 
 

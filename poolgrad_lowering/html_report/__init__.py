@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The HTML report: one file that shows every anchor, called a candidate there, and how it was lowered or refused.
+"""The HTML report: one file that shows every anchor, and how it was lowered or refused.
 
 `record` collects the data during the lowering. A lowering without an HTML report does not import this package, which
 knows nothing of files.

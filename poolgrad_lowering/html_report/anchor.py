@@ -19,7 +19,7 @@ from poolgrad_lowering.report.drawing.text import shown
 from poolgrad_lowering.report.report import AnchorReport
 
 KEY = (
-    ("anchor", "the candidate"),
+    ("anchor", "the anchor"),
     ("removed", "removed"),
     ("kept", "unchanged or added"),
     ("npu", "runs on the NPU"),

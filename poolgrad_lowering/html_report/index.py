@@ -35,7 +35,7 @@ def index_page(folder: str, rows: Sequence[IndexRow]) -> bytes:
     lowered = sum(len(row.report.lowered) for row in rows if row.report)
     refused = Counter(anchor.code for row in rows if row.report for anchor in row.report.refused if anchor.code)
     totals = (
-        f"{counted(len(rows), 'model')}, {failed} failed; {counted(lowered, 'candidate')} lowered, "
+        f"{counted(len(rows), 'model')}, {failed} failed; {counted(lowered, 'anchor')} lowered, "
         f"{refused.total()} refused"
     )
     return document(
@@ -61,7 +61,7 @@ def _model(row: IndexRow) -> tuple[Child, ...]:
 
 
 def _bar(lowered: int, refused: int) -> Markup | str:
-    """A bar with the share of the lowered candidates and, after it, that of the refused ones; empty without any."""
+    """A bar with the share of the lowered anchors and, after it, that of the refused ones; empty without any."""
     if not lowered + refused:
         return ""
     width = _WIDTH * lowered / (lowered + refused)

@@ -22,7 +22,7 @@ from poolgrad_lowering.targets.table import TARGETS
 from poolgrad_lowering.version import __version__
 
 PAGE_SIZE = 50
-"""The number of candidates on a page of the list, in a browser that runs the script."""
+"""The number of anchors on a page of the list, in a browser that runs the script."""
 
 
 def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
@@ -32,7 +32,7 @@ def html_report(report: Report, recorder: Recorder, model_name: str) -> bytes:
     sections = [anchor_section(number, *anchor) for number, anchor in enumerate(anchors, 1)]
     return document(
         f"{shown(model_name)}: max-pool gradients for {report.target}",
-        element("a", "Skip to the candidates", href="#anchors", class_="skip"),
+        element("a", "Skip to the anchors", href="#anchors", class_="skip"),
         _header(report, model_name),
         element(
             "main", summary_section(report, recorder), places_section(recorder.placement), _anchors(report, sections)
@@ -72,11 +72,11 @@ def _header(report: Report, model_name: str) -> Markup:
 
 
 def _anchors(report: Report, sections: Sequence[Markup]) -> Markup:
-    heading = element("h2", "Candidates", id="anchors")
+    heading = element("h2", "Anchors", id="anchors")
     if not sections:
         return element("section", heading, element("p", "No node of the model could be a max-pool gradient."))
     limit = (
-        element("p", f"Graphs are drawn for the first {MAX_DRAWN} of {len(sections)} candidates.", class_="note")
+        element("p", f"Graphs are drawn for the first {MAX_DRAWN} of {len(sections)} anchors.", class_="note")
         if len(sections) > MAX_DRAWN
         else ""
     )
@@ -108,7 +108,7 @@ def _pager(label: str) -> Markup:
     return element(
         "nav",
         element("button", "Previous", type="button"),
-        element("select", aria_label="Candidates shown"),
+        element("select", aria_label="Anchors shown"),
         element("button", "Next", type="button"),
         class_="pager",
         hidden=True,

@@ -39,7 +39,7 @@
     code.after(button);
   };
 
-  // Makes elements of the text that holds the details of a candidate, once.
+  // Makes elements of the text that holds the details of an anchor, once.
   const build = (anchor) => {
     const text = anchor.querySelector("noscript");
     if (!text) return;

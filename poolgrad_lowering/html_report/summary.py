@@ -38,7 +38,7 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Child]],
 def _figures(report: Report) -> Markup:
     saved = report.bytes_before - report.bytes_after
     figures = (
-        ("candidates", str(len(report.anchors)), "nodes that could be max-pool gradients"),
+        ("anchors", str(len(report.anchors)), "nodes that could be max-pool gradients"),
         ("lowered", str(len(report.lowered)), _of_forward(report)),
         ("refused", str(len(report.refused)), "left unchanged"),
         *([("unrelated", str(len(report.unrelated)), "no gradients of pools")] if report.unrelated else []),
@@ -89,7 +89,7 @@ def _elsewhere(report: Report, recorder: Recorder) -> Markup | str:
 
 def _left(report: Report, recorder: Recorder) -> Iterator[tuple[Child, ...]]:
     if report.refused:
-        yield "refused candidates", len(report.refused), "by code, above"
+        yield "refused anchors", len(report.refused), "by code, above"
     kept_pools = Counter(anchor.forward_code for anchor in report.lowered if anchor.forward_code)
     for name, count in sorted(kept_pools.items()):
         yield element("span", "forward pools, ", code(name)), count, Code(name).meaning

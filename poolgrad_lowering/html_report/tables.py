@@ -50,9 +50,9 @@ def table(
 
 
 def refusals(counts: Mapping[str, int], ids: Iterable[str] = (), *, captioned: bool = True) -> Markup:
-    """The table of refused candidates by code, with meanings and advice."""
+    """The table of refused anchors by code, with meanings and advice."""
     rows = [(code(name), count, Code(name).meaning, Code(name).advice) for name, count in counts.items()]
-    header = ("code", "candidates", "meaning", "what would have to change")
+    header = ("code", "anchors", "meaning", "what would have to change")
     return table("Refused, by code", header, rows, ids, stacked=True, captioned=captioned)
 
 

@@ -46,7 +46,7 @@ def lower(
 ) -> LoweringResult:
     """Lower every max-pool gradient of a model that the target can run.
 
-    The model that is given is not modified. What is not lowered stays as it is: the report names each refused candidate
+    The model that is given is not modified. What is not lowered stays as it is: the report names each refused anchor
     with a code and a reason. If nothing is lowered, the result's model serialises to the same bytes.
 
     Args:
@@ -72,7 +72,7 @@ def lower(
         >>> from poolgrad_lowering import lower
         >>> result = lower(onnx.load("training.onnx"), target="Ascend910B3")
         >>> result.report
-        <Report for atlas-a2: 3 candidates, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
+        <Report for atlas-a2: 3 anchors, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
         >>> [(anchor.site, anchor.code) for anchor in result.report.unrelated]
         [('main:scatter', 'unrelated-indices')]
         >>> onnx.save(result.model, "lowered.onnx")

@@ -113,7 +113,7 @@ def lower_in_place(model: Model, options: Options, gate: Gate, observer: Observe
     index.release()
     for anchor in described.anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
-    logger.info("lowered %d of %s for %s", len(joined.sites), counted(len(described.anchors), "candidate"), target.name)
+    logger.info("lowered %d of %s for %s", len(joined.sites), counted(len(described.anchors), "anchor"), target.name)
     seconds = time.perf_counter() - started
     return Outcome(target.name, described, nodes_before, nodes_before + nodes_added, seconds, warnings)
 

@@ -190,7 +190,7 @@ class Report:
         """The numbers of anchors and nodes as text for people; unrelated anchors are named if there are any."""
         unrelated = f", {len(self.unrelated)} unrelated" if self.unrelated else ""
         return (
-            f"{counted(len(self.anchors), 'candidate')}, {len(self.lowered)} lowered, {len(self.refused)} refused"
+            f"{counted(len(self.anchors), 'anchor')}, {len(self.lowered)} lowered, {len(self.refused)} refused"
             f"{unrelated}; nodes {self.nodes_before} → {self.nodes_after}"
         )
 
@@ -203,7 +203,7 @@ class Report:
     def _repr_html_(self) -> str:
         anchors = self.for_people
         rows = [(a.site, a.status, a.op or f"{a.code}: {a.reason}") for a in anchors]
-        header = "candidate", "status", "what"
+        header = "anchor", "status", "what"
         table = html_table(f"{self.target}: {self.totals}", *with_layers([a.layer for a in anchors], header, rows))
         return table + ("" if self.drawing is None else self.drawing.to_html())
 

@@ -22,7 +22,7 @@ WILD_NAMES = {"view_6": HOSTILE[1], "relu_1": HOSTILE[7], "scatter_add": "W" * 5
 
 @pytest.fixture(scope="package")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with pages: of a network, of every kind of candidate, of unusual names, of many sites, and an index."""
+    """A folder with pages: of a network, of every kind of anchor, of unusual names, of many sites, and an index."""
     folder = tmp_path_factory.mktemp("pages")
     lenet = onnx.load(BUILT / "torch" / "lenet.onnx")
     models = {LENET: lenet, MANY: parse(MIXED), WILD: renamed(lenet, WILD_NAMES), LARGE: many_sites(SITES)}

@@ -13,7 +13,7 @@ pytestmark = needs_chromium
 
 
 def visible(page: Any) -> list[str]:
-    """The names of the visible candidates."""
+    """The names of the visible anchors."""
     return [row.inner_text() for row in page.locator(".anchor:visible > summary .name").all()]
 
 
@@ -51,7 +51,7 @@ def test_open_and_copy(browser: Any, folder: Path) -> None:
 
 
 def test_links(browser: Any, folder: Path) -> None:
-    """A link to a candidate opens its section, and a link to a code leads to its row."""
+    """A link to an anchor opens its section, and a link to a code leads to its row."""
     with View(browser, folder / MANY) as page:
         page.goto(f"{page.url}#anchor-2")
         anchor = page.locator("#anchor-2")
@@ -62,10 +62,10 @@ def test_links(browser: Any, folder: Path) -> None:
 
 
 def test_by_keyboard(browser: Any, folder: Path) -> None:
-    """The first focus is the link to the candidates; Enter opens a section; drawings can be focused and scrolled."""
+    """The first focus is the link to the anchors; Enter opens a section; drawings can be focused and scrolled."""
     with View(browser, folder / LENET) as page:
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.textContent") == "Skip to the candidates"
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the anchors"
         page.locator("#anchor-2 > summary").focus()
         page.keyboard.press("Enter")
         assert page.locator("#anchor-2").get_attribute("open") is not None

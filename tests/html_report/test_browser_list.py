@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The list of 500 candidates in Chromium: its pages, and what is built when."""
+"""The list of 500 anchors in Chromium: its pages, and what is built when."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = needs_chromium
 
 
 def shown(page: Any) -> list[str]:
-    """The names of the first and the last visible candidate, and the number of all visible ones."""
+    """The names of the first and the last visible anchor, and the number of all visible ones."""
     names = page.locator(".anchor:visible > summary .name").all_inner_texts()
     return [names[0], names[-1], str(len(names))]
 
@@ -26,7 +26,7 @@ def elements(page: Any) -> int:
 
 
 def unbuilt(page: Any) -> int:
-    """The number of candidates whose details are text."""
+    """The number of anchors whose details are text."""
     return int(page.locator(".anchor noscript").count())
 
 
@@ -86,7 +86,7 @@ def test_a_search_finds_on_every_page(browser: Any, folder: Path) -> None:
 
 @pytest.mark.parametrize("searched", ["", "grad_12"])
 def test_a_link_leads_to_its_page(browser: Any, folder: Path, searched: str) -> None:
-    """A link shows the page of its candidate and opens it, even if a filter hid it."""
+    """A link shows the page of its anchor and opens it, even if a filter hid it."""
     with View(browser, folder / LARGE) as page:
         page.get_by_role("searchbox", name="Search").fill(searched)
         page.goto(f"{page.url}#anchor-437")

@@ -130,11 +130,11 @@ def test_a_page_without_anchors() -> None:
 
 
 def test_a_thousand_sites() -> None:
-    """The number of drawings is limited, the list of candidates is not."""
+    """The number of drawings is limited, the list of anchors is not."""
     content = page(many_sites(1000)).decode()
     assert content.count('<details id="anchor-') == 1000
     assert content.count("<svg") == 2 * MAX_DRAWN
-    assert f"Graphs are drawn for the first {MAX_DRAWN} of 1000 candidates." in content
+    assert f"Graphs are drawn for the first {MAX_DRAWN} of 1000 anchors." in content
     assert len(content) < 8_000_000
 
 
@@ -198,8 +198,8 @@ def test_notes_on_the_model_come_first() -> None:
     assert not with_class(parsed(page(parse(MIXED))), "notes")
 
 
-def test_the_first_lowered_candidate_is_open() -> None:
-    """Lowered candidates come first, then refused ones; those that are no gradients come last."""
+def test_the_first_lowered_anchor_is_open() -> None:
+    """Lowered anchors come first, then refused ones; those that are no gradients come last."""
     root = parsed(page(onnx.load(BUILT / "torch" / "lenet.onnx")))
     anchors = with_class(root, "anchor", "details")
     assert [anchor.get("open") is not None for anchor in anchors] == [True, False, False]
@@ -212,7 +212,7 @@ def test_the_first_lowered_candidate_is_open() -> None:
 
 
 def test_the_index_has_a_bar_for_each_model() -> None:
-    """Each bar shows the share of lowered and refused candidates; a heading is not repeated above its table."""
+    """Each bar shows the share of lowered and refused anchors; a heading is not repeated above its table."""
     half, _ = observed(parse(MIXED))
     none, _ = observed(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }"))
     rows = [IndexRow(name, f"{name}.html", report, None) for name, report in (("half", half), ("none", none))]

@@ -65,7 +65,7 @@ def said(path: Path) -> Said:
 
 
 def verdict(model: ModelProto) -> tuple[list[str], bytes]:
-    """A line for each candidate, and the nodes after lowering; or the error."""
+    """A line for each anchor, and the nodes after lowering; or the error."""
     try:
         result = lower(model)
     except InvalidModelError as error:

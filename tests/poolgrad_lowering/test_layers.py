@@ -64,7 +64,7 @@ def test_where_the_layer_comes_from(layers: dict[int, str], expected: str | None
     assert (site.name, site.layer) == (SITE, expected)
 
 
-def test_a_refused_candidate_has_the_layer_of_its_node() -> None:
+def test_a_refused_anchor_has_the_layer_of_its_node() -> None:
     [anchor] = inspect(with_layers({SCATTER: "features.3", POOL: "other"}), target="atlas-training").anchors
     assert (anchor.status, anchor.layer) == ("refused", "features.3")
 
@@ -102,7 +102,7 @@ def test_texts_name_the_layer_first(tmp_path: Path, capsys: pytest.CaptureFixtur
         path.write_bytes(one.SerializeToString())
     assert main(["inspect", str(paths[0])]) == 0
     header, row, *_ = capsys.readouterr().out.splitlines()
-    assert header.split() == ["layer", "candidate", "status", "what"]
+    assert header.split() == ["layer", "anchor", "status", "what"]
     assert row.split()[:3] == ["features.3", SITE, "lowered"]
     assert main(["verify", *map(str, paths), "--no-whole-model"]) == 0
     header, row, *_ = capsys.readouterr().out.splitlines()

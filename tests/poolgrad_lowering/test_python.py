@@ -67,7 +67,7 @@ def test_what_is_no_model(function: Any, model: object) -> None:
 def test_short_texts() -> None:
     result = lower(GRADIENT)
     nodes = f"nodes {len(GRADIENT.graph.node)} → {len(result.model.graph.node)}"
-    assert repr(result.report) == f"<Report for atlas-a2: 1 candidate, 1 lowered, 0 refused; {nodes}>"
+    assert repr(result.report) == f"<Report for atlas-a2: 1 anchor, 1 lowered, 0 refused; {nodes}>"
     assert repr(result) == f"<LoweringResult: {result.report!r}>"
     whole = "whole model: skipped"
     proven = verify(GRADIENT, result.model, whole_model=False)

@@ -129,7 +129,7 @@ def exported(name: str, **options: Any) -> Any:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_steps(name: str) -> None:
-    """A max pool's gradient lowers; those of the others are no candidates, and ATC has operators for them."""
+    """A max pool's gradient lowers; those of the others are no anchors, and ATC has operators for them."""
     step = exported(name)
     step.check(tolerance=1e-5)
     report = lower(step.model).report

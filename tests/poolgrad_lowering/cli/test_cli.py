@@ -65,7 +65,7 @@ def test_lower(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert out.read_bytes() == lower(GRADIENT).model.SerializeToString()
     printed = capsys.readouterr().out
     assert "MaxPool3DGradWithArgmax ksize=1,2,2 strides=1,2,2 pads=0,0,0 dilation=1,1,1 ceil_mode=0" in printed
-    assert "target atlas-a2: 1 candidate, 1 lowered, 0 refused" in printed
+    assert "target atlas-a2: 1 anchor, 1 lowered, 0 refused" in printed
     assert f"wrote {out}" in printed
 
 
@@ -179,7 +179,7 @@ def test_strict(good: Path, refused: Path, capsys: pytest.CaptureFixture[str]) -
     assert not out.exists()
     assert json.loads(report.read_text())["summary"]["refused_by_code"] == {"indices-source": 1}
     captured = capsys.readouterr()
-    assert "1 candidate refused, no model written" in captured.err
+    assert "1 anchor refused, no model written" in captured.err
     assert "wrote" not in captured.out
     assert main(["lower", str(refused), "-o", str(out)]) == 0
     assert out.read_bytes() == REFUSED.SerializeToString()
@@ -271,7 +271,7 @@ def test_a_folder_says_of_which_models_something_is_proven(
 def test_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["patterns"]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
-    assert header.split() == ["pattern", "candidates", "form"]
+    assert header.split() == ["pattern", "anchors", "form"]
     assert [row.split()[0] for row in rows] == [pattern.name for pattern in all_patterns()]
 
 
@@ -398,7 +398,7 @@ def test_exit_codes(good: Path, refused: Path) -> None:
 
 
 def test_verbose_logs_to_standard_error(good: Path) -> None:
-    assert "lowered 1 of 1 candidate for atlas-a2" in process("-v", "inspect", good).stderr
+    assert "lowered 1 of 1 anchor for atlas-a2" in process("-v", "inspect", good).stderr
     assert process("inspect", good).stderr == ""
 
 

@@ -177,7 +177,7 @@ def test_progress_on_a_terminal(model: str, tmp_path: Path, monkeypatch: pytest.
     arguments = ["lower", str(tmp_path / "models"), "-o", str(tmp_path / "out"), "--jobs", "1"]
     shown = on_a_terminal(monkeypatch, *arguments)
     assert re.search(r"\[#{12} {12}\] 1/2 a\.onnx\r\033\[K", shown)
-    assert shown.rstrip().endswith("2 models, 2 written, 0 failed; 2 candidates lowered, 0 refused")
+    assert shown.rstrip().endswith("2 models, 2 written, 0 failed; 2 anchors lowered, 0 refused")
     assert on_a_terminal(monkeypatch, *arguments, "-q") == ""
 
 

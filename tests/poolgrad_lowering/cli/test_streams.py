@@ -36,7 +36,7 @@ def piped(*arguments: str, given: bytes = BYTES, **variables: str) -> subprocess
 def test_from_standard_input_to_standard_output() -> None:
     done = piped("lower", "-", "-o", "-")
     assert (done.returncode, done.stdout) == (0, lower(GRADIENT).model.SerializeToString())
-    assert b"1 candidate, 1 lowered, 0 refused" in done.stderr
+    assert b"1 anchor, 1 lowered, 0 refused" in done.stderr
     assert done.stderr.endswith(b"wrote the model to standard output\n")
     assert piped("lower", "-", "-o", "-", "-q").stderr == b""
 
@@ -52,7 +52,7 @@ def test_only_the_output_is_a_stream(tmp_path: Path) -> None:
 
 def test_inspect_and_verify_take_standard_input(tmp_path: Path) -> None:
     (tmp_path / "lowered.onnx").write_bytes(lower(GRADIENT).model.SerializeToString())
-    assert b"1 candidate, 1 lowered" in piped("inspect", "-").stdout
+    assert b"1 anchor, 1 lowered" in piped("inspect", "-").stdout
     assert b"1 site, 1 proven" in piped("verify", "-", str(tmp_path / "lowered.onnx")).stdout
 
 

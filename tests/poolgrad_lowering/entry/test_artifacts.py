@@ -144,7 +144,7 @@ def test_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments, "--strict"]) == 1
     assert not (tmp_path / "out").exists()
     assert json.loads(report.read_text())["summary"]["refused"] == 1
-    assert "1 candidate refused, no model written" in capsys.readouterr().err
+    assert "1 anchor refused, no model written" in capsys.readouterr().err
     assert main(arguments) == 0
     assert f"wrote {tmp_path / 'out'}\n" in capsys.readouterr().out
     assert main(arguments) == 2

@@ -71,7 +71,7 @@ def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, cap
     )
     assert [result.path for result in results] == ["a/bad.onnx", "a/deep/z.onnx", "a/x.onnx", "b.onnx"]
     assert seen == [(result.path, number, 4) for number, result in enumerate(results, 1)]
-    assert caplog.messages == [f"lowered {count} of 1 candidate for atlas-a2" for count in (0, 1, 1)]
+    assert caplog.messages == [f"lowered {count} of 1 anchor for atlas-a2" for count in (0, 1, 1)]
     assert written(tmp_path / "new" / "out") == EXPECTED
     assert set(written(tmp_path / "reports")) == {f"{path}.json" for path in EXPECTED}
     bad, refused, *lowered = results
@@ -86,7 +86,7 @@ def test_every_model_below_a_folder(models: Path, tmp_path: Path, jobs: int, cap
 
 def test_strict(models: Path, tmp_path: Path) -> None:
     results = {result.path: result for result in lower_folder(models, tmp_path / "out", jobs=1, strict=True)}
-    assert results["a/deep/z.onnx"].error == "1 candidate refused, no model written"
+    assert results["a/deep/z.onnx"].error == "1 anchor refused, no model written"
     assert set(written(tmp_path / "out")) == {"b.onnx", "a/x.onnx"}
 
 
@@ -162,7 +162,7 @@ def test_the_command(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         "a/deep/z.onnx: written: 0 lowered, 1 refused",
         "a/x.onnx: written: 1 lowered, 0 refused",
         "b.onnx: written: 1 lowered, 0 refused",
-        "4 models, 3 written, 1 failed; 2 candidates lowered, 1 refused",
+        "4 models, 3 written, 1 failed; 2 anchors lowered, 1 refused",
         "refused: indices-source 1",
     ]
     assert main([*arguments, "-q"]) == 1
@@ -196,8 +196,8 @@ def test_pages_with_an_index(models: Path, tmp_path: Path, command: str, capsys:
     assert set(written(pages)) == {"index.html", *(f"{path}.html" for path in of_models)}
     index = (pages / "index.html").read_text(encoding="utf-8")
     assert {unquote(path) for path in re.findall(r'<a href="([^"]*)"', index)} == {f"{path}.html" for path in of_models}
-    assert "5 models, 1 failed; 2 candidates lowered, 2 refused" in index
-    assert '<th scope="row"><code>indices-source</code></th><td data-label="candidates">2</td>' in index
+    assert "5 models, 1 failed; 2 anchors lowered, 2 refused" in index
+    assert '<th scope="row"><code>indices-source</code></th><td data-label="anchors">2</td>' in index
     assert "<i>" not in index
     assert "it does not parse as an ONNX model" in index
     html5lib.HTMLParser(strict=True).parse(index)
@@ -213,7 +213,7 @@ def test_inspect_prints_a_line_for_each(models: Path, capsys: pytest.CaptureFixt
         "a/x.onnx: inspected: 1 lowered, 0 refused",
         "b.onnx: inspected: 1 lowered, 0 refused",
         "f.onnx: inspected: 0 lowered, 0 refused; forward-graph",
-        "5 models, 4 inspected, 1 failed; 2 candidates lowered, 1 refused",
+        "5 models, 4 inspected, 1 failed; 2 anchors lowered, 1 refused",
         "refused: indices-source 1",
     ]
     assert written(models) == before

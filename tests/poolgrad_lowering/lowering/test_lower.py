@@ -111,7 +111,7 @@ def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages == [
         f"{lowered.site} lowered: MaxPool3DGradWithArgmax",
         f"{refused.site} refused: indices-source, {refused.reason}",
-        "lowered 1 of 2 candidates for atlas-a2",
+        "lowered 1 of 2 anchors for atlas-a2",
     ]
 
 

@@ -50,7 +50,7 @@ def test_no_pool() -> None:
     assert list(noted(parse("g (float[2] X) => (Y) { Y = Relu(X) }"))) == ["no-pool"]
 
 
-def test_a_refused_candidate_may_be_a_gradient() -> None:
+def test_a_refused_anchor_may_be_a_gradient() -> None:
     """A pool whose gradient is written in an unknown form is no proof of a forward graph."""
     model = parse(
         """g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (Y, dX) {

@@ -171,4 +171,4 @@ def test_reports_count_it_apart() -> None:
     report = inspect(onnx.parser.parse_model(one_hot()))
     summary = json.loads(report.to_json())["summary"]
     assert (summary["anchors"], summary["refused"], summary["unrelated"]) == (1, 0, 1)
-    assert "1 candidate, 0 lowered, 0 refused, 1 unrelated" in repr(report)
+    assert "1 anchor, 0 lowered, 0 refused, 1 unrelated" in repr(report)
