@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.dialect.checked_node import DialectError
 from poolgrad_lowering.dialect.functions import NoFunctionBodyError, function_body
-from poolgrad_lowering.dialect.op import ASCEND_TYPES, DOMAIN, TYPES, VERSION, Attribute, Kind, Op, Operand
+from poolgrad_lowering.dialect.op import ASCEND_TYPES, DOMAIN, TYPES, VERSION, Attribute, Op, Operand
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.dialect.schemas import registered_schemas, schema
 
@@ -22,7 +22,6 @@ __all__ = [
     "VERSION",
     "Attribute",
     "DialectError",
-    "Kind",
     "NoFunctionBodyError",
     "Op",
     "Operand",

@@ -146,7 +146,7 @@ _STEPS = """
 """
 
 
-def gradient_text(opset: int, narrow: str | None) -> str:
+def gradient_text(opset: int, _: int, narrow: str | None) -> str:
     """Return nodes in ONNX text that compute y from x, grad and argmax.
 
     `narrow` is the node that converts float32 to x's type, with `{}` for its operand; None if x is float32. The nodes

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The records that define an op of the dialect: operands, types, ranks and attributes. `ops` is the table of ops."""
+"""The records that define an op of the dialect: operands, types, ranks, attributes, inference and function bodies.
+
+`ops` is the table of ops.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from onnx import TensorProto
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from onnx.shape_inference import InferenceContext
+
+    from poolgrad_lowering.dialect.maximum import Maximum
 
 DOMAIN = "npu"
 VERSION = 1
@@ -63,17 +69,30 @@ class Attribute:
         return self.default is None
 
 
-class Kind(Enum):
-    """What an op computes; ops of one kind share shape inference and function body."""
+@dataclass(frozen=True)
+class Body:
+    """How a function body is written: `text(opset, index_type, narrow)` returns its nodes as ONNX text.
 
-    GRADIENT = "gradient"
-    POOL = "pool"
-    ADAPTIVE_POOL = "adaptive pool"
+    `index_type` (`TensorProto.DataType`) is the type of argmax; `narrow` is the node that converts float32 to x's type,
+    with `{}` for its operand, None if no type needs it. The operators compute in the element types `computed`; other
+    types are converted to float32. `oldest` and `oldest_bfloat16` are the first opsets, in general and for x in
+    bfloat16.
+    """
+
+    text: Callable[[int, int, str | None], str]
+    oldest: int
+    computed: frozenset[int] = frozenset((TensorProto.FLOAT,))
+    oldest_bfloat16: int = 13
 
 
 @dataclass(frozen=True)
 class Op:
-    """One op of the dialect; `ranks` are the ranks of its operands, `index_type` the attribute with argmax's type."""
+    """One op of the dialect.
+
+    `ranks` are the ranks of its operands, `index_type` the attribute with argmax's type. `infer` checks a node and sets
+    the types and shapes of its outputs. `bodies` has the function body for each way in which y can be computed, at
+    least for `Maximum.SELECTED`.
+    """
 
     name: str
     doc: str
@@ -81,7 +100,8 @@ class Op:
     outputs: tuple[Operand, ...]
     attributes: tuple[Attribute, ...]
     ranks: tuple[int, ...]
-    kind: Kind
+    infer: Callable[[Op, InferenceContext], None]
+    bodies: Mapping[Maximum, Body]
     index_type: str | None = None
 
     @property

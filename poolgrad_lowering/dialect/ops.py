@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The table of the dialect: the ops of domain `npu`.
+"""The table of the dialect: the ops of domain `npu`, family by family.
 
-Schemas, function bodies, the rewrite and the documentation read this table. Names, order and types are those of
-Ascend's operator definitions (CANN documentation of the `aclnn` pooling operators).
+Schemas, function bodies, the rewrite and the documentation read this table.
 """
 
 from __future__ import annotations
@@ -11,165 +10,11 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto
-
-from poolgrad_lowering.dialect import onnx_window
-from poolgrad_lowering.dialect.op import ASCEND_TYPES, INDEX, VALUE, Attribute, Kind, Op, Operand
+from poolgrad_lowering.dialect.max_pool_ops import MAX_POOL_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_X = Operand("x", VALUE, "The pooled input, (N, C, spatial axes); only its shape and type are used.")
-_POOL_X = Operand("x", VALUE, "The input, (N, C, spatial axes).")
-_GRAD = Operand("grad", VALUE, "The gradient of the pooled output, (N, C, spatial axes).")
-_ARGMAX = Operand(
-    "argmax",
-    INDEX,
-    "For each element of grad, the row-major position of its maximum inside one (n, c) plane of the unpadded x; "
-    "grad's shape, values in [0, plane).",
-)
-_Y = Operand("y", VALUE, "The gradient of x, in x's shape and type.")
-_POOL_Y = Operand("y", VALUE, "The maximum of each window, (N, C, spatial axes), in x's type.")
-_POOL_ARGMAX = Operand(
-    "argmax",
-    INDEX,
-    "For each element of y, the row-major position of the maximum inside one (n, c) plane of x; y's shape.",
-)
+    from poolgrad_lowering.dialect.op import Op
 
-_SCATTER = (
-    "y is zero, then for every output position o in row-major order y[n, c].flat[argmax[n, c, o]] += grad[n, c, o], "
-    "accumulated in float32 and cast once at the end."
-)
-
-_FIRST_WINS = "The first maximum of a window, in row-major order, is selected."
-_NAN_WINS = "NaN is greater than every number, and the last NaN of a window is selected."
-_ASCEND_NAN = f"On Ascend, {_NAN_WINS} The body is ONNX's MaxPool, with its behaviour for NaN."
-_LEADING_AXES = "Attributes always have entries for D, H and W; leading spatial axes that x does not have have size 1."
-
-
-def _window(axes: str) -> tuple[Attribute, ...]:
-    """Return the window attributes of a pool over `axes` ("DHW" or "HW"): ksize, strides, pads and dilation."""
-    count = len(axes)
-
-    def each(name: str, doc: str, minimum: int, default: tuple[int, ...] | None = None) -> Attribute:
-        text = f"{doc} along {', '.join(axes)}."
-        return Attribute(name, AttributeProto.INTS, text, default, count, minimum)
-
-    return (
-        each("ksize", "Window size", 1),
-        each("strides", "Window step", 1),
-        each("pads", "Padding at each end", 0),
-        each("dilation", "Spacing of the window's elements", 1, (1,) * count),
-    )
-
-
-def _layout(name: str) -> tuple[Attribute, ...]:
-    """Return the attributes for output rounding and for the layout of the tensors, which has one allowed value."""
-    return (
-        Attribute(
-            "ceil_mode",
-            AttributeProto.INT,
-            "1 if the pooled size was rounded up, 0 if down.",
-            default=0,
-            allowed=(0, 1),
-        ),
-        Attribute(
-            "data_format",
-            AttributeProto.STRING,
-            "Layout of the tensors.",
-            default=name,
-            allowed=(name,),
-        ),
-    )
-
-
-def _index_type(name: str) -> Attribute:
-    text = "Ascend's number of argmax's type: 3 is int32, 9 is int64."
-    return Attribute(name, AttributeProto.INT, text, default=3, allowed=tuple(ASCEND_TYPES))
-
-
-def _onnx_window() -> tuple[Attribute, ...]:
-    """Return the same window as attributes of ONNX's MaxPool, for the body: one entry per spatial axis of x."""
-
-    def ints(name: str, doc: str, minimum: int) -> Attribute:
-        text = f"{doc} along each spatial axis of x, as in ONNX's MaxPool."
-        return Attribute(name, AttributeProto.INTS, text, minimum=minimum)
-
-    return (
-        ints(onnx_window.KERNEL, "Window size", 1),
-        ints(onnx_window.STRIDES, "Window step", 1),
-        ints(onnx_window.PADS, "Padding before, then after x", 0),
-        ints(onnx_window.DILATIONS, "Spacing of the window's elements", 1),
-        Attribute(onnx_window.CEIL, AttributeProto.INT, "The ceil_mode of ONNX's MaxPool.", allowed=(0, 1)),
-    )
-
-
-_DTYPE = _index_type("dtype")
-_OUTPUT_SIZE = Attribute("output_size", AttributeProto.INTS, "Size of y along D, H, W.", length=3, minimum=1)
-
-_OPS = (
-    Op(
-        "MaxPool3DGradWithArgmax",
-        f"Gradient of a max pool over up to three spatial axes: {_SCATTER} {_LEADING_AXES}",
-        inputs=(_X, _GRAD, _ARGMAX),
-        outputs=(_Y,),
-        attributes=(*_window("DHW"), *_layout("NCDHW")),
-        ranks=(3, 4, 5),
-        kind=Kind.GRADIENT,
-    ),
-    Op(
-        "MaxPoolGradWithArgmaxV3",
-        f"Gradient of a max pool over two spatial axes: {_SCATTER}",
-        inputs=(_X, _GRAD, _ARGMAX),
-        outputs=(_Y,),
-        attributes=(*_window("HW"), _DTYPE, *_layout("NCHW")),
-        ranks=(4,),
-        kind=Kind.GRADIENT,
-        index_type="dtype",
-    ),
-    Op(
-        "AdaptiveMaxPool3DGrad",
-        f"Gradient of an adaptive max pool over up to three spatial axes: {_SCATTER}",
-        inputs=(_X, _GRAD, _ARGMAX),
-        outputs=(_Y,),
-        attributes=(),
-        ranks=(3, 4, 5),
-        kind=Kind.GRADIENT,
-    ),
-    Op(
-        "MaxPool3DWithArgmaxV2",
-        f"Max pool over up to three spatial axes. {_FIRST_WINS} {_ASCEND_NAN} Padding is never the maximum. "
-        f"{_LEADING_AXES}",
-        inputs=(_POOL_X,),
-        outputs=(_POOL_Y, _POOL_ARGMAX),
-        attributes=(*_window("DHW"), *_layout("NCDHW"), _DTYPE, *_onnx_window()),
-        ranks=(3, 4, 5),
-        kind=Kind.POOL,
-        index_type="dtype",
-    ),
-    Op(
-        "MaxPoolWithArgmaxV3",
-        f"Max pool over two spatial axes. {_FIRST_WINS} {_ASCEND_NAN} Padding is never the maximum.",
-        inputs=(_POOL_X,),
-        outputs=(_POOL_Y, _POOL_ARGMAX),
-        attributes=(*_window("HW"), _DTYPE, *_layout("NCHW"), *_onnx_window()),
-        ranks=(4,),
-        kind=Kind.POOL,
-        index_type="dtype",
-    ),
-    Op(
-        "AdaptiveMaxPool3d",
-        "Adaptive max pool over up to three spatial axes: on an axis of size I pooled to size O, window o spans "
-        f"floor(o·I/O) … ceil((o+1)·I/O) − 1. {_FIRST_WINS} {_NAN_WINS} "
-        "The body of a pool that was a ReduceMax and an ArgMax has their results for NaN and for zeros of both signs. "
-        f"{_LEADING_AXES}",
-        inputs=(_POOL_X,),
-        outputs=(_POOL_Y, _POOL_ARGMAX),
-        attributes=(_OUTPUT_SIZE, _index_type("indices_dtype")),
-        ranks=(3, 4, 5),
-        kind=Kind.ADAPTIVE_POOL,
-        index_type="indices_dtype",
-    ),
-)
-
-OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in _OPS})
+OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in (*MAX_POOL_OPS,)})

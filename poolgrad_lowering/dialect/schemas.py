@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import onnx.defs
@@ -19,19 +18,11 @@ from onnx import AttributeProto, TensorProto
 from onnx.defs import OpSchema
 
 from poolgrad_lowering.dialect.attributes import default_proto
-from poolgrad_lowering.dialect.gradient_inference import infer_gradient
-from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Kind, Op, Operand
+from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Op, Operand
 from poolgrad_lowering.dialect.ops import OPS
-from poolgrad_lowering.dialect.pool_inference import infer_adaptive_pool, infer_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from onnx.shape_inference import InferenceContext
-
-_INFERENCE: Mapping[Kind, Callable[[Op, InferenceContext], None]] = MappingProxyType(
-    {Kind.GRADIENT: infer_gradient, Kind.POOL: infer_pool, Kind.ADAPTIVE_POOL: infer_adaptive_pool}
-)
+    from collections.abc import Iterator
 
 
 def schema(op: Op) -> OpSchema:
@@ -46,7 +37,7 @@ def schema(op: Op) -> OpSchema:
         type_constraints=[(name, [_type_text(t) for t in TYPES[name]], "") for name in TYPES],
         attributes=[_attribute(attribute) for attribute in op.attributes],
     )
-    built.set_type_and_shape_inference_function(partial(_INFERENCE[op.kind], op))
+    built.set_type_and_shape_inference_function(partial(op.infer, op))
     return built
 
 

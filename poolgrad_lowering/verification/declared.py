@@ -18,8 +18,7 @@ from onnx import AttributeProto, FunctionProto
 from poolgrad_lowering.dialect import OPS, TYPES, NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.attributes import value_of
 from poolgrad_lowering.dialect.body_bytes import body_bytes
-from poolgrad_lowering.dialect.maximum import Maximum
-from poolgrad_lowering.dialect.op import INDEX, VALUE, Attribute, Kind
+from poolgrad_lowering.dialect.op import INDEX, VALUE, Attribute
 from poolgrad_lowering.verification.flat import FlatNode
 
 _LARGEST = 2**31 - 1
@@ -66,7 +65,7 @@ def is_own_body(function: FunctionProto, opset: int) -> bool:
 @lru_cache
 def own_bodies(op: str, opset: int) -> dict[bytes, FunctionProto]:
     """Return the function bodies of an operator at an opset, for all types and maxima, by `body_bytes`."""
-    found, maxima = {}, (Maximum if OPS[op].kind is Kind.ADAPTIVE_POOL else (Maximum.SELECTED,))
+    found, maxima = {}, OPS[op].bodies
     for elements, index, maximum in itertools.product(_subsets(TYPES[VALUE]), TYPES[INDEX], maxima):
         try:
             body = function_body(op, opset, elements, index, maximum=maximum)

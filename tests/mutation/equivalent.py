@@ -51,7 +51,6 @@ _PRIORITIES = {
 }
 _NAMES = {
     "dialect.maximum.Maximum": ("filled", "gathered", "selected", "whole"),
-    "dialect.op.Kind": ("gradient", "pool"),
     "patterns.tensorflow_max_pool_grad_with_argmax": ("batch", "channel", "position"),
 }
 _STATIC_FIRST = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")

@@ -12,8 +12,8 @@ from onnx import AttributeProto, helper
 
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.dialect.attributes import default_proto, value_of
+from poolgrad_lowering.dialect.max_pool_ops import _index_type, _layout, _onnx_window, _window
 from poolgrad_lowering.dialect.op import Attribute
-from poolgrad_lowering.dialect.ops import _index_type, _layout, _onnx_window, _window
 
 INT, INTS, STRING = AttributeProto.INT, AttributeProto.INTS, AttributeProto.STRING
 
