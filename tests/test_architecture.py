@@ -30,16 +30,3 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
     """An import in a function counts; one for type checkers alone does not."""
     circles = [circle for circle in nx.strongly_connected_components(rooms.imports(typing=False)) if len(circle) > 1]
     assert not circles
-
-
-ENCODING = {f"poolgrad_lowering.ir.{name}" for name in ("packed_model", "wire", "node_columns")}
-
-
-def test_only_ir_knows_how_nodes_are_stored() -> None:
-    """Whether a node is bytes or a message; other rooms have `ir.model` for that."""
-    assert rooms.modules().keys() > ENCODING
-    assert not [
-        (module, imported)
-        for module, imported in rooms.imports(typing=True).edges
-        if imported in ENCODING and rooms.room(module) != "ir"
-    ]

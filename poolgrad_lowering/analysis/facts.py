@@ -26,18 +26,19 @@ from poolgrad_lowering.analysis.constants import (
     stored_tensor,
 )
 from poolgrad_lowering.analysis.declared_shapes import read_shape
-from poolgrad_lowering.analysis.inference import inferred_types, is_unnamed
+from poolgrad_lowering.analysis.inference import InferredTypes, is_unnamed
 from poolgrad_lowering.analysis.integer_rules import integer_rule
 from poolgrad_lowering.analysis.memo import Memo, Reads
 from poolgrad_lowering.analysis.node_inference import defines, infer_shape, infer_type
-from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, NEW_SIZES, SHAPE_RULES, is_opaque
+from poolgrad_lowering.analysis.shape_chains import Reached, ShapeChains
+from poolgrad_lowering.analysis.shape_rules import BROADCAST, KEEP_SHAPE, NEW_SIZES, is_opaque, shape_rule
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.producers import keeps_element_type
-from poolgrad_lowering.ir.scopes import LOCAL, Node, Value, canonical_domain
+from poolgrad_lowering.ir.scopes import LOCAL, Node, Scope, Value, canonical_domain
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 T = TypeVar("T")
@@ -75,10 +76,14 @@ class Facts(Memo):
             (canonical_domain(function.domain) or LOCAL, function.name) for function in index.model.functions
         )
         self._pools: dict[Node, PoolAttributes | None] = {}
+        self._chains_of: dict[Scope, ShapeChains] = {}
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
-        if not self._is_known("shape", value):
+        if value.name in value.scope.producers and not self._is_known("shape", value):
+            chained = self._chains(value.scope).shapes.get(value.name)
+            if chained is not None:
+                return chained
             self._derive_in_order(value)
         return self._once("shape", value, self._shape)
 
@@ -127,9 +132,6 @@ class Facts(Memo):
         stated = stated_type(node, value) if node is not None else None
         if node is not None and stated is not None and not self.is_function(node):
             return stated
-        inferred = self._inferred_type(value)
-        if inferred is not None and inferred.tensor_type.elem_type:
-            return inferred.tensor_type.elem_type  # no walk along the nodes before this one
         source = node.input(0) if node is not None and self._keeps_type(node, value) else None
         kept = self.element_type(source) if source is not None else None
         if kept is not None:
@@ -139,7 +141,9 @@ class Facts(Memo):
             return declared.type.tensor_type.elem_type
         if node is None:
             return self._passed(value, self.element_type)
-        found = infer_type(self, node, value)
+        found = self._inferred_type(value)
+        if found is None or not found.tensor_type.elem_type:
+            found = infer_type(self, node, value)
         return None if found is None else found.tensor_type.elem_type or None
 
     def _has_checked_type(self, value: Value) -> bool:
@@ -162,16 +166,37 @@ class Facts(Memo):
 
     def _derive_in_order(self, value: Value) -> None:
         """Derive the shapes from which that of a value follows, first to last: a chain of them may be long."""
+        reached: dict[Scope, list[Reached]] = {}
+        pending: list[Value | None] = [value]
+        while pending:
+            if (behind := pending.pop()) is not None:
+                nodes, outside = self._chains(behind.scope).reach(behind, self._sources_of_shape)
+                reached.setdefault(behind.scope, []).extend(nodes)
+                pending += outside
+        for scope in sorted(reached, key=lambda scope: scope.depth):
+            self._chains(scope).derive(reached[scope], self._complete_shape)
 
-        def unknown(node: Node) -> Sequence[Value | None]:
-            output = next(filter(None, node.outputs))
-            if not self._is_computed(node) or _is_complete(self._inferred_shape(output)):
+    def _sources_of_shape(self, node: Node) -> Sequence[str]:
+        """Return the inputs whose shapes a node's shape may follow from."""
+        if not self._is_computed(node):
+            return ()
+        target = node.input(1)
+        if node.is_a("Reshape") and target is not None:
+            sizes = self.constant(target)
+            if sizes is not None and all(size > 0 for size in sizes.flat):
                 return ()
-            return [operand for operand in node.inputs if operand is not None and not self._is_known("shape", operand)]
+        return node.proto.input[:]
 
-        chain = [behind for behind in value.ancestors(unknown) if behind.producer is not None]
-        for behind in sorted(chain, key=lambda value: (value.scope.depth, value.scope.producers[value.name])):
-            self._once("shape", behind, self._shape)
+    def _chains(self, scope: Scope) -> ShapeChains:
+        if scope not in self._chains_of:
+            self._chains_of[scope] = ShapeChains(scope)
+        return self._chains_of[scope]
+
+    def _complete_shape(self, scope: Scope, name: str) -> Shape | None:
+        """Return the shape of a value if all sizes are known; None also if it depends on what was read elsewhere."""
+        value = scope.resolve(name)
+        found = None if value is None else self._once("shape", value, self._shape)
+        return found if _is_complete(found) and ("shape", value) not in self._reads_of else None
 
     def _shape(self, value: Value) -> Shape | None:
         if default_tensor(value) is not None:
@@ -184,18 +209,28 @@ class Facts(Memo):
         node = value.producer
         if node is None:
             return self._input_shape(value)
-        inferred = self._inferred_shape(value)
-        if node.is_a(*ELEMENTWISE) and inferred is not None and is_static(inferred):
-            return inferred
         if not self._is_computed(node):
             return self.declared_shape(value)
-        derived = self._derived_shape(value, node)
+        found = self._chains(value.scope).shapes.get(value.name)
+        if found is not None:
+            return found
+        found = self._computed_shape(value, node)
+        return self._named(value, node, found) if found is not None and node.is_a(*NEW_SIZES) else found
+
+    def _computed_shape(self, value: Value, node: Node) -> Shape | None:
+        """Return the shape by the operator's rule, or else by ONNX's inference."""
+        rule = shape_rule(node, value)
+        derived = rule(self, node, value) if rule is not None else None
         if derived is not None and any(dim.coefficient < 0 for dim in derived):
             derived = None  # the model cannot run
-        if node.op[1] not in SHAPE_RULES and not _is_complete(inferred):
+        if _is_complete(derived):
+            return derived
+        inferred = self._inferred_shape(value)
+        if node.is_a(*KEEP_SHAPE, *BROADCAST) and inferred is not None and is_static(inferred):
+            return inferred
+        if (rule is None or (derived is None and node.is_a("Conv"))) and not _is_complete(inferred):
             derived = infer_shape(self, node, value)
-        found = _completed(derived, inferred)
-        return self._named(value, node, found) if found is not None and node.is_a(*NEW_SIZES) else found
+        return _completed(derived, inferred)
 
     def _named(self, value: Value, node: Node, shape: Shape) -> Shape:
         """Return the shape with the names that the model declares for sizes that nothing else tells.
@@ -266,13 +301,8 @@ class Facts(Memo):
         return found.pop() if len(found) == 1 else None
 
     @cached_property
-    def _inferred(self) -> dict[str, onnx.TypeProto]:
-        return inferred_types(self._index, self._external)
-
-    def _derived_shape(self, value: Value, node: Node) -> Shape | None:
-        _, op_type = node.op
-        rule = SHAPE_RULES.get(op_type) if node.is_a(op_type) else None
-        return rule(self, node, value) if rule is not None else None
+    def _inferred(self) -> InferredTypes:
+        return InferredTypes(self._index, self._external)
 
     # -- constants and integers
 

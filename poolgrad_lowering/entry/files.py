@@ -17,7 +17,7 @@ from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import require_not_external
-from poolgrad_lowering.io.model_file import errors_name, open_model, parse_model, read_bytes
+from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.lower import lower_in_place
 from poolgrad_lowering.plans.apply import require_same_file, resolve_target
@@ -87,7 +87,7 @@ def lower_file(
     logger.info("%s: %d bytes", source, len(data))
     if plan is not None:
         require_same_file(plan, model_sha256(data))
-    model = open_model(data, source)
+    model = parse_model(data, source)
     gate = Gate(limits, ModelFolder.of_file(source))
     with errors_name(source):
         outcome = lower_in_place(
@@ -141,7 +141,7 @@ def inspect_file(
     found, source = resolve_target(target, None), Path(source)
     descriptions = SideOutputs(source, page=html_path, plan=plan_path)
     data = read_bytes(source, limits)
-    model, gate = open_model(data, source), Gate(limits, ModelFolder.of_file(source))
+    model, gate = parse_model(data, source), Gate(limits, ModelFolder.of_file(source))
     with errors_name(source):
         outcome = lower_in_place(
             model, found, forward=forward, gate=gate, trust_defaults=trust_defaults, observer=descriptions.recorder

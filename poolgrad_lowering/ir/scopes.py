@@ -14,11 +14,9 @@ from typing import Literal, NamedTuple
 
 import onnx
 
-from poolgrad_lowering.ir.model import Graph
-from poolgrad_lowering.ir.packed_model import Packed
 from poolgrad_lowering.ir.use_lists import UseLists
 
-GraphLike = Graph | onnx.FunctionProto
+GraphLike = onnx.GraphProto | onnx.FunctionProto
 
 MAX_CHAIN = 64
 """The number of nodes that one search of the graph visits at most; producers write fewer in a row."""
@@ -115,14 +113,6 @@ class Scope:
         if node is None:
             node = self._nodes[position] = Node(self, position, self.proto.node[position])
         return node
-
-    def write_back(self, position: int) -> None:
-        """Store the changes of a node of this scope, or of a subgraph in it, in the model."""
-        nodes = self.proto.node
-        if isinstance(nodes, Packed):
-            nodes.write_back(position)
-        elif self.parent is not None:
-            self.parent.write_back(self.holder)
 
     def release(self) -> None:
         """Clear the caches and captures: nodes, values and scopes refer to each other in cycles."""

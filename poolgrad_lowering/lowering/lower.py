@@ -31,7 +31,6 @@ from poolgrad_lowering.ir.collector import collector_paused
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.metadata import layer_of
-from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.lowering.anchors import match_anchors
 from poolgrad_lowering.lowering.switches import dump, refuse_unselected
 from poolgrad_lowering.patterns import broken_plugins
@@ -186,7 +185,7 @@ def inspect(
 
 @collector_paused()
 def lower_in_place(
-    model: Model,
+    model: ModelProto,
     target: Target,
     *,
     forward: bool,

@@ -48,7 +48,6 @@ def add_outputs(missing: Mapping[Node, str]) -> None:
         pooled = pool.proto.output[0]
         del pool.proto.output[:]
         pool.proto.output.extend((pooled, name))
-        pool.scope.write_back(pool.position)
 
 
 def _named(site: Lowered, named: dict[Node, Value], taken: set[str]) -> Lowered:

@@ -14,7 +14,7 @@ import pytest
 from onnx import ModelProto, TensorProto, TypeProto, numpy_helper
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.analysis.inference import inferred_types
+from poolgrad_lowering.analysis.inference import InferredTypes
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.external import ModelFolder
@@ -101,8 +101,8 @@ def test_a_slice_of_a_negative_size(place: str) -> None:
     script = (
         "import sys, onnx\n"
         "from poolgrad_lowering.ir.index import ModelIndex\n"
-        "from poolgrad_lowering.analysis.inference import inferred_types\n"
-        "inferred_types(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read())))"
+        "from poolgrad_lowering.analysis.inference import InferredTypes\n"
+        "InferredTypes(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read()))).all()"
     )
     run_on(model, script)
 
@@ -131,7 +131,7 @@ def test_inner_scopes_get_nothing() -> None:
             }"""
         )
     )
-    assert inferred_types(index).keys() <= {"Y"}
+    assert InferredTypes(index).all().keys() <= {"Y"}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_graph_whose_name_is_no_text() -> None:
 def test_the_model_is_not_changed() -> None:
     model = reshaped()
     before = model.SerializeToString()
-    inferred_types(ModelIndex(model))
+    InferredTypes(ModelIndex(model)).all()
     assert model.SerializeToString() == before
 
 
@@ -187,9 +187,9 @@ def test_long_integer_vectors_fill_no_memory(text: str) -> None:
     script = (
         "import resource, sys, onnx\n"
         "from poolgrad_lowering.ir.index import ModelIndex\n"
-        "from poolgrad_lowering.analysis.inference import inferred_types\n"
+        "from poolgrad_lowering.analysis.inference import InferredTypes\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\n"
-        "types = inferred_types(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read())))\n"
+        "types = InferredTypes(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read()))).all()\n"
         "assert 'A' in types"
     )
     run_on(parse(text), script)
@@ -202,7 +202,7 @@ def test_sizes_in_external_data(tmp_path: Path) -> None:
     (tmp_path / DATA).write_bytes(np.array([1, 1, 6, 8], np.int64).tobytes())
 
     def sizes(data: ExternalData | None) -> list[int]:
-        found = inferred_types(ModelIndex(model), data)
+        found = InferredTypes(ModelIndex(model), data).all()
         return [dim.dim_value for dim in found.get("R", TypeProto()).tensor_type.shape.dim]
 
     assert sizes(ExternalData(ModelFolder(tmp_path))) == [1, 1, 6, 8]
