@@ -76,16 +76,17 @@ class Facts(Memo):
             (canonical_domain(function.domain) or LOCAL, function.name) for function in index.model.functions
         )
         self._pools: dict[Node, PoolAttributes | None] = {}
+        self._computed: dict[tuple[str, str], bool] = {}
         self._chains_of: dict[Scope, ShapeChains] = {}
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
-        if value.name in value.scope.producers and not self._is_known("shape", value):
-            chained = self._chains(value.scope).shapes.get(value.name)
+        if not self._is_known("shape", value) and value.name in value.scope.producers:
+            chained = self._chains(value.scope).get(value.name)
             if chained is not None:
                 return chained
             self._derive_in_order(value)
-        return self._once("shape", value, self._shape)
+        return self.once("shape", value, self._shape)
 
     def declared_shape(self, value: Value) -> Shape | None:
         """Return the shape that the model declares for the value, or None."""
@@ -94,23 +95,23 @@ class Facts(Memo):
 
     def element_type(self, value: Value) -> int | None:
         """Return the value's `TensorProto.DataType`, or None."""
-        return self._once("element_type", value, self._element_type)
+        return self.once("element_type", value, self._element_type)
 
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
         """Return a constant of up to 2^16 elements (an initializer or a Constant, no untrusted default), or None."""
-        return self._once("constant", value, self._constant)
+        return self.once("constant", value, self._constant)
 
     def table(self, value: Value) -> np.ndarray[Any, Any] | None:
         """As `constant`, for up to 2^23 elements."""
-        return self._once("table", value, self._table)
+        return self.once("table", value, self._table)
 
     def integers(self, value: Value) -> Shape | None:
         """Return the elements of an integer scalar or vector, symbolic if they are symbolic sizes, or None."""
-        return self._once("integers", value, self._integers)
+        return self.once("integers", value, self._integers)
 
     def is_zero(self, value: Value) -> bool:
         """Whether every element is proven to be +0.0 (all bits clear)."""
-        return bool(self._once("zero", value, self._is_zero))
+        return bool(self.once("zero", value, self._is_zero))
 
     def pool(self, node: Node) -> PoolAttributes | None:
         """Return the attributes of a MaxPool node, or None if they are malformed."""
@@ -166,15 +167,15 @@ class Facts(Memo):
 
     def _derive_in_order(self, value: Value) -> None:
         """Derive the shapes from which that of a value follows, first to last: a chain of them may be long."""
-        reached: dict[Scope, list[Reached]] = {}
+        reached: list[tuple[Scope, Reached]] = []
         pending: list[Value | None] = [value]
         while pending:
             if (behind := pending.pop()) is not None:
-                nodes, outside = self._chains(behind.scope).reach(behind, self._sources_of_shape)
-                reached.setdefault(behind.scope, []).extend(nodes)
-                pending += outside
-        for scope in sorted(reached, key=lambda scope: scope.depth):
-            self._chains(scope).derive(reached[scope], self._complete_shape)
+                found = self._chains(behind.scope).reach(behind, self._sources_of_shape)
+                reached.append((behind.scope, found))
+                pending += found.outside
+        for scope, found in sorted(reached, key=lambda each: each[0].depth):
+            self._chains(scope).derive(found, self._complete_shape)
 
     def _sources_of_shape(self, node: Node) -> Sequence[str]:
         """Return the inputs whose shapes a node's shape may follow from."""
@@ -195,7 +196,7 @@ class Facts(Memo):
     def _complete_shape(self, scope: Scope, name: str) -> Shape | None:
         """Return the shape of a value if all sizes are known; None also if it depends on what was read elsewhere."""
         value = scope.resolve(name)
-        found = None if value is None else self._once("shape", value, self._shape)
+        found = None if value is None else self.once("shape", value, self._shape)
         return found if _is_complete(found) and ("shape", value) not in self._reads_of else None
 
     def _shape(self, value: Value) -> Shape | None:
@@ -211,11 +212,13 @@ class Facts(Memo):
             return self._input_shape(value)
         if not self._is_computed(node):
             return self.declared_shape(value)
-        found = self._chains(value.scope).shapes.get(value.name)
+        found = self._chains(value.scope).get(value.name)
         if found is not None:
             return found
         found = self._computed_shape(value, node)
-        return self._named(value, node, found) if found is not None and node.is_a(*NEW_SIZES) else found
+        if found is None or _is_complete(found) or not node.is_a(*NEW_SIZES):
+            return found
+        return self._named(value, node, found)
 
     def _computed_shape(self, value: Value, node: Node) -> Shape | None:
         """Return the shape by the operator's rule, or else by ONNX's inference."""
@@ -253,7 +256,9 @@ class Facts(Memo):
 
         A declaration of such a value is a claim that runtimes do not check.
         """
-        return self.is_function(node) or defines(node)
+        if node.op not in self._computed:
+            self._computed[node.op] = self.is_function(node) or defines(node)
+        return self._computed[node.op]
 
     def _input_shape(self, value: Value) -> Shape | None:
         """Return the shape of a value that no node produces.
@@ -391,7 +396,7 @@ def _updated_by_training(index: ModelIndex) -> frozenset[str]:
 
 def _is_complete(shape: Shape | None) -> bool:
     """Whether all sizes are numbers or named by the model."""
-    return shape is not None and not any(map(_is_unknown, shape))
+    return shape is not None and not any([dim.symbols and _is_unknown(dim) for dim in shape])
 
 
 def _is_unknown(dim: Dim) -> bool:

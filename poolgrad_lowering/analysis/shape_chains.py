@@ -9,6 +9,7 @@ derived here, on names and positions, without `Node` and `Value` objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,79 +24,100 @@ _BROADCASTING_OPSET = 7
 """The first one where operators broadcast without an attribute."""
 
 
-Reached = tuple[int, str]
-"""A node whose shape is to be derived: its position, and the name of the output."""
+class Reached(NamedTuple):
+    """What a shape follows from: positions of nodes of such operators, results of other nodes of the scope, by their
+    positions and names, and values of other scopes."""
+
+    chained: list[int]
+    others: list[tuple[int, str]]
+    outside: list[Value | None]
 
 
 class ShapeChains:
-    """The shapes of one scope's values, by name: of results of such operators, and of what these read."""
+    """The shapes of one scope's values that are results of such operators."""
 
     def __init__(self, scope: Scope) -> None:
-        self.shapes: dict[str, Shape] = {}
+        count = len(scope.proto.node)
         self._scope = scope
-        self._seen = bytearray(len(scope.proto.node))
+        self._seen = bytearray(count)
         self._kinds = _kinds(scope)
         uses = scope.use_lists
-        consumers = np.array(uses.positions[: uses.by_nodes], np.int64)
-        counts = np.bincount(consumers, minlength=len(scope.proto.node))
-        self._inputs, self._begins = uses.names, [0, *counts.cumsum().tolist()]
+        counts = np.bincount(np.array(uses.positions[: uses.by_nodes], np.int64), minlength=count)
         for position in np.flatnonzero(counts == 0).tolist():
             self._kinds[position] = 0
+        self._inputs, self._sources = uses.names, uses.producers
+        self._begins = [0, *counts.cumsum().tolist()]
+        self._shapes: list[Shape | None] = [None] * (count + 1)  # the last one is of position -1, where no node is
+        self._read: dict[str, Shape] = {}
 
-    def reach(self, value: Value, sources: Callable[[Node], Iterable[str]]) -> tuple[list[Reached], list[Value | None]]:
-        """Return the nodes from which a value's shape follows, without those of earlier calls, and values of other
-        scopes from whose shapes it follows.
+    def get(self, name: str) -> Shape | None:
+        """Return the shape of a value if it was derived here, else None."""
+        return self._shapes[self._scope.producers.get(name, -1)]
+
+    def reach(self, value: Value, sources: Callable[[Node], Iterable[str]]) -> Reached:
+        """Return what a value's shape follows from, without the nodes of earlier calls.
 
         `sources` returns the inputs from whose shapes that of a node of another operator may follow.
         """
-        scope, producers, seen, kinds = self._scope, self._scope.producers, self._seen, self._kinds
-        inputs, begins = self._inputs, self._begins
-        names, reached, outside = [value.name], list[Reached](), list[Value | None]()
+        scope, seen, kinds, begins, producers = self._scope, self._seen, self._kinds, self._begins, self._sources
+        reached, names = Reached([], [], []), [value.name]
         while names:
             name = names.pop()
-            position = producers.get(name)
+            position = scope.producers.get(name)
             if position is None:
                 if scope.parent is not None and not scope.defines(name):
-                    outside.append(scope.resolve(name))
-            elif not seen[position]:
+                    reached.outside.append(scope.resolve(name))
+                continue
+            pending = [position]
+            while pending:
+                position = pending.pop()
+                if seen[position]:
+                    continue
                 seen[position] = True
-                reached.append((position, name))
-                kind = kinds[position]
-                if kind == _KEEPS:
-                    names.append(inputs[begins[position]])
-                elif kind:
-                    names += inputs[begins[position] : begins[position + 1]]
-                else:
+                kind, begin = kinds[position], begins[position]
+                if not kind:
+                    reached.others.append((position, name))
                     names += sources(scope.node(position))
-        return reached, outside
+                    continue
+                reached.chained.append(position)
+                end = begins[position + 1] if kind == _BROADCASTS else begin + 1
+                while begin < end:
+                    source = producers[begin]
+                    if source >= 0 and kinds[source]:
+                        pending.append(source)
+                    else:
+                        names.append(self._inputs[begin])
+                    begin += 1
+        return reached
 
-    def derive(self, reached: Iterable[Reached], shape_of: Callable[[Scope, str], Shape | None]) -> None:
-        """Derive the shapes of the outputs of nodes that `reach` returned.
+    def derive(self, reached: Reached, shape_of: Callable[[Scope, str], Shape | None]) -> None:
+        """Derive the shapes of what `reach` returned.
 
         `shape_of` derives the shape of a value by other means, and returns it if all its sizes are known.
         """
 
-        def read(name: str) -> Shape | None:
-            found = shape_of(self._scope, name)
+        def read(use: int) -> Shape | None:
+            name = inputs[use]
+            found = self._read.get(name) or shape_of(self._scope, name)
             if found is not None:
-                shapes[name] = found
+                self._read[name] = found
             return found
 
-        kinds, shapes, inputs, begins = self._kinds, self.shapes, self._inputs, self._begins
-        for position, name in sorted(reached):
-            kind, shape = kinds[position], None
+        kinds, shapes, inputs, begins, sources = self._kinds, self._shapes, self._inputs, self._begins, self._sources
+        names = dict(reached.others)
+        for position in sorted([*reached.chained, *names]):
+            kind, begin, shape = kinds[position], begins[position], None
             if kind:
-                begin = begins[position]
-                shape = shapes.get(inputs[begin]) or read(inputs[begin])
+                shape = shapes[sources[begin]] or read(begin)
                 if kind == _BROADCASTS:
-                    for operand in inputs[begin + 1 : begins[position + 1]]:
-                        other = shapes.get(operand) or read(operand)
+                    for use in range(begin + 1, begins[position + 1]):
+                        other = shapes[sources[use]] or read(use)
                         if other is not shape and other != shape:
                             shape = common_shape(None, shape, other)
-            if shape is None:
-                shape_of(self._scope, name)
+            if shape is not None:
+                shapes[position] = shape
             else:
-                shapes[name] = shape
+                shape_of(self._scope, names.get(position) or self._scope.proto.node[position].output[0])
 
 
 def _kinds(scope: Scope) -> bytearray:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poolgrad_lowering.atc.ways import examine, find_places, placement_report
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.gate.gate import Gate
@@ -101,6 +100,8 @@ def lower_file(
         )
         lowered = gate.serialised(model) if outcome.changed else data
         if descriptions.recorder is not None:
+            from poolgrad_lowering.atc.ways import find_places  # noqa: PLC0415 - what a plain lowering does not load
+
             own = Gate(limits, ModelFolder.of_file(source))
             descriptions.recorder.placement = find_places(parse_model(lowered, source), own)
     report = outcome.report(len(data), len(lowered))
@@ -138,6 +139,8 @@ def inspect_file(
 
     Writes the plan of the same lowering to `plan_path`, and the HTML report to `html_path`, if they are given.
     """
+    from poolgrad_lowering.atc.ways import examine, placement_report  # noqa: PLC0415 - what `lower_file` does not load
+
     found, source = resolve_target(target, None), Path(source)
     descriptions = SideOutputs(source, page=html_path, plan=plan_path)
     data = read_bytes(source, limits)

@@ -150,7 +150,7 @@ class ModelIndex:
         scope.free_names.pop("", None)
         captured = [name for name in sorted(scope.outputs, key=str) if not scope.defines(name)]
         scope.free_names.update(dict.fromkeys(captured))
-        scope.use_lists = UseLists(columns.input_names, columns.consumers, captured)
+        scope.use_lists = UseLists(columns.input_names, columns.consumers, producers_of_inputs, captured)
         return unsorted
 
     def _add_subgraph(self, scope: Scope, position: int, name: str, graph: onnx.GraphProto) -> bool:

@@ -12,11 +12,19 @@ class UseLists:
     """For each name, the positions of the nodes that consume it. Empty names are absent inputs.
 
     Stored as two flat lists, `names` and `positions`: one list per name would be most of what the index allocates. The
-    first `by_nodes` entries are the inputs of nodes, ordered by node.
+    first `by_nodes` entries are the inputs of nodes, ordered by node, with `producers`: the position of the node that
+    produces it, -1 if none of the scope does.
     """
 
-    def __init__(self, names: Sequence[str] = (), positions: Sequence[int] = (), captured: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        positions: Sequence[int] = (),
+        producers: Sequence[int] = (),
+        captured: Sequence[str] = (),
+    ) -> None:
         self.by_nodes = len(names)
+        self.producers = producers
         self.names = [*names, *captured]
         self.positions = [*positions, *[-1] * len(captured)]
 
