@@ -53,6 +53,8 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
     ("value_floats", np.float32),
 )
 _MAX_TABLE = 1 << 23
+_MAX_NESTED = 8
+"""The number of shapes that are derived one from another before those behind them are derived in order."""
 _WITHOUT_ZERO = 24
 """FLOAT8E8M0, whose number with all bits clear is 2^-127; old releases of onnx have no name for it."""
 
@@ -81,11 +83,14 @@ class Facts(Memo):
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
-        if not self._is_known("shape", value) and value.name in value.scope.producers:
-            chained = self._chains(value.scope).get(value.name)
+        position = value.scope.producers.get(value.name)
+        if position is not None and not self._is_known("shape", value):
+            chains = self._chains(value.scope)
+            chained = chains.shapes[position]
             if chained is not None:
                 return chained
-            self._derive_in_order(value)
+            if chains.kinds[position] or self._depth >= _MAX_NESTED:
+                self._derive_in_order(value)
         return self.once("shape", value, self._shape)
 
     def declared_shape(self, value: Value) -> Shape | None:
@@ -212,10 +217,7 @@ class Facts(Memo):
             return self._input_shape(value)
         if not self._is_computed(node):
             return self.declared_shape(value)
-        found = self._chains(value.scope).get(value.name)
-        if found is not None:
-            return found
-        found = self._computed_shape(value, node)
+        found = self._chains(value.scope).shapes[node.position] or self._computed_shape(value, node)
         if found is None or _is_complete(found) or not node.is_a(*NEW_SIZES):
             return found
         return self._named(value, node, found)

@@ -34,32 +34,31 @@ class Reached(NamedTuple):
 
 
 class ShapeChains:
-    """The shapes of one scope's values that are results of such operators."""
+    """The shapes of one scope's values that are results of such operators.
+
+    `kinds` and `shapes` have an entry for each node: whether it is such an operator, and the shape if it was derived.
+    """
 
     def __init__(self, scope: Scope) -> None:
         count = len(scope.proto.node)
         self._scope = scope
         self._seen = bytearray(count)
-        self._kinds = _kinds(scope)
+        self.kinds = _kinds(scope)
         uses = scope.use_lists
         counts = np.bincount(np.array(uses.positions[: uses.by_nodes], np.int64), minlength=count)
         for position in np.flatnonzero(counts == 0).tolist():
-            self._kinds[position] = 0
+            self.kinds[position] = 0
         self._inputs, self._sources = uses.names, uses.producers
         self._begins = [0, *counts.cumsum().tolist()]
-        self._shapes: list[Shape | None] = [None] * (count + 1)  # the last one is of position -1, where no node is
+        self.shapes: list[Shape | None] = [None] * (count + 1)  # the last one is of position -1, where no node is
         self._read: dict[str, Shape] = {}
-
-    def get(self, name: str) -> Shape | None:
-        """Return the shape of a value if it was derived here, else None."""
-        return self._shapes[self._scope.producers.get(name, -1)]
 
     def reach(self, value: Value, sources: Callable[[Node], Iterable[str]]) -> Reached:
         """Return what a value's shape follows from, without the nodes of earlier calls.
 
         `sources` returns the inputs from whose shapes that of a node of another operator may follow.
         """
-        scope, seen, kinds, begins, producers = self._scope, self._seen, self._kinds, self._begins, self._sources
+        scope, seen, kinds, begins, producers = self._scope, self._seen, self.kinds, self._begins, self._sources
         reached, names = Reached([], [], []), [value.name]
         while names:
             name = names.pop()
@@ -103,7 +102,7 @@ class ShapeChains:
                 self._read[name] = found
             return found
 
-        kinds, shapes, inputs, begins, sources = self._kinds, self._shapes, self._inputs, self._begins, self._sources
+        kinds, shapes, inputs, begins, sources = self.kinds, self.shapes, self._inputs, self._begins, self._sources
         names = dict(reached.others)
         for position in sorted([*reached.chained, *names]):
             kind, begin, shape = kinds[position], begins[position], None
