@@ -18,7 +18,7 @@ import onnx.defs
 from onnx import ModelProto, NodeProto
 
 from poolgrad_lowering.atc.expand import expand_operators
-from poolgrad_lowering.atc.export import export_expanded
+from poolgrad_lowering.atc.export import remaining_obstacles
 from poolgrad_lowering.diagnostics.counted import first_of
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.dialect import DOMAIN
@@ -81,7 +81,7 @@ def examine(lowered: ModelProto, target: Target, gate: Gate) -> Examined:
     is_inlined, expanded = inline_functions(in_parts), expand_operators(lowered)
     types = _types(in_parts, gate)
     atc_types = _types(lowered, gate) if is_inlined or expanded else types.copy()
-    _, atc = export_expanded(lowered, target, (), expanded, atc_types)
+    atc = remaining_obstacles(lowered, target, atc_types)
     cann = rewrite_nodes(in_parts, types)
     return Examined(
         ways=(
