@@ -276,7 +276,7 @@ class Facts(Memo):
 
     def _inferred_shape(self, value: Value) -> Shape | None:
         inferred = self._inferred_type(value)
-        return None if inferred is None else read_shape(value, inferred)
+        return None if inferred is None else read_shape(value, inferred, inferred=True)
 
     def _inferred_type(self, value: Value) -> onnx.TypeProto | None:
         return self._inferred.get(value.name) if value.scope is self._index.scopes[0] else None
@@ -398,7 +398,7 @@ def _updated_by_training(index: ModelIndex) -> frozenset[str]:
 
 def _is_complete(shape: Shape | None) -> bool:
     """Whether all sizes are numbers or named by the model."""
-    return shape is not None and not any([dim.symbols and _is_unknown(dim) for dim in shape])
+    return shape is not None and not any(dim.symbols and _is_unknown(dim) for dim in shape)
 
 
 def _is_unknown(dim: Dim) -> bool:

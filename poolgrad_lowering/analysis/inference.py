@@ -13,6 +13,7 @@ from itertools import count
 
 import onnx
 
+from poolgrad_lowering.analysis.declared_shapes import MADE_UP_NUMBER
 from poolgrad_lowering.analysis.hiding import Hiding, Op, hide_shapes, with_inner
 from poolgrad_lowering.analysis.outlining import Outliner
 from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
@@ -65,13 +66,16 @@ class InferredTypes:
     def get(self, name: str) -> onnx.TypeProto | None:
         """Return the type of a value, or None. A size that inference made up has another name in each question."""
         if name not in self._types:
-            self._infer(self._cone(name))
+            inferred, given = self._infer(self._cone(name))
+            number = next(self._questions)
+            for value in inferred:
+                _rename_made_up(value.type, given, number)
         return self._types.get(name)
 
     def all(self) -> dict[str, onnx.TypeProto]:
         """Return the types of all values."""
-        self._infer(range(len(self._main.proto.node)))
-        return {name: found for name, found in self._types.items() if found is not None}
+        inferred, _ = self._infer(range(len(self._main.proto.node)))
+        return {value.name: value.type for value in inferred}
 
     @cached_property
     def _captures(self) -> dict[int, list[str]]:
@@ -107,25 +111,23 @@ class InferredTypes:
                 pending += self._captures.get(position, ())
         return sorted(reached)
 
-    def _infer(self, positions: Sequence[int]) -> None:
-        """Infer the types of the results of some nodes."""
+    def _infer(self, positions: Sequence[int]) -> tuple[list[onnx.ValueInfoProto], set[str]]:
+        """Infer and store the types of the results of some nodes; return them, and names of sizes that were given."""
         nodes = self._main.proto.node
         results = [name for position in positions for name in nodes[position].output]
         self._types.update(dict.fromkeys(results))
         if not self._is_sure or not positions:
-            return
+            return [], set()
         copied = self._copy(positions, results)
-        given = {name for value in copied.graph.input for name in _made_up(value.type)}
+        given = {dim.dim_param for value in _declared(copied.graph) for dim in value.type.tensor_type.shape.dim}
         try:
             inferred = onnx.shape_inference.infer_shapes(copied.SerializeToString())
         except ONNX_ERRORS as error:
             logger.info("shape inference failed, undeclared shapes stay unknown: %s", error)
-            return
-        number = next(self._questions)
-        for value in (*inferred.graph.value_info[:], *inferred.graph.output):
-            if number:
-                _rename_made_up(value.type, given, number)
-            self._types[value.name] = value.type
+            return [], set()
+        found = [*inferred.graph.value_info, *inferred.graph.output]
+        self._types.update({value.name: value.type for value in found})
+        return found, given
 
     def _copy(self, positions: Sequence[int], results: Sequence[str]) -> onnx.ModelProto:
         """Return a model of some nodes with what their results follow from."""
@@ -135,21 +137,22 @@ class InferredTypes:
         made = set(results)
         used = {name for node in graph.node for name in node.input}
         used.update(name for position in positions for name in self._captures.get(position, ()))
-        graph.input.extend([value for value in source.input if value.name in used])
-        for name in sorted(used - made):
-            if (known := self._types.get(name)) is not None:
-                graph.input.add(name=name, type=known)
-        for value in graph.input:
-            if not value.type.HasField("tensor_type"):  # runtimes do not check the tensors in a sequence
-                hide_shapes(value.type)
         believed = {name for position in self._unknown.intersection(positions) for name in source.node[position].output}
+        graph.input.extend([value for value in source.input if value.name in used])
         graph.output.extend([value for value in source.output if value.name in made])
-        for value in graph.output:
-            if value.name not in believed:
-                hide_shapes(value.type)
         graph.value_info.extend(
             source.value_info[main.value_infos[name]] for name in believed & main.value_infos.keys()
         )
+        for value in graph.output:
+            if value.name not in believed:
+                hide_shapes(value.type)
+        for value in _declared(graph):
+            _clear_made_up(value.type)
+        known = [(name, self._types[name]) for name in sorted((used - made) & self._types.keys())]
+        graph.input.extend([onnx.ValueInfoProto(name=name, type=kind) for name, kind in known if kind is not None])
+        for value in graph.input:
+            if not value.type.HasField("tensor_type"):  # runtimes do not check the tensors in a sequence
+                hide_shapes(value.type)
         stored = used & main.initializers.keys()
         for name in sorted(stored - {value.name for value in source.input}):  # inference takes a default for a constant
             graph.initializer.append(_as_inference_needs(source.initializer[main.initializers[name]], self._external))
@@ -191,16 +194,22 @@ def is_unnamed(dim: Dim) -> bool:
     return any(symbol.startswith(_MADE_UP) for symbol in dim.symbols)
 
 
-def _made_up(kind: onnx.TypeProto) -> list[str]:
-    """Return the names in a type that inference made up, or may make up."""
-    return [dim.dim_param for dim in kind.tensor_type.shape.dim if dim.dim_param.startswith(_MADE_UP)]
+def _declared(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    return [*graph.input, *graph.output, *graph.value_info]
+
+
+def _clear_made_up(kind: onnx.TypeProto) -> None:
+    """Clear the sizes of a declared tensor whose names are like those that questions give."""
+    for dim in kind.tensor_type.shape.dim if kind.HasField("tensor_type") else ():
+        if MADE_UP_NUMBER in str(dim.dim_param):  # protobuf returns bytes if it is not UTF-8
+            dim.Clear()
 
 
 def _rename_made_up(kind: onnx.TypeProto, given: Collection[str], number: int) -> None:
     """Give the sizes that a question made up names that no other question makes up."""
     for dim in kind.tensor_type.shape.dim if kind.HasField("tensor_type") else ():
-        if dim.dim_param.startswith(_MADE_UP) and dim.dim_param not in given:
-            dim.dim_param += f"_{number}"
+        if str(dim.dim_param).startswith(_MADE_UP) and dim.dim_param not in given:
+            dim.dim_param += f"{MADE_UP_NUMBER}{number}"
 
 
 def _as_inference_needs(tensor: onnx.TensorProto, external: ExternalData) -> onnx.TensorProto:

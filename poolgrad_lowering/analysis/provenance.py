@@ -198,7 +198,7 @@ def _is_plane_base(facts: Facts, base: Value, found: Indices, node: Node) -> boo
     companion = every.producer if every is not None else None
     if companion is None or not companion.is_a("MaxPool") or every != companion.output(1):
         return False
-    pool, companion_input = facts.pool(found.pool), companion.input(0)
+    pool, companion_input = facts.pool(companion), companion.input(0)
     if pool is None or companion_input is None or not _have_one_shape(facts, companion_input, x):
         return False
     rank = len(pool.kernel) + 2
