@@ -118,13 +118,6 @@ EQUIVALENT: dict[str, str] = {
     "attribute.SerializeToString()": _ONLY_FOR_SPEED,
     "poolgrad_lowering.gate.gate.Gate.visit_attributes: "
     "if (name := self._valid_attributes.get(stored)) is None → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.gate.gate.Gate.visit_attributes: "
-    "if signature.attributes and self._valid_attributes.keys() >= set(signature.attributes) → "
-    "if False": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.gate.gate.Gate.visit_attributes: "
-    "self._valid_attributes.keys() >= set(signature.attributes) → "
-    "self._valid_attributes.keys() > set(signature.attributes)": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.gate.gate.Gate.visit_attributes: self._valid_signatures.add(signature) → pass": _ONLY_FOR_SPEED,
     "poolgrad_lowering.gate.gate.Gate.on_scope_closed: if unsorted → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.gate.gate.Gate._check_graph: "
     "if len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse) → if True": _ONLY_FOR_SPEED,
