@@ -34,19 +34,6 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
     assert not circles
 
 
-ENCODING = {f"poolgrad_lowering.ir.{name}" for name in ("packed_model", "wire", "node_columns")}
-
-
-def test_only_ir_knows_how_nodes_are_stored() -> None:
-    """Whether a node is bytes or a message; other rooms have `ir.model` for that."""
-    assert rooms.modules().keys() > ENCODING
-    assert not [
-        (module, imported)
-        for module, imported in rooms.imports(typing=True).edges
-        if imported in ENCODING and rooms.room(module) != "ir"
-    ]
-
-
 def test_a_family_is_known_to_its_forms_and_the_registry_alone() -> None:
     """What the pass, plans and reports ask of a gradient is in `families.family`."""
     families = "poolgrad_lowering.families."

@@ -10,8 +10,12 @@ from poolgrad_lowering.analysis.shape_rules import opaque
 from poolgrad_lowering.ir.dims import Dim, Shape
 from poolgrad_lowering.ir.scopes import Scope, Value
 
+MADE_UP_NUMBER = "?"
+"""Stands in the names of sizes that inference made up, before the number of the question: a name of a model with it
+is not read."""
 
-def read_shape(value: Value, declared: onnx.TypeProto) -> Shape | None:
+
+def read_shape(value: Value, declared: onnx.TypeProto, *, inferred: bool = False) -> Shape | None:
     """Return the shape in a declared or inferred type of a value; None if the type has none.
 
     Symbols of a function are local to it: the same name in a caller can be another size.
@@ -19,15 +23,16 @@ def read_shape(value: Value, declared: onnx.TypeProto) -> Shape | None:
     tensor = declared.tensor_type
     if not tensor.HasField("shape"):
         return None
-    return tuple([_read_dim(dim, value.scope) or opaque(value, axis) for axis, dim in enumerate(tensor.shape.dim[:])])
+    dims = enumerate(tensor.shape.dim[:])
+    return tuple([_read_dim(dim, value.scope, inferred=inferred) or opaque(value, axis) for axis, dim in dims])
 
 
-def _read_dim(dim: onnx.TensorShapeProto.Dimension, scope: Scope) -> Dim | None:
+def _read_dim(dim: onnx.TensorShapeProto.Dimension, scope: Scope, *, inferred: bool) -> Dim | None:
     """Return the declared size; None if there is none, which producers also write as -1 or "?"."""
     if dim.HasField("dim_value"):
         return Dim(dim.dim_value) if dim.dim_value >= 0 else None
     symbol = str(dim.dim_param)  # protobuf returns bytes if it is not UTF-8
-    if not symbol or symbol.startswith("?"):
+    if not symbol or (MADE_UP_NUMBER in symbol and not inferred):
         return None
     parsed, root = Dim.parse(symbol), scope.root
     prefix = f"{root.path}:" if isinstance(root.proto, onnx.FunctionProto) else ""

@@ -26,18 +26,19 @@ from poolgrad_lowering.analysis.constants import (
     stored_tensor,
 )
 from poolgrad_lowering.analysis.declared_shapes import read_shape
-from poolgrad_lowering.analysis.inference import inferred_types, is_unnamed
+from poolgrad_lowering.analysis.inference import InferredTypes, is_unnamed
 from poolgrad_lowering.analysis.integer_rules import integer_rule
 from poolgrad_lowering.analysis.memo import Memo, Reads
 from poolgrad_lowering.analysis.node_inference import defines, infer_shape, infer_type
-from poolgrad_lowering.analysis.shape_rules import ELEMENTWISE, NEW_SIZES, SHAPE_RULES, is_opaque
+from poolgrad_lowering.analysis.shape_chains import Reached, ShapeChains
+from poolgrad_lowering.analysis.shape_rules import BROADCAST, KEEP_SHAPE, NEW_SIZES, is_opaque, shape_rule
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, is_static, static_dims
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.producers import keeps_element_type
-from poolgrad_lowering.ir.scopes import LOCAL, Node, Value, canonical_domain
+from poolgrad_lowering.ir.scopes import LOCAL, Node, Scope, Value, canonical_domain
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 T = TypeVar("T")
@@ -52,6 +53,8 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
     ("value_floats", np.float32),
 )
 _MAX_TABLE = 1 << 23
+_MAX_NESTED = 8
+"""The number of shapes that are derived one from another before those behind them are derived in order."""
 _WITHOUT_ZERO = 24
 """FLOAT8E8M0, whose number with all bits clear is 2^-127; old releases of onnx have no name for it."""
 
@@ -75,12 +78,20 @@ class Facts(Memo):
             (canonical_domain(function.domain) or LOCAL, function.name) for function in index.model.functions
         )
         self._pools: dict[Node, PoolAttributes | None] = {}
+        self._computed: dict[tuple[str, str], bool] = {}
+        self._chains_of: dict[Scope, ShapeChains] = {}
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
-        if not self._is_known("shape", value):
-            self._derive_in_order(value)
-        return self._once("shape", value, self._shape)
+        position = value.scope.producers.get(value.name)
+        if position is not None and not self._is_known("shape", value):
+            chains = self._chains(value.scope)
+            chained = chains.shapes[position]
+            if chained is not None:
+                return chained
+            if chains.kinds[position] or self._depth >= _MAX_NESTED:
+                self._derive_in_order(value)
+        return self.once("shape", value, self._shape)
 
     def declared_shape(self, value: Value) -> Shape | None:
         """Return the shape that the model declares for the value, or None."""
@@ -89,23 +100,23 @@ class Facts(Memo):
 
     def element_type(self, value: Value) -> int | None:
         """Return the value's `TensorProto.DataType`, or None."""
-        return self._once("element_type", value, self._element_type)
+        return self.once("element_type", value, self._element_type)
 
     def constant(self, value: Value) -> np.ndarray[Any, Any] | None:
         """Return a constant of up to 2^16 elements (an initializer or a Constant, no untrusted default), or None."""
-        return self._once("constant", value, self._constant)
+        return self.once("constant", value, self._constant)
 
     def table(self, value: Value) -> np.ndarray[Any, Any] | None:
         """As `constant`, for up to 2^23 elements."""
-        return self._once("table", value, self._table)
+        return self.once("table", value, self._table)
 
     def integers(self, value: Value) -> Shape | None:
         """Return the elements of an integer scalar or vector, symbolic if they are symbolic sizes, or None."""
-        return self._once("integers", value, self._integers)
+        return self.once("integers", value, self._integers)
 
     def is_zero(self, value: Value) -> bool:
         """Whether every element is proven to be +0.0 (all bits clear)."""
-        return bool(self._once("zero", value, self._is_zero))
+        return bool(self.once("zero", value, self._is_zero))
 
     def pool(self, node: Node) -> PoolAttributes | None:
         """Return the attributes of a MaxPool node, or None if they are malformed."""
@@ -127,9 +138,6 @@ class Facts(Memo):
         stated = stated_type(node, value) if node is not None else None
         if node is not None and stated is not None and not self.is_function(node):
             return stated
-        inferred = self._inferred_type(value)
-        if inferred is not None and inferred.tensor_type.elem_type:
-            return inferred.tensor_type.elem_type  # no walk along the nodes before this one
         source = node.input(0) if node is not None and self._keeps_type(node, value) else None
         kept = self.element_type(source) if source is not None else None
         if kept is not None:
@@ -139,7 +147,9 @@ class Facts(Memo):
             return declared.type.tensor_type.elem_type
         if node is None:
             return self._passed(value, self.element_type)
-        found = infer_type(self, node, value)
+        found = self._inferred_type(value)
+        if found is None or not found.tensor_type.elem_type:
+            found = infer_type(self, node, value)
         return None if found is None else found.tensor_type.elem_type or None
 
     def _has_checked_type(self, value: Value) -> bool:
@@ -162,16 +172,37 @@ class Facts(Memo):
 
     def _derive_in_order(self, value: Value) -> None:
         """Derive the shapes from which that of a value follows, first to last: a chain of them may be long."""
+        reached: list[tuple[Scope, Reached]] = []
+        pending: list[Value | None] = [value]
+        while pending:
+            if (behind := pending.pop()) is not None:
+                found = self._chains(behind.scope).reach(behind, self._sources_of_shape)
+                reached.append((behind.scope, found))
+                pending += found.outside
+        for scope, found in sorted(reached, key=lambda each: each[0].depth):
+            self._chains(scope).derive(found, self._complete_shape)
 
-        def unknown(node: Node) -> Sequence[Value | None]:
-            output = next(filter(None, node.outputs))
-            if not self._is_computed(node) or _is_complete(self._inferred_shape(output)):
+    def _sources_of_shape(self, node: Node) -> Sequence[str]:
+        """Return the inputs whose shapes a node's shape may follow from."""
+        if not self._is_computed(node):
+            return ()
+        target = node.input(1)
+        if node.is_a("Reshape") and target is not None:
+            sizes = self.constant(target)
+            if sizes is not None and all(size > 0 for size in sizes.flat):
                 return ()
-            return [operand for operand in node.inputs if operand is not None and not self._is_known("shape", operand)]
+        return node.proto.input[:]
 
-        chain = [behind for behind in value.ancestors(unknown) if behind.producer is not None]
-        for behind in sorted(chain, key=lambda value: (value.scope.depth, value.scope.producers[value.name])):
-            self._once("shape", behind, self._shape)
+    def _chains(self, scope: Scope) -> ShapeChains:
+        if scope not in self._chains_of:
+            self._chains_of[scope] = ShapeChains(scope)
+        return self._chains_of[scope]
+
+    def _complete_shape(self, scope: Scope, name: str) -> Shape | None:
+        """Return the shape of a value if all sizes are known; None also if it depends on what was read elsewhere."""
+        value = scope.resolve(name)
+        found = None if value is None else self.once("shape", value, self._shape)
+        return found if _is_complete(found) and ("shape", value) not in self._reads_of else None
 
     def _shape(self, value: Value) -> Shape | None:
         if default_tensor(value) is not None:
@@ -184,18 +215,27 @@ class Facts(Memo):
         node = value.producer
         if node is None:
             return self._input_shape(value)
-        inferred = self._inferred_shape(value)
-        if node.is_a(*ELEMENTWISE) and inferred is not None and is_static(inferred):
-            return inferred
         if not self._is_computed(node):
             return self.declared_shape(value)
-        derived = self._derived_shape(value, node)
+        found = self._chains(value.scope).shapes[node.position] or self._computed_shape(value, node)
+        if found is None or _is_complete(found) or not node.is_a(*NEW_SIZES):
+            return found
+        return self._named(value, node, found)
+
+    def _computed_shape(self, value: Value, node: Node) -> Shape | None:
+        """Return the shape by the operator's rule, or else by ONNX's inference."""
+        rule = shape_rule(node, value)
+        derived = rule(self, node, value) if rule is not None else None
         if derived is not None and any(dim.coefficient < 0 for dim in derived):
             derived = None  # the model cannot run
-        if node.op[1] not in SHAPE_RULES and not _is_complete(inferred):
+        if _is_complete(derived):
+            return derived
+        inferred = self._inferred_shape(value)
+        if node.is_a(*KEEP_SHAPE, *BROADCAST) and inferred is not None and is_static(inferred):
+            return inferred
+        if (rule is None or (derived is None and node.is_a("Conv"))) and not _is_complete(inferred):
             derived = infer_shape(self, node, value)
-        found = _completed(derived, inferred)
-        return self._named(value, node, found) if found is not None and node.is_a(*NEW_SIZES) else found
+        return _completed(derived, inferred)
 
     def _named(self, value: Value, node: Node, shape: Shape) -> Shape:
         """Return the shape with the names that the model declares for sizes that nothing else tells.
@@ -218,7 +258,9 @@ class Facts(Memo):
 
         A declaration of such a value is a claim that runtimes do not check.
         """
-        return self.is_function(node) or defines(node)
+        if node.op not in self._computed:
+            self._computed[node.op] = self.is_function(node) or defines(node)
+        return self._computed[node.op]
 
     def _input_shape(self, value: Value) -> Shape | None:
         """Return the shape of a value that no node produces.
@@ -234,7 +276,7 @@ class Facts(Memo):
 
     def _inferred_shape(self, value: Value) -> Shape | None:
         inferred = self._inferred_type(value)
-        return None if inferred is None else read_shape(value, inferred)
+        return None if inferred is None else read_shape(value, inferred, inferred=True)
 
     def _inferred_type(self, value: Value) -> onnx.TypeProto | None:
         return self._inferred.get(value.name) if value.scope is self._index.scopes[0] else None
@@ -266,13 +308,8 @@ class Facts(Memo):
         return found.pop() if len(found) == 1 else None
 
     @cached_property
-    def _inferred(self) -> dict[str, onnx.TypeProto]:
-        return inferred_types(self._index, self._external)
-
-    def _derived_shape(self, value: Value, node: Node) -> Shape | None:
-        _, op_type = node.op
-        rule = SHAPE_RULES.get(op_type) if node.is_a(op_type) else None
-        return rule(self, node, value) if rule is not None else None
+    def _inferred(self) -> InferredTypes:
+        return InferredTypes(self._index, self._external)
 
     # -- constants and integers
 
@@ -361,7 +398,7 @@ def _updated_by_training(index: ModelIndex) -> frozenset[str]:
 
 def _is_complete(shape: Shape | None) -> bool:
     """Whether all sizes are numbers or named by the model."""
-    return shape is not None and not any(map(_is_unknown, shape))
+    return shape is not None and not any(dim.symbols and _is_unknown(dim) for dim in shape)
 
 
 def _is_unknown(dim: Dim) -> bool:

@@ -34,7 +34,7 @@ class Hiding:
         """
         self._referring: defaultdict[Op, list[tuple[FunctionProto, list[NodeProto]]]] = defaultdict(list)
         for function in functions:
-            referring = [node for node in _with_inner(function.node) if _refers(node)]
+            referring = [node for node in with_inner(function.node) if _refers(node)]
             if referring:
                 self._referring[canonical_domain(function.domain) or LOCAL, function.name].append((function, referring))
         self._found: dict[tuple[Op, tuple[tuple[str, bytes], ...]], bool] = {}
@@ -87,13 +87,13 @@ def _refers(node: NodeProto) -> bool:
     return any(attribute.ref_attr_name for attribute in node.attribute)
 
 
-def _with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+def with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
     """The nodes, and those in their subgraphs."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
             for _, graph in subgraphs(attribute):
-                yield from _with_inner(graph.node)
+                yield from with_inner(graph.node)
 
 
 def hide_shapes(declared: onnx.TypeProto) -> None:

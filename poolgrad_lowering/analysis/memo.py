@@ -62,7 +62,7 @@ class Memo:
         """Whether the fact is stored, or being computed."""
         return value in self._facts[fact]
 
-    def _once(self, fact: str, value: Value, compute: Callable[[Value], T]) -> T | None:
+    def once(self, fact: str, value: Value, compute: Callable[[Value], T]) -> T | None:
         """Return a fact, computed on first use; None if its computation depends on itself (a cycle) or is too deep."""
         known = self._facts[fact]
         found = known.get(value, _UNASKED)

@@ -18,10 +18,10 @@ from onnx import TensorProto
 from poolgrad_lowering.analysis.arithmetic_rules import constant_value
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import slice_bounds
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, attempt
 from poolgrad_lowering.ir.attributes import integer
 from poolgrad_lowering.ir.dims import Dim, size
-from poolgrad_lowering.ir.scopes import MAX_CHAIN, Node, Value
+from poolgrad_lowering.ir.scopes import Node, Value
 
 _OF_NO_POOL = "indices come from '{}', which is not the Indices of a MaxPool"
 _OF_AN_INPUT = "indices come from '{}', an input; if a forward graph computes them, merge the two graphs first"
@@ -56,7 +56,11 @@ def indices(facts: Facts, value: Value) -> Indices:
     The elements of `value` are then those of the pool's Indices in the same row-major order; its shape may be
     another.
     """
-    return _trace(facts, value, MAX_CHAIN)
+    found = facts.once("indices", value, lambda value: attempt(_trace, facts, value))
+    if isinstance(found, Indices):
+        return found
+    refusal = found or Refusal(Code.INDICES_SOURCE, _OF_NO_POOL, (value.name,))  # None: the chain is too long
+    raise Refuse(refusal.code, refusal.template, *refusal.values)
 
 
 def find_indices(facts: Facts, value: Value) -> Indices | None:
@@ -67,15 +71,15 @@ def find_indices(facts: Facts, value: Value) -> Indices | None:
         return None
 
 
-def _trace(facts: Facts, value: Value, steps: int) -> Indices:
+def _trace(facts: Facts, value: Value) -> Indices:
     node = value.producer
-    if node is not None and node.is_a("MaxPool") and value == node.output(1) and steps:
+    if node is not None and node.is_a("MaxPool") and value == node.output(1):
         return Indices(node, Numbering.TENSOR, value, Numbering.TENSOR)
     source, operand = _source_and_operand(facts, node) if node is not None else (None, None)
-    if node is None or node.is_a("MaxPool") or source is None or steps == 0:
+    if node is None or node.is_a("MaxPool") or source is None:
         reason = _OF_AN_INPUT if node is None and _is_integer_input(facts, value) else _OF_NO_POOL
         raise Refuse(Code.INDICES_SOURCE, reason, value.name)
-    found = _trace(facts, source, steps - 1)
+    found = indices(facts, source)
     if facts.is_view(node):
         return _reached(facts, found, value)
     if node.is_a("Add"):
@@ -187,13 +191,21 @@ def _is_plane_base(facts: Facts, base: Value, found: Indices, node: Node) -> boo
     companion = every.producer if every is not None else None
     if companion is None or not companion.is_a("MaxPool") or every != companion.output(1):
         return False
-    x_shape, companion_input = facts.shape(x), companion.input(0)
-    if x_shape is None or companion_input is None or facts.shape(companion_input) != x_shape:
+    pool, companion_input = facts.pool(companion), companion.input(0)
+    if pool is None or companion_input is None or not _have_one_shape(facts, companion_input, x):
         return False
-    rank = len(x_shape)
+    rank = len(pool.kernel) + 2
     bounds = slice_bounds(facts, slice_node, rank)
-    unflattened = facts.shape(minuend) == facts.shape(found.argmax)
-    return unflattened and _counts_every_element(facts, companion) and bounds == dict.fromkeys(range(2, rank), (0, 1))
+    return (
+        bounds == dict.fromkeys(range(2, rank), (0, 1))
+        and _counts_every_element(facts, companion)
+        and _have_one_shape(facts, minuend, found.argmax)
+    )
+
+
+def _have_one_shape(facts: Facts, value: Value, other: Value) -> bool:
+    """Whether two values are one, or their shapes are known and equal."""
+    return value == other or (facts.shape(value) is not None and facts.shape(value) == facts.shape(other))
 
 
 def _counts_every_element(facts: Facts, node: Node) -> bool:

@@ -82,10 +82,11 @@ def _same(known: Known, node: Node, _: Value) -> Shape | None:
 
 
 def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
-    source, target = input_shape(known, node, 0), input_integers(known, node, 1)
+    target = input_integers(known, node, 1)
     if target is None:
         return None
     dims = list(target)
+    source = input_shape(known, node, 0) if min((dim.static or 0 for dim in dims), default=1) <= 0 else None
     if not integer(node, "allowzero"):
         for axis, dim in enumerate(dims):
             if dim.static == 0:
@@ -160,24 +161,49 @@ def _slice(known: Known, node: Node, value: Value) -> Shape | None:
     return tuple(dims)
 
 
-def _broadcast(known: Known, node: Node, _: Value) -> Shape | None:
+def _broadcast(known: Known, node: Node, value: Value) -> Shape | None:
     shapes = [input_shape(known, node, position) for position in range(len(node.proto.input))]
-    return functools.reduce(_common_shape, shapes) if shapes else None
+    if not shapes or "broadcast" in node.attributes:  # below opset 7 the first input's shape, or it does not run
+        return shapes[0] if shapes else None
+    return functools.reduce(functools.partial(common_shape, value), shapes)
 
 
-def _common_shape(left: Shape | None, right: Shape | None) -> Shape | None:
-    """Return the shape to which two shapes broadcast, or None if it is not known."""
+def common_shape(value: Value | None, left: Shape | None, right: Shape | None) -> Shape | None:
+    """Return the shape of a value to which two shapes broadcast; None if it is not known, or if they do not.
+
+    If no value is given, no size may be unknown.
+    """
     if left is None or right is None:
         return None
     rank = max(len(left), len(right))
     ones = (Dim(1),)
     pairs = zip(ones * (rank - len(left)) + left, ones * (rank - len(right)) + right, strict=True)
-    dims = [b if a == Dim(1) else a for a, b in pairs if a in (b, Dim(1)) or b == Dim(1)]
-    return tuple(dims) if len(dims) == rank else None
+    dims: list[Dim] = []
+    for axis, (a, b) in enumerate(pairs):
+        if a == b or b == Dim(1):
+            dims.append(a)
+        elif a == Dim(1):
+            dims.append(b)
+        elif value is None or (a.static is not None and b.static is not None):
+            return None
+        else:  # each is the common size or 1, and a number here is not 1
+            dims.append(next((dim for dim in (a, b) if dim.static is not None), opaque(value, axis)))
+    return tuple(dims)
 
 
-def _expand(known: Known, node: Node, _: Value) -> Shape | None:
-    return _common_shape(input_shape(known, node, 0), input_integers(known, node, 1))
+def _expand(known: Known, node: Node, value: Value) -> Shape | None:
+    return common_shape(value, input_shape(known, node, 0), input_integers(known, node, 1))
+
+
+def _convolved(known: Known, node: Node, value: Value) -> Shape | None:
+    source, weights = input_shape(known, node, 0), input_shape(known, node, 1)
+    window = PoolAttributes.read(node)  # onnx infers the shape of one without kernel_shape
+    if source is None or weights is None or window is None or window.auto_pad != "NOTSET":
+        return None
+    if not len(source) == len(weights) == len(window.kernel) + 2:
+        return None
+    sizes = enumerate(pooled_sizes(window, source[2:]), start=2)
+    return (source[0], weights[0], *(opaque(value, axis) if dim is None else dim for axis, dim in sizes))
 
 
 def _constant_of_shape(known: Known, node: Node, _: Value) -> Shape | None:
@@ -247,19 +273,45 @@ def _concat(known: Known, node: Node, value: Value) -> Shape | None:
     return (*first[:axis], joined, *first[axis + 1 :])
 
 
-ELEMENTWISE = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
-"""Elementwise operators. They form long chains, so a static declared shape is used without deriving it."""
+KEEP_SHAPE = (
+    *(
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "BatchNormalization",
+        "Cast",
+        "CastLike",
+        "Ceil",
+        "Celu",
+    ),
+    *("Clip", "Cos", "Cosh", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity"),
+    *("InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "Mish"),
+    *("Neg", "Not", "PRelu", "Reciprocal", "Relu", "Round", "ScatterElements", "ScatterND", "Selu", "Sigmoid", "Sign"),
+    *("Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu"),
+)
+"""Operators whose first output has the shape of the first input."""
+
+BROADCAST = (
+    *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod"),
+    *("Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"),
+)
+"""Operators whose output has the shape to which the inputs broadcast."""
 
 NEW_SIZES = ("AveragePool", "Concat", "Conv", "ConvTranspose", "LpPool", "MaxPool")
 """Operators that compute sizes by a formula of the sizes of their inputs."""
 
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
-    **dict.fromkeys(("Cast", "CastLike", "Identity", "Neg", "Relu", "ScatterElements", "ScatterND"), _same),
-    **dict.fromkeys(("Add", "Mod", "Mul", "Sub", "Where"), _broadcast),
+    **dict.fromkeys(KEEP_SHAPE, _same),
+    **dict.fromkeys(BROADCAST, _broadcast),
     "ArgMax": _arg_max,
     "Concat": _concat,
     "Constant": _constant_shape,
     "ConstantOfShape": _constant_of_shape,
+    "Conv": _convolved,
     "Expand": _expand,
     "Flatten": _flatten,
     "Gather": _gather,
@@ -272,6 +324,13 @@ SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
+
+
+def shape_rule(node: Node, value: Value) -> Callable[[Known, Node, Value], Shape | None] | None:
+    """Return the rule for the shape of a node's output, or None."""
+    op_type = node.op[1]
+    has_rule = node.is_a(op_type) and (op_type not in KEEP_SHAPE or value == node.output(0))
+    return SHAPE_RULES.get(op_type) if has_rule else None
 
 
 def slice_ranges(known: Known, node: Node, rank: int) -> dict[int, slice] | None:

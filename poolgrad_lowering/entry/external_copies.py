@@ -8,17 +8,16 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from onnx import TensorProto
+from onnx import ModelProto
 
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.external_files import Copies, plan_copies
 from poolgrad_lowering.ir.external import Reference
-from poolgrad_lowering.ir.model import Model, edit_external
-from poolgrad_lowering.ir.tensors import external_reference
+from poolgrad_lowering.ir.tensors import external_reference, external_tensors
 
 
-def missing_data(gate: Gate, model: Model, source: Path, destination: Path, *, copy: bool) -> Copies:
+def missing_data(gate: Gate, model: ModelProto, source: Path, destination: Path, *, copy: bool) -> Copies:
     """The external data to copy for a lowered model. Raises `FileError` if it must be copied and `copy` is false.
 
     Runtimes read external data relative to the folder of the model's path as given.
@@ -34,31 +33,23 @@ def missing_data(gate: Gate, model: Model, source: Path, destination: Path, *, c
     )
 
 
-def _references(model: Model) -> dict[str, set[Reference]]:
+def _references(model: ModelProto) -> dict[str, set[Reference]]:
     """The references of a validated model to external data, by location."""
     found = defaultdict[str, set[Reference]](set)
-
-    def see(tensor: TensorProto) -> bool:
+    for tensor in external_tensors(model):
         reference = external_reference(tensor)
         found[reference.location].add(reference)
-        return False
-
-    edit_external(model, see)
     return found
 
 
-def move_references(model: Model, moved: Mapping[Reference, Reference]) -> None:
+def move_references(model: ModelProto, moved: Mapping[Reference, Reference]) -> None:
     """Replace references to external data in a validated model."""
-
-    def replace(tensor: TensorProto) -> bool:
+    for tensor in external_tensors(model):
         new = moved.get(external_reference(tensor))
         if new is None:
-            return False
+            continue
         kept = [entry for entry in tensor.external_data if entry.key not in ("location", "offset")]
         del tensor.external_data[:]
         for key, value in (("location", new.location), ("offset", new.offset)):
             tensor.external_data.add(key=key, value=str(value))
         tensor.external_data.extend(kept)
-        return True
-
-    edit_external(model, replace)

@@ -14,10 +14,9 @@ from poolgrad_lowering.entry.external_copies import missing_data, move_reference
 from poolgrad_lowering.entry.side_outputs import SideOutputs
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.ge.atc.ways import examine, find_places, placement_report
 from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import require_not_external
-from poolgrad_lowering.io.model_file import errors_name, open_model, parse_model, read_bytes
+from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.apply_plan import require_same_file
 from poolgrad_lowering.lowering.options import Options
@@ -99,12 +98,14 @@ def lower_path(
     logger.info("%s: %d bytes", source, len(data))
     if options.plan is not None:
         require_same_file(options.plan, model_sha256(data))
-    model = open_model(data, source)
+    model = parse_model(data, source)
     gate = Gate(options.limits, ModelFolder.of_file(source))
     with errors_name(source):
         outcome = lower_in_place(model, options, gate, descriptions.recorder)
         lowered = gate.serialised(model) if outcome.changed else data
         if descriptions.recorder is not None:
+            from poolgrad_lowering.ge.atc.ways import find_places  # noqa: PLC0415 - what a plain lowering does not load
+
             own = Gate(options.limits, ModelFolder.of_file(source))
             descriptions.recorder.placement = find_places(parse_model(lowered, source), own)
     report = outcome.report(len(data), len(lowered))
@@ -148,9 +149,11 @@ def inspect_file(
 
 def inspect_path(source: Path, options: Options, descriptions: SideOutputs) -> Report:
     """As `inspect_file`."""
+    from poolgrad_lowering.ge.atc.ways import examine, placement_report  # noqa: PLC0415 - what `lower_file` does not load
+
     product, limits = options.product, options.limits
     data = read_bytes(source, limits)
-    model, gate = open_model(data, source), Gate(limits, ModelFolder.of_file(source))
+    model, gate = parse_model(data, source), Gate(limits, ModelFolder.of_file(source))
     with errors_name(source):
         outcome = lower_in_place(model, options, gate, descriptions.recorder)
         lowered = gate.serialised(model) if outcome.changed else data

@@ -11,6 +11,7 @@ from onnx import AttributeProto
 
 from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
 from poolgrad_lowering.gate.names import encoding_flaw
+from poolgrad_lowering.ir.scopes import Scope
 
 _FIELDS = {
     AttributeProto.FLOAT: "f",
@@ -38,7 +39,7 @@ _LEAST = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 0}
 _MOST = 2**31 - 1
 """Many runtimes store kernels, strides and pads as C ints."""
 
-POOLS = frozenset(
+_POOLS = frozenset(
     (domain, op_type)
     for domain in ("", "com.microsoft")
     for op_type in ("MaxPool", "MaxPoolGrad", "AveragePool", "AveragePoolGrad", "LpPool", "MaxUnpool")
@@ -68,7 +69,15 @@ def duplicate_attribute_flaw(attributes: Iterable[AttributeProto]) -> Flaw:
     return Flaw(Fault.ATTRIBUTE_TWICE, f"attribute {shown(name)} is given twice")
 
 
-def window_flaw(attributes: Iterable[AttributeProto]) -> Flaw | None:
+def window_flaw(scope: Scope) -> tuple[int, Flaw] | None:
+    """The position and flaw of the first pool of a scope whose windows have a flaw, or None."""
+    for position in sorted(position for op in _POOLS for position in scope.by_op.get(op, ())):
+        if (flaw := _windows_flaw(scope.proto.node[position].attribute)) is not None:
+            return position, flaw
+    return None
+
+
+def _windows_flaw(attributes: Iterable[AttributeProto]) -> Flaw | None:
     """The flaw of the window attributes of a pool, or None. Checks each number on its own."""
     for attribute in attributes:
         if attribute.name not in _LEAST or attribute.ref_attr_name:

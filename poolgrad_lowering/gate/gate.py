@@ -14,7 +14,7 @@ from onnx import AttributeProto
 from poolgrad_lowering.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown, shown_path
 from poolgrad_lowering.gate import names
-from poolgrad_lowering.gate.attributes import POOLS, attribute_flaw, duplicate_attribute_flaw, window_flaw
+from poolgrad_lowering.gate.attributes import attribute_flaw, duplicate_attribute_flaw, window_flaw
 from poolgrad_lowering.gate.calls import calls_flaw
 from poolgrad_lowering.gate.imports import imports_flaw
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
@@ -22,10 +22,8 @@ from poolgrad_lowering.gate.model import model_flaw
 from poolgrad_lowering.gate.operators import operator_flaw
 from poolgrad_lowering.gate.order import cycle_flaw
 from poolgrad_lowering.ir import tensors
-from poolgrad_lowering.ir.attributes import NodeSignature
 from poolgrad_lowering.ir.external import ExternalFile, ModelFolder, link_flaw
 from poolgrad_lowering.ir.index import ModelIndex, Visitor, subgraphs
-from poolgrad_lowering.ir.model import Graph, Model
 from poolgrad_lowering.ir.scopes import Scope
 
 _MODEL = "the model"
@@ -57,9 +55,8 @@ class Gate(Visitor):
         self.folder = folder
         self._nodes = 0
         self._valid_attributes: dict[bytes, str] = {}  # names by serialised bytes: many nodes share few attributes
-        self._valid_signatures: set[NodeSignature] = set()
 
-    def serialised(self, model: Model) -> bytes:
+    def serialised(self, model: onnx.ModelProto) -> bytes:
         """The serialised model; it must have at most `limits.max_bytes` bytes."""
         try:
             data: bytes = model.SerializeToString()
@@ -70,8 +67,8 @@ class Gate(Visitor):
             raise InvalidModelError(Fault.TOO_LARGE, _MODEL, what)
         return data
 
-    def index(self, model: Model) -> ModelIndex:
-        """The index of a validated model. Also raises `DecodeError`, as `ModelIndex` does."""
+    def index(self, model: onnx.ModelProto) -> ModelIndex:
+        """The index of a validated model."""
         _require(model_flaw(model), _MODEL)
         return ModelIndex(model, self)
 
@@ -91,14 +88,10 @@ class Gate(Visitor):
         else:
             self._check_graph(scope, scope.proto)
 
-    def skips(self, signature: NodeSignature) -> bool:
-        """Whether a node of this signature was validated before."""
-        return signature in self._valid_signatures
-
     def visit_attributes(
-        self, scope: Scope, position: int, signature: NodeSignature, attributes: Collection[AttributeProto]
+        self, scope: Scope, position: int, attributes: Collection[AttributeProto]
     ) -> Iterable[tuple[str, onnx.GraphProto]]:
-        """The subgraphs in the attributes. Validates attributes, tensors in them, and windows of pools."""
+        """The subgraphs in the attributes. Validates attributes, and tensors in them."""
         given, graphs = set(), list[tuple[str, onnx.GraphProto]]()
         for attribute in attributes:
             stored = b"" if attribute.type in _HOLDER_TYPES else attribute.SerializeToString()
@@ -108,10 +101,6 @@ class Gate(Visitor):
             given.add(name)
         if len(given) < len(attributes):
             _reject(duplicate_attribute_flaw(attributes), _place(scope, position))
-        if scope.operator(signature.domain, signature.op_type) in POOLS:
-            _require_at(scope, window_flaw(attributes), position)
-        if signature.attributes and self._valid_attributes.keys() >= set(signature.attributes):
-            self._valid_signatures.add(signature)
         return graphs
 
     def on_duplicate_definition(self, scope: Scope, position: int, name: str) -> NoReturn:
@@ -119,10 +108,10 @@ class Gate(Visitor):
         _reject(Flaw(Fault.NAME_TWICE, f"the value {shown(name)} is already defined"), _place(scope, position))
 
     def on_scope_closed(self, scope: Scope, *, unsorted: bool) -> None:
-        """Validate names and operators, and that the nodes have no cycle."""
+        """Validate names, operators and windows of pools, and that the nodes have no cycle."""
         for group in names.scope_names(scope):
             _require_at(scope, names.encoding_flaw(group))
-        for found in (operator_flaw(scope), names.shadowing_flaw(scope)):
+        for found in (operator_flaw(scope), window_flaw(scope), names.shadowing_flaw(scope)):
             if found is not None:
                 position, flaw = found
                 _reject(flaw, _place(scope, position))
@@ -139,7 +128,7 @@ class Gate(Visitor):
             for location, file in self.external.items():
                 _require(link_flaw(location, self.folder), file.first)
 
-    def _check_graph(self, scope: Scope, graph: Graph) -> None:
+    def _check_graph(self, scope: Scope, graph: onnx.GraphProto) -> None:
         sparse = [tensor.values.name for tensor in graph.sparse_initializer]
         _require_at(scope, names.duplicate_flaw([value.name for value in graph.input]))
         if len({*scope.initializers, *sparse}) < len(graph.initializer) + len(sparse):
@@ -150,7 +139,7 @@ class Gate(Visitor):
     def _check_function(self, scope: Scope, function: onnx.FunctionProto) -> None:
         _require_at(scope, imports_flaw(function.opset_import))
         _require_at(scope, names.duplicate_flaw(function.input))
-        if self.visit_attributes(scope, -1, NodeSignature("", ""), function.attribute_proto):
+        if self.visit_attributes(scope, -1, function.attribute_proto):
             _reject(Flaw(Fault.ATTRIBUTE_TYPE, "a default of its attributes is a graph"), _place(scope))
 
     def _check_attribute(self, scope: Scope, position: int, attribute: AttributeProto, stored: bytes) -> str:

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+from onnx import ModelProto
+
 from poolgrad_lowering.diagnostics.faults import Fault, Flaw, shown
 from poolgrad_lowering.gate.imports import imports_flaw, ir_version_flaw
 from poolgrad_lowering.gate.names import encoding_flaw
-from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.ir.scopes import canonical_domain
 
 
-def model_flaw(model: Model) -> Flaw | None:
+def model_flaw(model: ModelProto) -> Flaw | None:
     """The flaw of a model's top level, or None. Does not check nodes."""
     if not model.HasField("graph"):
         return Flaw(Fault.NOT_ONNX, "it has no graph")
@@ -28,7 +29,7 @@ def model_flaw(model: Model) -> Flaw | None:
     return _functions_flaw(model)
 
 
-def _functions_flaw(model: Model) -> Flaw | None:
+def _functions_flaw(model: ModelProto) -> Flaw | None:
     keys = Counter((canonical_domain(f.domain), f.name, f.overload) for f in model.functions)
     for key, count in keys.items():
         if (flaw := encoding_flaw(key)) is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.inference import inferred_types
+from poolgrad_lowering.analysis.inference import InferredTypes
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.ge.graphs import graphs
 from poolgrad_lowering.io.external_data import ExternalData
@@ -76,7 +76,7 @@ def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) ->
     for graph in graphs(model.graph):
         _learn_declared(found, graph)
     with registered_schemas():
-        inferred = inferred_types(index, external)
+        inferred = InferredTypes(index, external).all()
     for value in model.graph.input:
         inferred.setdefault(value.name, value.type)
     for name, inferred_type in inferred.items():

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
@@ -17,9 +16,6 @@ from poolgrad_lowering.diagnostics.errors import InvalidModelError, explained
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import open_regular
-from poolgrad_lowering.ir.model import Model, read_model
-
-T = TypeVar("T")
 
 
 def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
@@ -44,19 +40,10 @@ def require_model(model: object) -> None:
 
 def parse_model(data: bytes, path: Path) -> ModelProto:
     """The model parsed from the bytes of the file at `path`. Raises `InvalidModelError`."""
-    return _parsed(ModelProto.FromString, data, path)
-
-
-def open_model(data: bytes, path: Path) -> Model:
-    """As `parse_model`, but each node is parsed at first access; the gate validates the nodes. For the compiler."""
-    return _parsed(read_model, data, path)
-
-
-def _parsed(parse: Callable[[bytes], T], data: bytes, path: Path) -> T:
     if not data:
         raise InvalidModelError(Fault.NOT_ONNX, f"'{path}'", "it is empty")
     with errors_name(path):
-        return parse(data)
+        return ModelProto.FromString(data)
 
 
 @contextmanager

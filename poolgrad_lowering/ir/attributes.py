@@ -6,23 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import onnx
 from onnx import AttributeProto
 
 from poolgrad_lowering.ir.scopes import Node
-
-
-class NodeSignature(NamedTuple):
-    """The operator of a node and the serialised bytes of its attributes: nodes that differ only in names share it.
-
-    `attributes` is empty if the bytes are not available.
-    """
-
-    domain: str
-    op_type: str
-    attributes: tuple[bytes, ...] = ()
 
 
 class Unreadable:

@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING
 import onnx
 from onnx import AttributeProto, TensorProto
 
-from poolgrad_lowering.ir.attributes import NodeSignature
-from poolgrad_lowering.ir.model import Graph, Model
-from poolgrad_lowering.ir.node_columns import NodeColumns, declared_names, node_columns
+from poolgrad_lowering.ir.node_columns import NodeColumns, node_columns
 from poolgrad_lowering.ir.scopes import LOCAL, Node, Scope, Use, canonical_domain
 from poolgrad_lowering.ir.use_lists import UseLists
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.ir.model import Entries
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 
 class Visitor:
@@ -37,15 +35,10 @@ class Visitor:
     def on_scope_opened(self, scope: Scope) -> None:
         """Called for each scope after its inputs, outputs and initializers are indexed, before its nodes are."""
 
-    def skips(self, signature: NodeSignature) -> bool:  # noqa: ARG002
-        """Whether `visit_attributes` can be skipped for nodes of this signature, which have no subgraphs."""
-        return False
-
     def visit_attributes(
         self,
         scope: Scope,  # noqa: ARG002 - for messages of subclasses
         position: int,  # noqa: ARG002
-        signature: NodeSignature,  # noqa: ARG002
         attributes: Collection[AttributeProto],
     ) -> Iterable[tuple[str, onnx.GraphProto]]:
         """The name and graph of each subgraph in the attributes of a node (position −1: of a function itself)."""
@@ -64,12 +57,9 @@ class Visitor:
 
 
 class ModelIndex:
-    """All scopes of a model. The model must not change while the index is in use.
+    """All scopes of a model. The model must not change while the index is in use."""
 
-    Raises `DecodeError` if a packed entry of the model is malformed.
-    """
-
-    def __init__(self, model: Model, visitor: Visitor | None = None) -> None:
+    def __init__(self, model: onnx.ModelProto, visitor: Visitor | None = None) -> None:
         self.model = model
         self.scopes: list[Scope] = []
         self._visitor = visitor or Visitor()
@@ -112,7 +102,7 @@ class ModelIndex:
         """The model's opset version of the default domain; 0 if it is not imported."""
         return self.scopes[0].opset
 
-    def _add_graph(self, graph: Graph, scope: Scope) -> Scope:
+    def _add_graph(self, graph: onnx.GraphProto, scope: Scope) -> Scope:
         # The contents of a sparse initializer are not evaluated, so it counts as an input.
         scope.inputs = frozenset(
             [value.name for value in graph.input] + [sparse.values.name for sparse in graph.sparse_initializer]
@@ -139,11 +129,9 @@ class ModelIndex:
         columns = node_columns(scope.proto.node)
         _enter_operators(scope, columns)
         unsorted = self._enter_values(scope, columns)
-        for position, signature in columns.with_attributes:
-            if self._visitor.skips(signature):
-                continue
+        for position in columns.with_attributes:
             attributes = scope.proto.node[position].attribute[:]
-            for name, graph in self._visitor.visit_attributes(scope, position, signature, attributes):
+            for name, graph in self._visitor.visit_attributes(scope, position, attributes):
                 unsorted |= self._add_subgraph(scope, position, name, graph)
         self._visitor.on_scope_closed(scope, unsorted=unsorted)
 
@@ -162,7 +150,7 @@ class ModelIndex:
         scope.free_names.pop("", None)
         captured = [name for name in sorted(scope.outputs, key=str) if not scope.defines(name)]
         scope.free_names.update(dict.fromkeys(captured))
-        scope.use_lists = UseLists([*columns.input_names, *captured], [*columns.consumers, *[-1] * len(captured)])
+        scope.use_lists = UseLists(columns.input_names, columns.consumers, producers_of_inputs, captured)
         return unsorted
 
     def _add_subgraph(self, scope: Scope, position: int, name: str, graph: onnx.GraphProto) -> bool:
@@ -215,12 +203,12 @@ def value_infos_of(scope: Scope, names: Collection[str]) -> list[int]:
     entries = scope.proto.value_info
     if len(entries) == len(scope.value_infos):
         return [scope.value_infos[name] for name in names if name in scope.value_infos]
-    return [position for position, name in enumerate(declared_names(entries)) if name in names]
+    return [position for position, entry in enumerate(entries) if entry.name in names]
 
 
-def _declarations(entries: Entries) -> dict[str, int]:
+def _declarations(entries: RepeatedCompositeFieldContainer[onnx.ValueInfoProto]) -> dict[str, int]:
     """The positions of value_infos by name; where one is there twice, the last of those that say most."""
-    names = declared_names(entries)
+    names = [entry.name for entry in entries]
     found = {name: position for position, name in enumerate(names)}
     if len(found) < len(names):
         by_content = sorted(range(len(names)), key=lambda position: _content(entries[position].type))

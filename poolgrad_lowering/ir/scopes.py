@@ -14,11 +14,9 @@ from typing import Literal, NamedTuple
 
 import onnx
 
-from poolgrad_lowering.ir.model import Graph
-from poolgrad_lowering.ir.packed_model import Packed
 from poolgrad_lowering.ir.use_lists import UseLists
 
-GraphLike = Graph | onnx.FunctionProto
+GraphLike = onnx.GraphProto | onnx.FunctionProto
 
 MAX_CHAIN = 64
 """The number of nodes that one search of the graph visits at most; producers write fewer in a row."""
@@ -59,7 +57,7 @@ class Scope:
     node_names: list[str] = field(default_factory=list)
     holder: int = -1
     values: dict[str, Value] = field(default_factory=dict)
-    _resolved: dict[str, Value] = field(default_factory=dict)
+    resolved: dict[str, Value] = field(default_factory=dict)
     _nodes: dict[int, Node] = field(default_factory=dict)
 
     def defines(self, name: str) -> bool:
@@ -74,13 +72,13 @@ class Scope:
 
     def resolve(self, name: str) -> Value | None:
         """The value that `name` refers to in this scope; None for the empty name and for undefined names."""
-        known = self._resolved.get(name)
+        known = self.resolved.get(name)
         if known is not None:
             return known
         scope: Scope | None = self
         while name and scope is not None:
             if scope.defines(name):
-                value = self._resolved[name] = Value(scope, name)
+                value = self.resolved[name] = Value(scope, name)
                 return value
             scope = scope.parent
         return None
@@ -116,19 +114,11 @@ class Scope:
             node = self._nodes[position] = Node(self, position, self.proto.node[position])
         return node
 
-    def write_back(self, position: int) -> None:
-        """Store the changes of a node of this scope, or of a subgraph in it, in the model."""
-        nodes = self.proto.node
-        if isinstance(nodes, Packed):
-            nodes.write_back(position)
-        elif self.parent is not None:
-            self.parent.write_back(self.holder)
-
     def release(self) -> None:
         """Clear the caches and captures: nodes, values and scopes refer to each other in cycles."""
         for value in self.values.values():
             value.forget()
-        for held in (self.values, self._resolved, self._nodes, self.captured):
+        for held in (self.values, self.resolved, self._nodes, self.captured):
             held.clear()
 
     @property
@@ -265,7 +255,8 @@ class Node:
         self.op = scope.operator(proto.domain, proto.op_type)
         attributes = proto.attribute[:]  # protobuf copies a slice faster than it iterates
         self.attributes = {stored.name: stored for stored in reversed(attributes)}
-        self.inputs = tuple([scope.resolve(name) for name in proto.input[:]])
+        resolved = scope.resolved
+        self.inputs = tuple([resolved.get(name) or scope.resolve(name) for name in proto.input[:]])
         self.outputs = tuple([Value(scope, name) if name else None for name in proto.output[:]])
         depends_on_caller = any(stored.ref_attr_name for stored in attributes)
         self._standard = None if self.op[0] or depends_on_caller else self.op[1]

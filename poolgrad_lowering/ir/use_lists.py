@@ -11,19 +11,29 @@ from functools import cached_property
 class UseLists:
     """For each name, the positions of the nodes that consume it. Empty names are absent inputs.
 
-    Stored as two flat lists, `names` and positions: one list per name would be most of what the index allocates.
+    Stored as two flat lists, `names` and `positions`: one list per name would be most of what the index allocates. The
+    first `by_nodes` entries are the inputs of nodes, ordered by node, with `producers`: the position of the node that
+    produces it, -1 if none of the scope does.
     """
 
-    def __init__(self, names: Sequence[str] = (), positions: Sequence[int] = ()) -> None:
-        self.names = names
-        self._positions = positions
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        positions: Sequence[int] = (),
+        producers: Sequence[int] = (),
+        captured: Sequence[str] = (),
+    ) -> None:
+        self.by_nodes = len(names)
+        self.producers = producers
+        self.names = [*names, *captured]
+        self.positions = [*positions, *[-1] * len(captured)]
 
     def of(self, name: str) -> list[int]:
         """The positions of the nodes that consume the name, in order, one entry per input."""
         last, before = self._links
         found, use = [], last.get(name, -1)
         while use >= 0:
-            found.append(self._positions[use])
+            found.append(self.positions[use])
             use = before[use]
         return found[::-1]
 

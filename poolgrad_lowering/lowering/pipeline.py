@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from onnx import ModelProto
+
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.status import Status
@@ -22,7 +24,6 @@ from poolgrad_lowering.io.external_files import DataWarning, data_warnings
 from poolgrad_lowering.ir.collector import collector_paused
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.metadata import layer_of
-from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.lowering.apply_plan import check_forward_pools
 from poolgrad_lowering.lowering.describe import describe
 from poolgrad_lowering.lowering.emit import emit
@@ -90,7 +91,7 @@ class Outcome:
 
 
 @collector_paused()
-def lower_in_place(model: Model, options: Options, gate: Gate, observer: Observer | None = None) -> Outcome:
+def lower_in_place(model: ModelProto, options: Options, gate: Gate, observer: Observer | None = None) -> Outcome:
     """As `lower`, but modifies the model and calls `observer` first. Raises `InvalidModelError` and `PlanError`."""
     started, target, plan = time.perf_counter(), options.product, options.plan
     index = gate.index(model)

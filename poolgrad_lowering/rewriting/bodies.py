@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from onnx import FunctionProto, TensorProto
+from onnx import FunctionProto, ModelProto, TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, NoFunctionBodyError, function_body
@@ -14,7 +14,6 @@ from poolgrad_lowering.dialect.body_bytes import body_bytes
 from poolgrad_lowering.dialect.maximum import Maximum
 from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.model import Model
 from poolgrad_lowering.ir.scopes import Scope
 
 
@@ -107,7 +106,7 @@ class FunctionBodies:
         return Refuse(Code.FORWARD_BODY, "another pool of the model needs another body of {}.{}", DOMAIN, op)
 
 
-def import_dialect(scope: Model | FunctionProto) -> None:
+def import_dialect(scope: ModelProto | FunctionProto) -> None:
     """Add the dialect's opset import to a model or function, or set its version."""
     present = [entry for entry in scope.opset_import if entry.domain == DOMAIN]
     for entry in present or [scope.opset_import.add(domain=DOMAIN)]:

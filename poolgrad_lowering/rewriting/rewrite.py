@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx
 from onnx import NodeProto
@@ -20,13 +20,15 @@ from onnx import NodeProto
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.index import ModelIndex, value_infos_of
 from poolgrad_lowering.ir.metadata import layer_of
-from poolgrad_lowering.ir.model import replace_run
 from poolgrad_lowering.ir.scopes import Node, Scope
 from poolgrad_lowering.rewriting.bodies import FunctionBodies, import_dialect
 from poolgrad_lowering.rewriting.region import Region
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.ir.model import Entries
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
+    Entries = RepeatedCompositeFieldContainer[Any]
+    """The nodes, value_infos or initializers of a graph or function."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,6 @@ def _add_outputs(added: Mapping[Node, str]) -> None:
         first = node.proto.output[0]
         del node.proto.output[:]
         node.proto.output.extend((first, name))
-        node.scope.write_back(node.position)
 
 
 class _Edit:
@@ -138,20 +139,25 @@ def _apply(edits: dict[Scope, _Edit]) -> None:
             _drop(proto.initializer, [scope.initializers[name] for name in edit.initializers])
         if edit.inserted and isinstance(scope.root.proto, onnx.FunctionProto):
             import_dialect(scope.root.proto)
-        if scope.parent is not None:
-            scope.parent.write_back(scope.holder)
 
 
 def _edit_nodes(nodes: Entries, edit: _Edit) -> None:
     """Replace each run of consecutive removed nodes by its new nodes, back to front, so that positions stay valid."""
     for run in _runs(edit.removed):
-        replace_run(nodes, run, [node for position in run for node in edit.inserted.get(position, ())])
+        _replace(nodes, run, [node for position in run for node in edit.inserted.get(position, ())])
 
 
 def _drop(entries: Entries, positions: Iterable[int]) -> None:
     """Remove the entries at these positions."""
     for run in _runs(positions):
-        replace_run(entries, run, ())
+        _replace(entries, run, ())
+
+
+def _replace(entries: Entries, run: range, messages: Sequence[Any]) -> None:
+    """Replace a run of entries with messages."""
+    del entries[run.start : run.stop]
+    for message in reversed(messages):
+        entries.insert(run.start, message)
 
 
 def _runs(positions: Iterable[int]) -> Iterator[range]:

@@ -17,7 +17,6 @@ from poolgrad_lowering import lower
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.dialect import registered_schemas
 from tests.oracles import assert_same_bits, run_ort, run_reference
-from tests.packed_lowering import assert_same_packed
 
 Array = npt.NDArray[Any]
 Runner = Callable[[ModelProto, Mapping[str, Array]], dict[str, Array]]
@@ -65,7 +64,6 @@ def check_refused(source: str | ModelProto, code: Code, reason: str, *, target: 
     assert (code.value, reason) in [(anchor.code, anchor.reason) for anchor in result.report.anchors]
     assert not result.report.lowered
     assert result.model.SerializeToString() == before == model.SerializeToString()
-    assert_same_packed(model, target=target)
 
 
 def node_text(graph: GraphProto) -> str:
@@ -95,8 +93,6 @@ def check_well_formed(model: ModelProto, lowered: ModelProto, target: str, *, in
     left = {tensor.name for tensor in lowered.graph.initializer} & _read(model)
     assert left <= _read(lowered)
     assert lower(lowered, target=target).model.SerializeToString() == lowered.SerializeToString()
-    for forward in (True, False):
-        assert_same_packed(model, target=target, forward=forward)
 
 
 def _read(model: ModelProto) -> set[str]:

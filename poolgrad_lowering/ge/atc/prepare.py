@@ -55,28 +55,28 @@ def prepare_for_atc(
     """
     expanded = expand_operators(model)
     types = value_types(model, gate.index(model), ExternalData(gate.folder, gate.limits))
-    return prepare_expanded(model, target, weights_as_inputs, expanded, types)
-
-
-def prepare_expanded(
-    model: ModelProto, target: Target, weights_as_inputs: Sequence[str], expanded: Sequence[str], types: ValueTypes
-) -> tuple[Edits, tuple[NodeObstacle, ...]]:
-    """As `prepare_for_atc`, for a model after `expand_operators`. `types` learns the new values.
-
-    Raises `UsageError`.
-    """
-    edits = _edit(model, expanded, types, weights_as_inputs)
-    return edits, tuple(find_obstacles(model, target, types))
-
-
-def _edit(model: ModelProto, expanded: Sequence[str], types: ValueTypes, weights: Sequence[str]) -> Edits:
-    inputs = make_inputs(model, weights)
-    dropped = drop_unread_indices(model)
-    rewritten = write_forms(model, opset_of(model), types)
-    raised = raise_ranks(model, opset_of(model), types)
+    inputs = make_inputs(model, weights_as_inputs)
+    raised, rewritten, dropped = _convert(model, types)
     drop_stale_value_infos(model)
     declare_results(model, types)
     if expanded:
         drop_unused_import(model)
     renamed = name_nodes(model)
-    return Edits(raised, rewritten, tuple(expanded), dropped, renamed, tuple(inputs))
+    edits = Edits(raised, rewritten, tuple(expanded), dropped, renamed, tuple(inputs))
+    return edits, tuple(find_obstacles(model, target, types))
+
+
+def remaining_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> list[NodeObstacle]:
+    """Return the obstacles that `prepare_for_atc` would leave, for a model after `expand_operators`.
+
+    Makes only the edits on which obstacles depend. `types` learns the new values.
+    """
+    _convert(model, types)
+    return list(find_obstacles(model, target, types))
+
+
+def _convert(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
+    """Write nodes in forms that ATC takes; return the numbers of raised, rewritten and dropped ones."""
+    dropped = drop_unread_indices(model)
+    rewritten = write_forms(model, opset_of(model), types)
+    return raise_ranks(model, opset_of(model), types), rewritten, dropped

@@ -23,7 +23,7 @@ from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ge.atc.expand import expand_operators
-from poolgrad_lowering.ge.atc.prepare import prepare_expanded
+from poolgrad_lowering.ge.atc.prepare import remaining_obstacles
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
 from poolgrad_lowering.ge.graphs import graphs, inner_graphs
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
@@ -81,7 +81,7 @@ def examine(lowered: ModelProto, target: Target, gate: Gate) -> Examined:
     is_inlined, expanded = inline_functions(in_parts), expand_operators(lowered)
     types = _types(in_parts, gate)
     atc_types = _types(lowered, gate) if is_inlined or expanded else types.copy()
-    _, atc = prepare_expanded(lowered, target, (), expanded, atc_types)
+    atc = remaining_obstacles(lowered, target, atc_types)
     cann = rewrite_nodes(in_parts, types)
     return Examined(
         ways=(

@@ -13,7 +13,7 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.analysis.inference import inferred_types, is_unnamed
+from poolgrad_lowering.analysis.inference import InferredTypes, is_unnamed
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.dims import Dim
@@ -111,15 +111,15 @@ def shapes(found: dict[str, TypeProto]) -> dict[str, list[int | str] | None]:
 @pytest.mark.parametrize("nodes", MODELS.values(), ids=MODELS)
 def test_claims_change_nothing(nodes: str) -> None:
     model = model_of(nodes)
-    without = inferred_types(ModelIndex(model))
+    without = InferredTypes(ModelIndex(model)).all()
     if "given" not in nodes:
         assert shapes(without) == shapes(types(model))
     assert without.keys() == types(model).keys()
-    assert shapes(inferred_types(ModelIndex(with_claims(model)))) == shapes(without)
+    assert shapes(InferredTypes(ModelIndex(with_claims(model))).all()) == shapes(without)
 
 
 def test_a_default_is_no_constant() -> None:
-    found = shapes(inferred_types(ModelIndex(model_of(MODELS["a default"]))))["a"]
+    found = shapes(InferredTypes(ModelIndex(model_of(MODELS["a default"]))).all())["a"]
     assert found is not None
     assert len(found) == 2
     assert 4 not in found
@@ -151,7 +151,7 @@ def test_whose_results_are_declared(operator: str, place: str, expected: list[ob
         model.graph.value_info.append(value)
     else:
         model.graph.output[0].CopyFrom(value)
-    found = shapes(inferred_types(ModelIndex(model)))
+    found = shapes(InferredTypes(ModelIndex(model)).all())
     assert found.get(name) == expected
     assert found.get("Y") == expected
 
@@ -161,7 +161,7 @@ def test_a_result_that_is_declared_twice_and_once_without_a_type(comes_first: bo
     model = model_of("a = other.Foo(X)  Y = Softplus(a)")
     typed = onnx.helper.make_tensor_value_info("a", TensorProto.FLOAT, [2, "K"])
     model.graph.value_info.extend([typed, ValueInfoProto(name="a")][:: 1 if comes_first else -1])
-    assert shapes(inferred_types(ModelIndex(model)))["Y"] == [2, "K"]
+    assert shapes(InferredTypes(ModelIndex(model)).all())["Y"] == [2, "K"]
 
 
 ELEMENTS: dict[str, Callable[[TypeProto], TypeProto.Tensor]] = {
@@ -179,7 +179,7 @@ def test_shapes_inside_of_types(kind: str, place: str, copies: list[ModelProto])
     """Runtimes check the shape of an input that is a tensor, and no other."""
     taken, made = (f"{kind} X", "Y") if place == "input" else ("float[5] X", f"{kind} Y")
     model = parse(f"g ({taken}) => ({made}) {{ Y = Identity(X) }}")
-    inferred_types(ModelIndex(model))
+    InferredTypes(ModelIndex(model)).all()
     found = (copies[0].graph.input if place == "input" else copies[0].graph.output)[0].type
     inner = found.sparse_tensor_type if kind.startswith("sparse") else ELEMENTS[kind](found)
     assert inner.elem_type == TensorProto.FLOAT
@@ -206,7 +206,7 @@ def test_bounds_of_slices(place: str, copies: list[ModelProto]) -> None:
         functions=function if place == "function" else "",
     )
     before = model.SerializeToString()
-    found = inferred_types(ModelIndex(model))
+    found = InferredTypes(ModelIndex(model)).all()
     assert model.SerializeToString() == before
     slices = [node for node in all_nodes(copies[0]) if node.op_type == "Slice"]
     assert [list(node.input) for node in slices] == [["X", "", "", "", ""]]
@@ -224,8 +224,9 @@ def all_nodes(model: ModelProto) -> list[NodeProto]:
 @pytest.mark.parametrize(("size", "kept"), [(1 << 10, True), ((1 << 10) + 1, False)])
 def test_values_that_shapes_may_follow_from(size: int, kept: bool, copies: list[ModelProto]) -> None:
     model = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
+    model.graph.node[0].input.append("w")
     model.graph.initializer.append(numpy_helper.from_array(np.ones((1, size), np.int8), "w"))
-    inferred_types(ModelIndex(model))
+    InferredTypes(ModelIndex(model)).all()
     [tensor] = copies[0].graph.initializer
     assert (tensor.name, tensor.data_type, list(tensor.dims)) == ("w", TensorProto.INT8, [1, size])
     assert tensor.raw_data == (b"\1" * size if kept else b"")
@@ -235,13 +236,14 @@ def test_values_that_shapes_may_follow_from(size: int, kept: bool, copies: list[
 def test_values_in_external_data(kind: str, read: bool, tmp_path: Path, copies: list[ModelProto]) -> None:
     """Biases are not read; what has no file has no value."""
     model = parse("g (float[2] X) => (Y) { Y = Relu(X) }")
+    model.graph.node[0].input.append("w")
     model.graph.initializer.append(external("w", [2], kind=TensorProto.DataType.Value(kind)))
     stored = bytes(range(16))
     (tmp_path / DATA).write_bytes(stored)
-    inferred_types(ModelIndex(model), ExternalData(ModelFolder(tmp_path)))
+    InferredTypes(ModelIndex(model), ExternalData(ModelFolder(tmp_path))).all()
     (tmp_path / DATA).unlink()
-    inferred_types(ModelIndex(model), ExternalData(ModelFolder(tmp_path)))
-    inferred_types(ModelIndex(model))
+    InferredTypes(ModelIndex(model), ExternalData(ModelFolder(tmp_path))).all()
+    InferredTypes(ModelIndex(model)).all()
     found = [copy.graph.initializer[0] for copy in copies]
     assert [tensor.raw_data for tensor in found] == [stored[: 8 if "32" in kind else 16] if read else b"", b"", b""]
     assert all((tensor.name, list(tensor.dims), tensor.data_location) == ("w", [2], 0) for tensor in found)
@@ -252,14 +254,14 @@ def test_operators_that_the_model_defines_anew(domain: str, known: bool) -> None
     """Onnx would infer the operator of its own."""
     model = model_of("a = Softplus(X)  Y = Transpose(a)")
     model.functions[2].domain, model.functions[2].name = domain, "Transpose"
-    assert inferred_types(ModelIndex(model)).keys() == ({"a", "Y"} if known else set())
+    assert InferredTypes(ModelIndex(model)).all().keys() == ({"a", "Y"} if known else set())
 
 
 def test_operators_that_the_process_has_registered_are_not_those_of_onnx() -> None:
     model = lower(ort_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])).model
-    names = inferred_types(ModelIndex(model)).keys()
+    names = InferredTypes(ModelIndex(model)).all().keys()
     with registered_schemas():
-        assert inferred_types(ModelIndex(model)).keys() == names != set()
+        assert InferredTypes(ModelIndex(model)).all().keys() == names != set()
 
 
 @pytest.mark.parametrize(
@@ -279,5 +281,5 @@ def test_inference_that_fails(
 
     monkeypatch.setattr(onnx.shape_inference, "infer_shapes", fails)
     with caplog.at_level("INFO"):
-        assert inferred_types(ModelIndex(model_of(MODELS["a chain"]))) == {}
+        assert InferredTypes(ModelIndex(model_of(MODELS["a chain"]))).all() == {}
     assert caplog.messages == ["shape inference failed, undeclared shapes stay unknown: why"]

@@ -329,7 +329,7 @@ def test_deep_chains_of_integers() -> None:
 
 
 def test_depth_is_measured_per_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
+    monkeypatch.setattr(facts_module, "InferredTypes", lambda *_: {})
     model = chain("Relu", 50)
     facts, value = main_value(model, "a50")
     assert facts.shape(value) == (Dim(2), Dim(3), Dim(5))

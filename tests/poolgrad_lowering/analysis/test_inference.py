@@ -14,7 +14,8 @@ import pytest
 from onnx import ModelProto, TensorProto, TypeProto, numpy_helper
 
 from poolgrad_lowering import lower
-from poolgrad_lowering.analysis.inference import inferred_types
+from poolgrad_lowering.analysis.inference import InferredTypes
+from poolgrad_lowering.analysis.shape_rules import is_opaque
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.external import ModelFolder
@@ -101,8 +102,8 @@ def test_a_slice_of_a_negative_size(place: str) -> None:
     script = (
         "import sys, onnx\n"
         "from poolgrad_lowering.ir.index import ModelIndex\n"
-        "from poolgrad_lowering.analysis.inference import inferred_types\n"
-        "inferred_types(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read())))"
+        "from poolgrad_lowering.analysis.inference import InferredTypes\n"
+        "InferredTypes(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read()))).all()"
     )
     run_on(model, script)
 
@@ -131,7 +132,7 @@ def test_inner_scopes_get_nothing() -> None:
             }"""
         )
     )
-    assert inferred_types(index).keys() <= {"Y"}
+    assert InferredTypes(index).all().keys() <= {"Y"}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_a_graph_whose_name_is_no_text() -> None:
 def test_the_model_is_not_changed() -> None:
     model = reshaped()
     before = model.SerializeToString()
-    inferred_types(ModelIndex(model))
+    InferredTypes(ModelIndex(model)).all()
     assert model.SerializeToString() == before
 
 
@@ -187,9 +188,9 @@ def test_long_integer_vectors_fill_no_memory(text: str) -> None:
     script = (
         "import resource, sys, onnx\n"
         "from poolgrad_lowering.ir.index import ModelIndex\n"
-        "from poolgrad_lowering.analysis.inference import inferred_types\n"
+        "from poolgrad_lowering.analysis.inference import InferredTypes\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\n"
-        "types = inferred_types(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read())))\n"
+        "types = InferredTypes(ModelIndex(onnx.ModelProto.FromString(sys.stdin.buffer.read()))).all()\n"
         "assert 'A' in types"
     )
     run_on(parse(text), script)
@@ -202,9 +203,75 @@ def test_sizes_in_external_data(tmp_path: Path) -> None:
     (tmp_path / DATA).write_bytes(np.array([1, 1, 6, 8], np.int64).tobytes())
 
     def sizes(data: ExternalData | None) -> list[int]:
-        found = inferred_types(ModelIndex(model), data)
+        found = InferredTypes(ModelIndex(model), data).all()
         return [dim.dim_value for dim in found.get("R", TypeProto()).tensor_type.shape.dim]
 
     assert sizes(ExternalData(ModelFolder(tmp_path))) == [1, 1, 6, 8]
     (tmp_path / DATA).unlink()
     assert sizes(ExternalData(ModelFolder(tmp_path))) == sizes(None) != [1, 1, 6, 8]
+
+
+# -- the cone of a value
+
+
+def test_what_a_question_infers(copies: list[ModelProto]) -> None:
+    """The nodes behind a value; a later question begins at the results of earlier ones."""
+    model = parse(
+        """g (float[2,3] X, float[3,4] W, float[9] Z) => (Y, Q) {
+            a = MatMul(X, W)  b = Softplus(a)  q = NonZero(Z)  Q = Cast<to = 1>(q)  c = ReduceSum(b)  Y = Neg(c) }"""
+    )
+    types = InferredTypes(ModelIndex(model))
+    for name, nodes, inputs in (("b", ["MatMul", "Softplus"], ["X", "W"]), ("c", ["ReduceSum"], ["b"])):
+        found = types.get(name)
+        assert found is not None
+        assert found.tensor_type.elem_type == TensorProto.FLOAT
+        assert types.get(name) is found
+        assert [node.op_type for node in copies[-1].graph.node] == nodes
+        assert [value.name for value in copies[-1].graph.input] == inputs
+    assert types.get("a") is not None
+    assert types.get("X") is types.get("nobody") is None
+    assert len(copies) == 2
+
+
+def test_what_branches_of_a_cone_use(copies: list[ModelProto]) -> None:
+    model = parse(
+        """g (float[2,3] X, float[3] U, bool k) => (Y) {
+            a = Softplus(X)  u = Softplus(U)
+            Y = If(k) <then_branch = t () => (T) { T = Neg(a) }, else_branch = e () => (E) { E = Abs(a) }> }"""
+    )
+    found = InferredTypes(ModelIndex(model)).get("Y")
+    assert found is not None
+    assert [dim.dim_value for dim in found.tensor_type.shape.dim] == [2, 3]
+    assert [value.name for value in copies[0].graph.input] == ["X", "k"]
+
+
+def made_up(types: InferredTypes, name: str) -> str:
+    found = types.get(name)
+    assert found is not None
+    return str(found.tensor_type.shape.dim[1].dim_param)
+
+
+def test_sizes_of_two_questions_have_two_names() -> None:
+    """A name that a question was given stays, and no name of the model is one that a question gives."""
+    model = parse(
+        """g (float[2,unk__0] X, float[2] Z) => (Y) {
+            a = NonZero(X)  b = NonZero(Z)  c = Softplus(X)  d = Softplus(b)  Y = Neg(a) }"""
+    )
+    types = InferredTypes(ModelIndex(model))
+    a, b = made_up(types, "a"), made_up(types, "b")
+    assert len({a, b, "unk__0"}) == 3
+    assert made_up(types, "c") == "unk__0"
+    assert made_up(types, "d") == b
+
+
+@pytest.mark.parametrize("name", ["unk__0?0", "unk__0?1", "N?"])
+def test_a_name_of_the_model_like_those_of_questions(name: str) -> None:
+    """Is not read."""
+    model = parse("g (float[2,N] X, float[2] Z) => (Y) { a = NonZero(Z)  b = Softplus(X)  Y = Neg(a) }")
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = name
+    facts, x = main_value(model, "X")
+    shape = facts.shape(x)
+    assert shape is not None
+    assert is_opaque(shape[1])
+    types = InferredTypes(ModelIndex(model))
+    assert len({made_up(types, "a"), made_up(types, "b")}) == 2

@@ -35,7 +35,7 @@ class Sums(Memo):
 
     def sum(self, number: int, fact: str = "sum") -> int | None:
         """One for the value and the sums of those before it; None if one of them is not known."""
-        return self._once(fact, self.value(number), lambda _: self._sum(number, fact))
+        return self.once(fact, self.value(number), lambda _: self._sum(number, fact))
 
     def is_known(self, number: int, fact: str = "sum") -> bool:
         return self._is_known(fact, self.value(number))

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto
 
-from poolgrad_lowering.analysis.inference import inferred_types
+from poolgrad_lowering.analysis.inference import InferredTypes
 from poolgrad_lowering.ir.index import ModelIndex, subgraphs
 from tests.pool_graphs import parse
 
@@ -85,7 +85,7 @@ def test_the_types_stay_the_same(text: str, copies: list[ModelProto]) -> None:
     model = model_of(text)
     expected = types(model)
     copies.clear()
-    assert inferred_types(ModelIndex(model)) == expected
+    assert InferredTypes(ModelIndex(model)).all() == expected
     [copy] = copies
     assert not has_subgraphs(copy.graph.node)
     assert all(len(function.node) == 1 for function in copy.functions if has_subgraphs(function.node))
@@ -95,14 +95,14 @@ def test_the_types_stay_the_same(text: str, copies: list[ModelProto]) -> None:
 @pytest.mark.parametrize("text", LEFT.values(), ids=LEFT)
 def test_nodes_that_stay(text: str, copies: list[ModelProto]) -> None:
     model = model_of(text)
-    assert inferred_types(ModelIndex(model)).keys() == types(model).keys()
+    assert InferredTypes(ModelIndex(model)).all().keys() == types(model).keys()
     assert has_subgraphs(copies[0].graph.node)
 
 
 def test_an_attribute_of_the_caller() -> None:
     """A node that reads one stays in its function."""
     model = model_of("Y = local.f<kind = 7>(X, c)", "<kind>", "Cast<to: int = @kind>")
-    found = inferred_types(ModelIndex(model))
+    found = InferredTypes(ModelIndex(model)).all()
     assert found == types(model)
     assert found["Y"].tensor_type.elem_type == TensorProto.INT64
 
@@ -113,29 +113,23 @@ def test_a_domain_of_its_own() -> None:
     call = model.graph.node[-2]
     call.domain, call.op_type = "0", str(len(model.functions))
     model.opset_import.add(domain="0", version=1)
-    found = inferred_types(ModelIndex(model))
+    found = InferredTypes(ModelIndex(model)).all()
     assert found == types(model)
     assert found.keys().isdisjoint({"S", "U"})
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3])
-@pytest.mark.parametrize("imported", [False, True])
-def test_domains_that_the_model_has(taken: int, imported: bool, copies: list[ModelProto]) -> None:
-    """Of operator sets, and of functions that nobody calls."""
-    model = model_of(WHOLE["branches"])
+def test_domains_that_the_model_has(taken: int, copies: list[ModelProto]) -> None:
+    """A function that nobody calls is not copied."""
+    model = model_of(f"{WHOLE['branches']}  V = local.f(X, c)")
     for number in range(taken):
-        if imported:
-            model.opset_import.add(domain=str(number), version=1)
-        else:
-            model.functions.add(domain=str(number), name="f", opset_import=model.opset_import[:1])
+        model.opset_import.add(domain=str(number), version=1)
+    model.functions.add(domain="unused", name="f", opset_import=model.opset_import[:1])
     expected = types(model)
     copies.clear()
-    assert inferred_types(ModelIndex(model)) == expected
-    made = copies[0].functions[len(model.functions) :]
-    assert [(function.domain, function.name) for function in made] == [
-        (str(taken), str(len(model.functions) + number)) for number in range(len(made))
-    ]
-    assert len(made) == 2
-    before = copies[0].functions[: len(model.functions)]
-    for imports in (copies[0].opset_import, *(function.opset_import for function in before)):
+    assert InferredTypes(ModelIndex(model)).all() == expected
+    called, *made = copies[0].functions
+    assert called.name == "f"
+    assert [(function.domain, function.name) for function in made] == [(str(taken), "1"), (str(taken), "2")]
+    for imports in (copies[0].opset_import, called.opset_import):
         assert [entry.version for entry in imports if entry.domain == str(taken)] == [1]

@@ -307,7 +307,7 @@ def test_no_proof(case: str) -> None:
 
 UNKNOWN = {  # inputs, pool, nodes, refusal
     "the remainder in an unknown shape": ("x", HALVES, remainder().replace("local", "out"), DIVISOR),
-    "less the first of an unknown shape": ("x", HALVES, sliced(), BASE),
+    "less the first of another unknown shape": ("x, z", HALVES, sliced(x="z"), BASE),
     "less the first of another shape": (f"{X}, float[2,3,4,7] z", HALVES, sliced(x="z"), BASE),
     "less the first of another symbol": ("float[N,3,4,6] x, float[M,3,4,6] z", HALVES, sliced(x="z"), BASE),
     "planes of a symbol": ("float[N,3,4,6] x", HALVES, remainder() + added(bases(2, 3, 1, 1)), TABLE),
@@ -325,6 +325,11 @@ UNKNOWN = {  # inputs, pool, nodes, refusal
     ),
     "one maximum a plane, by four": (X, "kernel_shape = [4, 6]", local_view(6, 1) + added(bases(6, 4), "view"), TABLE),
 }
+
+
+def test_less_the_first_of_the_same_unknown_shape() -> None:
+    facts, value = read(sliced(), "x", HALVES)
+    assert indices(facts, value).numbering is Numbering.PLANE
 
 
 @pytest.mark.parametrize("case", UNKNOWN)

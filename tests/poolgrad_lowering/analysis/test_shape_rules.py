@@ -18,6 +18,15 @@ from poolgrad_lowering.ir.dims import Shape, static_dims
 from tests.oracles import run_reference
 from tests.pool_graphs import main_value, parse
 
+UNARY = (
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp"),
+    *("Floor", "Gelu", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Reciprocal", "Round"),
+    *("Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu"),
+)
+BINARY = (
+    *("Add", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Pow", "Sub"),
+    "Sum",
+)
 CASES = [
     ("Add", "Y = Add(X0, X1)", [(2, 1, 3), (4, 1)], 16),
     *(("ArgMax", f"Y = ArgMax<axis = {axis}>(X)", [(2, 3, 4)], 16) for axis in range(-3, 3)),
@@ -48,7 +57,34 @@ CASES = [
         [(2, 3)],
         16,
     ),
+    (
+        "Conv",
+        "Y = Conv<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]>(X0, X1)",
+        [(2, 3, 7, 5), (4, 3, 3, 2)],
+        16,
+    ),
+    ("Conv", "Y = Conv<kernel_shape = [2], dilations = [2], group = 3>(X0, X1, X2)", [(2, 3, 7), (6, 1, 2), (6,)], 16),
     ("Identity", "Y = Identity(X)", [(2, 0, 3)], 16),
+    *((op_type, f"Y = {op_type}(X)", [(2, 3)], 20) for op_type in UNARY),
+    *((op_type, f"c = Cast<to = 9>(X) Y = {op_type}(c)", [(2, 3)], 16) for op_type in ("Dropout", "Not")),
+    *((op_type, f"Y = {op_type}(X)", [(2, 3, 4, 4)], 16) for op_type in ("LogSoftmax", "Softmax")),
+    *(
+        (op_type, f"Y = {op_type}(X0, X1)", shapes, 16)
+        for op_type in BINARY
+        for shapes in ([(2, 3), (3,)], [(2, 1), (1, 3)])
+    ),
+    *(
+        (op_type, f"a = Cast<to = 9>(X0) b = Cast<to = 9>(X1) Y = {op_type}(a, b)", [(2, 1), (3,)], 16)
+        for op_type in ("And", "Or", "Xor")
+    ),
+    ("Where", "c = Cast<to = 9>(X0) Y = Where(c, X1, X2)", [(2, 1, 1), (3, 1), (4,)], 16),
+    ("BatchNormalization", "Y = BatchNormalization(X0, X1, X1, X1, X1)", [(2, 3, 4), (3,)], 16),
+    ("InstanceNormalization", "Y = InstanceNormalization(X0, X1, X1)", [(2, 3, 4), (3,)], 16),
+    ("LayerNormalization", "Y = LayerNormalization(X0, X1)", [(2, 3, 4), (4,)], 17),
+    ("LRN", "Y = LRN<size = 3>(X)", [(2, 3, 4, 4)], 16),
+    ("Mean", "Y = Mean(X0, X1)", [(2, 3), (3,)], 16),
+    ("PRelu", "Y = PRelu(X0, X1)", [(2, 3, 4), (4,)], 16),
+    ("Clip", "Y = Clip(X0, X1)", [(2, 3), ()], 16),
     ("MaxPool", "Y, I = MaxPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]>(X)", [(2, 3, 7, 5)], 16),
     ("MaxPool", "Y, I = MaxPool<kernel_shape = [3], strides = [2], ceil_mode = 1>(X)", [(2, 3, 8)], 16),
     ("MaxPool", "Y, I = MaxPool<kernel_shape = [3], pads = [1, 1]>(X)", [(2, 3, 8)], 16),
@@ -267,7 +303,7 @@ NOTHING = [
 @pytest.fixture(autouse=True)
 def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule does not tell stays unknown."""
-    monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
+    monkeypatch.setattr(facts_module, "InferredTypes", lambda *_: {})
 
 
 def model_of(nodes: str, shapes: list[tuple[object, ...]], opset: int) -> onnx.ModelProto:

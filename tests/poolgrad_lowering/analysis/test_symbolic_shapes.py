@@ -15,7 +15,7 @@ from tests.pool_graphs import main_value, parse
 @pytest.fixture(autouse=True)
 def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule does not tell stays unknown."""
-    monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
+    monkeypatch.setattr(facts_module, "InferredTypes", lambda *_: {})
 
 
 def derived_shape(text: str) -> Shape | None:
@@ -35,8 +35,23 @@ def test_a_quotient_that_is_no_product_is_a_symbol_of_its_own() -> None:
     assert [is_opaque(dim) for dim in shape] == [False, True]
 
 
-def test_broadcast_of_different_symbols_is_unknown() -> None:
-    assert derived_shape("g (float[N] A, float[M] B) => (Y) { Y = Sub(A, B) }") is None
+def test_broadcast_of_different_symbols() -> None:
+    """Each is the size or 1. A number that is not 1 is the size."""
+    [dim] = derived_shape("g (float[N] A, float[M] B) => (Y) { Y = Sub(A, B) }") or ()
+    assert is_opaque(dim)
+    for operands in ("A, B", "B, A"):
+        assert derived_shape(f"g (float[N] A, float[3] B) => (Y) {{ Y = Sub({operands}) }}") == (Dim(3),)
+    assert derived_shape("g (float[2] A, float[3] B) => (Y) { Y = Sub(A, B) }") is None
+
+
+@pytest.mark.parametrize("attributes", ["<broadcast = 1, axis = 0>", "<broadcast = 0>", ""])
+def test_broadcast_of_old_operators(attributes: str) -> None:
+    """Below opset 7 an attribute tells the axes of the first input that those of the second are."""
+    model = parse(f"g (float[5,1] A, float[5] B) => (Y) {{ Y = Add{attributes}(A, B)  Z = Add(A, A) }}", opset=6)
+    facts, y = main_value(model, "Y")
+    assert facts.shape(y) == ((Dim(5), Dim(1)) if attributes else (Dim(5), Dim(5)))
+    facts, z = main_value(model, "Z")
+    assert facts.shape(z) == (Dim(5), Dim(1))
 
 
 def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:
@@ -71,9 +86,9 @@ def symbolic(nodes: str, shape: str = "N,3,L") -> list[str] | None:
         ("Y = Squeeze(X)", None),
         ("Y = ArgMax<axis = 1>(X)", ["N", "1", "L"]),
         ("Y = Flatten<axis = 2>(X)", ["3*N", "L"]),
-        ("s = Shape(X) Y = Expand(Z, s)", None),
+        ("s = Shape(X) Y = Expand(Z, s)", ["N", "3", "?main:Y[2]"]),
         ("s = Shape(X) c = Constant<value_float = 1.0>() Y = Expand(c, s)", ["N", "3", "L"]),
-        ("Y = Mul(X, Z)", None),
+        ("Y = Mul(X, Z)", ["N", "3", "?main:Y[2]"]),
         # axes, starts and sizes of which only some are numbers
         ("o = Shape<end = 1>(X) z = Constant<value_ints = [0]>() a = Concat<axis = 0>(z, o) Y = Squeeze(X, a)", None),
         ("o = Shape<end = 1>(X) z = Constant<value_ints = [0]>() a = Concat<axis = 0>(z, o) Y = Unsqueeze(X, a)", None),

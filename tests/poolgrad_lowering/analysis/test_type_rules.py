@@ -41,7 +41,7 @@ NODES = {
 @pytest.fixture(autouse=True)
 def _without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule does not tell stays unknown."""
-    monkeypatch.setattr(facts_module, "inferred_types", lambda *_: {})
+    monkeypatch.setattr(facts_module, "InferredTypes", lambda *_: {})
     monkeypatch.setattr(facts_module, "infer_type", lambda *_: None)
 
 

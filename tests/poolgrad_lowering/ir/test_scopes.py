@@ -14,7 +14,6 @@ from onnx import AttributeProto, ModelProto, TensorProto, helper
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.packed_model import PackedModel
 from poolgrad_lowering.ir.scopes import Scope, Value
 from tests.pool_graphs import parse, torch_gradient
 
@@ -100,7 +99,7 @@ FUNCTION = '<domain: "l", opset_import: ["": 13]> f (P) => (Q) { Q = Neg(P) }'
 IN_BRANCH = "main/Y.then_branch"
 
 
-def scopes_of(model: ModelProto | PackedModel) -> dict[str, Scope]:
+def scopes_of(model: ModelProto) -> dict[str, Scope]:
     return {scope.path: scope for scope in ModelIndex(model).scopes}
 
 
@@ -183,18 +182,6 @@ def test_ancestors_are_each_reached_once() -> None:
     for name, count, expected in (("Y", 3, "YDABCX"), ("Y", 1, "YDBAX"), ("X", 3, "X")):
         found = islice(resolved(scope, name).ancestors(lambda node: node.inputs[:count]), 20)  # noqa: B023
         assert "".join(value.name for value in found) == expected
-
-
-def test_changes_are_written_back() -> None:
-    """Changes of a node of the main graph, or in its subgraphs, reach the bytes of a packed model."""
-    expected = parse(NESTED, imports='"l": 1', functions=FUNCTION)
-    for path, position in (("main", 0), (IN_BRANCH, 1), (f"{IN_BRANCH}/T.then_branch", 0), ("function l.f", 0)):
-        model = PackedModel(expected.SerializeToString())
-        packed, plain = scopes_of(model)[path], scopes_of(expected)[path]
-        for scope in (packed, plain):
-            scope.node(position).proto.name = "changed"
-            scope.write_back(position)
-        assert model.SerializeToString() == expected.SerializeToString()
 
 
 def test_a_released_index_is_freed_without_the_collector() -> None:
