@@ -11,7 +11,7 @@ import numpy as np
 from onnx import ModelProto
 
 from poolgrad_lowering.diagnostics.errors import explained
-from poolgrad_lowering.verification.site import Failure
+from poolgrad_lowering.verification.running.site import Failure
 
 
 def write_reproducer(folder: Path, name: str, failure: Failure) -> Path:

@@ -11,25 +11,24 @@ import numpy as np
 import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 
+from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 from poolgrad_lowering.verification.operators.pool import (
-    Array,
-    Ints,
     adaptive_max_pool,
     gradient_of,
     max_pool,
     plane_starts,
 )
 
-Numbers = Sequence[int] | Ints
+Numbers = Sequence[int] | IntArray
 
 
 def plane_pool(
-    x: Array,
+    x: AnyArray,
     kernel: Numbers,
     stride: Numbers = (),
     padding: Numbers = (0,),
     *others: Any,
-) -> tuple[Array, Ints]:
+) -> tuple[AnyArray, IntArray]:
     """max_pool{2,3}d_with_indices; `others` are dilation and ceil_mode.
 
     An empty stride means the kernel; a single number applies to all axes.
@@ -45,25 +44,25 @@ def plane_pool(
     return max_pool(x, kernels, steps, spacing, (pads, pads), ceil=bool(ceil), last_nan=True)
 
 
-def plane_gradient(dy: Array, x: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
+def plane_gradient(dy: AnyArray, x: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:
     """Return dx of a pool with plane-local indices."""
     return gradient_of(x, dy, indices + plane_starts(x.shape))
 
 
-def _adaptive(x: Array, size: Numbers) -> tuple[Array, Ints]:
+def _adaptive(x: AnyArray, size: Numbers) -> tuple[AnyArray, IntArray]:
     return adaptive_max_pool(x, [int(count) for count in size])
 
 
-def _pool_backward(dy: Array, x: Array, *arguments: Array) -> Array:
+def _pool_backward(dy: AnyArray, x: AnyArray, *arguments: AnyArray) -> AnyArray:
     return plane_gradient(dy, x, arguments[-1])
 
 
-def _maximum(x: Array, dim: Array, keepdim: Array) -> tuple[Array, Ints]:
+def _maximum(x: AnyArray, dim: AnyArray, keepdim: AnyArray) -> tuple[AnyArray, IntArray]:
     axis, keep = int(dim), bool(keepdim)
     return x.max(axis, keepdims=keep), x.argmax(axis, keepdims=keep)
 
 
-def _selecting_backward(dy: Array, dim: Array, indices: Ints, sizes: Ints, keepdim: Array) -> Array:
+def _selecting_backward(dy: AnyArray, dim: AnyArray, indices: IntArray, sizes: IntArray, keepdim: AnyArray) -> AnyArray:
     """value_selecting_reduction_backward: zeros of shape `sizes`, with dy written at the indices along an axis."""
     if dy.shape != indices.shape:
         raise ValueError(f"the gradient has shape {dy.shape}, the indices {indices.shape}")
@@ -94,7 +93,7 @@ class ATen(OpRun):
 
     op_domain = "org.pytorch.aten"
 
-    def _run(self, *inputs: Array, operator: str = "", **_: Any) -> tuple[Array, ...]:
+    def _run(self, *inputs: AnyArray, operator: str = "", **_: Any) -> tuple[AnyArray, ...]:
         name = operator or self.onnx_node.op_type
         if name not in _FUNCTIONS:
             raise NotImplementedError(f"PyTorch's operator '{name}' is not known here")
@@ -109,7 +108,7 @@ class UserPool(OpRun):
 
     def _run(
         self,
-        x: Array,
+        x: AnyArray,
         *,
         kernel_size: Numbers,
         stride: Numbers,
@@ -117,7 +116,7 @@ class UserPool(OpRun):
         dilation: Numbers,
         ceil_mode: int,
         **_: Any,
-    ) -> tuple[Array, ...]:
+    ) -> tuple[AnyArray, ...]:
         return plane_pool(x, kernel_size, stride, padding, dilation, bool(ceil_mode))
 
 
@@ -126,7 +125,7 @@ class UserBackward(OpRun):
 
     op_domain = "npu"
 
-    def _run(self, dy: Array, x: Array, indices: Array, **_: Any) -> tuple[Array, ...]:
+    def _run(self, dy: AnyArray, x: AnyArray, indices: AnyArray, **_: Any) -> tuple[AnyArray, ...]:
         return (plane_gradient(dy, x, indices),)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
+from poolgrad_lowering.verification.arrays import AnyArray, IntArray
+
 _EMPTY = "a window is entirely in the padding"
 
 Pads = tuple[Sequence[int], Sequence[int]]
@@ -21,7 +21,7 @@ Pads = tuple[Sequence[int], Sequence[int]]
 
 
 def max_pool(
-    x: Array,
+    x: AnyArray,
     kernel: Sequence[int],
     strides: Sequence[int],
     dilations: Sequence[int],
@@ -29,7 +29,7 @@ def max_pool(
     *,
     ceil: bool = False,
     last_nan: bool = False,
-) -> tuple[Array, Ints]:
+) -> tuple[AnyArray, IntArray]:
     """Return the maxima of x (N, C, spatial axes) and their row-major positions in the (n, c) plane.
 
     The first maximum of a window is selected. A NaN is the maximum only if it is the window's first element
@@ -79,10 +79,10 @@ def _elements(start: int, size: int, kernel: int, dilation: int) -> slice:
     return slice(first, end, dilation)
 
 
-def _maximum(elements: Array, *, last_nan: bool) -> Ints:
+def _maximum(elements: AnyArray, *, last_nan: bool) -> IntArray:
     """Return the position of the maximum on the last axis, with the rules of `max_pool`."""
     nan = np.isnan(elements)
-    best: Ints = elements.argmax(-1)
+    best: IntArray = elements.argmax(-1)
     if nan.any() and last_nan:
         best = np.where(nan.any(-1), nan.shape[-1] - 1 - nan[..., ::-1].argmax(-1), best)
     elif nan.any():
@@ -103,7 +103,7 @@ def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, c
     return count
 
 
-def adaptive_max_pool(x: Array, counts: Sequence[int]) -> tuple[Array, Ints]:
+def adaptive_max_pool(x: AnyArray, counts: Sequence[int]) -> tuple[AnyArray, IntArray]:
     """As `max_pool`, with window o of an axis from floor(o·I/O) to ceil((o+1)·I/O) − 1; a NaN is a maximum."""
     sizes = x.shape[2:]
     plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
@@ -122,7 +122,7 @@ def adaptive_max_pool(x: Array, counts: Sequence[int]) -> tuple[Array, Ints]:
     return y, positions
 
 
-def scatter_gradient(shape: Sequence[int], dy: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
+def scatter_gradient(shape: Sequence[int], dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:
     """Return dx of a max pool: zeros, plus dy at `indices` into the whole row-major x, in the order of dy.
 
     Sums are computed in float32 (float64 for float64) and rounded to dy's type once. Raises `IndexError` for an index
@@ -138,7 +138,7 @@ def scatter_gradient(shape: Sequence[int], dy: Array, indices: npt.NDArray[np.in
     return sums.astype(dy.dtype).reshape(tuple(shape))
 
 
-def gradient_of(x: Array, dy: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
+def gradient_of(x: AnyArray, dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:
     """Return `scatter_gradient` of an operator that takes x itself, as PyTorch's and TensorFlow's do.
 
     Raises `ValueError` if x and dy have different element types, which both refuse.
@@ -148,7 +148,7 @@ def gradient_of(x: Array, dy: Array, indices: npt.NDArray[np.integer[Any]]) -> A
     return scatter_gradient(x.shape, dy, indices)
 
 
-def plane_starts(shape: Sequence[int]) -> Ints:
+def plane_starts(shape: Sequence[int]) -> IntArray:
     """Return the position of each (n, c) plane's first element in the whole tensor, in a shape that broadcasts."""
     planes = np.arange(shape[0] * shape[1], dtype=np.int64) * math.prod(shape[2:])
     return planes.reshape(shape[0], shape[1], *[1] * (len(shape) - 2))
@@ -166,7 +166,7 @@ def same_pads(
     return (less, more) if upper else (more, less)
 
 
-def _take(y: Array, positions: Ints, elements: Array, places: Ints, last_nan: bool) -> None:
+def _take(y: AnyArray, positions: IntArray, elements: AnyArray, places: IntArray, last_nan: bool) -> None:
     """Update the maxima of all windows with one tap of each; writes into the views `y` and `positions`."""
     better = (positions < 0) | (elements > y)
     if last_nan:

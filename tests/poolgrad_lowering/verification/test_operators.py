@@ -13,9 +13,9 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from poolgrad_lowering.verification.evaluator import reference_runner
 from poolgrad_lowering.verification.operators import aten, maximum, moving, pool, pooling, tensorflow
 from poolgrad_lowering.verification.result import UnprovenError
+from poolgrad_lowering.verification.running.evaluator import reference_runner
 from tests.oracles import (
     adaptive_windows,
     ascend_pool,

@@ -155,7 +155,7 @@ def test_large_windows_on_symbolic_sizes(kernel: int, stride: int, pads: str) ->
 
 def test_sizes_alone_tell_strides_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in forms where the windows of the pool are not known: 36 and 50 are the same up to a size of 38."""
-    monkeypatch.setattr("poolgrad_lowering.verification.doubts._other_windows", lambda _: None)
+    monkeypatch.setattr("poolgrad_lowering.verification.sites.doubts._other_windows", lambda _: None)
     model = parse(LARGE.format(kernel=3, stride=36, pads="0,0,0,0", gradient="MaxPoolGrad"))
     [site] = edited(attributes("dx/MaxPool3DGradWithArgmax", strides=[1, 36, 50]), original=model).sites
     assert site.status == "differs"

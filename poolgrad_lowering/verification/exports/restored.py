@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Turns an export for CANN's graph engine back into the model's own nodes, before it is compared with the original.
+
+Two changes of an export are undone: forms of single nodes (`forms`), and axes of values that have rank 0 in the
+original (`scalar_axes`). A node is put back only if what stands in its place provably computes the same. Whatever else
+differs stays, and is compared as in any lowered model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
+from poolgrad_lowering.verification.exports.forms import Context, Form, forms_of
+from poolgrad_lowering.verification.exports.scalar_axes import without_axes
+from poolgrad_lowering.verification.graph.flat import default_opset, subgraphs
+from poolgrad_lowering.verification.graph.types import tensor_types
+
+_ROUNDED = ("BatchNormalization",)
+"""Operators with forms whose results are rounded otherwise."""
+
+
+def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
+    """Return the lowered model with the original's nodes where an export has forms or axes; the same object if none."""
+    before = {_key(node): node for node in original.graph.node}
+    made = [name for node in lowered.graph.node for name in node.output if name]
+    if len(set(made)) < len(made) or all(_key(n) in before or n.domain == DOMAIN for n in lowered.graph.node):
+        return lowered
+    changed = ModelProto()
+    changed.CopyFrom(lowered)
+    opset, types = default_opset(original), tensor_types(original)
+    context = Context(opset, types, _constants(original.graph))
+    nodes = _without_forms(original.graph, changed.graph, changed.graph.node, context)
+    nodes = without_axes(original.graph, changed.graph, nodes, types)
+    nodes = _without_forms(original.graph, changed.graph, nodes, context)
+    if len(nodes) == len(lowered.graph.node) and all(map(_same, nodes, lowered.graph.node)):
+        return lowered
+    _replace(changed.graph, nodes)
+    if all(node.op_type != UNSQUEEZE_SCALARS for node in nodes):
+        _drop_functions(changed, opset)
+    _restore_declarations(original.graph, changed.graph, {name for node in lowered.graph.node for name in node.output})
+    return changed
+
+
+def with_rounded_forms(original: ModelProto, lowered: ModelProto) -> ModelProto:
+    """Return the original with its nodes in the forms that the lowered model has, where runtimes round them otherwise.
+
+    Both models then compute the same sums in the same order; the same object if there are none.
+    """
+    left = {name for node in lowered.graph.node if node.op_type in _ROUNDED for name in node.output}
+    rounded = [n for n in original.graph.node if n.op_type in _ROUNDED and not left.intersection(n.output)]
+    if not rounded:
+        return original
+    context = Context(default_opset(original), tensor_types(original), _constants(original.graph))
+    changed = ModelProto()
+    changed.CopyFrom(original)
+    del changed.graph.node[:]
+    for number, node in enumerate(original.graph.node):
+        form = next((form for form in forms_of(node, context) if form.rounded), None) if node in rounded else None
+        changed.graph.node.extend([node] if form is None else _spelled_out(form, node, f"rounded_{number}", changed))
+    return changed
+
+
+def _spelled_out(form: Form, node: NodeProto, prefix: str, model: ModelProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a form with names of their own, and add its constants to the model."""
+    own = {name for part in form.nodes for name in part.output} | form.constants.keys()
+    names = {name: f"{prefix}/{name}" for name in own - set(node.output)}
+    for name, array in form.constants.items():
+        model.graph.initializer.append(numpy_helper.from_array(array, names[name]))
+    for part in form.nodes:
+        named = NodeProto()
+        named.CopyFrom(part)
+        for field in (named.input, named.output):
+            field[:] = [names.get(name, name) for name in field]
+        yield named
+
+
+def _key(node: NodeProto) -> bytes:
+    """Return a node's bytes without its name."""
+    bare = NodeProto()
+    bare.CopyFrom(node)
+    bare.ClearField("name")
+    return bare.SerializeToString(deterministic=True)
+
+
+def _same(one: NodeProto, other: NodeProto) -> bool:
+    return _key(one) == _key(other)
+
+
+def _constants(graph: GraphProto) -> dict[str, TensorProto]:
+    """Return the initializers that no caller overrides, and the tensors of Constant nodes."""
+    overridable = {value.name for value in graph.input}
+    found = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in overridable}
+    for node in graph.node:
+        for attribute in node.attribute if node.op_type == "Constant" else ():
+            if attribute.name == "value":
+                found[node.output[0]] = attribute.t
+            elif attribute.name in ("value_ints", "value_int"):
+                numbers = attribute.ints if attribute.name == "value_ints" else [attribute.i]
+                found[node.output[0]] = TensorProto(
+                    data_type=TensorProto.INT64, int64_data=numbers, dims=[len(numbers)]
+                )
+    return found
+
+
+def _without_forms(
+    original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], context: Context
+) -> list[NodeProto]:
+    """Return the nodes of the lowered graph, in order, with a node of the original in place of each form of it."""
+    producers = {name: node for node in nodes for name in node.output if name}
+    stored = {tensor.name: tensor for tensor in lowered.initializer}
+    in_place: dict[int, NodeProto] = {}  # by the identity of a form's last node
+    gone: set[int] = set()
+    for node in original.node:
+        found = producers.get(node.output[0]) if node.output else None
+        if found is None or _same(node, found):
+            continue
+        _restore_subgraphs(node, found, context)
+        for form in forms_of(node, context):
+            matched = _match(form, node, producers, stored)
+            if matched:
+                in_place[id(found)] = node
+                gone.update(id(each) for each in matched)
+                break
+    return [in_place.get(id(node), node) for node in nodes if id(node) in in_place or id(node) not in gone]
+
+
+def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> None:
+    """Put the original's nodes back in the subgraphs of a node that both have."""
+    pairs = zip(subgraphs(node), subgraphs(found), strict=False)
+    for (_, one), (_, other) in pairs:
+        inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
+        _replace(other, _without_forms(one, other, other.node, inner))
+
+
+def _match(
+    form: Form, node: NodeProto, producers: Mapping[str, NodeProto], stored: Mapping[str, TensorProto]
+) -> list[NodeProto]:
+    """Return the nodes that stand for a node in this form; none if they do not."""
+    inner = {name: part for part in form.nodes for name in part.output}
+    bound: dict[str, str] = {name: name for name in node.output}
+    found: list[NodeProto] = []
+
+    def is_value(name: str, value: str) -> bool:
+        if name in form.constants:
+            tensor = stored.get(value)
+            return tensor is not None and _is_array(tensor, form, name)
+        if name in bound and bound[name] != value:
+            return False
+        if name not in inner:
+            return name == value
+        part, producer = inner[name], producers.get(value)
+        if producer is None or not _same_operator(part, producer):
+            return False
+        if any(producer is each for each in found):
+            return True
+        found.append(producer)
+        bound[name] = value
+        return all(is_value(one, other) for one, other in zip(part.input, producer.input, strict=True))
+
+    return found if all(is_value(name, name) for name in node.output if name) else []
+
+
+def _is_array(tensor: TensorProto, form: Form, name: str) -> bool:
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return False
+    found, wanted = numpy_helper.to_array(tensor), form.constants[name]
+    return (found.dtype, found.shape, found.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes())
+
+
+def _same_operator(one: NodeProto, other: NodeProto) -> bool:
+    shapes = [(node.domain, node.op_type, node.overload, len(node.input), len(node.output)) for node in (one, other)]
+    attributes = [
+        sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute) for node in (one, other)
+    ]
+    return shapes[0] == shapes[1] and attributes[0] == attributes[1]
+
+
+def _replace(graph: GraphProto, nodes: Sequence[NodeProto]) -> None:
+    copies = GraphProto(node=nodes)
+    del graph.node[:]
+    graph.node.extend(copies.node)
+
+
+def _is_own_unsqueeze(function: FunctionProto, opset: int) -> bool:
+    """Whether a function is the body of `UnsqueezeScalars` that this version makes."""
+    if (function.domain, function.name) != (DOMAIN, UNSQUEEZE_SCALARS):
+        return False
+    return bool(function == unsqueeze_scalars_body(len(function.input), opset))
+
+
+def _drop_functions(model: ModelProto, opset: int) -> None:
+    kept = [function for function in model.functions if not _is_own_unsqueeze(function, opset)]
+    del model.functions[:]
+    model.functions.extend(kept)
+    uses = {node.domain for node in model.graph.node} | {function.domain for function in kept}
+    if DOMAIN not in uses:
+        imports = [entry for entry in model.opset_import if entry.domain != DOMAIN]
+        del model.opset_import[:]
+        model.opset_import.extend(imports)
+
+
+def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set[str]) -> None:
+    """Put back the declarations of values that have been put back, and drop initializers that were the forms'.
+
+    `before` are the values that the lowered graph's nodes defined.
+    """
+    made = {name for node in lowered.node for name in node.output}
+    put_back, dropped = made - before, before - made
+    kept = {value.name: value for value in lowered.value_info if value.name not in dropped}
+    infos = [kept.pop(value.name, value) for value in original.value_info if value.name in kept.keys() | put_back]
+    infos += kept.values()
+    read = {name for node in _all_nodes(lowered) for name in node.input}
+    theirs = {tensor.name for tensor in original.initializer}
+    stored = [tensor for tensor in lowered.initializer if tensor.name in theirs or tensor.name in read]
+    stored += [t for t in original.initializer if t.name in read and t.name not in {each.name for each in stored}]
+    copies = GraphProto(value_info=infos, initializer=stored)
+    del lowered.value_info[:], lowered.initializer[:]
+    lowered.value_info.extend(copies.value_info)
+    lowered.initializer.extend(copies.initializer)
+
+
+def _all_nodes(graph: GraphProto) -> Iterable[NodeProto]:
+    for node in graph.node:
+        yield node
+        for _, inner in subgraphs(node):
+            yield from _all_nodes(inner)
