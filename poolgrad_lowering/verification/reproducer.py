@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +34,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
 
 
 def _with_sizes(model: ModelProto, failure: Failure) -> ModelProto:
-    sized = ModelProto()
-    sized.CopyFrom(model)
+    sized = deepcopy(model)
     for value in sized.graph.input:
         shape = value.type.tensor_type.shape
         del shape.dim[:]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,8 +100,7 @@ def _unmarked(form: Form, names: Set[str]) -> Form:
 
     nodes = []
     for part in form.nodes:
-        renamed = NodeProto()
-        renamed.CopyFrom(part)
+        renamed = deepcopy(part)
         for values in (renamed.input, renamed.output):
             values[:] = list(map(name_of, values))
         nodes.append(renamed)
@@ -109,8 +109,7 @@ def _unmarked(form: Form, names: Set[str]) -> Form:
 
 def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attributes: Any) -> NodeProto:
     """Return a copy of a node with other attributes, of which None leaves one out, and inputs."""
-    changed = NodeProto()
-    changed.CopyFrom(node)
+    changed = deepcopy(node)
     kept = [found for found in node.attribute if found.name not in attributes]
     added = [helper.make_attribute(name, value) for name, value in attributes.items() if value is not None]
     del changed.attribute[:]

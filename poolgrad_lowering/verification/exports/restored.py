@@ -10,6 +10,7 @@ differs stays, and is compared as in any lowered model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
@@ -30,8 +31,7 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     made = [name for node in lowered.graph.node for name in node.output if name]
     if len(set(made)) < len(made) or all(_key(n) in before or n.domain == DOMAIN for n in lowered.graph.node):
         return lowered
-    changed = ModelProto()
-    changed.CopyFrom(lowered)
+    changed = deepcopy(lowered)
     opset, types = default_opset(original), tensor_types(original)
     context = Context(opset, types, _constants(original.graph))
     nodes = _without_forms(original.graph, changed.graph, changed.graph.node, context)
@@ -56,8 +56,7 @@ def with_rounded_forms(original: ModelProto, lowered: ModelProto) -> ModelProto:
     if not rounded:
         return original
     context = Context(default_opset(original), tensor_types(original), _constants(original.graph))
-    changed = ModelProto()
-    changed.CopyFrom(original)
+    changed = deepcopy(original)
     del changed.graph.node[:]
     for number, node in enumerate(original.graph.node):
         form = next((form for form in forms_of(node, context) if form.rounded), None) if node in rounded else None
@@ -72,8 +71,7 @@ def _spelled_out(form: Form, node: NodeProto, prefix: str, model: ModelProto) ->
     for name, array in form.constants.items():
         model.graph.initializer.append(numpy_helper.from_array(array, names[name]))
     for part in form.nodes:
-        named = NodeProto()
-        named.CopyFrom(part)
+        named = deepcopy(part)
         for field in (named.input, named.output):
             field[:] = [names.get(name, name) for name in field]
         yield named
@@ -81,8 +79,7 @@ def _spelled_out(form: Form, node: NodeProto, prefix: str, model: ModelProto) ->
 
 def _key(node: NodeProto) -> bytes:
     """Return a node's bytes without its name."""
-    bare = NodeProto()
-    bare.CopyFrom(node)
+    bare = deepcopy(node)
     bare.ClearField("name")
     return bare.SerializeToString(deterministic=True)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
@@ -20,69 +21,14 @@ from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
 from poolgrad_lowering.verification.graph.types import TensorType
 
 _BROADCASTING = frozenset(
-    [
-        "Abs",
-        "Acos",
-        "Acosh",
-        "Add",
-        "And",
-        "Asin",
-        "Asinh",
-        "Atan",
-        "Atanh",
-        "BitShift",
-        "Cast",
-        "Ceil",
-        "Celu",
-        "Cos",
-        "Cosh",
-        "Div",
-        "Elu",
-        "Equal",
-        "Erf",
-        "Exp",
-        "Expand",
-        "Floor",
-        "Greater",
-        "GreaterOrEqual",
-        "HardSigmoid",
-        "Identity",
-        "IsInf",
-        "IsNaN",
-        "LeakyRelu",
-        "Less",
-        "LessOrEqual",
-        "Log",
-        "Max",
-        "Mean",
-        "Min",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Not",
-        "Or",
-        "Pow",
-        "RandomNormalLike",
-        "RandomUniformLike",
-        "Reciprocal",
-        "Relu",
-        "Round",
-        "Selu",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Sinh",
-        "Softplus",
-        "Softsign",
-        "Sqrt",
-        "Sub",
-        "Sum",
-        "Tan",
-        "Tanh",
-        "ThresholdedRelu",
-        "Where",
-        "Xor",
-    ]
+    (
+        *("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Mean", "Sum"),
+        *("And", "Or", "Not", "Xor", "BitShift", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where"),
+        *("Abs", "Neg", "Sign", "Sqrt", "Reciprocal", "Exp", "Log", "Erf", "Ceil", "Floor", "Round", "IsInf", "IsNaN"),
+        *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Acosh", "Asinh", "Atanh"),
+        *("Celu", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign"),
+        *("ThresholdedRelu", "Cast", "Expand", "Identity", "RandomNormalLike", "RandomUniformLike"),
+    )
 )
 """Elementwise operators with ONNX's broadcasting: an operand's axis of size 1 changes the shape of a result of rank 0
 only."""
@@ -143,8 +89,7 @@ class _AxisRemoval:
         """
         known = {**self._scalars, **(self._with_axis if _broadcasts(node) and self._has_axes(node) else {})}
         scalars = [known.get(name, name) for name in node.input]
-        changed = NodeProto()
-        changed.CopyFrom(node)
+        changed = deepcopy(node)
         changed.input[:] = [
             scalar if isinstance(scalar, str) else name for scalar, name in zip(scalars, node.input, strict=True)
         ]

@@ -8,6 +8,7 @@ With `ceil_mode` runtimes drop a last window that would start behind the input; 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 import onnx
 from onnx import ModelProto, NodeProto
@@ -68,8 +69,7 @@ def without_claims(model: ModelProto) -> ModelProto:
     Nor has it the bounds of Slices: inference ends the process where one is of a negative size, which a window larger
     than its input makes, and which a claim may have hidden; nor pads that runtimes ignore beside `auto_pad`.
     """
-    copied = ModelProto()
-    copied.CopyFrom(model)
+    copied = deepcopy(model)
     computed = {name for node in model.graph.node if is_of_onnx(node.domain, node.op_type) for name in node.output}
     del copied.graph.value_info[:]
     copied.graph.value_info.extend(value for value in model.graph.value_info if value.name not in computed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Set
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -245,8 +246,7 @@ def _texts(names: Iterable[str | bytes]) -> list[str]:
 
 def node_key(node: NodeProto, path: str) -> bytes:
     """Return the bytes by which nodes are compared, see `FlatNode`; `path` is that of the node's scope."""
-    bare = NodeProto()
-    bare.CopyFrom(node)
+    bare = deepcopy(node)
     bare.ClearField("name")
     for _, graph in subgraphs(bare):
         for entries in (graph.node, graph.initializer, graph.value_info):

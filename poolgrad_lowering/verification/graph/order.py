@@ -7,6 +7,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
@@ -20,8 +21,7 @@ def in_order(model: ModelProto) -> ModelProto:
     """
     if all(_is_sorted(scope.node) for scope in _scopes(model)):
         return model
-    ordered = ModelProto()
-    ordered.CopyFrom(model)
+    ordered = deepcopy(model)
     for scope in _scopes(ordered):
         nodes = [scope.node[position] for position in _order(scope.node)]
         copied = type(scope)(node=nodes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import onnx
@@ -64,8 +65,7 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
 
     The results of pools and gradients that onnx does not know have the element types of their first operands.
     """
-    bare = ModelProto()
-    bare.CopyFrom(model)
+    bare = deepcopy(model)
     del bare.graph.value_info[:]
     computed, behind = tensor_types(bare), _first_operands(main_unit(bare))
     while learned := {y: computed[x] for y, x in behind.items() if y not in computed and x in computed}:

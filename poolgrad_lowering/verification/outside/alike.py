@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -32,8 +33,7 @@ def _like_one_of(lowered: Unit, node: FlatNode) -> FlatNode:
 
 def _without_unread(node: FlatNode, read: Collection[str], required: int) -> NodeProto:
     """Return the node without the names of outputs after the first `required` ones that are not in `read`."""
-    proto = NodeProto()
-    proto.CopyFrom(node.proto)
+    proto = deepcopy(node.proto)
     for position in range(required, len(proto.output)):
         if node.outputs[position] not in read:
             proto.output[position] = ""

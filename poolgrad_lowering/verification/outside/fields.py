@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 from google.protobuf.message import Message
@@ -110,8 +111,7 @@ def _field(message: Message, name: str) -> list[Any]:
 
 
 def _without(message: Message, fields: Sequence[str]) -> Message:
-    bare = type(message)()
-    bare.CopyFrom(message)
+    bare = deepcopy(message)
     names = {field.name for field in message.DESCRIPTOR.fields}
     for name in fields:
         if name in names:

@@ -8,6 +8,8 @@ with the value that it has in the original.
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import onnx
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
@@ -45,8 +47,7 @@ def with_inputs_of(lowered: ModelProto, original: ModelProto) -> tuple[ModelProt
     weights = initializers_as_inputs(original.graph, lowered.graph)
     if not weights:
         return original, {}
-    changed = ModelProto()
-    changed.CopyFrom(original)
+    changed = deepcopy(original)
     kept = [tensor for tensor in original.graph.initializer if tensor.name not in weights]
     del changed.graph.initializer[:]
     changed.graph.initializer.extend(kept)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -90,8 +91,7 @@ def _loaded(name: str, tensor: TensorProto, folder: Path | None) -> TensorProto:
         return tensor
     if folder is None:
         raise UnprovenError(f"'{name}' is in an external file, and no folder is given")
-    loaded = TensorProto()
-    loaded.CopyFrom(tensor)
+    loaded = deepcopy(tensor)
     try:
         load_external_data_for_tensor(loaded, str(folder))  # rejects paths outside of the folder
     except Exception as error:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,8 +43,7 @@ def reference_runner(model: ModelProto) -> Runner:
     onnxruntime's MaxPoolGrad has no input with the shape of dX: the shape is the declared one, or else that of the
     tensor whose MaxPool recorded the indices. Raises `UnprovenError` for operators that cannot be evaluated.
     """
-    complete = ModelProto()
-    complete.CopyFrom(model)
+    complete = deepcopy(model)
     _give_gradient_shapes(complete.graph, {})
     names = [value.name for value in model.graph.output]
     try:

@@ -10,6 +10,7 @@ Identity after each node, which has a kernel for half precision, separates all p
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
@@ -27,8 +28,7 @@ def has_half_precision(model: ModelProto) -> bool:
 
 def with_every_rounding(model: ModelProto) -> ModelProto:
     """Return the model with an Identity after each node, to be run without optimisations."""
-    copied = ModelProto()
-    copied.CopyFrom(model)
+    copied = deepcopy(model)
     _separate(copied.graph)
     return copied
 
@@ -38,8 +38,7 @@ def _separate(graph: GraphProto) -> None:
     for node in graph.node:
         for inner in _subgraphs(node):
             _separate(inner)
-        kept = NodeProto()
-        kept.CopyFrom(node)
+        kept = deepcopy(node)
         nodes.append(kept)
         for position, value in enumerate(node.output):
             if value:

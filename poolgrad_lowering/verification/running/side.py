@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
@@ -79,8 +80,7 @@ def _add_constants(graph: GraphProto, cut: Cut, nodes: Sequence[FlatNode]) -> No
 
 def _node(node: FlatNode, free: Collection[str]) -> NodeProto:
     """Return the node with the flat names of its values. Outputs that are free values of the cut are renamed."""
-    proto = NodeProto()
-    proto.CopyFrom(node.proto)
+    proto = deepcopy(node.proto)
     del proto.input[:], proto.output[:]
     proto.input.extend(node.inputs)
     proto.output.extend(f"{value} (not read)" if value in free else value for value in node.outputs)
