@@ -38,23 +38,17 @@ def max_pool(
     a window has no element of x.
     """
     sizes, (begins, ends) = x.shape[2:], pads
-    counts = [
-        window_count(size, d * (k - 1) + 1, s, b, e, ceil=ceil)
-        for size, k, s, b, e, d in zip(sizes, kernel, strides, begins, ends, dilations, strict=True)
-    ]
+    axes = list(zip(sizes, kernel, strides, dilations, begins, ends, strict=True))
+    counts = [window_count(size, d * (k - 1) + 1, s, b, e, ceil=ceil) for size, k, s, d, b, e in axes]
+    if math.prod(counts) < math.prod(kernel):  # fewer steps of larger arrays
+        windows = [
+            [_elements(o * s - b, size, k, d) for o in range(count)]
+            for count, (size, k, s, d, b, _) in zip(counts, axes, strict=True)
+        ]
+        return _pool_each(x, windows, last_nan=last_nan)
     y = np.zeros((*x.shape[:2], *counts), x.dtype)
     positions = np.full(y.shape, -1, np.int64)
     plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
-    if math.prod(counts) < math.prod(kernel):  # fewer steps of larger arrays
-        every = (slice(None), slice(None))
-        for place in itertools.product(*map(range, counts)):
-            starts = [o * s - b for o, s, b in zip(place, strides, begins, strict=True)]
-            window = tuple(map(_elements, starts, sizes, kernel, dilations))
-            inside = x[every + window].reshape(*x.shape[:2], -1)
-            best = _maximum(inside, last_nan=last_nan)
-            y[every + place] = np.take_along_axis(inside, best[..., None], -1)[..., 0]
-            positions[every + place] = plane[window].reshape(-1)[best]
-        return y, positions
     for tap in itertools.product(*map(range, kernel)):
         offsets = [t * d - b for t, d, b in zip(tap, dilations, begins, strict=True)]
         windows, elements = [slice(None)] * 2, [slice(None)] * 2
@@ -77,6 +71,21 @@ def _elements(start: int, size: int, kernel: int, dilation: int) -> slice:
     if first >= end:
         raise ValueError(_EMPTY)
     return slice(first, end, dilation)
+
+
+def _pool_each(x: AnyArray, windows: Sequence[Sequence[slice]], *, last_nan: bool) -> tuple[AnyArray, IntArray]:
+    """Return the result of `max_pool` for the windows of each axis, one window after the other."""
+    y = np.zeros((*x.shape[:2], *map(len, windows)), x.dtype)
+    positions = np.zeros(y.shape, np.int64)
+    plane = np.arange(math.prod(x.shape[2:]), dtype=np.int64).reshape(x.shape[2:])
+    planes = (slice(None), slice(None))
+    for place in np.ndindex(y.shape[2:]):
+        window = tuple(slices[number] for slices, number in zip(windows, place, strict=True))
+        inside = x[planes + window].reshape(*x.shape[:2], -1)
+        best = _maximum(inside, last_nan=last_nan)
+        y[planes + place] = np.take_along_axis(inside, best[..., None], -1)[..., 0]
+        positions[planes + place] = plane[window].reshape(-1)[best]
+    return y, positions
 
 
 def _maximum(elements: AnyArray, *, last_nan: bool) -> IntArray:
@@ -104,22 +113,12 @@ def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, c
 
 
 def adaptive_max_pool(x: AnyArray, counts: Sequence[int]) -> tuple[AnyArray, IntArray]:
-    """As `max_pool`, with window o of an axis from floor(o·I/O) to ceil((o+1)·I/O) − 1; a NaN is a maximum."""
-    sizes = x.shape[2:]
-    plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
-    y = np.zeros((*x.shape[:2], *counts), x.dtype)
-    positions = np.zeros(y.shape, np.int64)
-    every = (slice(None), slice(None))
-    for place in itertools.product(*map(range, counts)):
-        window = tuple(
-            slice(o * size // count, -(-(o + 1) * size // count))
-            for o, size, count in zip(place, sizes, counts, strict=True)
-        )
-        elements = x[every + window].reshape(*x.shape[:2], -1)
-        best = elements.argmax(axis=-1)
-        y[every + place] = np.take_along_axis(elements, best[..., None], -1)[..., 0]
-        positions[every + place] = plane[window].reshape(-1)[best]
-    return y, positions
+    """As PyTorch's `max_pool`, with window o of an axis from floor(o·I/O) to ceil((o+1)·I/O) − 1."""
+    windows = [
+        [slice(o * size // count, -(-(o + 1) * size // count)) for o in range(count)]
+        for size, count in zip(x.shape[2:], counts, strict=True)
+    ]
+    return _pool_each(x, windows, last_nan=True)
 
 
 def scatter_gradient(shape: Sequence[int], dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:
