@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx.helper import make_node
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.graph.types import TensorType
+from poolgrad_lowering.verification.graph.types import TensorType, rank_of
 
 _FAR = 2**63 - 1
 _NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
@@ -46,14 +47,16 @@ class Context:
 
     def rank(self, value: str) -> int | None:
         """Return the rank of a value, None if it is not known."""
-        known = self.types.get(value)
-        return None if known is None or known.dims is None else len(known.dims)
+        return rank_of(value, self.types)
 
     def sizes(self, value: str) -> list[int] | None:
         """Return the sizes of a value if all are known numbers."""
-        known = self.types.get(value)
-        found = [] if known is None or known.dims is None else [size for size in known.dims if isinstance(size, int)]
-        return found if known is not None and known.dims is not None and len(found) == len(known.dims) else None
+        return self.types[value].sizes if value in self.types else None
+
+    def spatial_sizes(self, value: str) -> list[int] | None:
+        """Return the sizes of a value from the third axis on if they are known numbers."""
+        dims = self.types[value].dims if value in self.types else None
+        return None if dims is None else TensorType(0, dims[2:]).sizes
 
     def integers(self, value: str) -> list[int] | None:
         """Return the elements of a constant of integers."""
@@ -130,19 +133,18 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     """kernel_shape is that of the weight; SAME_LOWER has the odd element of padding before the input."""
     written: dict[str, Any] = {}
     if "kernel_shape" not in held and node.op_type.startswith("Conv"):
-        weight = context.types.get(node.input[1])
-        if weight is None or weight.dims is None or not all(isinstance(size, int) for size in weight.dims[2:]):
+        weight = context.spatial_sizes(node.input[1])
+        if weight is None:
             return
-        written["kernel_shape"] = list(weight.dims[2:])
+        written["kernel_shape"] = weight
         yield Form([same_but(node, **written)])
-    sizes = context.types[node.input[0]].dims if node.input[0] in context.types else None
-    if held.get("auto_pad") != b"SAME_LOWER" or sizes is None or not all(isinstance(size, int) for size in sizes[2:]):
+    sizes = context.spatial_sizes(node.input[0])
+    if held.get("auto_pad") != b"SAME_LOWER" or sizes is None:
         return
     kernel = list({**held, **written}["kernel_shape"])
     strides, dilations = (list(held.get(name, [1] * len(kernel))) for name in ("strides", "dilations"))
     totals = []
-    for size, extent, stride, dilation in zip(sizes[2:], kernel, strides, dilations, strict=True):
-        assert isinstance(size, int)
+    for size, extent, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
         count = -(-size // stride)
         totals.append(max(0, (count - 1) * stride + (extent - 1) * dilation + 1 - size))
     pads = [*((total + 1) // 2 for total in totals), *(total // 2 for total in totals)]
@@ -153,7 +155,7 @@ def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[For
     bounds = {"starts": held.get("start", 0), "ends": held.get("end", _FAR), "axes": 0}
     whole = same_but(node, start=None, end=None)
     whole.output[:] = ["whole"]
-    part = helper.make_node("Slice", ["whole", *bounds], node.output)
+    part = make_node("Slice", ["whole", *bounds], node.output)
     yield Form([whole, part], {name: np.array([number], np.int64) for name, number in bounds.items()})
 
 
@@ -173,8 +175,8 @@ def _global_max_pool(node: NodeProto, _: Mapping[str, Any], context: Context) ->
 
 def _reduction(op_type: str, value: str, axes: list[int], output: str, as_attribute: bool) -> Form:
     if as_attribute:
-        return Form([helper.make_node(op_type, [value], [output], axes=axes, keepdims=1)])
-    node = helper.make_node(op_type, [value, "axes"], [output], keepdims=1)
+        return Form([make_node(op_type, [value], [output], axes=axes, keepdims=1)])
+    node = make_node(op_type, [value, "axes"], [output], keepdims=1)
     return Form([node], {"axes": np.array(axes, np.int64)})
 
 
@@ -188,10 +190,10 @@ def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     rows.output[:] = ["done"]
     yield Form(
         [
-            helper.make_node("Flatten", node.input, ["rows"], axis=axis),
+            make_node("Flatten", node.input, ["rows"], axis=axis),
             rows,
-            helper.make_node("Shape", node.input, ["shape"]),
-            helper.make_node("Reshape", ["done", "shape"], node.output),
+            make_node("Shape", node.input, ["shape"]),
+            make_node("Reshape", ["done", "shape"], node.output),
         ]
     )
 
@@ -206,7 +208,7 @@ def _identity(node: NodeProto, held: Mapping[str, Any], context: Context) -> Ite
         mode = node.input[2] if len(node.input) > 2 else ""
         changes = bool(mode) and context.integers(mode) != [0]
     if not changes:
-        yield Form([helper.make_node("Identity", node.input[:1], node.output[:1])])
+        yield Form([make_node("Identity", node.input[:1], node.output[:1])])
 
 
 def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
@@ -230,10 +232,10 @@ def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator
             "ends": np.array([min(last[axis], 0) or _FAR for axis in cut], np.int64),
             "axes": np.array(cut, np.int64),
         }
-        inner = helper.make_node("Slice", [node.input[0], *bounds], ["cut"])
+        inner = make_node("Slice", [node.input[0], *bounds], ["cut"])
         yield Form([inner, same_but(node, ["cut", "widths", *value])], {**bounds, "widths": widths})
         if not widths.any():
-            yield Form([helper.make_node("Slice", [node.input[0], *bounds], node.output)], bounds)
+            yield Form([make_node("Slice", [node.input[0], *bounds], node.output)], bounds)
 
 
 def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
@@ -275,7 +277,7 @@ def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Cont
             ("Mul", [f"flat_{statistic}", "taken"], f"taken_{statistic}"),
             ("Add", [f"kept_{statistic}", f"taken_{statistic}"], new),
         ]
-    nodes = [helper.make_node(op_type, inputs, [output]) for op_type, inputs, output in rows]
+    nodes = [make_node(op_type, inputs, [output]) for op_type, inputs, output in rows]
     order = [mean.nodes[0], *nodes[:2], variance.nodes[0], *nodes[2:]]
     yield Form(order, constants, rounded=True)
 
@@ -284,8 +286,8 @@ def _mod(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Form]
     """For integers, (a mod b + b) mod b is a mod b, whichever sign a remainder has."""
     if not held.get("fmod", 0):
         operands = ((node.input[0], "first"), ("sum", node.output[0]))
-        first, last = (helper.make_node("Mod", [value, node.input[1]], [result], fmod=0) for value, result in operands)
-        yield Form([first, helper.make_node("Add", ["first", node.input[1]], ["sum"]), last])
+        first, last = (make_node("Mod", [value, node.input[1]], [result], fmod=0) for value, result in operands)
+        yield Form([first, make_node("Add", ["first", node.input[1]], ["sum"]), last])
 
 
 def _transpose(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
@@ -318,28 +320,25 @@ def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
     elif added is not None and width:  # as many rows as tuples
         constants["spread"] = np.array([math.prod(added) // width, width], np.int64)
     else:
-        spread = [helper.make_node("Shape", ["flat_updates"], ["spread"])]
+        spread = [make_node("Shape", ["flat_updates"], ["spread"])]
+    reduction = held.get("reduction", b"none")
     total = _reduction("ReduceSum", "terms", [-1], "rows", context.opset < 13)
     yield Form(
         [
-            helper.make_node("Add", [indices, "outer"], ["wrapped"]),
-            helper.make_node("Less", [indices, "zero"], ["below"]),
-            helper.make_node("Where", ["below", "wrapped", indices], ["positions"]),
-            helper.make_node("Mul", ["positions", "steps"], ["terms"]),
+            make_node("Add", [indices, "outer"], ["wrapped"]),
+            make_node("Less", [indices, "zero"], ["below"]),
+            make_node("Where", ["below", "wrapped", indices], ["positions"]),
+            make_node("Mul", ["positions", "steps"], ["terms"]),
             *total.nodes,
-            helper.make_node("Reshape", ["rows", "column_shape"], ["column"]),
-            helper.make_node("Reshape", [updates, "updates_shape"], ["flat_updates"]),
+            make_node("Reshape", ["rows", "column_shape"], ["column"]),
+            make_node("Reshape", [updates, "updates_shape"], ["flat_updates"]),
             *spread,
-            helper.make_node("Expand", ["column", "spread"], ["flat_indices"]),
-            helper.make_node("Reshape", [data, "data_shape"], ["flat"]),
-            helper.make_node(
-                "ScatterElements",
-                ["flat", "flat_indices", "flat_updates"],
-                ["added"],
-                axis=0,
-                reduction=held.get("reduction", b"none"),
+            make_node("Expand", ["column", "spread"], ["flat_indices"]),
+            make_node("Reshape", [data, "data_shape"], ["flat"]),
+            make_node(
+                "ScatterElements", ["flat", "flat_indices", "flat_updates"], ["added"], axis=0, reduction=reduction
             ),
-            helper.make_node("Reshape", ["added", "shape"], node.output),
+            make_node("Reshape", ["added", "shape"], node.output),
         ],
         {**constants, **total.constants},
     )

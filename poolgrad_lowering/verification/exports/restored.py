@@ -9,7 +9,7 @@ differs stays, and is compared as in any lowered model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
@@ -18,7 +18,14 @@ from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
 from poolgrad_lowering.verification.exports.forms import Context, Form, forms_of
 from poolgrad_lowering.verification.exports.scalar_axes import without_axes
-from poolgrad_lowering.verification.graph.flat import default_opset, subgraphs
+from poolgrad_lowering.verification.graph.protos import (
+    default_opset,
+    holds,
+    nested_nodes,
+    replace_nodes,
+    same_operator,
+    subgraphs,
+)
 from poolgrad_lowering.verification.graph.types import tensor_types
 
 _ROUNDED = ("BatchNormalization",)
@@ -39,7 +46,7 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     nodes = _without_forms(original.graph, changed.graph, nodes, context)
     if len(nodes) == len(lowered.graph.node) and all(map(_same, nodes, lowered.graph.node)):
         return lowered
-    _replace(changed.graph, nodes)
+    replace_nodes(changed.graph, nodes)
     if all(node.op_type != UNSQUEEZE_SCALARS for node in nodes):
         _drop_functions(changed, opset)
     _restore_declarations(original.graph, changed.graph, {name for node in lowered.graph.node for name in node.output})
@@ -131,7 +138,7 @@ def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> N
     pairs = zip(subgraphs(node), subgraphs(found), strict=False)
     for (_, one), (_, other) in pairs:
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
-        _replace(other, _without_forms(one, other, other.node, inner))
+        replace_nodes(other, _without_forms(one, other, other.node, inner))
 
 
 def _match(
@@ -144,14 +151,13 @@ def _match(
 
     def is_value(name: str, value: str) -> bool:
         if name in form.constants:
-            tensor = stored.get(value)
-            return tensor is not None and _is_array(tensor, form, name)
+            return holds(stored.get(value), form.constants[name])
         if name in bound and bound[name] != value:
             return False
         if name not in inner:
             return name == value
         part, producer = inner[name], producers.get(value)
-        if producer is None or not _same_operator(part, producer):
+        if producer is None or not same_operator(part, producer):
             return False
         if any(producer is each for each in found):
             return True
@@ -160,27 +166,6 @@ def _match(
         return all(is_value(one, other) for one, other in zip(part.input, producer.input, strict=True))
 
     return found if all(is_value(name, name) for name in node.output if name) else []
-
-
-def _is_array(tensor: TensorProto, form: Form, name: str) -> bool:
-    if tensor.data_location == TensorProto.EXTERNAL:
-        return False
-    found, wanted = numpy_helper.to_array(tensor), form.constants[name]
-    return (found.dtype, found.shape, found.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes())
-
-
-def _same_operator(one: NodeProto, other: NodeProto) -> bool:
-    shapes = [(node.domain, node.op_type, node.overload, len(node.input), len(node.output)) for node in (one, other)]
-    attributes = [
-        sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute) for node in (one, other)
-    ]
-    return shapes[0] == shapes[1] and attributes[0] == attributes[1]
-
-
-def _replace(graph: GraphProto, nodes: Sequence[NodeProto]) -> None:
-    copies = GraphProto(node=nodes)
-    del graph.node[:]
-    graph.node.extend(copies.node)
 
 
 def _is_own_unsqueeze(function: FunctionProto, opset: int) -> bool:
@@ -211,7 +196,7 @@ def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set
     kept = {value.name: value for value in lowered.value_info if value.name not in dropped}
     infos = [kept.pop(value.name, value) for value in original.value_info if value.name in kept.keys() | put_back]
     infos += kept.values()
-    read = {name for node in _all_nodes(lowered) for name in node.input}
+    read = {name for node in nested_nodes(lowered.node) for name in node.input}
     theirs = {tensor.name for tensor in original.initializer}
     stored = [tensor for tensor in lowered.initializer if tensor.name in theirs or tensor.name in read]
     stored += [t for t in original.initializer if t.name in read and t.name not in {each.name for each in stored}]
@@ -219,10 +204,3 @@ def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set
     del lowered.value_info[:], lowered.initializer[:]
     lowered.value_info.extend(copies.value_info)
     lowered.initializer.extend(copies.initializer)
-
-
-def _all_nodes(graph: GraphProto) -> Iterable[NodeProto]:
-    for node in graph.node:
-        yield node
-        for _, inner in subgraphs(node):
-            yield from _all_nodes(inner)

@@ -18,7 +18,7 @@ from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
-from poolgrad_lowering.verification.graph.types import TensorType
+from poolgrad_lowering.verification.graph.types import TensorType, rank_of
 
 _BROADCASTING = frozenset(
     (
@@ -164,8 +164,7 @@ class _AxisRemoval:
         return self._constants.get(value, value) if isinstance(value, str) else value
 
     def _rank(self, name: str) -> int | None:
-        known = self._types.get(name)
-        return None if known is None or known.dims is None else len(known.dims)
+        return rank_of(name, self._types)
 
     def _numbers(self, name: str) -> list[int] | None:
         tensor = self._stored.get(name)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, ValueInfoProto
 
-from poolgrad_lowering.verification.graph.flat import FlatNode, main_unit, subgraphs
+from poolgrad_lowering.verification.graph.flat import FlatNode, called_name, function_name, main_unit
+from poolgrad_lowering.verification.graph.protos import subgraphs
 from poolgrad_lowering.verification.graph.types import tensor_types, value_info
 
 _Pair = tuple[ModelProto, ModelProto]
@@ -22,28 +23,17 @@ def calls_of(models: _Pair, functions: tuple[FunctionProto, FunctionProto]) -> I
     known = tensor_types(models[0])
     seen = set()
     for node in main_unit(models[0]).nodes:
-        if (node.proto.domain, node.proto.op_type, node.proto.overload) != _identity(functions[0]):
+        if called_name(node.proto) != function_name(functions[0]):
             continue
-        pair = [
-            _as_graph(
-                model, function, node, [value_info(name, known.get(value)) for name, value in _bind(function, node)]
-            )
-            for model, function in zip(models, functions, strict=True)
-        ]
+        values = [*node.inputs, *[""] * max(len(function.input) for function in functions)]  # a call may omit inputs
+        pair = []
+        for model, function in zip(models, functions, strict=True):
+            inputs = [value_info(name, known.get(value)) for name, value in zip(function.input, values, strict=False)]
+            pair.append(_as_graph(model, function, node, inputs))
         key = pair[0].SerializeToString(deterministic=True)
         if key not in seen:
             seen.add(key)
             yield pair[0], pair[1]
-
-
-def _identity(function: FunctionProto) -> tuple[str, str, str]:
-    return function.domain, function.name, function.overload
-
-
-def _bind(function: FunctionProto, node: FlatNode) -> Iterator[tuple[str, str]]:
-    """Return pairs of the function's inputs and the caller's values, empty for inputs that the call omits."""
-    reads = [*node.inputs, *[""] * len(function.input)]
-    return zip(function.input, reads, strict=False)
 
 
 def _as_graph(

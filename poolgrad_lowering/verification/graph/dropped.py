@@ -13,7 +13,7 @@ from copy import deepcopy
 import onnx
 from onnx import ModelProto, NodeProto
 
-from poolgrad_lowering.verification.graph.flat import attribute_values
+from poolgrad_lowering.verification.graph.protos import attribute_values
 from poolgrad_lowering.verification.operators.pool import window_count
 
 Sizes = Sequence[int | str | None]

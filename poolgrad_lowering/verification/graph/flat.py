@@ -9,17 +9,16 @@ is independent of the compiler's index.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.diagnostics.faults import Fault
+from poolgrad_lowering.verification.graph.protos import subgraphs
 
 MAIN = "main"
 
@@ -118,32 +117,14 @@ def function_unit(function: FunctionProto) -> Unit:
     return unit
 
 
-def default_opset(scope: ModelProto | FunctionProto) -> int:
-    """Return the version of the default domain that a model or function imports; 1 without an import."""
-    return next((entry.version for entry in scope.opset_import if entry.domain in ("", "ai.onnx")), 1)
-
-
 def function_name(function: FunctionProto) -> str:
     """Return a function's name in results: domain, name and, if it has one, overload."""
-    return _function_name(function.domain, function.name, function.overload)
+    return called_name(NodeProto(domain=function.domain, op_type=function.name, overload=function.overload))
 
 
 def called_name(node: NodeProto) -> str:
     """Return the name in results of the function that a node calls, if there is one."""
-    return _function_name(node.domain, node.op_type, node.overload)
-
-
-def _function_name(domain: str, name: str, overload: str) -> str:
-    return f"function {domain}.{name}{f':{overload}' if overload else ''}"
-
-
-def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
-    """Yield the subgraphs of a node, with the names of their attributes."""
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.name, attribute.g
-        for number, graph in enumerate(attribute.graphs):
-            yield f"{attribute.name}[{number}]", graph
+    return f"function {node.domain}.{node.op_type}{f':{node.overload}' if node.overload else ''}"
 
 
 class _Scope:
@@ -252,8 +233,3 @@ def node_key(node: NodeProto, path: str) -> bytes:
         for entries in (graph.node, graph.initializer, graph.value_info):
             del entries[:]
     return path.encode() + bytes(bare.SerializeToString(deterministic=True))
-
-
-def attribute_values(node: NodeProto) -> dict[str, Any]:
-    """Return the values of a node's attributes by name, without those that refer to a function's attributes."""
-    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}

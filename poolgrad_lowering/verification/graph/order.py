@@ -11,7 +11,7 @@ from copy import deepcopy
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from poolgrad_lowering.verification.graph.flat import subgraphs
+from poolgrad_lowering.verification.graph.protos import replace_nodes, subgraphs
 
 
 def in_order(model: ModelProto) -> ModelProto:
@@ -23,10 +23,7 @@ def in_order(model: ModelProto) -> ModelProto:
         return model
     ordered = deepcopy(model)
     for scope in _scopes(ordered):
-        nodes = [scope.node[position] for position in _order(scope.node)]
-        copied = type(scope)(node=nodes)
-        del scope.node[:]
-        scope.node.extend(copied.node)
+        replace_nodes(scope, [scope.node[position] for position in _order(scope.node)])
     return ordered
 
 

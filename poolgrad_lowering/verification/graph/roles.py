@@ -11,6 +11,7 @@ from __future__ import annotations
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.protos import text_of
 
 ATEN = "org.pytorch.aten"
 TENSORFLOW = ("", "ai.onnx.converters.tensorflow")
@@ -56,8 +57,8 @@ def aten_operator(node: FlatNode) -> str | None:
     domain, op_type = node.op
     if domain != ATEN:
         return None
-    named = [attribute.s.decode(errors="replace") for attribute in node.proto.attribute if attribute.name == "operator"]
-    return named[0] if op_type == "ATen" and named else op_type
+    named = text_of(node.proto, "operator") if op_type == "ATen" else None
+    return op_type if named is None else named
 
 
 def incoming_gradient(node: FlatNode) -> str | None:

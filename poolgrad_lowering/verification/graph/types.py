@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
@@ -39,6 +40,18 @@ class TensorType:
     element: int
     dims: tuple[AxisSize, ...] | None
     claimed: bool = False
+
+    @property
+    def sizes(self) -> list[int] | None:
+        """The sizes if all are known numbers."""
+        found = [size for size in self.dims or () if isinstance(size, int)]
+        return found if self.dims is not None and len(found) == len(self.dims) else None
+
+
+def rank_of(value: str, types: Mapping[str, TensorType]) -> int | None:
+    """Return the rank of a value, None if it is not known."""
+    known = types.get(value)
+    return None if known is None or known.dims is None else len(known.dims)
 
 
 def tensor_types(model: ModelProto) -> dict[str, TensorType]:

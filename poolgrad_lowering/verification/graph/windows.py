@@ -12,7 +12,8 @@ import onnx
 from onnx import TensorProto
 
 from poolgrad_lowering.verification.graph import roles
-from poolgrad_lowering.verification.graph.flat import FlatNode, attribute_values
+from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.protos import attribute_values
 
 Constants = Mapping[str, list[int]]
 """The values of constant lists of integers."""

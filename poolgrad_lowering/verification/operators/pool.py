@@ -41,11 +41,11 @@ def max_pool(
     axes = list(zip(sizes, kernel, strides, dilations, begins, ends, strict=True))
     counts = [window_count(size, d * (k - 1) + 1, s, b, e, ceil=ceil) for size, k, s, d, b, e in axes]
     if math.prod(counts) < math.prod(kernel):  # fewer steps of larger arrays
-        windows = [
+        each_axis = [
             [_elements(o * s - b, size, k, d) for o in range(count)]
             for count, (size, k, s, d, b, _) in zip(counts, axes, strict=True)
         ]
-        return _pool_each(x, windows, last_nan=last_nan)
+        return _pool_each(x, each_axis, last_nan=last_nan)
     y = np.zeros((*x.shape[:2], *counts), x.dtype)
     positions = np.full(y.shape, -1, np.int64)
     plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)

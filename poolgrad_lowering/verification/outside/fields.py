@@ -9,6 +9,7 @@ values that it does not define.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
@@ -20,6 +21,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 from poolgrad_lowering.dialect import DOMAIN, VERSION
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.verification.graph.flat import MAIN, Unit, called_name, function_name
+from poolgrad_lowering.verification.graph.protos import nested_nodes
 from poolgrad_lowering.verification.outside.inputs import compare_inputs, initializers_as_inputs
 from poolgrad_lowering.verification.result import Difference
 
@@ -28,8 +30,10 @@ _OWN_RULES = ("node", "initializer", "value_info", "opset_import", "graph", "fun
 
 def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference]:
     """Return the differences in the fields of the models, their imports, and the names of their functions."""
+    domains = {node.domain for node in _all_nodes(lowered)} | {function.domain for function in lowered.functions}
+    domains |= {""} if "ai.onnx" in domains else set()
     found = _other_fields("model", original, lowered)
-    found += _imports("model", original.opset_import, lowered.opset_import, _domains(lowered))
+    found += _imports("model", original.opset_import, lowered.opset_import, domains)
     found += compare_inputs(original, lowered)
     before, after = ([function_name(f) for f in model.functions] for model in (original, lowered))
     called = set(map(called_name, _all_nodes(lowered)))
@@ -59,9 +63,9 @@ def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
             continue  # the node that contains it was removed, and is in a region
         prefix = "" if path == original.name else f"{path}: "
         found += _other_fields(path, before, after, ("input",) if path == MAIN else ())
-        infos = _Entries(before.value_info, after.value_info)
-        removed = {name for name in infos.first if prefix + name in gone}
-        found += infos.differences(path, "value_info", may_go=removed, must_go=removed, may_come=made)
+        removed = {value.name for value in before.value_info if prefix + value.name in gone}
+        infos = before.value_info, after.value_info
+        found += _entries(path, "value_info", *infos, may_go=removed, must_go=removed, may_come=made)
         if isinstance(before, GraphProto) and isinstance(after, GraphProto):
             found += _initializers(path, before, after, prefix, (original, lowered))
         elif isinstance(before, FunctionProto) and isinstance(after, FunctionProto):
@@ -72,11 +76,11 @@ def compare_units(original: Unit, lowered: Unit) -> list[Difference]:
 def _initializers(
     path: str, before: GraphProto, after: GraphProto, prefix: str, units: tuple[Unit, Unit]
 ) -> list[Difference]:
-    entries = _Entries(before.initializer, after.initializer)
-    unread = {name for name in entries.first if prefix + name not in units[1].read}
     fed = initializers_as_inputs(before, after) if path == MAIN else {}
-    new = {name for name in entries.second if name not in units[0].names and prefix + name in units[1].read}
-    return entries.differences(path, "initializer", may_go=unread | fed.keys(), may_come=new)
+    unread = {tensor.name for tensor in before.initializer if prefix + tensor.name not in units[1].read}
+    read = {tensor.name for tensor in after.initializer if prefix + tensor.name in units[1].read}
+    lists = before.initializer, after.initializer
+    return _entries(path, "initializer", *lists, may_go=unread | fed.keys(), may_come=read - units[0].names)
 
 
 def new_names(original: Unit, lowered: Unit) -> list[Difference]:
@@ -134,32 +138,30 @@ def _imports(where: str, before: Sequence[Any], after: Sequence[Any], domains: C
     return [Difference(where, f"the imported operator sets are {found}, not {expected}")]
 
 
-class _Entries:
-    """Named entries of one field in both models, as bytes: they keep bytes and order."""
+def _entries(
+    where: str,
+    kind: str,
+    before: Sequence[Any],
+    after: Sequence[Any],
+    *,
+    may_go: Collection[str] = (),
+    must_go: Collection[str] = (),
+    may_come: Collection[str] = (),
+) -> list[Difference]:
+    """Compare named entries of one field, which keep their bytes and their order.
 
-    def __init__(self, before: Sequence[Any], after: Sequence[Any]) -> None:
-        self._twice = _repeated([entry.name for entry in after]) - _repeated([entry.name for entry in before])
-        self.first, self.second = _by_name(before), _by_name(after)
-
-    def differences(
-        self,
-        where: str,
-        kind: str,
-        *,
-        may_go: Collection[str] = (),
-        must_go: Collection[str] = (),
-        may_come: Collection[str] = (),
-    ) -> list[Difference]:
-        """Return the differences; `may_go`, `must_go` and `may_come` are the names that need not be in both models."""
-        first, second = self.first, self.second
-        what = [f"'{name}' is there twice" for name in sorted(self._twice)]
-        what += [f"'{name}' is new" for name in second if name not in first and name not in may_come]
-        what += [f"'{name}' is changed" for name in second if first.get(name, second[name]) != second[name]]
-        what += [f"'{name}' is gone" for name in first if name not in second and name not in may_go]
-        what += [f"'{name}' describes a value that was removed" for name in second if name in must_go]
-        if [name for name in first if name in second] != [name for name in second if name in first]:
-            what.append("entries are in another order")
-        return [Difference(where, f"{kind} {each}") for each in what]
+    `may_go`, `must_go` and `may_come` are the names that need not be in both models.
+    """
+    first, second = _by_name(before), _by_name(after)
+    twice = _repeated([entry.name for entry in after]) - _repeated([entry.name for entry in before])
+    what = [f"'{name}' is there twice" for name in sorted(twice)]
+    what += [f"'{name}' is new" for name in second if name not in first and name not in may_come]
+    what += [f"'{name}' is changed" for name in second if first.get(name, second[name]) != second[name]]
+    what += [f"'{name}' is gone" for name in first if name not in second and name not in may_go]
+    what += [f"'{name}' describes a value that was removed" for name in second if name in must_go]
+    if [name for name in first if name in second] != [name for name in second if name in first]:
+        what.append("entries are in another order")
+    return [Difference(where, f"{kind} {each}") for each in what]
 
 
 def _by_name(entries: Sequence[Any]) -> dict[str, bytes]:
@@ -170,14 +172,5 @@ def _repeated(names: Iterable[str]) -> set[str]:
     return {name for name, count in Counter(names).items() if count > 1}
 
 
-def _domains(model: ModelProto) -> set[str]:
-    used = {node.domain for node in _all_nodes(model)} | {function.domain for function in model.functions}
-    return used | ({""} if "ai.onnx" in used else set())
-
-
 def _all_nodes(model: ModelProto) -> Iterator[NodeProto]:
-    pending: list[Iterable[NodeProto]] = [model.graph.node, *(function.node for function in model.functions)]
-    while pending:
-        for node in pending.pop():
-            yield node
-            pending += [graph.node for attribute in node.attribute for graph in (attribute.g, *attribute.graphs)]
+    return nested_nodes(itertools.chain(model.graph.node, *(function.node for function in model.functions)))

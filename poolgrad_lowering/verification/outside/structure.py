@@ -5,23 +5,24 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from onnx import FunctionProto, ModelProto
+from onnx import ModelProto
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.calls import calls_of
-from poolgrad_lowering.verification.graph.flat import Unit, default_opset, function_name, function_unit, main_unit
+from poolgrad_lowering.verification.graph.flat import Unit, function_name, function_unit, main_unit
 from poolgrad_lowering.verification.graph.order import in_order
+from poolgrad_lowering.verification.graph.protos import default_opset
 from poolgrad_lowering.verification.graph.types import TensorType, function_types, tensor_types
 from poolgrad_lowering.verification.outside.alike import comparable
 from poolgrad_lowering.verification.outside.fields import compare_models, compare_units, new_names
 from poolgrad_lowering.verification.result import Difference
 from poolgrad_lowering.verification.sites.declared import node_flaw
 from poolgrad_lowering.verification.sites.expansion import expanded_gradients
-from poolgrad_lowering.verification.sites.regions import ChangedRegion, Split, split
+from poolgrad_lowering.verification.sites.regions import ChangedRegion, split
 
 Pair = tuple[ModelProto, ModelProto]
 
@@ -44,59 +45,56 @@ def compare_structure(models: Pair) -> tuple[list[Difference], list[Obligation]]
     differences = compare_models(*models)
     given, models = models, (in_order(models[0]), in_order(models[1]))
     ordered = all(map(operator.is_, given, models))
-    main = comparable(main_unit(models[0]), main_unit(models[1]))
-    parts = split(*main, ordered=ordered)
-    sites, others = _sites(main[1], parts, default_opset(models[1]))
-    differences += [*_around(main, parts, others), *_flawed(sites, main[1])]
-    cases = _cases(models, main, sites)
-    for functions in _both_have(models):
-        units = comparable(function_unit(functions[0]), function_unit(functions[1]))
-        parts = split(*units, ordered=ordered)
-        sites, others = _sites(units[1], parts, default_opset(functions[1]))
-        differences += [*_around(units, parts, others), *_flawed(sites, units[1])]
-        if not sites:
+    units, found, sites = _compared(main_unit(models[0]), main_unit(models[1]), default_opset(models[1]), ordered)
+    differences += found
+    types = tensor_types(models[0]) if sites else {}
+    cases = [Obligation(models, units, region, types) for region in sites]
+    theirs = {function_name(function): function for function in models[1].functions}
+    for function in models[0].functions:
+        name = function_name(function)
+        if name not in theirs:
             continue
-        calls = list(calls_of(models, functions))
-        cases += [case for pair in calls for case in _function_cases(pair, units[0].name)]
-        if not calls:
-            differences.append(Difference(units[0].name, "differs, and the main graph does not call it: it cannot run"))
+        functions = function, theirs[name]
+        before, after = map(function_unit, functions)
+        _, found, sites = _compared(before, after, default_opset(functions[1]), ordered)
+        differences += found
+        calls = list(calls_of(models, functions)) if sites else []
+        cases += [case for pair in calls for case in _function_cases(pair, name)]
+        if sites and not calls:
+            differences.append(Difference(name, "differs, and the main graph does not call it: it cannot run"))
     return differences, cases
+
+
+def _compared(
+    before: Unit, after: Unit, opset: int, ordered: bool
+) -> tuple[tuple[Unit, Unit], list[Difference], list[ChangedRegion]]:
+    """Return two units as they are compared, their differences outside of the sites, and the sites."""
+    units = comparable(before, after)
+    regions, found = split(*units, ordered=ordered)
+    found += [*compare_units(*units), *new_names(*units)]
+    sites = []
+    for region in regions:
+        expanded = expanded_gradients(region.added, units[1].constants, opset)
+        if expanded or any(map(roles.is_dialect, region.added)):
+            sites.append(replace(region, expanded=tuple(expanded)))
+        else:
+            counts = f"{len(region.removed)} removed and {len(region.added)} added nodes"
+            what = f"{counts} at '{region.name}' differ, without a node of the dialect"
+            found.append(Difference(region.unit, what))
+    return units, found + _flawed(sites, units[1]), sites
 
 
 def exchanged(original: ModelProto, lowered: ModelProto) -> list[Difference]:
     """Return a difference if only the model that was given as the original has nodes of the dialect."""
     if not _has_dialect(original) or _has_dialect(lowered):
         return []
-    what = (
-        f"the first model has nodes of domain {DOMAIN}, the second one has none: they are exchanged, the original is "
-    )
-    return [Difference("models", f"{what}given first")]
+    what = f"the first model has nodes of domain {DOMAIN}, the second one has none: they are exchanged"
+    return [Difference("models", f"{what}, the original is given first")]
 
 
 def _has_dialect(model: ModelProto) -> bool:
     units = [main_unit(model), *map(function_unit, model.functions)]
     return any(roles.is_dialect(node) for unit in units for node in unit.nodes)
-
-
-def _sites(lowered: Unit, parts: Split, opset: int) -> tuple[list[ChangedRegion], list[ChangedRegion]]:
-    """Return the regions with a node of the dialect or the nodes of a gradient's function body, and the others."""
-    found = []
-    others = []
-    for region in parts.regions:
-        expanded = expanded_gradients(region.added, lowered.constants, opset)
-        if expanded or any(map(roles.is_dialect, region.added)):
-            found.append(replace(region, expanded=tuple(expanded)))
-        else:
-            others.append(region)
-    return found, others
-
-
-def _around(units: tuple[Unit, Unit], parts: Split, others: Iterable[ChangedRegion]) -> list[Difference]:
-    without_dialect = [
-        Difference(region.unit, f"{_count(region)} at '{region.name}' differ, without a node of the dialect")
-        for region in others
-    ]
-    return [*parts.differences, *compare_units(*units), *new_names(*units), *without_dialect]
 
 
 def _flawed(sites: Iterable[ChangedRegion], lowered: Unit) -> list[Difference]:
@@ -112,30 +110,8 @@ def _flawed(sites: Iterable[ChangedRegion], lowered: Unit) -> list[Difference]:
     return found
 
 
-def _count(region: ChangedRegion) -> str:
-    return f"{len(region.removed)} removed and {len(region.added)} added nodes"
-
-
-def _cases(
-    models: Pair,
-    units: tuple[Unit, Unit],
-    sites: Sequence[ChangedRegion],
-    types_of: Callable[[ModelProto], dict[str, TensorType]] = tensor_types,
-) -> list[Obligation]:
-    types = types_of(models[0]) if sites else {}
-    return [Obligation(models, units, region, types) for region in sites]
-
-
-def _function_cases(models: Pair, name: str) -> Iterable[Obligation]:
-    units = comparable(main_unit(models[0]), main_unit(models[1]))
-    parts = split(*units, ordered=False)
-    sites, _ = _sites(units[1], parts, default_opset(models[1]))
-    found = _cases(models, units, sites, function_types)
-    return [replace(case, region=replace(case.region, unit=name)) for case in found]
-
-
-def _both_have(models: Pair) -> Iterator[tuple[FunctionProto, FunctionProto]]:
-    theirs = {function_name(function): function for function in models[1].functions}
-    for function in models[0].functions:
-        if function_name(function) in theirs:
-            yield function, theirs[function_name(function)]
+def _function_cases(models: Pair, name: str) -> list[Obligation]:
+    """Return the sites of a function, of which the models have a call as their main graphs."""
+    units, _, sites = _compared(main_unit(models[0]), main_unit(models[1]), default_opset(models[1]), ordered=False)
+    types = function_types(models[0]) if sites else {}
+    return [Obligation(models, units, replace(region, unit=name), types) for region in sites]

@@ -17,7 +17,8 @@ import numpy as np
 
 from poolgrad_lowering.dialect.onnx_window import window_difference
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
-from poolgrad_lowering.verification.graph.flat import FlatNode, attribute_values
+from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.protos import attribute_values
 from poolgrad_lowering.verification.operators.pool import window_count
 
 WindowBounds = tuple[IntArray, IntArray, int]

@@ -13,11 +13,13 @@ from onnx import TensorProto
 
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.protos import text_of
 from poolgrad_lowering.verification.graph.types import TensorType
 from poolgrad_lowering.verification.running.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
 from poolgrad_lowering.verification.sites.cut import Cut
 
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+_WITHOUT_REDUCTION = (None, "none")
 
 
 def excluded_data(cut: Cut, types: Mapping[str, TensorType], *, on_provider: bool) -> tuple[str, ...]:
@@ -45,20 +47,15 @@ def _is_framework_pool(node: FlatNode) -> bool:
 def _overwrites(node: FlatNode) -> bool:
     domain, op_type = node.op
     if domain == "" and op_type in ("Scatter", "ScatterElements", "ScatterND"):
-        return _reduction(node) == "none"
+        return text_of(node.proto, "reduction") in _WITHOUT_REDUCTION
     return roles.aten_operator(node) == "value_selecting_reduction_backward"
 
 
 def _adds_in_halves(node: FlatNode, types: Mapping[str, TensorType]) -> bool:
     domain, op_type = node.op
-    if domain != "" or op_type not in ("ScatterElements", "ScatterND") or _reduction(node) == "none":
+    if domain != "" or op_type not in ("ScatterElements", "ScatterND"):
+        return False
+    if text_of(node.proto, "reduction") in _WITHOUT_REDUCTION:
         return False
     known = [types[value].element for value in (*node.outputs, *node.inputs) if value in types]
     return any(element in _HALVES for element in known)
-
-
-def _reduction(node: FlatNode) -> str:
-    stored = [
-        attribute.s.decode(errors="replace") for attribute in node.proto.attribute if attribute.name == "reduction"
-    ]
-    return stored[0] if stored else "none"

@@ -16,6 +16,7 @@ from onnx.reference import ReferenceEvaluator
 from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
 from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.graph.protos import subgraphs
 from poolgrad_lowering.verification.operators import OPERATORS
 from poolgrad_lowering.verification.result import UnprovenError
 
@@ -103,9 +104,8 @@ def _give_gradient_shapes(graph: GraphProto, around: Mapping[str, str]) -> None:
         if node.op_type == "MaxPoolGrad" and len(node.input) == 2 and node.output:
             graph.node.append(_shape_node(node, declared.get(node.output[0]), pooled.get(node.input[1])))
             node.input.append(graph.node[-1].output[0])
-        for attribute in node.attribute:
-            for subgraph in (attribute.g, *attribute.graphs):
-                _give_gradient_shapes(subgraph, pooled)
+        for _, subgraph in subgraphs(node):
+            _give_gradient_shapes(subgraph, pooled)
         graph.node.append(node)
 
 

@@ -9,10 +9,11 @@ Identity after each node, which has a kernel for half precision, separates all p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import deepcopy
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, TensorProto, helper
+
+from poolgrad_lowering.verification.graph.protos import replace_nodes, subgraphs
 
 _HALF = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
@@ -36,7 +37,7 @@ def with_every_rounding(model: ModelProto) -> ModelProto:
 def _separate(graph: GraphProto) -> None:
     nodes = []
     for node in graph.node:
-        for inner in _subgraphs(node):
+        for _, inner in subgraphs(node):
             _separate(inner)
         kept = deepcopy(node)
         nodes.append(kept)
@@ -44,12 +45,4 @@ def _separate(graph: GraphProto) -> None:
             if value:
                 kept.output[position] = f"{value} (before its rounding)"
                 nodes.append(helper.make_node("Identity", [kept.output[position]], [value]))
-    del graph.node[:]
-    graph.node.extend(nodes)
-
-
-def _subgraphs(node: NodeProto) -> Iterable[GraphProto]:
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.g
-        yield from attribute.graphs
+    replace_nodes(graph, nodes)

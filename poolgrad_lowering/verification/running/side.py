@@ -9,7 +9,8 @@ from copy import deepcopy
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from poolgrad_lowering.verification.graph.flat import FlatNode, subgraphs
+from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.protos import subgraphs
 from poolgrad_lowering.verification.graph.types import TensorType, value_info
 from poolgrad_lowering.verification.sites.cut import Cut
 

@@ -89,12 +89,12 @@ def shapes(
     Raises `UnprovenError` if a gradient's shape cannot be computed, and the evaluator's errors if the sizes do not fit
     the site.
     """
-    bound = dict(chosen)
-    found = {v: _bind(named_dims(v, types), bound) for v, role in cut.inputs.items() if role is not Role.GRADIENT}
-    for value, shape in found.items():
+    bound, known = dict(chosen), dict[str, ConcreteShape]()
+    for value in (value for value, role in cut.inputs.items() if role is not Role.GRADIENT):
+        shape = _bind(named_dims(value, types), bound)
         if shape is None:
             raise UnprovenError(f"the shape of '{value}' is not known")
-    known = {value: shape for value, shape in found.items() if shape is not None}
+        known[value] = shape
     gradients = [value for value, role in cut.inputs.items() if role is Role.GRADIENT]
     dims = {value: types[value].dims if value in types else None for value in gradients}
     probed: dict[str, ConcreteShape] | None = None
@@ -126,7 +126,10 @@ def _probe(
     gradients: Sequence[str],
 ) -> dict[str, ConcreteShape]:
     """Return the shapes of all values that do not depend on an incoming gradient, by running both sides on zeros."""
-    feeds = {value: np.zeros(shape, _numpy_type(types[value].element)) for value, shape in known.items()}
+    feeds = {
+        value: np.zeros(shape, onnx.helper.tensor_dtype_to_np_dtype(types[value].element))
+        for value, shape in known.items()
+    }
     found: dict[str, ConcreteShape] = dict(known)
     for source, nodes in zip(sources, (cut.original, cut.lowered), strict=True):
         forward = independent(nodes, gradients)
@@ -177,10 +180,6 @@ def _base(cut: Cut, value: str) -> str:
             break
         behind.add(value)
     return value
-
-
-def _numpy_type(element: int) -> np.dtype[np.generic]:
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element))
 
 
 def element_count(known: Mapping[str, ConcreteShape]) -> int:

@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.verification.graph import roles
-from poolgrad_lowering.verification.graph.flat import default_opset
+from poolgrad_lowering.verification.graph.protos import default_opset
 from poolgrad_lowering.verification.graph.types import TensorType
 from poolgrad_lowering.verification.graph.windows import StridedWindow, known_integers, windows_of
 from poolgrad_lowering.verification.sites.cut import Cut

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
-from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, TensorProto
 
 from poolgrad_lowering.dialect import TYPES, NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.op import VALUE
-from poolgrad_lowering.verification.graph.flat import FlatNode, subgraphs
+from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.protos import holds, same_operator, subgraphs
 
 _GRADIENT = "AdaptiveMaxPool3DGrad"
 """The bodies of all gradients have the same nodes."""
@@ -90,8 +91,10 @@ class _Match:
         node, found = self._body[name], self._producers.get(value)
         if found is None:
             self.bound[name] = value
-            return node.op_type == "Constant" and _same_constant(node, self._constants.get(value))
-        if not _same_operator(node, found.proto):
+            return node.op_type == "Constant" and holds(
+                self._constants.get(value), onnx.numpy_helper.to_array(node.attribute[0].t)
+            )
+        if not same_operator(node, found.proto):
             return False
         self.nodes.add(found.key)
         self.bound.update(zip(node.output, found.proto.output, strict=True))
@@ -109,7 +112,7 @@ class _Match:
             return names[name] == value if name in names else self._same(name, value)
 
         for node, found in zip(one.node, other.node, strict=True):
-            if not _same_operator(node, found) or not all(map(same, node.input, found.input)):
+            if not same_operator(node, found) or not all(map(same, node.input, found.input)):
                 return False
             names.update(zip(node.output, found.output, strict=True))
         return all(map(same, (value.name for value in one.output), (value.name for value in other.output)))
@@ -119,30 +122,9 @@ def _names(graph: GraphProto) -> list[str]:
     return [value.name for value in graph.input]
 
 
-def _same_operator(one: NodeProto, other: NodeProto) -> bool:
-    operators = [(node.domain, node.op_type, len(node.input), len(node.output)) for node in (one, other)]
-    return operators[0] == operators[1] and _attributes(one) == _attributes(other)
-
-
-def _attributes(node: NodeProto) -> list[bytes | str]:
-    """Return the bytes of the attributes, of subgraphs the names, in the order of names."""
-    graphs = {name for name, _ in subgraphs(node)}
-    return [
-        attribute.name if attribute.name in graphs else attribute.SerializeToString(deterministic=True)
-        for attribute in sorted(node.attribute, key=lambda attribute: attribute.name)
-    ]
-
-
 def _same_interface(one: GraphProto, other: GraphProto) -> bool:
     types = [
         [[value.type.SerializeToString(deterministic=True) for value in values] for values in (each.input, each.output)]
         for each in (one, other)
     ]
     return types[0] == types[1]
-
-
-def _same_constant(node: NodeProto, stored: TensorProto | None) -> bool:
-    if stored is None or stored.data_location == TensorProto.EXTERNAL:
-        return False
-    one, other = (onnx.numpy_helper.to_array(tensor) for tensor in (node.attribute[0].t, stored))
-    return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())

@@ -58,27 +58,18 @@ class ChangedRegion:
         return next((layer for node in (*nodes, *self.removed) if (layer := layer_of(node.proto))), None)
 
 
-@dataclass(frozen=True)
-class Split:
-    """The comparison of two units: their regions, and the differences that are errors in any case."""
+def split(original: Unit, lowered: Unit, *, ordered: bool) -> tuple[list[ChangedRegion], list[Difference]]:
+    """Return the regions in which two units differ, and the differences that are errors in any case.
 
-    regions: tuple[ChangedRegion, ...]
-    differences: tuple[Difference, ...]
-
-
-def split(original: Unit, lowered: Unit, *, ordered: bool) -> Split:
-    """Return the regions in which two units differ, and values that are not defined. Takes linear time.
-
-    With `ordered`, the nodes that both have must be in the same order. The units have to be `comparable`.
+    These are values that are not defined, and with `ordered` nodes that are in another order. The units have to be
+    `comparable`. Takes linear time.
     """
     theirs = lowered.order
     pairs = [(node, theirs[node.key]) for node in original.nodes if node.key in theirs]
     common = {node.key for node, _ in pairs}
     removed, added = (_outermost(unit, common) for unit in (original, lowered))
-    return Split(
-        tuple(_regions(original.name, removed, added)),
-        (*(_out_of_order(original.name, pairs) if ordered else ()), *_not_defined_before(lowered)),
-    )
+    errors = _out_of_order(original.name, pairs) if ordered else []
+    return list(_regions(original.name, removed, added)), errors + _not_defined_before(lowered)
 
 
 def _outermost(unit: Unit, common: Collection[bytes]) -> list[FlatNode]:
