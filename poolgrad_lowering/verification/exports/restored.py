@@ -18,12 +18,11 @@ from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
 from poolgrad_lowering.verification.exports.forms import Context, Form, forms_of
 from poolgrad_lowering.verification.exports.scalar_axes import without_axes
+from poolgrad_lowering.verification.graph.matching import Match
 from poolgrad_lowering.verification.graph.protos import (
     default_opset,
-    holds,
     nested_nodes,
     replace_nodes,
-    same_operator,
     subgraphs,
 )
 from poolgrad_lowering.verification.graph.types import tensor_types
@@ -145,27 +144,9 @@ def _match(
     form: Form, node: NodeProto, producers: Mapping[str, NodeProto], stored: Mapping[str, TensorProto]
 ) -> list[NodeProto]:
     """Return the nodes that stand for a node in this form; none if they do not."""
-    inner = {name: part for part in form.nodes for name in part.output}
-    bound: dict[str, str] = {name: name for name in node.output}
-    found: list[NodeProto] = []
-
-    def is_value(name: str, value: str) -> bool:
-        if name in form.constants:
-            return holds(stored.get(value), form.constants[name])
-        if name in bound and bound[name] != value:
-            return False
-        if name not in inner:
-            return name == value
-        part, producer = inner[name], producers.get(value)
-        if producer is None or not same_operator(part, producer):
-            return False
-        if any(producer is each for each in found):
-            return True
-        found.append(producer)
-        bound[name] = value
-        return all(is_value(one, other) for one, other in zip(part.input, producer.input, strict=True))
-
-    return found if all(is_value(name, name) for name in node.output if name) else []
+    match = Match(form.nodes, form.constants, producers, stored)
+    match.bound.update((name, name) for name in node.input)
+    return match.nodes if all(match.computes(name, name) for name in node.output if name) else []
 
 
 def _is_own_unsqueeze(function: FunctionProto, opset: int) -> bool:

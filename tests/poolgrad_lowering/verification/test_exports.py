@@ -13,7 +13,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from models import catalogue
-from poolgrad_lowering import lower, verify
+from poolgrad_lowering import export_atc, lower, verify
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.text import inputs_line, site_row
 from tests.export_steps import (
@@ -299,3 +299,18 @@ def test_a_lowered_model_is_the_original_of_its_export() -> None:
         for step in (*STEPS, unused_functions_gone):
             step(export)
         assert proven(model, export).sites
+
+
+def test_a_form_reads_every_operand() -> None:
+    """A node that stands for two nodes of a form reads what both of them read."""
+    model = parse("""g (float[4,3,5,2] x, float[3] s, float[3] b, float[3] m, float[3] v)
+        => (float[4,3,5,2] y, float[3] n, float[3] w) {
+        y, n, w = BatchNormalization <training_mode = 1> (x, s, b, m, v)
+    }""")
+    export = export_atc(model).model
+    assert verify(model, export, whole_model=False).proven
+    [scale], [bias] = ([node for node in export.graph.node if node.input[0] == name] for name in "sb")
+    [sum_] = [node for node in export.graph.node if bias.output[0] in node.input]
+    sum_.input[1] = scale.output[0]
+    export.graph.node.remove(bias)
+    assert not verify(model, export, whole_model=False).proven
