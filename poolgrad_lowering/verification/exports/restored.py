@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
@@ -149,15 +149,14 @@ def _match(
     return match.nodes if all(match.computes(name, name) for name in node.output if name) else []
 
 
-def _is_own_unsqueeze(function: FunctionProto, opset: int) -> bool:
-    """Whether a function is the body of `UnsqueezeScalars` that this version makes."""
-    if (function.domain, function.name) != (DOMAIN, UNSQUEEZE_SCALARS):
-        return False
-    return bool(function == unsqueeze_scalars_body(len(function.input), opset))
-
-
 def _drop_functions(model: ModelProto, opset: int) -> None:
-    kept = [function for function in model.functions if not _is_own_unsqueeze(function, opset)]
+    """Remove the bodies of `UnsqueezeScalars` that this version makes, and the dialect's import if nothing uses it."""
+    kept = [
+        function
+        for function in model.functions
+        if (function.domain, function.name) != (DOMAIN, UNSQUEEZE_SCALARS)
+        or function != unsqueeze_scalars_body(len(function.input), opset)
+    ]
     del model.functions[:]
     model.functions.extend(kept)
     uses = {node.domain for node in model.graph.node} | {function.domain for function in kept}

@@ -19,7 +19,8 @@ def in_order(model: ModelProto) -> ModelProto:
 
     Nodes that could be read before each other keep their order. Nodes of a cycle stay behind all others.
     """
-    if all(_is_sorted(scope.node) for scope in _scopes(model)):
+    needs = (enumerate(_needs(scope.node)) for scope in _scopes(model))
+    if all(before < position for nodes in needs for position, needed in nodes for before in needed):
         return model
     ordered = deepcopy(model)
     for scope in _scopes(ordered):
@@ -39,10 +40,6 @@ def _nested(scope: GraphProto | FunctionProto) -> Iterator[GraphProto | Function
         for _, graph in subgraphs(node):
             yield from _nested(graph)
     yield scope
-
-
-def _is_sorted(nodes: Sequence[NodeProto]) -> bool:
-    return all(before < position for position, needed in enumerate(_needs(nodes)) for before in needed)
 
 
 def _order(nodes: Sequence[NodeProto]) -> list[int]:

@@ -37,11 +37,6 @@ def is_dialect_gradient(node: FlatNode) -> bool:
     return node.op[0] == DOMAIN and node.op[1] in OPS and "Grad" in node.op[1]
 
 
-def is_dialect_pool(node: FlatNode) -> bool:
-    """Whether the node is a pool of the dialect, `y, argmax = op(x)`."""
-    return is_dialect(node) and not is_dialect_gradient(node)
-
-
 def is_dialect(node: FlatNode) -> bool:
     """Whether the node is an operator of the dialect."""
     return node.op[0] == DOMAIN and node.op[1] in OPS

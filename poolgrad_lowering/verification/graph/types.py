@@ -20,7 +20,7 @@ from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.dropped import is_of_onnx, rounds_up, without_claims, without_dropped_windows
-from poolgrad_lowering.verification.graph.flat import MAIN, Unit, main_unit
+from poolgrad_lowering.verification.graph.flat import MAIN, main_unit
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,10 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
     """
     bare = deepcopy(model)
     del bare.graph.value_info[:]
-    computed, behind = tensor_types(bare), _first_operands(main_unit(bare))
+    computed, behind = tensor_types(bare), {}
+    for node in main_unit(bare).nodes:
+        if node.scope == MAIN and any(node.outputs[:1]) and (roles.pooled(node) or roles.incoming_gradient(node)):
+            behind[node.outputs[0]] = node.inputs[0]
     while learned := {y: computed[x] for y, x in behind.items() if y not in computed and x in computed}:
         bare.graph.value_info.extend(value_info(y, replace(found, dims=None)) for y, found in learned.items())
         computed = tensor_types(bare)
@@ -88,13 +91,6 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
         name: replace(found, element=computed[name].element) if name in computed else replace(found, claimed=True)
         for name, found in tensor_types(model).items()
     }
-
-
-def _first_operands(unit: Unit) -> dict[str, str]:
-    """Return the first operand of each pool and gradient in the unit, but not in its subgraphs, by the first result."""
-    nodes = [node for node in unit.nodes if node.scope == unit.name and node.inputs and node.outputs]
-    found = [node for node in nodes if node.outputs[0] and (roles.pooled(node) or roles.incoming_gradient(node))]
-    return {node.outputs[0]: node.inputs[0] for node in found}
 
 
 def _without_weights(model: ModelProto) -> ModelProto:

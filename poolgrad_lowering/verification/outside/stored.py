@@ -37,22 +37,15 @@ def with_comparable_data(original: Source, lowered: Source) -> tuple[ModelProto,
     reference if the original has a tensor with the same name and content, else a unique reference. Unreadable data is
     not changed.
     """
-    if max(map(_external_bytes, (original.model, lowered.model))) <= _LARGEST:
-        for source in (original, lowered):
-            _bring_in(source)
-    else:
+    references = [set(map(external_reference, external_tensors(source.model))) for source in (original, lowered)]
+    if any(sum(reference.length for reference in each) > _LARGEST for each in references):
         _unify_references(original, lowered)
+        return original.model, lowered.model
+    for source in (original, lowered):
+        for tensor in list(external_tensors(source.model)):
+            with contextlib.suppress(UnreadableError):
+                tensor.CopyFrom(source.data.inlined(tensor))
     return original.model, lowered.model
-
-
-def _external_bytes(model: ModelProto) -> int:
-    return sum(reference.length for reference in set(map(external_reference, external_tensors(model))))
-
-
-def _bring_in(source: Source) -> None:
-    for tensor in list(external_tensors(source.model)):
-        with contextlib.suppress(UnreadableError):
-            tensor.CopyFrom(source.data.inlined(tensor))
 
 
 def _unify_references(original: Source, lowered: Source) -> None:

@@ -13,7 +13,7 @@ from onnx import ModelProto
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.calls import calls_of
-from poolgrad_lowering.verification.graph.flat import Unit, function_name, function_unit, main_unit
+from poolgrad_lowering.verification.graph.flat import Unit, all_units, function_name, function_unit, main_unit
 from poolgrad_lowering.verification.graph.order import in_order
 from poolgrad_lowering.verification.graph.protos import default_opset
 from poolgrad_lowering.verification.graph.types import TensorType, function_types, tensor_types
@@ -93,8 +93,7 @@ def exchanged(original: ModelProto, lowered: ModelProto) -> list[Difference]:
 
 
 def _has_dialect(model: ModelProto) -> bool:
-    units = [main_unit(model), *map(function_unit, model.functions)]
-    return any(roles.is_dialect(node) for unit in units for node in unit.nodes)
+    return any(roles.is_dialect(node) for unit in all_units(model) for node in unit.nodes)
 
 
 def _flawed(sites: Iterable[ChangedRegion], lowered: Unit) -> list[Difference]:

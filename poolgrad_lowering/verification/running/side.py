@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import FunctionProto, ModelProto, NodeProto
 
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import subgraphs
@@ -35,7 +35,10 @@ def side_model(
     results = list(cut.region.outputs if outputs is None else outputs)
     graph.input.extend(value_info(value, types.get(value)) for value in cut.inputs)
     graph.output.extend(value_info(value, types.get(value)) for value in results)
-    _add_constants(graph, cut, nodes)
+    read = {value for node in nodes for value in (*node.inputs, *node.captured)}
+    for value in (value for value in cut.constants if value in read):
+        graph.initializer.append(cut.constants[value])
+        graph.initializer[-1].name = value
     inner = {value for node in nodes for value in node.outputs if value} - set(results)
     graph.value_info.extend(value_info(value, types[value]) for value in sorted(inner) if value in types)
     return model
@@ -69,14 +72,6 @@ def _called(source: ModelProto, nodes: Iterable[NodeProto]) -> list[FunctionProt
 
     visit(nodes)
     return list(found.values())
-
-
-def _add_constants(graph: GraphProto, cut: Cut, nodes: Sequence[FlatNode]) -> None:
-    read = {value for node in nodes for value in (*node.inputs, *node.captured)}
-    for value, tensor in cut.constants.items():
-        if value in read:
-            graph.initializer.add().CopyFrom(tensor)
-            graph.initializer[-1].name = value
 
 
 def _node(node: FlatNode, free: Collection[str]) -> NodeProto:

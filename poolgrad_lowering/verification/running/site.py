@@ -71,7 +71,7 @@ class DifferentialTest:
         self._lowered = side_model(sources[1], cut, cut.lowered, self._types)
         sound = [node for node in cut.region.added if roles.is_dialect(node) and node_flaw(node) is None]
         self._gradients = {node.outputs[0]: node for node in sound if roles.is_dialect_gradient(node)}
-        self._pools = {node.outputs[0]: node for node in sound if roles.is_dialect_pool(node)}
+        self._pools = {node.outputs[0]: node for node in sound if not roles.is_dialect_gradient(node)}
         made = {value for node in cut.lowered for value in node.outputs if value}
         operands = [value for node in self._gradients.values() for value in node.inputs]
         operands += [value for node in self._pools.values() for value in (*node.inputs, *node.outputs[1:])]

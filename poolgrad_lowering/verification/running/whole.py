@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorShapeProto, ValueInfoProto
+from onnx import ModelProto, TensorShapeProto
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.graph.flat import function_unit, main_unit
+from poolgrad_lowering.verification.graph.flat import all_units
 from poolgrad_lowering.verification.outside.inputs import with_inputs_of
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
 from poolgrad_lowering.verification.running.compare import compare
@@ -92,8 +92,7 @@ def _without_lost_roundings(
 
 def _random_operator(model: ModelProto) -> str | None:
     """Return an operator of the model that draws random numbers without a seed, or None."""
-    scopes = [main_unit(model), *map(function_unit, model.functions)]
-    for node in (node for scope in scopes for node in scope.nodes):
+    for node in (node for unit in all_units(model) for node in unit.nodes):
         is_random = node.op[1] in _RANDOM or (node.op[1] == "Dropout" and any(node.inputs[2:]))
         if node.op[0] == "" and is_random and not any(a.name == "seed" for a in node.proto.attribute):
             return node.op[1]
@@ -176,14 +175,12 @@ def _sizes(shape: Iterable[TensorShapeProto.Dimension], symbol: int) -> list[int
 
 
 def _feeds(model: ModelProto, symbol: int, random: np.random.Generator) -> dict[str, AnyArray]:
-    stored = {tensor.name for tensor in model.graph.initializer}
-    return {value.name: _draw(value, symbol, random) for value in model.graph.input if value.name not in stored}
-
-
-def _draw(value: ValueInfoProto, symbol: int, random: np.random.Generator) -> AnyArray:
-    tensor = value.type.tensor_type
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-    shape = _sizes(tensor.shape.dim, symbol)
-    if dtype.kind in "biu":
-        return np.asarray(random.integers(0, 2, shape)).astype(dtype)
-    return random.standard_normal(shape).astype(dtype)
+    feeds, stored = {}, {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name not in stored:
+            tensor_type = value.type.tensor_type
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor_type.elem_type)
+            shape = _sizes(tensor_type.shape.dim, symbol)
+            drawn = random.integers(0, 2, shape) if dtype.kind in "biu" else random.standard_normal(shape)
+            feeds[value.name] = np.asarray(drawn).astype(dtype)
+    return feeds

@@ -84,7 +84,11 @@ class _Side:
                     self.constants.add(value)
                     continue
                 producer = self._producers.get(value)
-                if producer is None or value in ends or (only_shape and not self._leads_to(value, ends, passed)):
+                if (
+                    producer is None
+                    or value in ends
+                    or (only_shape and not any(behind in ends or behind in passed for behind in self.views(value)))
+                ):
                     self.inputs[value] = None
                     continue
                 passed.add(value)
@@ -104,9 +108,6 @@ class _Side:
                 break  # a cycle of nodes, which is reported elsewhere
             chain.append(value)
         return [value for value in chain if value not in self._own and value in self._theirs]
-
-    def _leads_to(self, value: str, ends: Mapping[str, Role], passed: Collection[str]) -> bool:
-        return any(behind in ends or behind in passed for behind in self.views(value))
 
 
 def _ends(
@@ -139,11 +140,8 @@ def _ends(
 def _nearest(chain: Sequence[str], passed: Collection[str], types: Mapping[str, TensorType]) -> str:
     first = max((number + 1 for number, value in enumerate(chain) if value in passed), default=0)
     left = list(chain[first:]) or [chain[-1]]
-    return next((value for value in left if value in types and _is_known(types[value])), left[0])
-
-
-def _is_known(found: TensorType) -> bool:
-    return found.dims is not None and None not in found.dims
+    known = [value for value in left if value in types and types[value].dims is not None]
+    return next((value for value in known if None not in (types[value].dims or ())), left[0])
 
 
 def _ordered(unit: Unit, side: _Side) -> tuple[FlatNode, ...]:
