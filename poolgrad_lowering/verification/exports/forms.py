@@ -9,7 +9,7 @@ name, and constants are given as arrays. The forms are written here from ONNX's 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,48 +66,24 @@ class Context:
         return [int(number) for number in numpy_helper.to_array(tensor).reshape(-1)]
 
 
-def forms_of(node: NodeProto, context: Context) -> Iterator[Form]:
-    """Yield the forms that may stand in place of a node of ONNX's operators.
+OWN = "\0"
+"""What the names of a node's own values begin with in its forms; other names are of values inside a form."""
 
-    No value inside a form has the name of one that the node reads or makes, whatever the model calls these.
-    """
+
+def forms_of(node: NodeProto, context: Context) -> Iterator[Form]:
+    """Yield the forms that may stand in place of a node of ONNX's operators; see `OWN` for their names."""
     if node.domain not in ("", "ai.onnx") or node.op_type not in _FORMS:
         return
     held = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-    marked, names = NodeProto(), {*node.input, *node.output} - {""}
-    marked.CopyFrom(node)
+    marked, names = deepcopy(node), {*node.input, *node.output} - {""}
     for values in (marked.input, marked.output):
-        values[:] = [_MARK + name if name else "" for name in values]
+        values[:] = [OWN + name if name else "" for name in values]
     known = Context(
         context.opset,
-        {_MARK + name: context.types[name] for name in names & context.types.keys()},
-        {_MARK + name: context.constants[name] for name in names & context.constants.keys()},
+        {OWN + name: context.types[name] for name in names & context.types.keys()},
+        {OWN + name: context.constants[name] for name in names & context.constants.keys()},
     )
-    for form in _FORMS[node.op_type](marked, held, known):
-        yield _unmarked(form, names)
-
-
-_MARK = "\0"
-"""What the names of a node's own values begin with while a form is made; those inside the form do not."""
-
-
-def _unmarked(form: Form, names: Set[str]) -> Form:
-    """Return a form with the names of the node's own values as they are, and other names for those inside."""
-
-    def name_of(value: str) -> str:
-        if value.startswith(_MARK):
-            return value.removeprefix(_MARK)
-        while value in names:
-            value += "'"
-        return value
-
-    nodes = []
-    for part in form.nodes:
-        renamed = deepcopy(part)
-        for values in (renamed.input, renamed.output):
-            values[:] = list(map(name_of, values))
-        nodes.append(renamed)
-    return Form(nodes, {name_of(name): array for name, array in form.constants.items()}, form.rounded)
+    yield from _FORMS[node.op_type](marked, held, known)
 
 
 def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attributes: Any) -> NodeProto:

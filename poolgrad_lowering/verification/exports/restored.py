@@ -16,7 +16,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
-from poolgrad_lowering.verification.exports.forms import Context, Form, forms_of
+from poolgrad_lowering.verification.exports.forms import OWN, Context, Form, forms_of
 from poolgrad_lowering.verification.exports.scalar_axes import without_axes
 from poolgrad_lowering.verification.graph.matching import Match
 from poolgrad_lowering.verification.graph.protos import (
@@ -66,20 +66,22 @@ def with_rounded_forms(original: ModelProto, lowered: ModelProto) -> ModelProto:
     del changed.graph.node[:]
     for number, node in enumerate(original.graph.node):
         form = next((form for form in forms_of(node, context) if form.rounded), None) if node in rounded else None
-        changed.graph.node.extend([node] if form is None else _spelled_out(form, node, f"rounded_{number}", changed))
+        changed.graph.node.extend([node] if form is None else _spelled_out(form, f"rounded_{number}", changed))
     return changed
 
 
-def _spelled_out(form: Form, node: NodeProto, prefix: str, model: ModelProto) -> Iterator[NodeProto]:
+def _spelled_out(form: Form, prefix: str, model: ModelProto) -> Iterator[NodeProto]:
     """Yield the nodes of a form with names of their own, and add its constants to the model."""
-    own = {name for part in form.nodes for name in part.output} | form.constants.keys()
-    names = {name: f"{prefix}/{name}" for name in own - set(node.output)}
+
+    def name_of(value: str) -> str:
+        return value.removeprefix(OWN) if not value or value.startswith(OWN) else f"{prefix}/{value}"
+
     for name, array in form.constants.items():
-        model.graph.initializer.append(numpy_helper.from_array(array, names[name]))
+        model.graph.initializer.append(numpy_helper.from_array(array, name_of(name)))
     for part in form.nodes:
         named = deepcopy(part)
         for field in (named.input, named.output):
-            field[:] = [names.get(name, name) for name in field]
+            field[:] = list(map(name_of, field))
         yield named
 
 
@@ -145,8 +147,8 @@ def _match(
 ) -> list[NodeProto]:
     """Return the nodes that stand for a node in this form; none if they do not."""
     match = Match(form.nodes, form.constants, producers, stored)
-    match.bound.update((name, name) for name in node.input)
-    return match.nodes if all(match.computes(name, name) for name in node.output if name) else []
+    match.bound.update((OWN + name, name) for name in node.input)
+    return match.nodes if all(match.computes(OWN + name, name) for name in node.output if name) else []
 
 
 def _drop_functions(model: ModelProto, opset: int) -> None:
