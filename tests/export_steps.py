@@ -10,7 +10,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN, OPS, function_body
-from poolgrad_lowering.verification.types import tensor_types
+from poolgrad_lowering.verification.graph.types import tensor_types
 
 Step = Callable[[ModelProto], None]
 

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import defaultdict
+from collections.abc import Iterator
 
 import networkx as nx
 import pytest
@@ -47,3 +50,62 @@ def test_a_family_is_known_to_its_forms_and_the_registry_alone() -> None:
         if any(imported.startswith(home) and not module.startswith(home) for home in homes)
         if module != f"{families}registry" and rooms.room(module) != "patterns"
     ]
+
+
+VERIFICATION = "poolgrad_lowering.verification"
+PARTS = (
+    ("arrays", "result"),
+    ("operators",),
+    ("graph",),
+    ("exports", "sites"),
+    ("outside", "text"),
+    ("running",),
+    ("reproducer",),
+    ("verifier",),
+    ("files",),
+)
+"""The layers of verification's folders and modules from the bottom up: each imports those of lower layers only."""
+
+
+def part(module: str) -> str:
+    """The folder or module in the root of verification that a module is in; empty for all others."""
+    return module.removeprefix(f"{VERIFICATION}.").partition(".")[0] if module.startswith(f"{VERIFICATION}.") else ""
+
+
+def test_every_part_of_verification_has_a_layer() -> None:
+    assert {name for names in PARTS for name in names} == {part(module) for module in rooms.modules()} - {""}
+
+
+def test_parts_of_verification_import_lower_layers() -> None:
+    """Imports for type checkers count."""
+    layers = {name: layer for layer, names in enumerate(PARTS) for name in names}
+    between = [
+        (module, imported)
+        for module, imported in rooms.imports(typing=True).edges
+        if part(module) and part(imported) and part(module) != part(imported)
+    ]
+    assert between
+    assert not [pair for pair in between if layers[part(pair[0])] <= layers[part(pair[1])]]
+
+
+def test_classes_of_verification_have_names_of_their_own() -> None:
+    """A class or type of verification has the name of no other one in the package."""
+    found = defaultdict[str, set[str]](set)
+    for module, path in rooms.modules().items():
+        for name in types(ast.parse(path.read_text(encoding="utf-8"))):
+            found[name].add(module)
+    shared = {name: places for name, places in found.items() if len(places) > 1 and any(map(part, places))}
+    assert not shared
+
+
+def types(tree: ast.Module) -> Iterator[str]:
+    """The names of the classes and type aliases of a module, which begin with a capital."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        yield from (
+            each.id for each in targets if isinstance(each, ast.Name) and re.fullmatch("[A-Z].*[a-z].*", each.id)
+        )

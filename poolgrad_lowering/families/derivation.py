@@ -47,7 +47,7 @@ class AxisDerivation:
 
 
 @dataclass(frozen=True)
-class Role:
+class OperandRole:
     """An operand or result of a lowered node: what it is to the operator, and its value, element type and shape."""
 
     what: str
@@ -65,6 +65,6 @@ class Derivation:
 
     windows: str
     rank: int
-    roles: tuple[Role, ...]
+    roles: tuple[OperandRole, ...]
     axes: tuple[AxisDerivation, ...]
     forward_axes: tuple[AxisDerivation, ...] = ()

@@ -8,9 +8,9 @@ from typing import Any
 
 from poolgrad_lowering.families.family import Family
 from poolgrad_lowering.families.gradient import Gradient
-from poolgrad_lowering.families.max_pool.family import MaxPool
+from poolgrad_lowering.families.max_pool.family import MaxPoolFamily
 
-FAMILIES: tuple[Family[Any, Any], ...] = (MaxPool(),)
+FAMILIES: tuple[Family[Any, Any], ...] = (MaxPoolFamily(),)
 
 GRADIENT_OPERATORS = tuple(name for family in FAMILIES for name in family.operators)
 """The dialect's operators for gradients of all families."""

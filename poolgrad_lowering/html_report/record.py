@@ -12,7 +12,7 @@ from typing import Any
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.status import reading_order
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.families.derivation import Derivation, Role
+from poolgrad_lowering.families.derivation import Derivation, OperandRole
 from poolgrad_lowering.families.registry import family_of
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
 from poolgrad_lowering.ge.placement import Placement
@@ -114,5 +114,5 @@ def _lowering(site: Lowered[Any]) -> Lowering:
     )
 
 
-def _operand(role: Role) -> Operand:
+def _operand(role: OperandRole) -> Operand:
     return Operand(role.what, role.value.name, shown(f"{element_name(role.element_type)} {Shown(role.shape)}"))

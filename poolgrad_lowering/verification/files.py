@@ -17,8 +17,8 @@ from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import data_warnings
 from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder
+from poolgrad_lowering.verification.outside.stored import Source, with_comparable_data
 from poolgrad_lowering.verification.result import Verification
-from poolgrad_lowering.verification.stored import Source, with_comparable_data
 from poolgrad_lowering.verification.text import failure_text
 from poolgrad_lowering.verification.verifier import verify
 

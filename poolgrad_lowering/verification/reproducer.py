@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 from onnx import ModelProto
 
 from poolgrad_lowering.diagnostics.errors import explained
-from poolgrad_lowering.verification.site import Failure
+from poolgrad_lowering.verification.running.site import Failure
 
 
 def write_reproducer(folder: Path, name: str, failure: Failure) -> Path:
@@ -33,8 +34,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
 
 
 def _with_sizes(model: ModelProto, failure: Failure) -> ModelProto:
-    sized = ModelProto()
-    sized.CopyFrom(model)
+    sized = deepcopy(model)
     for value in sized.graph.input:
         shape = value.type.tensor_type.shape
         del shape.dim[:]

@@ -13,20 +13,20 @@ from onnx import ModelProto
 
 from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.io.results import WithModel, model_of
-from poolgrad_lowering.verification.cut import cut_out
-from poolgrad_lowering.verification.data import NO_NEGATIVE_ZERO
-from poolgrad_lowering.verification.doubts import doubt, foreign_bodies
-from poolgrad_lowering.verification.evaluator import require_provider
-from poolgrad_lowering.verification.inputs import initializers_as_inputs
+from poolgrad_lowering.verification.exports.restored import restored, with_rounded_forms
+from poolgrad_lowering.verification.outside.inputs import initializers_as_inputs
+from poolgrad_lowering.verification.outside.stored import with_loaded_constants
+from poolgrad_lowering.verification.outside.structure import Obligation, compare_structure, exchanged
 from poolgrad_lowering.verification.reproducer import write_reproducer
-from poolgrad_lowering.verification.restored import restored, with_rounded_forms
 from poolgrad_lowering.verification.result import SiteResult, UnprovenError, Verification, WholeModel
-from poolgrad_lowering.verification.site import Failure, Settings, Site, describe
-from poolgrad_lowering.verification.stored import with_loaded_constants
-from poolgrad_lowering.verification.structure import Case, compare_structure, exchanged
-from poolgrad_lowering.verification.whole import compare_whole
+from poolgrad_lowering.verification.running.data import NO_NEGATIVE_ZERO
+from poolgrad_lowering.verification.running.evaluator import require_provider
+from poolgrad_lowering.verification.running.site import DifferentialTest, Failure, Settings, describe
+from poolgrad_lowering.verification.running.whole import compare_whole
+from poolgrad_lowering.verification.sites.cut import cut_out
+from poolgrad_lowering.verification.sites.doubts import doubt, foreign_bodies
 
-Progress = Callable[[int, int, str], None]
+SiteProgress = Callable[[int, int, str], None]
 """Called with the number of finished sites, the number of all sites, and the name of the current one."""
 
 
@@ -40,7 +40,7 @@ def verify(
     whole_model: bool = True,
     reproducer: Path | None = None,
     folder: Path | None = None,
-    progress: Progress | None = None,
+    progress: SiteProgress | None = None,
 ) -> Verification:
     """Compare a lowered model with its original: sites by running both sides, everything else byte for byte.
 
@@ -101,12 +101,12 @@ def _settings(runs: int | None, seed: int, backend: str | None) -> Settings:
 
 
 def _verdict(
-    case: Case, settings: Settings, foreign: Collection[str], folder: Path | None
+    case: Obligation, settings: Settings, foreign: Collection[str], folder: Path | None
 ) -> tuple[SiteResult, Failure | None]:
     blank = describe(case.region)
     try:
         cut = with_loaded_constants(cut_out(case.region, case.units, case.types), folder)
-        site = Site(cut, case.models, case.types, settings)
+        site = DifferentialTest(cut, case.models, case.types, settings)
         blank = replace(blank, not_drawn=site.not_drawn)
         runs, failure = site.check()
     except UnprovenError as error:

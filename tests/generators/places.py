@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, inliner, numpy_helper
 
-from poolgrad_lowering.verification.flat import default_opset
+from poolgrad_lowering.verification.graph.protos import default_opset
 from tests.generators.protos import Choices, renamed, with_nodes
 
 FUNCTION_DOMAIN = "local"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from tests.oracles import max_pool, same_pads
-from tests.oracles.aten import adaptive_pool
+from tests.oracles.aten import adaptive_max_pool
 from tests.window_facts import Axis
 
 Array = npt.NDArray[Any]
@@ -79,7 +79,7 @@ class AdaptiveWindows:
     counts: tuple[int, ...]
 
     def record(self, x: Array) -> Recorded:
-        y, local = adaptive_pool(x, self.counts)
+        y, local = adaptive_max_pool(x, self.counts)
         plane = int(np.prod(x.shape[2:]))
         first = np.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *[1] * len(self.counts)) * plane
         return y, local + first

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""PyTorch's pooling operators as operators of onnx's reference evaluator, from their definitions in numpy.
+"""PyTorch's pooling operators as operators of onnx's reference evaluator, from their definitions.
 
 Each runs as node `ATen` with the name in attribute `operator`, and under its own name, in domain org.pytorch.aten; the
 backward ones of max pools also as a user's `npu` node with the arguments as attributes.
@@ -8,7 +8,6 @@ backward ones of max pools also as a user's `npu` node with the arguments as att
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,62 +15,53 @@ import numpy as np
 import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 
-from tests.oracles.gradient import pool_gradient_of
-from tests.oracles.pooling import max_pool
+from tests.oracles.as_operator import as_operator
+from tests.oracles.ascend import adaptive_windows, ascend_pool, pool_windows
+from tests.oracles.gradient import check_gradient_type, pool_gradient
+from tests.oracles.windows import Array, Ints
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
-Numbers = Sequence[int] | Ints
+DOMAIN = "org.pytorch.aten"
+
+_ARGUMENTS = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
 
-def plane_pool(x: Array, kernel: Numbers, *others: Any) -> tuple[Array, Ints]:
-    """Return max_pool{2,3}d_with_indices: Y and plane-local indices.
+def max_pool_with_indices(x: Array, *arguments: Any) -> tuple[Array, Ints]:
+    """Return max_pool{2,3}d_with_indices: Y and plane-local indices. PyTorch's kernel treats NaN as CANN's does.
 
-    Arguments after kernel_size are stride, padding, dilation and ceil_mode, from the last on left out for the default.
-    An empty stride is the kernel; a list of one number stands for all axes.
+    The last arguments may be missing. An empty stride is the kernel; a list of one number stands for all axes.
     """
-    rank = x.ndim - 2
-    stride, padding, dilation, ceil = (*others, *((), (0,), (1,), False)[len(others) :])
-    lists = (kernel, stride if len(stride) else kernel, padding, dilation)
-    kernels, steps, pads, spacing = ((list(held) * rank if len(held) == 1 else list(held)) for held in lists)
-    y, indices = max_pool(x, kernels, steps, pads * 2, spacing, ceil_mode=bool(ceil))
-    return y, indices % np.prod(x.shape[2:], dtype=np.int64)
+    given: dict[str, Any] = {"stride": (), "padding": (0,), "dilation": (1,), "ceil_mode": False}
+    given.update(zip(_ARGUMENTS, arguments, strict=False))
+    if not len(given["stride"]):
+        given["stride"] = given["kernel_size"]
+    of_axes = (np.broadcast_to(given[name], x.ndim - 2).tolist() for name in _ARGUMENTS[:4])
+    axes = zip(x.shape[2:], *of_axes, strict=True)
+    return ascend_pool(x, [pool_windows(*axis, ceil_mode=bool(given["ceil_mode"])) for axis in axes])
 
 
-def plane_gradient(dy: Array, x: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
-    """Return dX of a pool with plane-local indices."""
-    plane = np.prod(x.shape[2:], dtype=np.int64)
-    first = np.arange(np.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * (x.ndim - 2)) * plane
-    return pool_gradient_of(x, dy, indices + first)
+def adaptive_max_pool(x: Array, output_size: Sequence[int] | Ints) -> tuple[Array, Ints]:
+    """Return adaptive_max_pool{2,3}d: Y and plane-local indices."""
+    axes = zip(x.shape[2:], output_size, strict=True)
+    return ascend_pool(x, [adaptive_windows(size, int(count)) for size, count in axes])
 
 
-def adaptive_pool(x: Array, output_size: Numbers) -> tuple[Array, Ints]:
-    """Return adaptive_max_pool{2,3}d: Y and plane-local indices.
-
-    Window o of an axis spans ⌊o·in/out⌋ … ⌈(o+1)·in/out⌉ − 1; its first maximum in row-major order wins.
-    """
-    spatial, sizes = x.shape[2:], [int(size) for size in output_size]
-    numbers = np.arange(np.prod(spatial)).reshape(spatial)
-    y = np.empty((*x.shape[:2], *sizes), x.dtype)
-    indices = np.empty(y.shape, np.int64)
-    for place in itertools.product(*map(range, sizes)):
-        window = tuple(
-            slice(o * size // count, -(-(o + 1) * size // count))
-            for o, size, count in zip(place, spatial, sizes, strict=True)
-        )
-        seen: Any = (..., *window)
-        written: Any = (..., *place)
-        taps = x[seen].reshape(*x.shape[:2], -1)
-        best = taps.argmax(axis=-1)
-        y[written] = np.take_along_axis(taps, best[..., None], -1)[..., 0]
-        indices[written] = numbers[window].reshape(-1)[best]
-    return y, indices
+def max_pool_backward(dy: Array, x: Array, *arguments: Array) -> Array:
+    """Return dX of a pool, plane by plane. The last argument are its indices, which are plane-local."""
+    check_gradient_type(x, dy)
+    dx, indices = np.empty(x.shape, dy.dtype), arguments[-1]
+    for plane in np.ndindex(x.shape[:2]):
+        dx[plane] = pool_gradient(x.shape[2:], dy[plane], indices[plane])
+    return dx
 
 
-def axis_maximum(x: Array, dim: Ints, keepdim: npt.NDArray[np.bool_]) -> tuple[Array, Ints]:
-    """Return max.dim: the maxima over an axis and their first positions on it."""
-    axis, keepdims = int(dim), bool(keepdim)
-    return x.max(axis, keepdims=keepdims), x.argmax(axis, keepdims=keepdims)
+def maximum(x: Array, dim: Ints, keepdim: npt.NDArray[np.bool_]) -> tuple[Array, Ints]:
+    """Return max.dim: the maxima over an axis and their first positions on it; the first NaN is a maximum."""
+    lines = np.moveaxis(x, dim, 0)
+    best, position = lines[0], np.zeros(lines[0].shape, np.int64)
+    for number, elements in enumerate(lines):
+        better = ~(elements <= best) & ~np.isnan(best)
+        best, position = np.where(better, elements, best), np.where(better, number, position)
+    return (np.expand_dims(best, dim), np.expand_dims(position, dim)) if keepdim else (best, position)
 
 
 def selecting_gradient(dy: Array, dim: Ints, indices: Ints, sizes: Ints, keepdim: npt.NDArray[np.bool_]) -> Array:
@@ -81,71 +71,48 @@ def selecting_gradient(dy: Array, dim: Ints, indices: Ints, sizes: Ints, keepdim
         ValueError: dY and the positions have other shapes. PyTorch refuses a smaller dY and reads a part of a larger
             one.
     """
-    if dy.shape != indices.shape:
+    if indices.shape != dy.shape:
         raise ValueError(f"dY has shape {dy.shape}, the positions {indices.shape}")
-    axis = int(dim)
-    if not keepdim:
-        dy, indices = np.expand_dims(dy, axis), np.expand_dims(indices, axis)
-    dx = np.zeros(sizes.tolist(), dy.dtype)
-    np.put_along_axis(dx, indices, dy, axis)
+    dx, axis = np.zeros(tuple(sizes), dy.dtype), int(dim) % len(sizes)
+    for place, gradient in np.ndenumerate(dy):
+        selected = list(place)
+        selected[axis : axis + 1 if keepdim else axis] = [indices[place]]
+        dx[tuple(selected)] = gradient
     return dx
 
 
-def _pool_backward(dy: Array, x: Array, *arguments: Array) -> Array:
-    return plane_gradient(dy, x, arguments[-1])
-
-
+_POOLS: dict[str, Callable[..., Any]] = {
+    name.format(rank): function
+    for rank in (2, 3)
+    for name, function in (
+        ("adaptive_max_pool{}d", adaptive_max_pool),
+        ("max_pool{}d_with_indices", max_pool_with_indices),
+    )
+}
 OPERATORS: dict[str, Callable[..., Any]] = {
-    "adaptive_max_pool2d": adaptive_pool,
-    "adaptive_max_pool2d_backward": plane_gradient,
-    "adaptive_max_pool3d": adaptive_pool,
-    "adaptive_max_pool3d_backward": plane_gradient,
-    "max": axis_maximum,
-    "max_pool2d_with_indices": plane_pool,
-    "max_pool2d_with_indices_backward": _pool_backward,
-    "max_pool3d_with_indices": plane_pool,
-    "max_pool3d_with_indices_backward": _pool_backward,
+    **_POOLS,
+    **{f"{name}_backward": max_pool_backward for name in _POOLS},
+    "max": maximum,
     "value_selecting_reduction_backward": selecting_gradient,
 }
 
 
-class ATen(OpRun):
-    """The generic node: the operator is named by an attribute."""
-
-    op_domain = "org.pytorch.aten"
-
-    def _run(self, *inputs: Array, operator: str = "", **_: Any) -> tuple[Array, ...]:
-        """Return what the operator returns."""
-        return _as_outputs(OPERATORS[operator or self.onnx_node.op_type](*inputs))
+def _named(*inputs: Array, operator: str, **_: Any) -> Any:
+    return OPERATORS[operator](*inputs)
 
 
-class _UserPool(OpRun):
-    """A user's forward node."""
-
-    op_domain = "npu"
-
-    def _run(self, x: Array, **attributes: Any) -> tuple[Array, ...]:
-        names = ("kernel_size", "stride", "padding", "dilation")
-        return plane_pool(x, *(attributes[name] for name in names), attributes["ceil_mode"])
+def _user_pool(x: Array, **attributes: Any) -> Any:
+    return max_pool_with_indices(x, *(attributes[name] for name in _ARGUMENTS))
 
 
-class _UserBackward(OpRun):
-    """A user's backward node: everything follows from the indices."""
-
-    op_domain = "npu"
-
-    def _run(self, dy: Array, x: Array, indices: Array, **_: Any) -> tuple[Array, ...]:
-        return (plane_gradient(dy, x, indices),)
-
-
-def _as_outputs(result: Any) -> tuple[Array, ...]:
-    return result if isinstance(result, tuple) else (result,)
+def _user_backward(dy: Array, x: Array, indices: Array, **_: Any) -> Array:
+    return max_pool_backward(dy, x, indices)
 
 
 ATEN_OPS: list[type[OpRun]] = [
-    ATen,
-    *(type(name, (ATen,), {}) for name in OPERATORS),
-    *(type(f"NPUMaxPool{rank}dWithIndices", (_UserPool,), {}) for rank in (2, 3)),
-    *(type(f"NPUMaxPool{rank}dWithIndicesBackward", (_UserBackward,), {}) for rank in (2, 3)),
+    as_operator("ATen", DOMAIN, _named),
+    *(as_operator(name, DOMAIN, function) for name, function in OPERATORS.items()),
+    *(as_operator(f"NPUMaxPool{rank}dWithIndices", "npu", _user_pool) for rank in (2, 3)),
+    *(as_operator(f"NPUMaxPool{rank}dWithIndicesBackward", "npu", _user_backward) for rank in (2, 3)),
 ]
 """For `ReferenceEvaluator(new_ops=…)`."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,22 +30,16 @@ def pool_gradient(
     """
     if dy.shape != indices.shape:
         raise ValueError(f"dy has shape {dy.shape}, the indices {indices.shape}")
-    size = int(np.prod(x_shape, dtype=np.int64))
-    if indices.size and (indices.min() < 0 or indices.max() >= size):
-        raise IndexError(f"indices reach from {indices.min()} to {indices.max()}, x has {size} elements")
-    accumulator = np.zeros(size, np.float64 if dy.dtype == np.float64 else np.float32)
-    np.add.at(accumulator, indices.reshape(-1), dy.astype(accumulator.dtype).reshape(-1))
-    return accumulator.astype(dy.dtype).reshape(tuple(x_shape))
+    dx = np.zeros(math.prod(x_shape), np.float64 if dy.dtype == np.float64 else np.float32)
+    with np.errstate(all="ignore"):
+        for index, term in zip(indices.reshape(-1).tolist(), dy.reshape(-1).astype(dx.dtype), strict=True):
+            if not 0 <= index < dx.size:
+                raise IndexError(f"index {index}: x has {dx.size} elements")
+            dx[index] += term
+        return dx.astype(dy.dtype).reshape(tuple(x_shape))
 
 
-def pool_gradient_of(
-    x: npt.NDArray[Any], dy: npt.NDArray[Any], indices: npt.NDArray[np.integer[Any]]
-) -> npt.NDArray[Any]:
-    """Return `pool_gradient` of an operator that takes x itself, as PyTorch's and TensorFlow's do.
-
-    Raises:
-        ValueError: x and dy have different element types, which both refuse.
-    """
+def check_gradient_type(x: npt.NDArray[Any], dy: npt.NDArray[Any]) -> None:
+    """Raise `ValueError` if dy has another type than x: operators that take x itself refuse it."""
     if x.dtype != dy.dtype:
         raise ValueError(f"dy has type {dy.dtype}, x {x.dtype}")
-    return pool_gradient(x.shape, dy, indices)

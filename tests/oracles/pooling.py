@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
+from tests.oracles.windows import Array, Ints, Windows, least_padding, pool
 
 
 def max_pool(
@@ -42,29 +39,19 @@ def max_pool(
     Raises:
         ValueError: a window holds no element of x.
     """
-    spatial, rank = x.shape[2:], len(kernel_shape)
-    steps = list(strides or [1] * rank)
-    spacing = list(dilations or [1] * rank)
-    begins, ends = np.reshape(pads or [0] * 2 * rank, (2, rank)).tolist()
-    starts = [
-        _window_starts(size, (k - 1) * d + 1, s, begin, end, ceil_mode=ceil_mode)
-        for size, k, d, s, begin, end in zip(spatial, kernel_shape, spacing, steps, begins, ends, strict=True)
-    ]
-    numbering = _numbering(x.shape, storage_order)
-    out_shape = (*x.shape[:2], *map(len, starts))
-    indices = np.full(out_shape, -1, np.int64)
-    best = np.zeros(out_shape, x.dtype)
-    for tap in itertools.product(*map(range, kernel_shape)):
-        at = [start + t * d for start, t, d in zip(starts, tap, spacing, strict=True)]
-        inside = _every([(a >= 0) & (a < size) for a, size in zip(at, spatial, strict=True)])
-        clipped = [np.clip(a, 0, size - 1) for a, size in zip(at, spatial, strict=True)]
-        here = np.ix_(np.arange(x.shape[0]), np.arange(x.shape[1]), *clipped)
-        better = inside & ((indices < 0) | (x[here] > best))
-        indices = np.where(better, numbering[here], indices)
-        best = np.where(better, x[here], best)
-    if (indices < 0).any():
-        raise ValueError("a window lies in the padding altogether")
-    return best, indices
+    spatial = x.shape[2:]
+    windows = []
+    for axis, (size, kernel) in enumerate(zip(spatial, kernel_shape, strict=True)):
+        stride, dilation = strides[axis] if strides else 1, dilations[axis] if dilations else 1
+        ends = (pads[axis], pads[len(spatial) + axis]) if pads else (0, 0)
+        windows.append(_windows(size, kernel, stride, ends, dilation, ceil_mode=ceil_mode))
+    y, positions = pool(x, windows, np.greater)
+    plane = math.prod(spatial)
+    in_plane = np.arange(plane).reshape(spatial, order="F" if storage_order else "C").reshape(-1)
+    indices = in_plane[positions]
+    for n, c in np.ndindex(x.shape[:2]):
+        indices[n, c] += (n * x.shape[1] + c) * plane
+    return y, indices
 
 
 def max_pool_indices(
@@ -86,29 +73,21 @@ def same_pads(spatial: Sequence[int], kernel_shape: Sequence[int], strides: Sequ
     As ONNX documents them: the output size is ceil(size / stride), and of an odd total the larger half is at the
     end (upper) or at the begin (lower).
     """
-    totals = [
-        max((-(-size // s) - 1) * s + k - size, 0) for size, k, s in zip(spatial, kernel_shape, strides, strict=True)
-    ]
-    smaller, larger = [total // 2 for total in totals], [total - total // 2 for total in totals]
-    return smaller + larger if upper else larger + smaller
+    begins, ends = [], []
+    for axis in zip(spatial, kernel_shape, strides, strict=True):
+        total = least_padding(*axis)
+        begins.append(math.floor(total / 2) if upper else math.ceil(total / 2))
+        ends.append(total - begins[-1])
+    return begins + ends
 
 
-def _window_starts(size: int, extent: int, stride: int, begin: int, end: int, *, ceil_mode: bool) -> Ints:
-    """Return where the windows of one axis start: positions in the input, negative in the padding."""
-    room = size + begin + end - extent
-    count = (-(-room // stride) if ceil_mode else room // stride) + 1
-    starts = np.arange(count, dtype=np.int64) * stride - begin
-    return starts[starts < size] if ceil_mode else starts
-
-
-def _numbering(shape: Sequence[int], storage_order: int) -> Ints:
-    """Return the index of every element of x: planes in row-major order, their elements as storage_order says."""
-    spatial = shape[2:]
-    plane = np.arange(np.prod(spatial, dtype=np.int64)).reshape(spatial, order="F" if storage_order else "C")
-    first = np.arange(shape[0] * shape[1], dtype=np.int64) * plane.size
-    return first.reshape(*shape[:2], *[1] * len(spatial)) + plane
-
-
-def _every(masks: Sequence[npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
-    """Return the conjunction of one mask per axis over their product."""
-    return np.asarray(np.stack(np.meshgrid(*masks, indexing="ij")).all(axis=0))
+def _windows(size: int, kernel: int, stride: int, pads: tuple[int, int], dilation: int, *, ceil_mode: bool) -> Windows:
+    """Return the windows of one axis; ONNX's formula says how many, and elements in the padding are left out."""
+    quotient = (size + sum(pads) - ((kernel - 1) * dilation + 1)) / stride
+    count = (math.ceil(quotient) if ceil_mode else math.floor(quotient)) + 1
+    windows = []
+    for start in range(-pads[0], count * stride - pads[0], stride):
+        if start < size or not ceil_mode:
+            taps = range(start, start + kernel * dilation, dilation)
+            windows.append([tap for tap in taps if 0 <= tap < size])
+    return windows

@@ -27,28 +27,15 @@ class MaxPool(OpRun):
 
     op_domain = ""
 
-    def _run(
-        self,
-        x: Array,
-        *,
-        kernel_shape: Sequence[int],
-        strides: Sequence[int] | None = None,
-        pads: Sequence[int] | None = None,
-        dilations: Sequence[int] | None = None,
-        auto_pad: str = "NOTSET",
-        ceil_mode: int = 0,
-        storage_order: int = 0,
-    ) -> tuple[Array, ...]:
+    def _run(self, x: Array, *, auto_pad: str = "NOTSET", **windows: Any) -> tuple[Array, ...]:
         """Return Y, and Indices where the node has that output."""
-        if auto_pad.startswith("SAME"):
-            ones = [1] * len(kernel_shape)
-            pads = same_pads(x.shape[2:], kernel_shape, strides or ones, upper=auto_pad == "SAME_UPPER")
-        elif auto_pad == "VALID":
-            pads = None
-        results = max_pool(
-            x, kernel_shape, strides, pads, dilations, ceil_mode=bool(ceil_mode), storage_order=storage_order
-        )
-        return results[: len(self.onnx_node.output)]
+        kernel = windows["kernel_shape"]
+        if auto_pad == "VALID":
+            windows["pads"] = None
+        elif auto_pad != "NOTSET":
+            steps = windows["strides"] or [1] * len(kernel)
+            windows["pads"] = same_pads(x.shape[2:], kernel, steps, upper=auto_pad == "SAME_UPPER")
+        return max_pool(x, **windows)[: len(self.onnx_node.output)]
 
 
 class Div(OpRun):
@@ -114,11 +101,13 @@ class MaxPoolGrad(OpRun):
 
     op_domain = ""
 
-    def _run(self, first: Array, second: Array, third: Array, **attributes: Any) -> tuple[Array]:
+    def _run(self, *inputs: Array, **attributes: Any) -> tuple[Array]:
         """Return dX; onnxruntime's kernel ignores every attribute."""
-        if "ksize" in attributes:
-            return (tensorflow.max_pool_grad(first, third, **attributes),)
-        return (pool_gradient(third.tolist(), first, second),)
+        if attributes.get("ksize"):
+            x, _, dy = inputs
+            return (tensorflow.max_pool_grad(x, dy, **attributes),)
+        dy, indices, shape = inputs
+        return (pool_gradient(shape.tolist(), dy, indices),)
 
 
 OWN = [Div, Gather, GatherElements, MaxPool, MaxPoolGrad, ScatterElements]
@@ -181,22 +170,30 @@ def _give_gradient_shapes(graph: onnx.GraphProto, outer: Mapping[str, str] | Non
     `outer` maps the MaxPool Indices of the enclosing graphs to the tensors that were pooled.
     """
     declared = {value.name: _static_shape(value) for value in (*graph.value_info, *graph.output)}
-    pooled = dict(outer or {})
-    nodes = list(graph.node)
-    del graph.node[:]
-    for node in nodes:
-        if node.op_type == "MaxPool" and len(node.output) > 1:
-            pooled[node.output[1]] = node.input[0]
-        if node.op_type == "Identity" and node.input[0] in pooled:
-            pooled[node.output[0]] = pooled[node.input[0]]
+    pooled = _pooled_by_indices(graph, outer or {})
+    made = []
+    for node in graph.node:
+        for inner in (each for attribute in node.attribute for each in [attribute.g, *attribute.graphs]):
+            _give_gradient_shapes(inner, pooled)
         if node.op_type == "MaxPoolGrad" and len(node.input) == 2:
-            shape = f"{node.output[0]}_shape"
-            graph.node.append(_shape_node(declared.get(node.output[0]), pooled.get(node.input[1]), shape))
-            node.input.append(shape)
-        for attribute in node.attribute:
-            for subgraph in (attribute.g, *attribute.graphs):
-                _give_gradient_shapes(subgraph, pooled)
-        graph.node.append(node)
+            dx, (_, indices) = node.output[0], node.input
+            node.input.append(f"{dx}_shape")
+            made.append(_shape_node(declared.get(dx), pooled.get(indices), f"{dx}_shape"))
+        made.append(node)
+    ordered = onnx.GraphProto(node=made)
+    del graph.node[:]
+    graph.node.extend(ordered.node)
+
+
+def _pooled_by_indices(graph: onnx.GraphProto, outer: Mapping[str, str]) -> dict[str, str]:
+    """Return the tensors that the MaxPools of a graph pool, by their Indices and copies of them."""
+    found = dict(outer)
+    for node in graph.node:
+        if node.op_type == "MaxPool":
+            found.update(dict.fromkeys(node.output[1:], node.input[0]))
+        elif node.op_type == "Identity" and (pooled := found.get(node.input[0])):
+            found[node.output[0]] = pooled
+    return found
 
 
 def _shape_node(declared: list[int] | None, pooled: str | None, output: str) -> onnx.NodeProto:
@@ -205,7 +202,7 @@ def _shape_node(declared: list[int] | None, pooled: str | None, output: str) -> 
         value = onnx.numpy_helper.from_array(np.array(declared, np.int64))
         return onnx.helper.make_node("Constant", [], [output], value=value)
     if pooled is not None:
-        return onnx.helper.make_node("Shape", [pooled], [output])
+        return onnx.NodeProto(op_type="Shape", input=[pooled], output=[output])
     raise ValueError("MaxPoolGrad: declare its output's shape, or take its Indices from a MaxPool of this graph")
 
 

@@ -8,19 +8,16 @@ row-major order gets the gradient.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 
-from tests.oracles.gradient import pool_gradient_of
-from tests.oracles.pooling import max_pool_indices, same_pads
-
-Array = npt.NDArray[Any]
-
-DOMAIN = "ai.onnx.converters.tensorflow"
+from tests.oracles.as_operator import as_operator
+from tests.oracles.gradient import check_gradient_type, pool_gradient
+from tests.oracles.windows import Array, least_padding
 
 
 def max_pool_grad(
@@ -30,68 +27,52 @@ def max_pool_grad(
     ksize: Sequence[int],
     strides: Sequence[int],
     padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str = "NHWC",
+    **others: Any,
 ) -> Array:
-    """Return dx of TensorFlow's MaxPoolGrad or MaxPool3DGrad; `x`, `dy` and the result in the layout `data_format`."""
-    channel = data_format.index("C")
-    spatial = [axis for axis in range(x.ndim) if axis not in (0, channel)]
-    x, dy = np.moveaxis(x, channel, 1), np.moveaxis(dy, channel, 1)
-    kernel, steps = [ksize[axis] for axis in spatial], [strides[axis] for axis in spatial]
-    pads = [0] * 2 * len(spatial)
-    if padding == "SAME":
-        pads = same_pads(x.shape[2:], kernel, steps, upper=True)
-    elif padding == "EXPLICIT":
-        pads = [explicit_paddings[2 * axis + end] for end in (0, 1) for axis in spatial]
-    dx = pool_gradient_of(x, dy, max_pool_indices(x, kernel, steps, pads))
-    return np.moveaxis(dx, 1, channel)
+    """Return dx of TensorFlow's MaxPoolGrad or MaxPool3DGrad: all lists have an entry for every axis, in x's layout.
+
+    So the layout (`data_format`) says nothing more; batch and channels have windows of 1.
+    """
+    check_gradient_type(x, dy)
+    windows = []
+    for axis, (size, kernel, stride) in enumerate(zip(x.shape, ksize, strides, strict=True)):
+        total = least_padding(size, kernel, stride) if padding == "SAME" else 0
+        pads = [total // 2, total - total // 2]
+        if padding == "EXPLICIT":
+            pads = others["explicit_paddings"][2 * axis : 2 * axis + 2]
+        starts = range(-pads[0], size + pads[1] - kernel + 1, stride)
+        windows.append([range(max(start, 0), min(start + kernel, size)) for start in starts])
+    if dy.shape != tuple(map(len, windows)):
+        raise ValueError(f"dy has shape {dy.shape}, the windows {tuple(map(len, windows))}")
+    numbers = np.arange(x.size).reshape(x.shape)
+    indices = np.empty(dy.shape, np.int64)
+    for place, box in zip(np.ndindex(dy.shape), itertools.product(*windows), strict=True):
+        best, *rest = itertools.product(*box)
+        for element in rest:
+            if x[element] > x[best]:
+                best = element
+        indices[place] = numbers[best]
+    return pool_gradient(x.shape, dy, indices)
 
 
-def max_pool_grad_with_argmax(x: Array, dy: Array, argmax: Array, *, include_batch_in_index: bool) -> Array:
-    """Return dx of TensorFlow's MaxPoolGradWithArgmax, all (N, H, W, C)."""
-    batch = 0 if include_batch_in_index else np.arange(len(x)).reshape(-1, 1, 1, 1) * x[0].size
-    return pool_gradient_of(x, dy, argmax + batch)
+def _max_pool_grad(x: Array, _: Array, dy: Array, *windows: Array, **attributes: Any) -> Array:
+    """MaxPoolGrad(x, y, dy), MaxPool3DGrad with the element type as `TInput`, MaxPoolGradV2(…, ksize, strides)."""
+    of_v2 = {name: array.tolist() for name, array in zip(("ksize", "strides"), windows, strict=False)}
+    return max_pool_grad(x, dy, **attributes, **of_v2)
 
 
-class MaxPoolGrad(OpRun):
-    """MaxPoolGrad(x, y, dy) in the converter's own domain."""
-
-    op_domain = DOMAIN
-
-    def _run(self, x: Array, _: Array, dy: Array, **attributes: Any) -> tuple[Array]:
-        """Return dx."""
-        return (max_pool_grad(x, dy, **attributes),)
-
-
-class MaxPoolGradV2(OpRun):
-    """MaxPoolGradV2(x, y, dy, ksize, strides)."""
-
-    op_domain = ""
-
-    def _run(self, x: Array, _: Array, dy: Array, *windows: Array, **attributes: Any) -> tuple[Array]:
-        """Return dx."""
-        ksize, strides = (array.tolist() for array in windows)
-        return (max_pool_grad(x, dy, ksize=ksize, strides=strides, **attributes),)
+def _max_pool_grad_with_argmax(
+    x: Array, dy: Array, argmax: Array, *, include_batch_in_index: int = 0, **_: Any
+) -> Array:
+    """MaxPoolGradWithArgmax(x, dy, argmax), all (N, H, W, C)."""
+    check_gradient_type(x, dy)
+    if include_batch_in_index:
+        return pool_gradient(x.shape, dy, argmax)
+    return np.stack([pool_gradient(x.shape[1:], *image) for image in zip(dy, argmax, strict=True)])
 
 
-class MaxPool3DGrad(OpRun):
-    """MaxPool3DGrad(x, y, dy)."""
-
-    op_domain = ""
-
-    def _run(self, x: Array, _: Array, dy: Array, **attributes: Any) -> tuple[Array]:
-        """Return dx; `TInput` is the element type, which is x's."""
-        return (max_pool_grad(x, dy, **{name: value for name, value in attributes.items() if name != "TInput"}),)
-
-
-class MaxPoolGradWithArgmax(OpRun):
-    """MaxPoolGradWithArgmax(x, dy, argmax)."""
-
-    op_domain = ""
-
-    def _run(self, x: Array, dy: Array, argmax: Array, *, include_batch_in_index: int = 0, **_: Any) -> tuple[Array]:
-        """Return dx; the windows are in argmax."""
-        return (max_pool_grad_with_argmax(x, dy, argmax, include_batch_in_index=bool(include_batch_in_index)),)
-
-
-OPERATORS = [MaxPoolGrad, MaxPoolGradV2, MaxPool3DGrad, MaxPoolGradWithArgmax]
+OPERATORS: list[type[OpRun]] = [
+    as_operator("MaxPoolGrad", "ai.onnx.converters.tensorflow", _max_pool_grad),
+    *(as_operator(name, "", _max_pool_grad) for name in ("MaxPool3DGrad", "MaxPoolGradV2")),
+    as_operator("MaxPoolGradWithArgmax", "", _max_pool_grad_with_argmax),
+]

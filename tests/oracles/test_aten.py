@@ -47,6 +47,16 @@ def test_torch(name: str, generic: bool) -> None:
     assert_same_bits(run(backward, list(map(as_array, operands)), 1, generic=generic)[0], expected.numpy())
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_torch_on_special_values(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    shape, arguments, _ = CALLS[name]
+    x = np.random.default_rng(1).choice(np.array([1, 2, -0.0, 0.0, np.nan, -np.inf, np.inf], np.float32), shape)
+    expected = getattr(torch.ops.aten, name)(torch.from_numpy(x), *arguments)
+    for found, wanted in zip(run(name, [x, *map(as_array, arguments)], 2, generic=True), expected, strict=True):
+        assert_same_bits(found, wanted.numpy())
+
+
 def test_a_gradient_of_another_shape() -> None:
     """numpy would repeat a gradient of one element."""
     operands = [np.ones(1, np.float32), np.array(1), np.zeros(2, np.int64), np.array([2, 1]), np.array(False)]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.oracles import adaptive_windows, ascend_pool, pool_gradient, pool_windows
-from tests.oracles.ascend import Windows
+from tests.oracles.windows import Windows
 from tests.torch_npu.client import ASCEND_950
 
 Array = npt.NDArray[Any]

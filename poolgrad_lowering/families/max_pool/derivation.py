@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from onnx import TensorProto
 
-from poolgrad_lowering.families.derivation import HOLDS, AxisDerivation, Derivation, Role, Step
+from poolgrad_lowering.families.derivation import HOLDS, AxisDerivation, Derivation, OperandRole, Step
 from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.ir.dims import Dim
@@ -34,13 +34,13 @@ def derivation(site: Lowered[MaxPoolGradient]) -> Derivation:
     )
 
 
-def _roles(gradient: MaxPoolGradient) -> tuple[Role, ...]:
+def _roles(gradient: MaxPoolGradient) -> tuple[OperandRole, ...]:
     floats, x_shape, pooled_shape = gradient.element_type, gradient.x_shape, gradient.pooled_shape
     return (
-        Role("x, the pooled input", gradient.x.value, floats, x_shape),
-        Role("grad, the incoming gradient", gradient.grad.value, floats, pooled_shape),
-        Role("argmax, the indices", gradient.indices.value, TensorProto.INT32, pooled_shape),
-        Role("y, the gradient of x", gradient.dx.value, floats, x_shape),
+        OperandRole("x, the pooled input", gradient.x.value, floats, x_shape),
+        OperandRole("grad, the incoming gradient", gradient.grad.value, floats, pooled_shape),
+        OperandRole("argmax, the indices", gradient.indices.value, TensorProto.INT32, pooled_shape),
+        OperandRole("y, the gradient of x", gradient.dx.value, floats, x_shape),
     )
 
 

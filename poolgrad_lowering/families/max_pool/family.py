@@ -25,7 +25,7 @@ from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
 
 
-class MaxPool(Family[MaxPoolGradient, LoweredMaxPool]):
+class MaxPoolFamily(Family[MaxPoolGradient, LoweredMaxPool]):
     """Gradients of MaxPool and AdaptiveMaxPool."""
 
     gradient = MaxPoolGradient

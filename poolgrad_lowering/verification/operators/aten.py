@@ -8,62 +8,49 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 
+from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 from poolgrad_lowering.verification.operators.pool import (
-    Array,
-    Ints,
     adaptive_max_pool,
     gradient_of,
     max_pool,
     plane_starts,
 )
 
-Numbers = Sequence[int] | Ints
+Numbers = Sequence[int] | IntArray
 
 
-def plane_pool(
-    x: Array,
-    kernel: Numbers,
-    stride: Numbers = (),
-    padding: Numbers = (0,),
-    *others: Any,
-) -> tuple[Array, Ints]:
-    """max_pool{2,3}d_with_indices; `others` are dilation and ceil_mode.
+def plane_pool(x: AnyArray, kernel: Numbers, *others: Any) -> tuple[AnyArray, IntArray]:
+    """max_pool{2,3}d_with_indices; `others` are stride, padding, dilation and ceil_mode, as many as there are.
 
     An empty stride means the kernel; a single number applies to all axes.
     """
-    defaults: tuple[Any, ...] = ((1,), False)
-    dilation, ceil = (*others, *defaults[len(others) :])
+    defaults: tuple[Any, ...] = ((), (0,), (1,), False)
+    stride, padding, dilation, ceil = (*others, *defaults[len(others) :])
     rank = x.ndim - 2
-    windows = [
+    kernels, steps, pads, spacing = (
         [int(number) for number in numbers] * (rank if len(numbers) == 1 else 1)
         for numbers in (kernel, stride if len(stride) else kernel, padding, dilation)
-    ]
-    kernels, steps, pads, spacing = windows
+    )
     return max_pool(x, kernels, steps, spacing, (pads, pads), ceil=bool(ceil), last_nan=True)
 
 
-def plane_gradient(dy: Array, x: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
-    """Return dx of a pool with plane-local indices."""
-    return gradient_of(x, dy, indices + plane_starts(x.shape))
+def plane_gradient(dy: AnyArray, x: AnyArray, *arguments: Any) -> AnyArray:
+    """Return dx of a pool; the last argument is its plane-local indices."""
+    return gradient_of(x, dy, arguments[-1] + plane_starts(x.shape))
 
 
-def _adaptive(x: Array, size: Numbers) -> tuple[Array, Ints]:
+def _adaptive(x: AnyArray, size: Numbers) -> tuple[AnyArray, IntArray]:
     return adaptive_max_pool(x, [int(count) for count in size])
 
 
-def _pool_backward(dy: Array, x: Array, *arguments: Array) -> Array:
-    return plane_gradient(dy, x, arguments[-1])
-
-
-def _maximum(x: Array, dim: Array, keepdim: Array) -> tuple[Array, Ints]:
+def _maximum(x: AnyArray, dim: AnyArray, keepdim: AnyArray) -> tuple[AnyArray, IntArray]:
     axis, keep = int(dim), bool(keepdim)
     return x.max(axis, keepdims=keep), x.argmax(axis, keepdims=keep)
 
 
-def _selecting_backward(dy: Array, dim: Array, indices: Ints, sizes: Ints, keepdim: Array) -> Array:
+def _selecting_backward(dy: AnyArray, dim: AnyArray, indices: IntArray, sizes: IntArray, keepdim: AnyArray) -> AnyArray:
     """value_selecting_reduction_backward: zeros of shape `sizes`, with dy written at the indices along an axis."""
     if dy.shape != indices.shape:
         raise ValueError(f"the gradient has shape {dy.shape}, the indices {indices.shape}")
@@ -82,9 +69,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "adaptive_max_pool3d_backward": plane_gradient,
     "max": _maximum,
     "max_pool2d_with_indices": plane_pool,
-    "max_pool2d_with_indices_backward": _pool_backward,
+    "max_pool2d_with_indices_backward": plane_gradient,
     "max_pool3d_with_indices": plane_pool,
-    "max_pool3d_with_indices_backward": _pool_backward,
+    "max_pool3d_with_indices_backward": plane_gradient,
     "value_selecting_reduction_backward": _selecting_backward,
 }
 
@@ -94,7 +81,7 @@ class ATen(OpRun):
 
     op_domain = "org.pytorch.aten"
 
-    def _run(self, *inputs: Array, operator: str = "", **_: Any) -> tuple[Array, ...]:
+    def _run(self, *inputs: AnyArray, operator: str = "", **_: Any) -> tuple[AnyArray, ...]:
         name = operator or self.onnx_node.op_type
         if name not in _FUNCTIONS:
             raise NotImplementedError(f"PyTorch's operator '{name}' is not known here")
@@ -107,18 +94,9 @@ class UserPool(OpRun):
 
     op_domain = "npu"
 
-    def _run(
-        self,
-        x: Array,
-        *,
-        kernel_size: Numbers,
-        stride: Numbers,
-        padding: Numbers,
-        dilation: Numbers,
-        ceil_mode: int,
-        **_: Any,
-    ) -> tuple[Array, ...]:
-        return plane_pool(x, kernel_size, stride, padding, dilation, bool(ceil_mode))
+    def _run(self, x: AnyArray, **attributes: Any) -> tuple[AnyArray, ...]:
+        kernel, *others = (attributes[name] for name in ("kernel_size", "stride", "padding", "dilation", "ceil_mode"))
+        return plane_pool(x, kernel, *others)
 
 
 class UserBackward(OpRun):
@@ -126,7 +104,7 @@ class UserBackward(OpRun):
 
     op_domain = "npu"
 
-    def _run(self, dy: Array, x: Array, indices: Array, **_: Any) -> tuple[Array, ...]:
+    def _run(self, dy: AnyArray, x: AnyArray, indices: AnyArray, **_: Any) -> tuple[AnyArray, ...]:
         return (plane_gradient(dy, x, indices),)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from poolgrad_lowering.verification.operators.pool import Array
+from poolgrad_lowering.verification.arrays import AnyArray
 
 
 class ReduceMax(OpRun):
@@ -20,11 +20,11 @@ class ReduceMax(OpRun):
 
     def _run(
         self,
-        data: Array,
-        axes: Sequence[int] | Array | None = None,
+        data: AnyArray,
+        axes: Sequence[int] | AnyArray | None = None,
         keepdims: int = 1,
         noop_with_empty_axes: int = 0,
-    ) -> tuple[Array]:
+    ) -> tuple[AnyArray]:
         named = [] if axes is None else [int(axis) % data.ndim for axis in axes]
         if not named and noop_with_empty_axes:
             return (data,)

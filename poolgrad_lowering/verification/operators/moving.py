@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from poolgrad_lowering.verification.operators.pool import Array, Ints
+from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add.at,
@@ -24,9 +24,9 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _scattered(data: Array, flat: Ints, updates: Array, reduction: str | None) -> Array:
+def _scattered(data: AnyArray, flat: IntArray, updates: AnyArray, reduction: str | None) -> AnyArray:
     """Return `data` with `updates` applied at the flat positions."""
-    result: Array = data.copy().reshape(-1)
+    result: AnyArray = data.copy().reshape(-1)
     if reduction in (None, "none"):
         result[flat.reshape(-1)] = updates.reshape(-1)
     else:
@@ -34,14 +34,14 @@ def _scattered(data: Array, flat: Ints, updates: Array, reduction: str | None) -
     return result.reshape(data.shape)
 
 
-def _wrapped(indices: Array, size: int) -> Ints:
+def _wrapped(indices: AnyArray, size: int) -> IntArray:
     """Return indices with negative ones counted from the end. Raises `IndexError` if one is out of range."""
     if indices.size and not -size <= indices.min() <= indices.max() < size:
         raise IndexError(f"indices range from {indices.min()} to {indices.max()}, but the axis has {size} elements")
     return np.where(indices < 0, indices + size, indices).astype(np.int64)
 
 
-def _row_starts(tuples: Array, shape: Sequence[int]) -> Ints:
+def _row_starts(tuples: AnyArray, shape: Sequence[int]) -> IntArray:
     """Return the flat positions of index tuples (along the last axis) in a tensor of this shape."""
     flat = np.zeros(tuples.shape[:-1], np.int64)
     for axis in range(tuples.shape[-1]):
@@ -50,11 +50,13 @@ def _row_starts(tuples: Array, shape: Sequence[int]) -> Ints:
 
 
 class ScatterElements(OpRun):
-    """ScatterElements."""
+    """ScatterElements, and Scatter, its older name."""
 
     op_domain = ""
 
-    def _run(self, data: Array, indices: Array, updates: Array, axis: int = 0, reduction: str | None = None) -> Any:
+    def _run(
+        self, data: AnyArray, indices: AnyArray, updates: AnyArray, axis: int = 0, reduction: str | None = None
+    ) -> Any:
         axis = (axis or 0) % data.ndim
         if indices.shape != updates.shape:
             raise ValueError(f"indices have shape {indices.shape}, updates {updates.shape}")
@@ -69,16 +71,12 @@ class ScatterElements(OpRun):
         return (_scattered(data, flat, updates, reduction),)
 
 
-class Scatter(ScatterElements):
-    """Scatter, ScatterElements' older name."""
-
-
 class ScatterND(OpRun):
     """ScatterND."""
 
     op_domain = ""
 
-    def _run(self, data: Array, indices: Array, updates: Array, reduction: str | None = None) -> Any:
+    def _run(self, data: AnyArray, indices: AnyArray, updates: AnyArray, reduction: str | None = None) -> Any:
         row = math.prod(data.shape[indices.shape[-1] :])
         flat = _row_starts(indices, data.shape)[..., None] + np.arange(row)
         return (_scattered(data, flat, updates, reduction),)
@@ -89,7 +87,7 @@ class GatherElements(OpRun):
 
     op_domain = ""
 
-    def _run(self, data: Array, indices: Array, axis: int = 0) -> Any:
+    def _run(self, data: AnyArray, indices: AnyArray, axis: int = 0) -> Any:
         axis = (axis or 0) % data.ndim
         part = data[tuple(slice(None if a == axis else indices.shape[a]) for a in range(data.ndim))]
         return (np.take_along_axis(part, _wrapped(indices, data.shape[axis]), axis),)
@@ -100,7 +98,7 @@ class GatherND(OpRun):
 
     op_domain = ""
 
-    def _run(self, data: Array, indices: Array, batch_dims: int = 0) -> Any:
+    def _run(self, data: AnyArray, indices: AnyArray, batch_dims: int = 0) -> Any:
         batch, inner = data.shape[: batch_dims or 0], data.shape[batch_dims or 0 :]
         row = math.prod(inner[indices.shape[-1] :])
         flat = _row_starts(indices, inner)[..., None] + np.arange(row)
@@ -115,7 +113,7 @@ class Flatten(OpRun):
 
     op_domain = ""
 
-    def _run(self, x: Array, axis: int = 1) -> Any:
+    def _run(self, x: AnyArray, axis: int = 1) -> Any:
         return (x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])),)
 
 
@@ -124,7 +122,7 @@ class TopK(OpRun):
 
     op_domain = ""
 
-    def _run(self, data: Array, k: Array, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:  # noqa: A002, ARG002
+    def _run(self, data: AnyArray, k: AnyArray, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:  # noqa: A002, ARG002
         count = int(k.item())
         if largest:
             order = data.shape[axis] - 1 - np.flip(np.argsort(np.flip(data, axis), axis=axis, kind="stable"), axis)
@@ -139,9 +137,18 @@ class ConcatTraining(OpRun):
 
     op_domain = "com.microsoft"
 
-    def _run(self, *inputs: Array, axis: int) -> Any:
+    def _run(self, *inputs: AnyArray, axis: int) -> Any:
         lengths = np.array([array.shape[axis] for array in inputs], np.int64)
         return (np.concatenate(inputs, axis), lengths)[: len(self.onnx_node.output)]
 
 
-OPERATORS = (Flatten, ConcatTraining, GatherElements, GatherND, Scatter, ScatterElements, ScatterND, TopK)
+OPERATORS = (
+    Flatten,
+    ConcatTraining,
+    GatherElements,
+    GatherND,
+    type("Scatter", (ScatterElements,), {}),
+    ScatterElements,
+    ScatterND,
+    TopK,
+)

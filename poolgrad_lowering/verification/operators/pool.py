@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
+from poolgrad_lowering.verification.arrays import AnyArray, IntArray
+
 _EMPTY = "a window is entirely in the padding"
 
 Pads = tuple[Sequence[int], Sequence[int]]
@@ -21,7 +21,7 @@ Pads = tuple[Sequence[int], Sequence[int]]
 
 
 def max_pool(
-    x: Array,
+    x: AnyArray,
     kernel: Sequence[int],
     strides: Sequence[int],
     dilations: Sequence[int],
@@ -29,7 +29,7 @@ def max_pool(
     *,
     ceil: bool = False,
     last_nan: bool = False,
-) -> tuple[Array, Ints]:
+) -> tuple[AnyArray, IntArray]:
     """Return the maxima of x (N, C, spatial axes) and their row-major positions in the (n, c) plane.
 
     The first maximum of a window is selected. A NaN is the maximum only if it is the window's first element
@@ -38,23 +38,17 @@ def max_pool(
     a window has no element of x.
     """
     sizes, (begins, ends) = x.shape[2:], pads
-    counts = [
-        window_count(size, d * (k - 1) + 1, s, b, e, ceil=ceil)
-        for size, k, s, b, e, d in zip(sizes, kernel, strides, begins, ends, dilations, strict=True)
-    ]
+    axes = list(zip(sizes, kernel, strides, dilations, begins, ends, strict=True))
+    counts = [window_count(size, d * (k - 1) + 1, s, b, e, ceil=ceil) for size, k, s, d, b, e in axes]
+    if math.prod(counts) < math.prod(kernel):  # fewer steps of larger arrays
+        each_axis = [
+            [_elements(o * s - b, size, k, d) for o in range(count)]
+            for count, (size, k, s, d, b, _) in zip(counts, axes, strict=True)
+        ]
+        return _pool_each(x, each_axis, last_nan=last_nan)
     y = np.zeros((*x.shape[:2], *counts), x.dtype)
     positions = np.full(y.shape, -1, np.int64)
     plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
-    if math.prod(counts) < math.prod(kernel):  # fewer steps of larger arrays
-        every = (slice(None), slice(None))
-        for place in itertools.product(*map(range, counts)):
-            starts = [o * s - b for o, s, b in zip(place, strides, begins, strict=True)]
-            window = tuple(map(_elements, starts, sizes, kernel, dilations))
-            inside = x[every + window].reshape(*x.shape[:2], -1)
-            best = _maximum(inside, last_nan=last_nan)
-            y[every + place] = np.take_along_axis(inside, best[..., None], -1)[..., 0]
-            positions[every + place] = plane[window].reshape(-1)[best]
-        return y, positions
     for tap in itertools.product(*map(range, kernel)):
         offsets = [t * d - b for t, d, b in zip(tap, dilations, begins, strict=True)]
         windows, elements = [slice(None)] * 2, [slice(None)] * 2
@@ -79,10 +73,25 @@ def _elements(start: int, size: int, kernel: int, dilation: int) -> slice:
     return slice(first, end, dilation)
 
 
-def _maximum(elements: Array, *, last_nan: bool) -> Ints:
+def _pool_each(x: AnyArray, windows: Sequence[Sequence[slice]], *, last_nan: bool) -> tuple[AnyArray, IntArray]:
+    """Return the result of `max_pool` for the windows of each axis, one window after the other."""
+    y = np.zeros((*x.shape[:2], *map(len, windows)), x.dtype)
+    positions = np.zeros(y.shape, np.int64)
+    plane = np.arange(math.prod(x.shape[2:]), dtype=np.int64).reshape(x.shape[2:])
+    planes = (slice(None), slice(None))
+    for place in np.ndindex(y.shape[2:]):
+        window = tuple(slices[number] for slices, number in zip(windows, place, strict=True))
+        inside = x[planes + window].reshape(*x.shape[:2], -1)
+        best = _maximum(inside, last_nan=last_nan)
+        y[planes + place] = np.take_along_axis(inside, best[..., None], -1)[..., 0]
+        positions[planes + place] = plane[window].reshape(-1)[best]
+    return y, positions
+
+
+def _maximum(elements: AnyArray, *, last_nan: bool) -> IntArray:
     """Return the position of the maximum on the last axis, with the rules of `max_pool`."""
     nan = np.isnan(elements)
-    best: Ints = elements.argmax(-1)
+    best: IntArray = elements.argmax(-1)
     if nan.any() and last_nan:
         best = np.where(nan.any(-1), nan.shape[-1] - 1 - nan[..., ::-1].argmax(-1), best)
     elif nan.any():
@@ -103,26 +112,16 @@ def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, c
     return count
 
 
-def adaptive_max_pool(x: Array, counts: Sequence[int]) -> tuple[Array, Ints]:
-    """As `max_pool`, with window o of an axis from floor(o·I/O) to ceil((o+1)·I/O) − 1; a NaN is a maximum."""
-    sizes = x.shape[2:]
-    plane = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
-    y = np.zeros((*x.shape[:2], *counts), x.dtype)
-    positions = np.zeros(y.shape, np.int64)
-    every = (slice(None), slice(None))
-    for place in itertools.product(*map(range, counts)):
-        window = tuple(
-            slice(o * size // count, -(-(o + 1) * size // count))
-            for o, size, count in zip(place, sizes, counts, strict=True)
-        )
-        elements = x[every + window].reshape(*x.shape[:2], -1)
-        best = elements.argmax(axis=-1)
-        y[every + place] = np.take_along_axis(elements, best[..., None], -1)[..., 0]
-        positions[every + place] = plane[window].reshape(-1)[best]
-    return y, positions
+def adaptive_max_pool(x: AnyArray, counts: Sequence[int]) -> tuple[AnyArray, IntArray]:
+    """As PyTorch's `max_pool`, with window o of an axis from floor(o·I/O) to ceil((o+1)·I/O) − 1."""
+    windows = [
+        [slice(o * size // count, -(-(o + 1) * size // count)) for o in range(count)]
+        for size, count in zip(x.shape[2:], counts, strict=True)
+    ]
+    return _pool_each(x, windows, last_nan=True)
 
 
-def scatter_gradient(shape: Sequence[int], dy: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
+def scatter_gradient(shape: Sequence[int], dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:
     """Return dx of a max pool: zeros, plus dy at `indices` into the whole row-major x, in the order of dy.
 
     Sums are computed in float32 (float64 for float64) and rounded to dy's type once. Raises `IndexError` for an index
@@ -138,7 +137,7 @@ def scatter_gradient(shape: Sequence[int], dy: Array, indices: npt.NDArray[np.in
     return sums.astype(dy.dtype).reshape(tuple(shape))
 
 
-def gradient_of(x: Array, dy: Array, indices: npt.NDArray[np.integer[Any]]) -> Array:
+def gradient_of(x: AnyArray, dy: AnyArray, indices: npt.NDArray[np.integer[Any]]) -> AnyArray:
     """Return `scatter_gradient` of an operator that takes x itself, as PyTorch's and TensorFlow's do.
 
     Raises `ValueError` if x and dy have different element types, which both refuse.
@@ -148,7 +147,7 @@ def gradient_of(x: Array, dy: Array, indices: npt.NDArray[np.integer[Any]]) -> A
     return scatter_gradient(x.shape, dy, indices)
 
 
-def plane_starts(shape: Sequence[int]) -> Ints:
+def plane_starts(shape: Sequence[int]) -> IntArray:
     """Return the position of each (n, c) plane's first element in the whole tensor, in a shape that broadcasts."""
     planes = np.arange(shape[0] * shape[1], dtype=np.int64) * math.prod(shape[2:])
     return planes.reshape(shape[0], shape[1], *[1] * (len(shape) - 2))
@@ -166,7 +165,7 @@ def same_pads(
     return (less, more) if upper else (more, less)
 
 
-def _take(y: Array, positions: Ints, elements: Array, places: Ints, last_nan: bool) -> None:
+def _take(y: AnyArray, positions: IntArray, elements: AnyArray, places: IntArray, last_nan: bool) -> None:
     """Update the maxima of all windows with one tap of each; writes into the views `y` and `positions`."""
     better = (positions < 0) | (elements > y)
     if last_nan:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
+from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.operators import tensorflow
 from poolgrad_lowering.verification.operators.pool import (
-    Array,
     Pads,
     max_pool,
     plane_starts,
@@ -28,7 +28,7 @@ class MaxPool(OpRun):
 
     def _run(
         self,
-        x: Array,
+        x: AnyArray,
         *,
         kernel_shape: Sequence[int],
         strides: Sequence[int] | None = None,
@@ -37,7 +37,7 @@ class MaxPool(OpRun):
         auto_pad: str = "NOTSET",
         ceil_mode: int = 0,
         storage_order: int = 0,
-    ) -> tuple[Array, ...]:
+    ) -> tuple[AnyArray, ...]:
         rank = len(kernel_shape)
         steps, spacing = strides or [1] * rank, dilations or [1] * rank
         both = list(pads or [0] * 2 * rank)
@@ -62,7 +62,7 @@ class MaxPoolGrad(OpRun):
 
     op_domain = ""
 
-    def _run(self, first: Array, second: Array, third: Array, **attributes: Any) -> tuple[Array]:
+    def _run(self, first: AnyArray, second: AnyArray, third: AnyArray, **attributes: Any) -> tuple[AnyArray]:
         if "ksize" in attributes:
             return (tensorflow.pool_gradient(first, third, **attributes),)
         return (scatter_gradient(third.tolist(), first, second),)

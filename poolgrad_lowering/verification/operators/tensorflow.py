@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
+from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.operators.pool import (
-    Array,
     Pads,
     gradient_of,
     max_pool,
@@ -23,12 +23,10 @@ from poolgrad_lowering.verification.operators.pool import (
     same_pads,
 )
 
-DOMAIN = "ai.onnx.converters.tensorflow"
-
 
 def pool_gradient(
-    x: Array,
-    dy: Array,
+    x: AnyArray,
+    dy: AnyArray,
     *,
     ksize: Sequence[int],
     strides: Sequence[int],
@@ -36,12 +34,12 @@ def pool_gradient(
     explicit_paddings: Sequence[int] = (),
     data_format: str = "NHWC",
     **_: Any,
-) -> Array:
+) -> AnyArray:
     """Return dx of MaxPoolGrad and MaxPool3DGrad; x, dy and dx have the layout `data_format`."""
     channels = data_format.index("C")
     spatial = [axis for axis in range(x.ndim) if axis not in (0, channels)]
-    planes: Array = np.moveaxis(x, channels, 1)
-    grad: Array = np.moveaxis(dy, channels, 1)
+    planes: AnyArray = np.moveaxis(x, channels, 1)
+    grad: AnyArray = np.moveaxis(dy, channels, 1)
     kernel, steps, ones = [ksize[a] for a in spatial], [strides[a] for a in spatial], [1] * len(spatial)
     pads: Pads = [0] * len(spatial), [0] * len(spatial)
     if padding == "SAME":
@@ -51,49 +49,47 @@ def pool_gradient(
         pads = begins, ends
     positions = max_pool(planes, kernel, steps, ones, pads)[1]
     dx = gradient_of(planes, grad, positions + plane_starts(planes.shape))
-    moved: Array = np.moveaxis(dx, 1, channels)
+    moved: AnyArray = np.moveaxis(dx, 1, channels)
     return moved
 
 
-class MaxPoolGrad(OpRun):
-    """MaxPoolGrad(x, y, dy) in the domain of tf2onnx."""
+class _Gradient(OpRun):
+    """MaxPoolGrad(x, y, dy) and MaxPool3DGrad."""
 
-    op_domain = DOMAIN
-
-    def _run(self, x: Array, _: Array, dy: Array, **attributes: Any) -> tuple[Array]:
+    def _run(self, x: AnyArray, _: AnyArray, dy: AnyArray, **attributes: Any) -> tuple[AnyArray]:
         return (pool_gradient(x, dy, **attributes),)
 
 
-class MaxPoolGradV2(OpRun):
+class _GradientV2(OpRun):
     """MaxPoolGradV2(x, y, dy, ksize, strides)."""
 
-    op_domain = DOMAIN
+    def _run(self, x: AnyArray, _: AnyArray, dy: AnyArray, *windows: AnyArray, **attributes: Any) -> tuple[AnyArray]:
+        ksize, strides = (numbers.tolist() for numbers in windows)
+        return (pool_gradient(x, dy, ksize=ksize, strides=strides, **attributes),)
 
-    def _run(self, x: Array, _: Array, dy: Array, ksize: Array, strides: Array, **attributes: Any) -> tuple[Array]:
-        return (pool_gradient(x, dy, ksize=ksize.tolist(), strides=strides.tolist(), **attributes),)
 
-
-class MaxPoolGradWithArgmax(OpRun):
+class _GradientWithArgmax(OpRun):
     """MaxPoolGradWithArgmax(x, dy, argmax), with positions in an (H, W, C) image or in the whole batch."""
 
-    op_domain = DOMAIN
-
-    def _run(self, x: Array, dy: Array, argmax: Array, *, include_batch_in_index: int = 0, **_: Any) -> tuple[Array]:
+    def _run(
+        self, x: AnyArray, dy: AnyArray, argmax: AnyArray, *, include_batch_in_index: int = 0, **_: Any
+    ) -> tuple[AnyArray]:
         image = 0 if include_batch_in_index else math.prod(x.shape[1:])
         first = (np.arange(len(x)) * image).reshape(-1, *[1] * (x.ndim - 1))
         return (gradient_of(x, dy, argmax + first),)
 
 
-def _also_by_default(operator: type[OpRun], name: str = "") -> type[OpRun]:
-    return type(name or operator.__name__, (operator,), {"op_domain": ""})
+_KERNELS: dict[str, type[OpRun]] = {
+    "MaxPoolGrad": _Gradient,
+    "MaxPool3DGrad": _Gradient,
+    "MaxPoolGradV2": _GradientV2,
+    "MaxPoolGradWithArgmax": _GradientWithArgmax,
+}
 
-
-OPERATORS = (
-    MaxPoolGrad,
-    MaxPoolGradV2,
-    MaxPoolGradWithArgmax,
-    type("MaxPool3DGrad", (MaxPoolGrad,), {}),
-    _also_by_default(MaxPoolGrad, "MaxPool3DGrad"),
-    _also_by_default(MaxPoolGradV2),
-    _also_by_default(MaxPoolGradWithArgmax),
+OPERATORS = tuple(
+    type(name, (kernel,), {"op_domain": domain})
+    for name, kernel in _KERNELS.items()
+    for domain in ("ai.onnx.converters.tensorflow", "")
+    if (name, domain) != ("MaxPoolGrad", "")
 )
+"""In the default domain MaxPoolGrad is onnxruntime's operator too, whose kernel calls `pool_gradient`."""

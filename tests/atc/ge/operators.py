@@ -14,7 +14,7 @@ from tests.atc.ge.kernels import Kernel, check_windows, index_type, kernel_for, 
 from tests.atc.ge.parser import GeOperator
 from tests.atc.ge.prototypes import Soc
 from tests.oracles import adaptive_windows, ascend_pool, pool_windows
-from tests.oracles.ascend import Windows
+from tests.oracles.windows import Windows
 
 Array = npt.NDArray[Any]
 LAYOUTS = {"NCDHW": False, "NCHW": False, "NDHWC": True, "NHWC": True}

@@ -11,10 +11,11 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from poolgrad_lowering.verification.compare import compare
-from poolgrad_lowering.verification.contract import check_gradient_contract
-from poolgrad_lowering.verification.cut import Role
-from poolgrad_lowering.verification.data import (
+from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.operators.pool import max_pool
+from poolgrad_lowering.verification.running.compare import compare
+from poolgrad_lowering.verification.running.contract import check_gradient_contract
+from poolgrad_lowering.verification.running.data import (
     KINDS,
     NO_INFINITE_POOLED,
     NO_NAN_POOLED,
@@ -22,8 +23,7 @@ from poolgrad_lowering.verification.data import (
     ONLY_WHOLE,
     draw,
 )
-from poolgrad_lowering.verification.flat import FlatNode
-from poolgrad_lowering.verification.operators.pool import max_pool
+from poolgrad_lowering.verification.sites.cut import Role
 from tests.oracles import adaptive_windows, pool_windows
 
 FLOATS = [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE]

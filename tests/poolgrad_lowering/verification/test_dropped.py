@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto
 
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.verification.types import tensor_types
+from poolgrad_lowering.verification.graph.types import tensor_types
 from tests.pool_graphs import parse
 
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from models import catalogue
-from poolgrad_lowering import lower, verify
+from poolgrad_lowering import export_atc, lower, verify
 from poolgrad_lowering.verification.result import Verification
 from poolgrad_lowering.verification.text import inputs_line, site_row
 from tests.export_steps import (
@@ -299,3 +299,52 @@ def test_a_lowered_model_is_the_original_of_its_export() -> None:
         for step in (*STEPS, unused_functions_gone):
             step(export)
         assert proven(model, export).sites
+
+
+def test_a_form_reads_every_operand() -> None:
+    """A node that stands for two nodes of a form reads what both of them read."""
+    export = export_atc(NORMALIZATION).model
+    assert verify(NORMALIZATION, export, whole_model=False).proven
+    [scale], [bias] = ([node for node in export.graph.node if node.input[0] == name] for name in "sb")
+    [sum_] = [node for node in export.graph.node if bias.output[0] in node.input]
+    sum_.input[1] = scale.output[0]
+    export.graph.node.remove(bias)
+    assert not verify(NORMALIZATION, export, whole_model=False).proven
+
+
+NORMALIZATION = parse("""g (float[4,3,5,2] x, float[3] s, float[3] b, float[3] m, float[3] v)
+    => (float[4,3,5,2] y, float[3] n, float[3] w) {
+    y, n, w = BatchNormalization <training_mode = 1> (x, s, b, m, v)
+}""")
+
+
+def test_a_form_has_its_constants() -> None:
+    export = export_atc(NORMALIZATION).model
+    for number, tensor in enumerate(export.graph.initializer):
+        changed = export_atc(NORMALIZATION).model
+        other = onnx.numpy_helper.to_array(tensor) + 1
+        changed.graph.initializer[number].CopyFrom(onnx.numpy_helper.from_array(other, tensor.name))
+        assert not verify(NORMALIZATION, changed, whole_model=False).proven, tensor.name
+    assert len(export.graph.initializer) > 3
+
+
+def test_constants_and_loops_of_a_body_are_compared() -> None:
+    """The results may be the same at the sizes that are run, so the nodes have to be those of the body."""
+    model = adaptive(15)
+    export = exported(model, adaptive_gradients_expanded, forward=False)
+    constants = [node for node in export.graph.node if node.op_type == "Constant" and node.output[0] != "size"]
+    [loop] = [node for node in export.graph.node if node.op_type == "Loop"]
+    for node in constants:
+        values = onnx.numpy_helper.to_array(node.attribute[0].t)
+        export.graph.initializer.append(onnx.numpy_helper.from_array(values, node.output[0]))
+        export.graph.node.remove(node)
+    assert proven(model, export).sites[0].expanded
+    for number, tensor in enumerate(export.graph.initializer):
+        changed = ModelProto.FromString(export.SerializeToString())
+        other = onnx.numpy_helper.to_array(tensor) + 1
+        changed.graph.initializer[number].CopyFrom(onnx.numpy_helper.from_array(other.astype(other.dtype), tensor.name))
+        found = verify(model, changed, runs=1, whole_model=False)
+        assert not any(site.expanded for site in found.sites), tensor.name
+    [exchanged] = [node for node in loop.attribute[0].g.node if node.op_type == "Add"]
+    exchanged.input[:] = [*exchanged.input][::-1]
+    assert not any(site.expanded for site in verify(model, export, runs=1, whole_model=False).sites)

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto
 
 from poolgrad_lowering import lower_file, verify_files
-from poolgrad_lowering.verification import stored
+from poolgrad_lowering.verification.outside import stored
 from tests.external_models import DATA, external, onto_zeros, saved
 
 WEIGHTS = bytes(range(64))

@@ -17,9 +17,9 @@ from onnx import ModelProto, parser
 
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.cli import main
-from poolgrad_lowering.verification import whole
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
-from poolgrad_lowering.verification.whole import DEFAULT, LEVELS, compare_whole
+from poolgrad_lowering.verification.running import whole
+from poolgrad_lowering.verification.running.whole import DEFAULT, LEVELS, compare_whole
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
 
 pytest.importorskip("onnxruntime")

@@ -14,6 +14,7 @@ from models import catalogue
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.dialect import function_body
 from poolgrad_lowering.verification.result import Verification
+from tests.patterns.test_scopes import in_a_function
 from tests.pool_graphs import parse, torch_gradient
 from tests.sabotage import attributes, in_body, without_attribute
 
@@ -155,7 +156,7 @@ def test_large_windows_on_symbolic_sizes(kernel: int, stride: int, pads: str) ->
 
 def test_sizes_alone_tell_strides_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in forms where the windows of the pool are not known: 36 and 50 are the same up to a size of 38."""
-    monkeypatch.setattr("poolgrad_lowering.verification.doubts._other_windows", lambda _: None)
+    monkeypatch.setattr("poolgrad_lowering.verification.sites.doubts._other_windows", lambda _: None)
     model = parse(LARGE.format(kernel=3, stride=36, pads="0,0,0,0", gradient="MaxPoolGrad"))
     [site] = edited(attributes("dx/MaxPool3DGradWithArgmax", strides=[1, 36, 50]), original=model).sites
     assert site.status == "differs"
@@ -288,3 +289,34 @@ def test_inputs_that_do_not_fit_are_verifys_own() -> None:
     assert whole.status == "skipped"
     assert whole.reason is not None
     assert "the original does not run with the inputs that verify drew" in whole.reason
+
+
+def test_a_site_in_a_function_that_nothing_calls() -> None:
+    model = in_a_function("ort_max_pool_grad")
+    lowered = lower(model).model
+    for each in (model, lowered):
+        del each.graph.node[:]
+        each.graph.node.append(helper.make_node("Identity", ["x"], ["dx"]))
+    found = verify(model, lowered, whole_model=False)
+    assert [difference.what for difference in found.differences] == [
+        "differs, and the main graph does not call it: it cannot run"
+    ]
+
+
+def test_a_new_value_with_the_name_of_another_scope() -> None:
+    """In a subgraph the name would be another value's."""
+    model = parse("""g (bool c, float[1,1,4] x, float[1,1,2] dy) => (dx, z) {
+        y, i = MaxPool <kernel_shape = [2], strides = [2]> (x)
+        dx = MaxPoolGrad (dy, i)
+        z = If (c) <
+            then_branch = t () => (a) { inner = Neg (dx) a = Neg (inner) },
+            else_branch = e () => (b) { b = Neg (dx) }>
+    }""")
+    lowered = lower(model).model
+    before = {name for node in model.graph.node for name in node.output}
+    new = next(name for node in lowered.graph.node for name in node.output if name not in before)
+    for node in lowered.graph.node:
+        for names in (node.input, node.output):
+            names[:] = ["inner" if name == new else name for name in names]
+    found = verify(model, lowered, whole_model=False)
+    assert "the new value 'inner' has the name of another one" in [each.what for each in found.differences]

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.verification.types import Dim, function_types, tensor_types
+from poolgrad_lowering.verification.graph.types import AxisSize, function_types, tensor_types
 from tests.pool_graphs import parse
 
 
@@ -22,7 +22,7 @@ def declaring(model: ModelProto, **dims: list[Any]) -> ModelProto:
     return model
 
 
-def dims(model: ModelProto) -> dict[str, tuple[Dim, ...] | None]:
+def dims(model: ModelProto) -> dict[str, tuple[AxisSize, ...] | None]:
     return {name: found.dims for name, found in tensor_types(model).items()}
 
 

@@ -18,10 +18,10 @@ import poolgrad_lowering
 from models import catalogue
 from models.catalogue import Entry
 from poolgrad_lowering import InvalidModelError, lower, verify
-from poolgrad_lowering.verification.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
+from poolgrad_lowering.verification.graph.roles import is_dialect_gradient
+from poolgrad_lowering.verification.outside.structure import compare_structure
 from poolgrad_lowering.verification.result import Mismatch, Verification
-from poolgrad_lowering.verification.roles import is_dialect_gradient
-from poolgrad_lowering.verification.structure import compare_structure
+from poolgrad_lowering.verification.running.data import NO_INFINITE_POOLED, NO_NAN_POOLED, NO_NEGATIVE_ZERO, ONLY_WHOLE
 from tests.bad_models import replaced
 from tests.patterns.test_scopes import FORMS, PLACES
 from tests.pool_graphs import ort_gradient, parse, torch_gradient

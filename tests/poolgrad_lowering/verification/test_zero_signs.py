@@ -13,7 +13,7 @@ from onnx.parser import parse_model
 
 from poolgrad_lowering import lower, verify
 from poolgrad_lowering.cli import main
-from poolgrad_lowering.verification.whole import compare_whole
+from poolgrad_lowering.verification.running.whole import compare_whole
 from tests.heads import head
 from tests.patterns.lookalikes.scatter import gradient
 from tests.patterns.test_overwrite_scatter import PLAIN, ROW_SHAPE, TILES

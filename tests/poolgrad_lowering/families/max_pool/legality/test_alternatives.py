@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, attempt
-from poolgrad_lowering.families.max_pool.family import MaxPool
+from poolgrad_lowering.families.max_pool.family import MaxPoolFamily
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
 from poolgrad_lowering.families.max_pool.legality.alternatives import select_op_named
 from poolgrad_lowering.families.max_pool.legality.gradients import select_op
@@ -26,7 +26,7 @@ from poolgrad_lowering.targets.table import (
 from tests.window_facts import Axis, adaptive_gradient, axes, gradient_of
 
 A2, ASCEND950 = find_target("atlas-a2"), find_target("ascend950")
-MAX_POOL = MaxPool()
+MAX_POOL = MaxPoolFamily()
 TILES = Axis(kernel=2, stride=2, dilation=1, begin=0, end=0, ceil=False)
 OVERLAPS = TILES._replace(kernel=3)
 

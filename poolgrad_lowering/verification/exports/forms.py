@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The forms in which an export may write a standard node for CANN's graph engine, as nodes that compute the same.
+
+Each form is a list of nodes in ONNX's operators: inputs and outputs are those of the node, other names stand for any
+name, and constants are given as arrays. The forms are written here from ONNX's definitions, not from the export.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx.helper import make_node
+
+from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.graph.types import TensorType, rank_of
+
+_FAR = 2**63 - 1
+_NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+
+
+@dataclass
+class Form:
+    """Nodes in place of a node, and the constants that they read, by name.
+
+    `rounded`: runtimes compute the node with sums in another order, so results may differ by their rounding.
+    """
+
+    nodes: list[NodeProto]
+    constants: dict[str, AnyArray] = field(default_factory=dict)
+    rounded: bool = False
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a form depends on: the opset, the types of values, and the constants that no caller can override."""
+
+    opset: int
+    types: Mapping[str, TensorType]
+    constants: Mapping[str, TensorProto]
+
+    def rank(self, value: str) -> int | None:
+        """Return the rank of a value, None if it is not known."""
+        return rank_of(value, self.types)
+
+    def sizes(self, value: str) -> list[int] | None:
+        """Return the sizes of a value if all are known numbers."""
+        return self.types[value].sizes if value in self.types else None
+
+    def spatial_sizes(self, value: str) -> list[int] | None:
+        """Return the sizes of a value from the third axis on if they are known numbers."""
+        dims = self.types[value].dims if value in self.types else None
+        return None if dims is None else TensorType(0, dims[2:]).sizes
+
+    def integers(self, value: str) -> list[int] | None:
+        """Return the elements of a constant of integers."""
+        tensor = self.constants.get(value)
+        if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
+            return None
+        return [int(number) for number in numpy_helper.to_array(tensor).reshape(-1)]
+
+
+OWN = "\0"
+"""What the names of a node's own values begin with in its forms; other names are of values inside a form."""
+
+
+def forms_of(node: NodeProto, context: Context) -> Iterator[Form]:
+    """Yield the forms that may stand in place of a node of ONNX's operators; see `OWN` for their names."""
+    if node.domain not in ("", "ai.onnx") or node.op_type not in _FORMS:
+        return
+    held = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    marked, names = deepcopy(node), {*node.input, *node.output} - {""}
+    for values in (marked.input, marked.output):
+        values[:] = [OWN + name if name else "" for name in values]
+    known = Context(
+        context.opset,
+        {OWN + name: context.types[name] for name in names & context.types.keys()},
+        {OWN + name: context.constants[name] for name in names & context.constants.keys()},
+    )
+    yield from _FORMS[node.op_type](marked, held, known)
+
+
+def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attributes: Any) -> NodeProto:
+    """Return a copy of a node with other attributes, of which None leaves one out, and inputs."""
+    changed = deepcopy(node)
+    kept = [found for found in node.attribute if found.name not in attributes]
+    added = [helper.make_attribute(name, value) for name, value in attributes.items() if value is not None]
+    del changed.attribute[:]
+    changed.attribute.extend([*kept, *added])
+    if inputs is not None:
+        changed.input[:] = inputs
+    return changed
+
+
+def _constant(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Form]:
+    for name, kind in _NUMBERS.items():
+        if name in held:
+            tensor = numpy_helper.from_array(np.array(held[name], kind))
+            yield Form([same_but(node, **{name: None, "value": tensor})])
+
+
+def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """kernel_shape is that of the weight; SAME_LOWER has the odd element of padding before the input."""
+    written: dict[str, Any] = {}
+    if "kernel_shape" not in held and node.op_type.startswith("Conv"):
+        weight = context.spatial_sizes(node.input[1])
+        if weight is None:
+            return
+        written["kernel_shape"] = weight
+        yield Form([same_but(node, **written)])
+    sizes = context.spatial_sizes(node.input[0])
+    if held.get("auto_pad") != b"SAME_LOWER" or sizes is None:
+        return
+    kernel = list({**held, **written}["kernel_shape"])
+    strides, dilations = (list(held.get(name, [1] * len(kernel))) for name in ("strides", "dilations"))
+    totals = []
+    for size, extent, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
+        count = -(-size // stride)
+        totals.append(max(0, (count - 1) * stride + (extent - 1) * dilation + 1 - size))
+    pads = [*((total + 1) // 2 for total in totals), *(total // 2 for total in totals)]
+    yield Form([same_but(node, **written, auto_pad="NOTSET", pads=pads)])
+
+
+def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Form]:
+    bounds = {"starts": held.get("start", 0), "ends": held.get("end", _FAR), "axes": 0}
+    whole = same_but(node, start=None, end=None)
+    whole.output[:] = ["whole"]
+    part = make_node("Slice", ["whole", *bounds], node.output)
+    yield Form([whole, part], {name: np.array([number], np.int64) for name, number in bounds.items()})
+
+
+def _gemm(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """A C of −0.0 leaves every sum as it is, zeros of both signs too."""
+    known = context.types.get(node.input[0])
+    if known is not None and not any(node.input[2:]) and known.element in _FLOATS:
+        zero = np.array([-0.0], helper.tensor_dtype_to_np_dtype(known.element))
+        yield Form([same_but(node, [*node.input[:2], "zero"], beta=1.0)], {"zero": zero})
+
+
+def _global_max_pool(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    rank = context.rank(node.input[0])
+    if rank is not None:
+        yield _reduction("ReduceMax", node.input[0], list(range(2, rank)), node.output[0], context.opset < 18)
+
+
+def _reduction(op_type: str, value: str, axes: list[int], output: str, as_attribute: bool) -> Form:
+    if as_attribute:
+        return Form([make_node(op_type, [value], [output], axes=axes, keepdims=1)])
+    node = make_node(op_type, [value, "axes"], [output], keepdims=1)
+    return Form([node], {"axes": np.array(axes, np.int64)})
+
+
+def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """Below opset 13 an operand is a matrix with the axes from `axis` on, 1 by default, as its columns."""
+    if context.opset >= 13:
+        return
+    axis = held.get("axis", 1)
+    yield Form([same_but(node, axis=axis)])
+    rows = same_but(node, ["rows"], axis=1)
+    rows.output[:] = ["done"]
+    yield Form(
+        [
+            make_node("Flatten", node.input, ["rows"], axis=axis),
+            rows,
+            make_node("Shape", node.input, ["shape"]),
+            make_node("Reshape", ["done", "shape"], node.output),
+        ]
+    )
+
+
+def _identity(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """A Clip without bounds, and a Dropout that is not in training, return their input."""
+    if node.op_type == "Clip":
+        changes = context.opset < 11 or any(node.input[1:])
+    elif context.opset < 12:
+        changes = held.get("is_test", 1) == 0
+    else:
+        mode = node.input[2] if len(node.input) > 2 else ""
+        changes = bool(mode) and context.integers(mode) != [0]
+    if not changes:
+        yield Form([make_node("Identity", node.input[:1], node.output[:1])])
+
+
+def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """Pads of every axis; negative ones as a Slice before the Pad."""
+    rank = context.rank(node.input[0])
+    pads = context.integers(node.input[1]) if len(node.input) > 1 else None
+    axes = context.integers(node.input[3]) if len(node.input) > 3 and node.input[3] else list(range(rank or 0))
+    if rank is None or pads is None or axes is None or len(pads) != 2 * len(axes):
+        return
+    first, last = np.zeros(rank, np.int64), np.zeros(rank, np.int64)
+    for position, axis in enumerate(axes):
+        first[axis], last[axis] = pads[position], pads[len(axes) + position]
+    widths = np.maximum(np.concatenate([first, last]), 0)
+    value = [name for name in node.input[2:3] if name]
+    cut = [axis for axis in range(rank) if min(first[axis], last[axis]) < 0]
+    if not cut:
+        yield Form([same_but(node, [node.input[0], "widths", *value])], {"widths": widths})
+    if cut and held.get("mode", b"constant") == b"constant":
+        bounds = {
+            "starts": np.array([max(-first[axis], 0) for axis in cut], np.int64),
+            "ends": np.array([min(last[axis], 0) or _FAR for axis in cut], np.int64),
+            "axes": np.array(cut, np.int64),
+        }
+        inner = make_node("Slice", [node.input[0], *bounds], ["cut"])
+        yield Form([inner, same_but(node, ["cut", "widths", *value])], {**bounds, "widths": widths})
+        if not widths.any():
+            yield Form([make_node("Slice", [node.input[0], *bounds], node.output)], bounds)
+
+
+def _batch_normalization(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """The definition in training; onnxruntime adds up in another order, so the form is `rounded`."""
+    rank = context.rank(node.input[0])
+    if not held.get("training_mode", 0) or rank is None or not all(node.output[:3]) or len(node.output) != 3:
+        return
+    x, scale, bias, old_mean, old_variance = node.input
+    y, new_mean, new_variance = node.output
+    axes = [axis for axis in range(rank) if axis != 1]
+    as_attribute = context.opset < 18
+    mean, variance = (
+        _reduction("ReduceMean", value, axes, name, as_attribute) for value, name in ((x, "mean"), ("squares", "var"))
+    )
+    momentum = np.float32(held.get("momentum", 0.9))
+    constants = {
+        **mean.constants,
+        "epsilon": np.array([held.get("epsilon", 1e-5)], np.float32),
+        "column": np.array([-1, *[1] * (rank - 2)], np.int64),
+        "flat": np.array([-1], np.int64),
+        "kept": np.array([momentum], np.float32),
+        "taken": np.array([np.float32(1) - momentum], np.float32),
+    }
+    rows = [
+        ("Sub", [x, "mean"], "centred"),
+        ("Mul", ["centred", "centred"], "squares"),
+        ("Add", ["var", "epsilon"], "shifted"),
+        ("Sqrt", ["shifted"], "deviation"),
+        ("Div", ["centred", "deviation"], "normal"),
+        ("Reshape", [scale, "column"], "scale_column"),
+        ("Mul", ["normal", "scale_column"], "scaled"),
+        ("Reshape", [bias, "column"], "bias_column"),
+        ("Add", ["scaled", "bias_column"], y),
+    ]
+    for old, new, statistic in ((old_mean, new_mean, "mean"), (old_variance, new_variance, "var")):
+        rows += [
+            ("Reshape", [statistic, "flat"], f"flat_{statistic}"),
+            ("Mul", [old, "kept"], f"kept_{statistic}"),
+            ("Mul", [f"flat_{statistic}", "taken"], f"taken_{statistic}"),
+            ("Add", [f"kept_{statistic}", f"taken_{statistic}"], new),
+        ]
+    nodes = [make_node(op_type, inputs, [output]) for op_type, inputs, output in rows]
+    order = [mean.nodes[0], *nodes[:2], variance.nodes[0], *nodes[2:]]
+    yield Form(order, constants, rounded=True)
+
+
+def _mod(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Form]:
+    """For integers, (a mod b + b) mod b is a mod b, whichever sign a remainder has."""
+    if not held.get("fmod", 0):
+        operands = ((node.input[0], "first"), ("sum", node.output[0]))
+        first, last = (make_node("Mod", [value, node.input[1]], [result], fmod=0) for value, result in operands)
+        yield Form([first, make_node("Add", ["first", node.input[1]], ["sum"]), last])
+
+
+def _transpose(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    rank = context.rank(node.input[0])
+    if rank is not None and "perm" not in held:
+        yield Form([same_but(node, perm=list(range(rank))[::-1])])
+
+
+def _scatter_nd(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """Data as rows, one for each index tuple; a tuple's row is its number in row-major order."""
+    data, indices, updates = node.input
+    sizes, known = context.sizes(data), context.types.get(indices)
+    depth = known.dims[-1] if known is not None and known.dims else None
+    if sizes is None or not isinstance(depth, int) or depth > len(sizes):
+        return
+    outer, width = np.array(sizes[:depth], np.int64), math.prod(sizes[depth:])
+    constants = {
+        "outer": outer,
+        "zero": np.zeros(1, np.int64),
+        "steps": np.array([math.prod(outer[axis + 1 :]) for axis in range(depth)], np.int64),
+        "column_shape": np.array([-1, 1], np.int64),
+        "updates_shape": np.array([-1, width], np.int64),
+        "data_shape": np.array([math.prod(outer), width], np.int64),
+        "shape": np.array(sizes, np.int64),
+    }
+    tuples, added = context.sizes(indices), context.sizes(updates)
+    spread = []
+    if tuples is not None:
+        constants["spread"] = np.array([math.prod(tuples[:-1]), width], np.int64)
+    elif added is not None and width:  # as many rows as tuples
+        constants["spread"] = np.array([math.prod(added) // width, width], np.int64)
+    else:
+        spread = [make_node("Shape", ["flat_updates"], ["spread"])]
+    reduction = held.get("reduction", b"none")
+    total = _reduction("ReduceSum", "terms", [-1], "rows", context.opset < 13)
+    yield Form(
+        [
+            make_node("Add", [indices, "outer"], ["wrapped"]),
+            make_node("Less", [indices, "zero"], ["below"]),
+            make_node("Where", ["below", "wrapped", indices], ["positions"]),
+            make_node("Mul", ["positions", "steps"], ["terms"]),
+            *total.nodes,
+            make_node("Reshape", ["rows", "column_shape"], ["column"]),
+            make_node("Reshape", [updates, "updates_shape"], ["flat_updates"]),
+            *spread,
+            make_node("Expand", ["column", "spread"], ["flat_indices"]),
+            make_node("Reshape", [data, "data_shape"], ["flat"]),
+            make_node(
+                "ScatterElements", ["flat", "flat_indices", "flat_updates"], ["added"], axis=0, reduction=reduction
+            ),
+            make_node("Reshape", ["added", "shape"], node.output),
+        ],
+        {**constants, **total.constants},
+    )
+
+
+def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
+    """A shape as numbers: that of the result, with −1 or 1 for one size that follows from the input."""
+    position = 0 if node.op_type == "ConstantOfShape" else 1
+    result = context.types.get(node.output[0])
+    if result is None or result.dims is None or held.get("allowzero", 0) or 0 in result.dims:
+        return
+    shape: list[int | str | None] = list(result.dims)
+    if node.op_type == "Reshape" and sum(not isinstance(size, int) for size in shape) == 1:
+        shape = [size if isinstance(size, int) else -1 for size in shape]
+    if node.op_type == "Expand" and (source := context.types.get(node.input[0])) and source.dims is not None:
+        own = [None] * (len(shape) - len(source.dims)) + list(source.dims)
+        shape = [1 if isinstance(size, str) and size == of else size for size, of in zip(shape, own, strict=False)]
+    if all(isinstance(size, int) for size in shape):
+        inputs = [*node.input[:position], "shape", *node.input[position + 1 :]]
+        yield Form([same_but(node, inputs)], {"shape": np.array(shape, np.int64)})
+
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+
+_FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[Form]]] = {
+    "AveragePool": _windows,
+    "BatchNormalization": _batch_normalization,
+    "Clip": _identity,
+    "Constant": _constant,
+    "ConstantOfShape": _to_numbers,
+    "Conv": _windows,
+    "ConvTranspose": _windows,
+    "Dropout": _identity,
+    "Expand": _to_numbers,
+    "Gemm": _gemm,
+    "GlobalMaxPool": _global_max_pool,
+    "LogSoftmax": _softmax,
+    "MaxPool": _windows,
+    "Mod": _mod,
+    "Pad": _pad,
+    "Reshape": _to_numbers,
+    "ScatterND": _scatter_nd,
+    "Shape": _shape,
+    "Softmax": _softmax,
+    "Transpose": _transpose,
+}

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Takes back the axis that an export for graph mode gives to values of rank 0.
+
+The nodes are read in order. `with_axis` holds values with one axis whose element is that of a value of rank 0 of the
+original, and `unreduced` values with the same element and any number of axes of size 1, or none. A node of the lowered
+graph whose operands are such values is the original's node with the values of rank 0 as operands, if its operator
+computes the same for them; then its result is known too. All other nodes stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+
+from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
+
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
+from poolgrad_lowering.verification.graph.types import TensorType, rank_of
+
+_BROADCASTING = frozenset(
+    (
+        *("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Mean", "Sum"),
+        *("And", "Or", "Not", "Xor", "BitShift", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where"),
+        *("Abs", "Neg", "Sign", "Sqrt", "Reciprocal", "Exp", "Log", "Erf", "Ceil", "Floor", "Round", "IsInf", "IsNaN"),
+        *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Acosh", "Asinh", "Atanh"),
+        *("Celu", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign"),
+        *("ThresholdedRelu", "Cast", "Expand", "Identity", "RandomNormalLike", "RandomUniformLike"),
+    )
+)
+"""Elementwise operators with ONNX's broadcasting: an operand's axis of size 1 changes the shape of a result of rank 0
+only."""
+_RESHAPING = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
+_WITH_KEEPDIMS = ("Reduce", "Arg")
+
+
+def without_axes(
+    original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], types: Mapping[str, TensorType]
+) -> list[NodeProto]:
+    """Return the nodes of the lowered graph with the original's in place of those that compute with one axis more.
+
+    `nodes` are the lowered graph's in topological order, `types` those of the original's values.
+    """
+    graph = _AxisRemoval(original, lowered, types)
+    return [node for each in nodes for node in graph.restored(each)]
+
+
+class _AxisRemoval:
+    """The state while the lowered nodes are read.
+
+    `_with_axis` has the name of a value of rank 0, or the element of a constant, by the value with one axis.
+    """
+
+    def __init__(self, original: GraphProto, lowered: GraphProto, types: Mapping[str, TensorType]) -> None:
+        self._types = types
+        self._constants = _scalar_constants(original)
+        self._with_axis: dict[str, object] = _new_constants(original, lowered)
+        self._unreduced: dict[str, str] = {}
+        self._scalars: dict[str, object] = {}  # values of rank 0 under other names
+        self._stored = {tensor.name: tensor for tensor in lowered.initializer}
+        self._candidates: dict[tuple[object, ...], list[NodeProto]] = defaultdict(list)
+        self._views: dict[str, list[NodeProto]] = defaultdict(list)
+        for node in original.node:
+            self._candidates[self._signature(node)].append(node)
+            if node.op_type in _RESHAPING and not node.domain:
+                self._views[node.input[0]].append(node)
+
+    def restored(self, node: NodeProto) -> list[NodeProto]:
+        """Return what stands in the original for a node of the lowered graph, or the node itself."""
+        if (node.domain, node.op_type) == (DOMAIN, UNSQUEEZE_SCALARS):
+            return self._unsqueezed(node)
+        if node.op_type == "Reshape" and not node.domain and (found := self._reshaped(node)) is not None:
+            return found
+        has_axis = any(value in self._with_axis for value in node.input)
+        wanted = self._taken(node, has_axis=has_axis)
+        if wanted is None:
+            return [self._with_scalars(node)]
+        for name, own in zip(node.output, wanted.output, strict=True):
+            if name and name != own:
+                (self._with_axis if has_axis and _broadcasts(node) else self._unreduced)[name] = own
+        return [wanted]
+
+    def _with_scalars(self, node: NodeProto) -> NodeProto:
+        """Return the node with the original's names of values of rank 0 as operands.
+
+        A value with one axis is replaced too if the node is elementwise and its result has axes anyway.
+        """
+        known = {**self._scalars, **(self._with_axis if _broadcasts(node) and self._has_axes(node) else {})}
+        scalars = [known.get(name, name) for name in node.input]
+        changed = deepcopy(node)
+        changed.input[:] = [
+            scalar if isinstance(scalar, str) else name for scalar, name in zip(scalars, node.input, strict=True)
+        ]
+        return changed
+
+    def _unsqueezed(self, node: NodeProto) -> list[NodeProto]:
+        if len(node.input) != len(node.output) or not all(self._rank(name) == 0 for name in node.input):
+            return [node]
+        self._with_axis.update(zip(node.output, node.input, strict=True))
+        return []
+
+    def _reshaped(self, node: NodeProto) -> list[NodeProto] | None:
+        """Return what stands for a Reshape to numbers; None if it is a node like any other."""
+        value, result, shape = node.input[0], node.output[0], self._numbers(node.input[1])
+        if shape is None or any(size != 1 for size in shape) or node.attribute:
+            return None
+        scalar = self._with_axis.get(value)
+        if scalar is not None and not shape:
+            if result != scalar:
+                self._scalars[result] = scalar
+            return []
+        if scalar is not None:
+            return self._view(str(scalar), result, len(shape))
+        if len(shape) == 1 and value in self._unreduced:
+            self._with_axis[result] = self._unreduced[value]
+            return []
+        found = self._view(value, None, 0) if len(shape) == 1 else None
+        if found is not None:
+            self._with_axis[result] = found[0].output[0]
+        return found
+
+    def _view(self, value: str, result: str | None, rank: int) -> list[NodeProto] | None:
+        """Return the node of the original that only changes the shape of a value, to this rank; None without one."""
+        views = self._views.get(value, [])
+        for number, node in enumerate(views):
+            if result in (None, node.output[0]) and self._rank(node.output[0]) == rank:
+                return [views.pop(number)]
+        return None
+
+    def _taken(self, node: NodeProto, *, has_axis: bool) -> NodeProto | None:
+        """Return the node of the original whose results a node computes, and use it up; None if there is none."""
+        found = self._candidates.get(self._signature(node), [])
+        for number, one in enumerate(found):
+            if self._computes(one, node, has_axis=has_axis):
+                return found.pop(number)
+        return None
+
+    def _computes(self, one: NodeProto, node: NodeProto, *, has_axis: bool) -> bool:
+        """Whether a node with the same signature computes the results of `one`, but for axes of values of rank 0."""
+        alike = _keeps_axes(one) == _keeps_axes(node) and (not has_axis or _broadcasts(node))
+        if list(one.output) == list(node.output):
+            return alike and (not has_axis or self._has_axes(one))
+        names = zip(one.output, node.output, strict=True)
+        return (alike or _keeps_axes(node)) and all(own == name or self._rank(own) == 0 for own, name in names)
+
+    def _has_axes(self, node: NodeProto) -> bool:
+        """Whether the results are known to have axes, so that an operand's axis of size 1 changes no shape."""
+        return all((self._rank(name) or 0) > 0 for name in node.output if name)
+
+    def _signature(self, node: NodeProto) -> tuple[object, ...]:
+        """Return what has to be equal: operator, attributes but keepdims, and operands as values of the original."""
+        attributes = sorted(
+            attribute.SerializeToString(deterministic=True)
+            for attribute in node.attribute
+            if not (_reduces(node) and attribute.name == "keepdims")
+        )
+        operands = tuple(map(self._operand, node.input))
+        return (node.domain, node.op_type, node.overload, tuple(attributes), operands, len(node.output))
+
+    def _operand(self, name: str) -> object:
+        value = self._with_axis.get(name, self._scalars.get(name, name))
+        return self._constants.get(value, value) if isinstance(value, str) else value
+
+    def _rank(self, name: str) -> int | None:
+        return rank_of(name, self._types)
+
+    def _numbers(self, name: str) -> list[int] | None:
+        tensor = self._stored.get(name)
+        if tensor is None or tensor.data_location == TensorProto.EXTERNAL or tensor.data_type != TensorProto.INT64:
+            return None
+        return [int(number) for number in numpy_helper.to_array(tensor).reshape(-1)]
+
+
+def _broadcasts(node: NodeProto) -> bool:
+    return not node.domain and node.op_type in _BROADCASTING
+
+
+def _reduces(node: NodeProto) -> bool:
+    return not node.domain and node.op_type.startswith(_WITH_KEEPDIMS)
+
+
+def _keeps_axes(node: NodeProto) -> bool:
+    """Whether a reduction keeps the axes, by default it does."""
+    return _reduces(node) and [a.i for a in node.attribute if a.name == "keepdims"] in ([], [1])
+
+
+def _scalar_constants(graph: GraphProto) -> dict[str, object]:
+    """Return constants of rank 0 by name, as their element types and bytes."""
+    found = [(tensor.name, tensor) for tensor in graph.initializer]
+    for node in graph.node:
+        if node.op_type == "Constant":
+            held = {attribute.name: attribute for attribute in node.attribute}
+            if "value" in held:
+                found.append((node.output[0], held["value"].t))
+            elif "value_float" in held or "value_int" in held:
+                [attribute] = held.values()
+                number = helper.get_attribute_value(attribute)
+                kind = TensorProto.FLOAT if attribute.name == "value_float" else TensorProto.INT64
+                found.append((node.output[0], helper.make_tensor("", kind, [], [number])))
+    return {name: _element(tensor) for name, tensor in found if not tensor.dims and _is_stored(tensor)}
+
+
+def _new_constants(original: GraphProto, lowered: GraphProto) -> dict[str, object]:
+    """Return the constants of shape (1,) that only the lowered graph has, as element types and bytes, by name."""
+    before = {tensor.name for tensor in original.initializer}
+    return {
+        tensor.name: _element(tensor)
+        for tensor in lowered.initializer
+        if list(tensor.dims) == [1] and _is_stored(tensor) and tensor.name not in before
+    }
+
+
+def _is_stored(tensor: TensorProto) -> bool:
+    return tensor.data_location != TensorProto.EXTERNAL
+
+
+def _element(tensor: TensorProto) -> tuple[int, bytes]:
+    return tensor.data_type, numpy_helper.to_array(tensor).tobytes()

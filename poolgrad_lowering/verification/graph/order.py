@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Sorts the nodes of a model: tools leave lists of nodes that are not in topological order, and onnxruntime sorts."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+
+from poolgrad_lowering.verification.graph.protos import replace_nodes, subgraphs
+
+
+def in_order(model: ModelProto) -> ModelProto:
+    """Return the model with every list of nodes in topological order; the same object if they all are.
+
+    Nodes that could be read before each other keep their order. Nodes of a cycle stay behind all others.
+    """
+    needs = (enumerate(_needs(scope.node)) for scope in _scopes(model))
+    if all(before < position for nodes in needs for position, needed in nodes for before in needed):
+        return model
+    ordered = deepcopy(model)
+    for scope in _scopes(ordered):
+        replace_nodes(scope, [scope.node[position] for position in _order(scope.node)])
+    return ordered
+
+
+def _scopes(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
+    """Yield the main graph, the functions and all subgraphs, inner ones first."""
+    yield from _nested(model.graph)
+    for function in model.functions:
+        yield from _nested(function)
+
+
+def _nested(scope: GraphProto | FunctionProto) -> Iterator[GraphProto | FunctionProto]:
+    for node in scope.node:
+        for _, graph in subgraphs(node):
+            yield from _nested(graph)
+    yield scope
+
+
+def _order(nodes: Sequence[NodeProto]) -> list[int]:
+    """Return the positions in topological order: of the nodes that are ready, the first in the list comes first."""
+    needs = _needs(nodes)
+    readers = defaultdict[int, list[int]](list)
+    for position, needed in enumerate(needs):
+        for before in needed:
+            readers[before].append(position)
+    missing = [len(needed) for needed in needs]
+    ready = [position for position, count in enumerate(missing) if not count]
+    found = []
+    while ready:
+        position = heapq.heappop(ready)
+        found.append(position)
+        for reader in readers[position]:
+            missing[reader] -= 1
+            if not missing[reader]:
+                heapq.heappush(ready, reader)
+    return found + [position for position, count in enumerate(missing) if count]
+
+
+def _needs(nodes: Sequence[NodeProto]) -> list[set[int]]:
+    """Return for each node the positions of the nodes whose values it or its subgraphs read."""
+    producer: dict[str, int] = {}
+    for position, node in enumerate(nodes):
+        for name in node.output:
+            if name:
+                producer.setdefault(name, position)
+    return [{producer[name] for name in _read(node) if name in producer} for node in nodes]
+
+
+def _read(node: NodeProto) -> set[str]:
+    """Return the names that a node and its subgraphs read from the scope of the node."""
+    found = set(node.input)
+    for _, graph in subgraphs(node):
+        own = {name for inner in graph.node for name in inner.output}
+        own.update([*(value.name for value in graph.input), *(tensor.name for tensor in graph.initializer)])
+        inside = {name for inner in graph.node for name in _read(inner)} | {value.name for value in graph.output}
+        found |= inside - own
+    return found

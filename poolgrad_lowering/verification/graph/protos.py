@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reads attributes, subgraphs and operators of ONNX's messages, and replaces the nodes of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+
+from poolgrad_lowering.verification.arrays import AnyArray
+
+
+def default_opset(scope: ModelProto | FunctionProto) -> int:
+    """Return the version of the default domain that a model or function imports; 1 without an import."""
+    return next((entry.version for entry in scope.opset_import if entry.domain in ("", "ai.onnx")), 1)
+
+
+def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
+    """Yield the subgraphs of a node, with the names of their attributes."""
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.name, attribute.g
+        for number, graph in enumerate(attribute.graphs):
+            yield f"{attribute.name}[{number}]", graph
+
+
+def nested_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Yield the nodes and those in their subgraphs."""
+    for node in nodes:
+        yield node
+        for _, graph in subgraphs(node):
+            yield from nested_nodes(graph.node)
+
+
+def replace_nodes(scope: GraphProto | FunctionProto, nodes: Iterable[NodeProto]) -> None:
+    """Give a graph or function these nodes, which can be its own."""
+    copies = GraphProto(node=nodes)
+    del scope.node[:]
+    scope.node.extend(copies.node)
+
+
+def attribute_values(node: NodeProto) -> dict[str, Any]:
+    """Return the values of a node's attributes by name, without those that refer to a function's attributes."""
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}
+
+
+def text_of(node: NodeProto, attribute: str) -> str | None:
+    """Return the text in an attribute of a node, or None if the node does not have it."""
+    return next((a.s.decode(errors="replace") for a in node.attribute if a.name == attribute), None)
+
+
+def same_operator(one: NodeProto, other: NodeProto) -> bool:
+    """Whether two nodes have the same operator, attributes, and numbers of inputs and outputs.
+
+    Of subgraphs only the names of the attributes are compared.
+    """
+    first, second = (
+        (node.domain, node.op_type, node.overload, len(node.input), len(node.output), _attributes(node))
+        for node in (one, other)
+    )
+    return first == second
+
+
+def _attributes(node: NodeProto) -> list[tuple[str, bytes]]:
+    graphs = {name for name, _ in subgraphs(node)}
+    return sorted(
+        (a.name, b"" if a.name in graphs else a.SerializeToString(deterministic=True)) for a in node.attribute
+    )
+
+
+def holds(tensor: TensorProto | None, array: AnyArray) -> bool:
+    """Whether a tensor, which is in the model, has the type, the shape and the bits of an array."""
+    if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
+        return False
+    found = onnx.numpy_helper.to_array(tensor)
+    return (found.dtype, found.shape, found.tobytes()) == (array.dtype, array.shape, array.tobytes())

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Element types and shapes of a unit's values, as the model declares and onnx infers them.
+
+A dimension is a number, a symbol's name, or None if it is not known.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+
+import onnx
+from google.protobuf.message import EncodeError
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
+
+from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.verification.graph import roles
+from poolgrad_lowering.verification.graph.dropped import is_of_onnx, rounds_up, without_claims, without_dropped_windows
+from poolgrad_lowering.verification.graph.flat import MAIN, main_unit
+
+logger = logging.getLogger(__name__)
+
+AxisSize = int | str | None
+_KEPT_ELEMENTS = 1 << 10  # shapes have fewer, weights more
+_MOST_FUNCTIONS = 1 << 11
+"""Inference takes time in proportion to the functions for each call of one. Nothing is inferred of calls of others."""
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """The type of a tensor: `element` is a `TensorProto.DataType`; `dims` is None if the rank is not known.
+
+    `claimed`: the element type follows from declarations alone that no runtime checks.
+    """
+
+    element: int
+    dims: tuple[AxisSize, ...] | None
+    claimed: bool = False
+
+    @property
+    def sizes(self) -> list[int] | None:
+        """The sizes if all are known numbers."""
+        found = [size for size in self.dims or () if isinstance(size, int)]
+        return found if self.dims is not None and len(found) == len(self.dims) else None
+
+
+def rank_of(value: str, types: Mapping[str, TensorType]) -> int | None:
+    """Return the rank of a value, None if it is not known."""
+    known = types.get(value)
+    return None if known is None or known.dims is None else len(known.dims)
+
+
+def tensor_types(model: ModelProto) -> dict[str, TensorType]:
+    """Return the types of the values of the main graph and its subgraphs, by their names in `main_unit`.
+
+    What ONNX's operators compute takes precedence over what the model declares of it, which may be false; declared
+    sizes, and those that follow from them, stand for what inference does not know.
+    """
+    known: dict[str, TensorType] = {}
+    for source in _sources(_without_weights(model)):
+        unit = main_unit(source)
+        for path, scope in unit.scopes.items():
+            prefix = "" if path == MAIN else f"{path}: "
+            if isinstance(scope, GraphProto):
+                for value in (*scope.input, *scope.output, *scope.value_info):
+                    _learn(known, prefix + value.name, value)
+        for name, tensor in unit.constants.items():
+            known.setdefault(name, TensorType(tensor.data_type, tuple(tensor.dims)))
+    return known
+
+
+def function_types(model: ModelProto) -> dict[str, TensorType]:
+    """Return the types of a function that is a main graph, whose `value_info` no runtime checks.
+
+    The results of pools and gradients that onnx does not know have the element types of their first operands.
+    """
+    bare = deepcopy(model)
+    del bare.graph.value_info[:]
+    computed, behind = tensor_types(bare), {}
+    for node in main_unit(bare).nodes:
+        if node.scope == MAIN and any(node.outputs[:1]) and (roles.pooled(node) or roles.incoming_gradient(node)):
+            behind[node.outputs[0]] = node.inputs[0]
+    while learned := {y: computed[x] for y, x in behind.items() if y not in computed and x in computed}:
+        bare.graph.value_info.extend(value_info(y, replace(found, dims=None)) for y, found in learned.items())
+        computed = tensor_types(bare)
+    return {
+        name: replace(found, element=computed[name].element) if name in computed else replace(found, claimed=True)
+        for name, found in tensor_types(model).items()
+    }
+
+
+def _without_weights(model: ModelProto) -> ModelProto:
+    """Return a copy without what makes inference slow: values of large initializers, and functions beyond a number."""
+    made, graph = ModelProto(ir_version=model.ir_version), model.graph
+    made.opset_import.extend(model.opset_import)
+    functions = sorted(model.functions, key=lambda function: not is_of_onnx(function.domain, function.name))
+    made.functions.extend(functions[:_MOST_FUNCTIONS])
+    made.graph.node.extend(graph.node)
+    made.graph.input.extend(graph.input)
+    made.graph.output.extend(graph.output)
+    made.graph.value_info.extend(graph.value_info)
+    made.graph.sparse_initializer.extend(graph.sparse_initializer)
+    for tensor in graph.initializer:
+        is_large = math.prod(tensor.dims) > _KEPT_ELEMENTS
+        empty = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+        made.graph.initializer.append(empty if is_large else tensor)
+    return made
+
+
+def _sources(model: ModelProto) -> tuple[ModelProto, ...]:
+    """Return the model, what onnx infers with its claims, and what without them: a number in a later one is truer.
+
+    Where the model defines an operator of ONNX anew, the last is left out: onnx takes its own.
+    """
+    declared = (model, _inferred(model))
+    if any(is_of_onnx(function.domain, function.name) for function in model.functions):
+        return declared
+    return *declared, _computed(without_claims(model))
+
+
+def _computed(model: ModelProto) -> ModelProto:
+    """Return what onnx infers, without the windows that runtimes drop; the model is changed."""
+    inferred = _inferred(model)
+    for node in model.graph.node:
+        if not rounds_up(node) or not node.input:
+            continue
+        values = (*inferred.graph.input, *inferred.graph.value_info)
+        x = next((value.type.tensor_type.shape.dim for value in values if value.name == node.input[0]), ())
+        other = without_dropped_windows(node, [_dim(dim) for dim in x][2:])
+        if other is not None:
+            node.CopyFrom(other)
+            inferred = _inferred(model)
+    return inferred
+
+
+def value_info(name: str, found: TensorType | None) -> ValueInfoProto:
+    """Return the declaration of a value for a model, without a type if none is known."""
+    if found is None:
+        return ValueInfoProto(name=name)
+    return onnx.helper.make_tensor_value_info(name, found.element, found.dims)
+
+
+def _learn(known: dict[str, TensorType], name: str, value: ValueInfoProto) -> None:
+    tensor = value.type.tensor_type
+    if not tensor.elem_type:
+        return
+    dims: tuple[AxisSize, ...] | None = None
+    if tensor.HasField("shape"):
+        dims = tuple(_dim(dim) for dim in tensor.shape.dim)
+    before = known.get(name)
+    if before is not None and before.dims is not None:
+        if dims is None:
+            return
+        if len(dims) == len(before.dims):
+            dims = tuple(_better(one, other) for one, other in zip(before.dims, dims, strict=True))
+    known[name] = TensorType(before.element if before else tensor.elem_type, dims)
+
+
+def _better(before: AxisSize, truer: AxisSize) -> AxisSize:
+    return truer if before is None or isinstance(truer, int) else before
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension) -> AxisSize:
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value) if dim.dim_value >= 0 else None
+    return dim.dim_param if dim.dim_param and isinstance(dim.dim_param, str) else None
+
+
+def _inferred(model: ModelProto) -> ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except (*ONNX_ERRORS, EncodeError) as error:
+        logger.info("onnx cannot infer shapes: %s", error)
+        return model

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The windows of a pool or gradient, from its attributes or constant inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from poolgrad_lowering.verification.graph import roles
+from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.protos import attribute_values
+
+Constants = Mapping[str, list[int]]
+"""The values of constant lists of integers."""
+
+_KERNELS = {
+    "kernel_size": ("stride", "padding", "dilation"),
+    "ksize": ("strides", "pads", "dilation"),
+}
+"""The attributes of windows by that of the kernel: those of a user's operator, and Ascend's."""
+_ATEN_POOLS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
+"""PyTorch's pools, with their numbers of spatial axes."""
+
+
+class StridedWindow(NamedTuple):
+    """The windows along one axis: the elements from the first of a window to its last, the step, and the padding."""
+
+    extent: int
+    stride: int
+    begin: int
+    end: int
+
+    @property
+    def widest(self) -> int:
+        """The extent of the narrowest windows that contain these and have the same padding at both ends."""
+        return self.extent + abs(self.begin - self.end)
+
+
+def known_integers(nodes: Iterable[FlatNode], tensors: Mapping[str, TensorProto]) -> dict[str, list[int]]:
+    """Return the values of the small integer constants among nodes and initializers."""
+    held = dict(tensors)
+    for node in nodes:
+        if node.op == ("", "Constant"):
+            held.update(
+                (node.outputs[0], attribute.t) for attribute in node.proto.attribute if attribute.name == "value"
+            )
+    return {
+        name: [int(number) for number in np.atleast_1d(onnx.numpy_helper.to_array(tensor))]
+        for name, tensor in held.items()
+        if tensor.data_type in (TensorProto.INT32, TensorProto.INT64) and len(tensor.dims) <= 1 and sum(tensor.dims) < 9
+    }
+
+
+def windows_of(node: FlatNode, constants: Constants) -> list[StridedWindow]:
+    """Return the windows of a node along each spatial axis; an empty list if it has none or they are not known."""
+    values = attribute_values(node.proto)
+    aten = roles.aten_operator(node) or ""
+    try:
+        if node.op == ("", "MaxPool"):
+            return _onnx_windows(values)
+        if roles.is_tensorflow_gradient(node):
+            return _windows(values["ksize"][1:-1], values["strides"][1:-1])
+        if aten in _ATEN_POOLS:
+            kernel, *others = (constants.get(name, []) for name in node.inputs[1:5])
+            return _windows(kernel * (_ATEN_POOLS[aten] if len(kernel) == 1 else 1), *others)
+        kernel_name = next((name for name in _KERNELS if name in values), None)
+        return (
+            [] if kernel_name is None else _windows(*(values[name] for name in (kernel_name, *_KERNELS[kernel_name])))
+        )
+    except (KeyError, TypeError, ValueError):  # what the node lacks or has too much of is said elsewhere
+        return []
+
+
+def _onnx_windows(values: Mapping[str, Any]) -> list[StridedWindow]:
+    rank = len(values["kernel_shape"])
+    same = values.get("auto_pad", b"") in (b"SAME_UPPER", b"SAME_LOWER")  # its pads differ by 0 or 1
+    pads = [0] * rank + [1] * rank if same else values.get("pads", [0] * (2 * rank))
+    ends = pads[:rank], pads[rank:]
+    return _windows(values["kernel_shape"], values.get("strides", [1]), ends[0], values.get("dilations", [1]), ends[1])
+
+
+def _windows(
+    kernel: Sequence[int],
+    strides: Sequence[int] = (),
+    begins: Sequence[int] = (),
+    dilations: Sequence[int] = (),
+    ends: Sequence[int] | None = None,
+) -> list[StridedWindow]:
+    """Return the windows along each axis of `kernel`. Other lists can have one entry for all axes, or none."""
+    rank = len(kernel)
+    steps, before, spacing = (
+        list(given) * (rank if len(given) == 1 else 1) or default
+        for given, default in ((strides, list(kernel)), (begins, [0] * rank), (dilations, [1] * rank))
+    )
+    if min([*kernel, *steps, *spacing], default=0) < 1:
+        return []
+    axes = zip(kernel, steps, before, before if ends is None else ends, spacing, strict=True)
+    return [StridedWindow(space * (size - 1) + 1, step, *pads) for size, step, *pads, space in axes]

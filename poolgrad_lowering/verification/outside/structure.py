@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Compares the structure of two models: finds forbidden differences, and the sites that have to be run."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from onnx import ModelProto
+
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.verification.graph import roles
+from poolgrad_lowering.verification.graph.calls import calls_of
+from poolgrad_lowering.verification.graph.flat import Unit, all_units, function_name, function_unit, main_unit
+from poolgrad_lowering.verification.graph.order import in_order
+from poolgrad_lowering.verification.graph.protos import default_opset
+from poolgrad_lowering.verification.graph.types import TensorType, function_types, tensor_types
+from poolgrad_lowering.verification.outside.alike import comparable
+from poolgrad_lowering.verification.outside.fields import compare_models, compare_units, new_names
+from poolgrad_lowering.verification.result import Difference
+from poolgrad_lowering.verification.sites.declared import node_flaw
+from poolgrad_lowering.verification.sites.expansion import expanded_gradients
+from poolgrad_lowering.verification.sites.regions import ChangedRegion, split
+
+Pair = tuple[ModelProto, ModelProto]
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """A site with the models that have it in the main graph, their flat graphs, and the types of values."""
+
+    models: Pair
+    units: tuple[Unit, Unit]
+    region: ChangedRegion
+    types: dict[str, TensorType]
+
+
+def compare_structure(models: Pair) -> tuple[list[Difference], list[Obligation]]:
+    """Return the differences outside the sites, and the sites as cases.
+
+    A site in a function is one case for each call with different types or attributes, without a call a difference.
+    """
+    differences = compare_models(*models)
+    given, models = models, (in_order(models[0]), in_order(models[1]))
+    ordered = all(map(operator.is_, given, models))
+    units, found, sites = _compared(main_unit(models[0]), main_unit(models[1]), default_opset(models[1]), ordered)
+    differences += found
+    types = tensor_types(models[0]) if sites else {}
+    cases = [Obligation(models, units, region, types) for region in sites]
+    theirs = {function_name(function): function for function in models[1].functions}
+    for function in models[0].functions:
+        name = function_name(function)
+        if name not in theirs:
+            continue
+        functions = function, theirs[name]
+        before, after = map(function_unit, functions)
+        _, found, sites = _compared(before, after, default_opset(functions[1]), ordered)
+        differences += found
+        calls = list(calls_of(models, functions)) if sites else []
+        cases += [case for pair in calls for case in _function_cases(pair, name)]
+        if sites and not calls:
+            differences.append(Difference(name, "differs, and the main graph does not call it: it cannot run"))
+    return differences, cases
+
+
+def _compared(
+    before: Unit, after: Unit, opset: int, ordered: bool
+) -> tuple[tuple[Unit, Unit], list[Difference], list[ChangedRegion]]:
+    """Return two units as they are compared, their differences outside of the sites, and the sites."""
+    units = comparable(before, after)
+    regions, found = split(*units, ordered=ordered)
+    found += [*compare_units(*units), *new_names(*units)]
+    sites = []
+    for region in regions:
+        expanded = expanded_gradients(region.added, units[1].constants, opset)
+        if expanded or any(map(roles.is_dialect, region.added)):
+            sites.append(replace(region, expanded=tuple(expanded)))
+        else:
+            counts = f"{len(region.removed)} removed and {len(region.added)} added nodes"
+            what = f"{counts} at '{region.name}' differ, without a node of the dialect"
+            found.append(Difference(region.unit, what))
+    return units, found + _flawed(sites, units[1]), sites
+
+
+def exchanged(original: ModelProto, lowered: ModelProto) -> list[Difference]:
+    """Return a difference if only the model that was given as the original has nodes of the dialect."""
+    if not _has_dialect(original) or _has_dialect(lowered):
+        return []
+    what = f"the first model has nodes of domain {DOMAIN}, the second one has none: they are exchanged"
+    return [Difference("models", f"{what}, the original is given first")]
+
+
+def _has_dialect(model: ModelProto) -> bool:
+    return any(roles.is_dialect(node) for unit in all_units(model) for node in unit.nodes)
+
+
+def _flawed(sites: Iterable[ChangedRegion], lowered: Unit) -> list[Difference]:
+    """Return a difference for each new node that is not as its operator declares it, or that nothing reads."""
+    found = []
+    for region in sites:
+        for node in region.added:
+            flaw = node_flaw(node) if roles.is_dialect(node) else None
+            if flaw is None and not any(value in lowered.read or value in region.outputs for value in node.outputs):
+                flaw = "nothing reads its outputs"
+            if flaw is not None:
+                found.append(Difference(region.unit, f"node '{node.label}' ({node.op[1]}): {flaw}"))
+    return found
+
+
+def _function_cases(models: Pair, name: str) -> list[Obligation]:
+    """Return the sites of a function, of which the models have a call as their main graphs."""
+    units, _, sites = _compared(main_unit(models[0]), main_unit(models[1]), default_opset(models[1]), ordered=False)
+    types = function_types(models[0]) if sites else {}
+    return [Obligation(models, units, replace(region, unit=name), types) for region in sites]

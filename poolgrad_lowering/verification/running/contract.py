@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Checks the contract between the attributes and the operands of a dialect node (`docs/dialect.md`).
+
+A function body ignores Ascend's attributes, but a kernel can rely on all of them: they determine the sizes of `grad`
+from those of x, and every position in `argmax` is in its window. A pool's body uses ONNX's window attributes, which
+must agree with Ascend's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from poolgrad_lowering.dialect.onnx_window import window_difference
+from poolgrad_lowering.verification.arrays import AnyArray, IntArray
+from poolgrad_lowering.verification.graph.flat import FlatNode
+from poolgrad_lowering.verification.graph.protos import attribute_values
+from poolgrad_lowering.verification.operators.pool import window_count
+
+WindowBounds = tuple[IntArray, IntArray, int]
+"""The windows of one axis: the first position of each, the position after its last, and the step between positions."""
+
+_ASCEND_TYPES = {3: np.dtype(np.int32), 9: np.dtype(np.int64)}
+
+
+def check_gradient_contract(node: FlatNode, operands: Sequence[AnyArray]) -> str | None:
+    """Return a text on the first violation by the operands x, grad and argmax of a gradient, or None."""
+    if len(operands) != 3:
+        return f"it has {len(operands)} inputs instead of x, grad and argmax"
+    x, grad, argmax = operands
+    attributes = attribute_values(node.proto)
+    if grad.shape != argmax.shape:
+        return f"grad has shape {grad.shape}, argmax has shape {argmax.shape}"
+    if grad.dtype != x.dtype:
+        return f"grad has type {grad.dtype}, x has type {x.dtype}"
+    if "dtype" in attributes and argmax.dtype != _ASCEND_TYPES.get(attributes["dtype"]):
+        return f"argmax has type {argmax.dtype}, which is not Ascend's type number {attributes['dtype']}"
+    return _check_windows(attributes, x.shape[2:], argmax, pooled=False)
+
+
+def check_pool_contract(node: FlatNode, x: AnyArray, argmax: AnyArray) -> str | None:
+    """Return a text on the first contradiction between a pool's attributes, its x and its body's argmax, or None."""
+    attributes = attribute_values(node.proto)
+    number = attributes.get("dtype", attributes.get("indices_dtype", 0))
+    if argmax.dtype != _ASCEND_TYPES.get(number):
+        return f"argmax has type {argmax.dtype}, which is not Ascend's type number {number}"
+    return _check_windows(attributes, x.shape[2:], argmax, pooled=True)
+
+
+def _check_windows(
+    attributes: Mapping[str, Any], sizes: Sequence[int], argmax: AnyArray, *, pooled: bool
+) -> str | None:
+    """Return a text on what is wrong with the windows of a pool (`pooled`) or gradient, or None."""
+    counts = argmax.shape[2:]
+    try:
+        if pooled and "ksize" in attributes and (difference := window_difference(attributes)) is not None:
+            return f"the window attributes contradict each other: {difference}"
+        windows = _windows(attributes, sizes, counts)
+    except (KeyError, IndexError, ValueError, ZeroDivisionError) as error:
+        return f"the attributes do not fit x: {error}"
+    expected = tuple(len(first) for first, _, _ in windows)
+    if expected != counts:
+        return f"the attributes give {expected} windows, {'argmax' if pooled else 'grad'} has {counts}"
+    return _outside(windows, sizes, argmax)
+
+
+def _windows(attributes: Mapping[str, Any], sizes: Sequence[int], counts: Sequence[int]) -> list[WindowBounds]:
+    """Return the windows of each spatial axis of x; of further leading axes, each is one window."""
+    if "ksize" not in attributes:
+        return [_adaptive(size, count) for size, count in zip(sizes, counts, strict=True)]
+    lists = [attributes[name] for name in ("ksize", "strides", "pads", "dilation")]
+    missing = len(lists[0]) - len(sizes)
+    axes = list(zip(*lists, strict=True))
+    if any(axis != (1, 1, 0, 1) for axis in axes[:missing]):
+        raise ValueError("they pool an axis that x does not have")
+    ceil = bool(attributes.get("ceil_mode", 0))
+    return [_fixed(size, *axis, ceil=ceil) for size, axis in zip(sizes, axes[missing:], strict=True)]
+
+
+def _fixed(size: int, kernel: int, stride: int, pad: int, dilation: int, *, ceil: bool) -> WindowBounds:
+    if 2 * pad > kernel:
+        raise ValueError(f"padding {pad} is more than half of kernel {kernel}")
+    extent = dilation * (kernel - 1) + 1
+    first = np.arange(window_count(size, extent, stride, pad, pad, ceil=ceil), dtype=np.int64) * stride - pad
+    return first, first + extent, dilation
+
+
+def _adaptive(size: int, count: int) -> WindowBounds:
+    number = np.arange(count, dtype=np.int64)
+    return number * size // count, -(-(number + 1) * size // count), 1
+
+
+def _outside(windows: Sequence[WindowBounds], sizes: Sequence[int], argmax: AnyArray) -> str | None:
+    """Return a text on the first position that is outside of its window, or None."""
+    wide = argmax.astype(np.int64)
+    bad = (wide < 0) | (wide >= math.prod(sizes))
+    for axis, (first, end, step) in enumerate(windows):
+        along = [-1 if other == axis else 1 for other in range(len(sizes))]
+        place = wide // math.prod(sizes[axis + 1 :]) % sizes[axis]
+        offset = place - first.reshape(along)
+        bad |= (offset < 0) | (place >= end.reshape(along)) | (offset % step != 0)
+    if not bad.any():
+        return None
+    index = tuple(int(number) for number in np.argwhere(bad)[0])
+    return f"argmax at {list(index)} is {argmax[index]}, which is outside of the window that the attributes give"

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Generates data for a site's inputs: difficult cases for pools and sums, one kind per plane and run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from poolgrad_lowering.verification.arrays import AnyArray, IntArray
+from poolgrad_lowering.verification.sites.cut import Role
+
+Draw = Callable[[np.random.Generator, IntArray, "Format"], AnyArray]
+"""Draws the elements at the given positions, in float64, for a float type."""
+
+DRAWN = frozenset(
+    (
+        *(TensorProto.BOOL, TensorProto.BFLOAT16, TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE),
+        *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
+        *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+    )
+)
+"""The element types for which data is generated."""
+
+NO_NAN_POOLED = "NaN in the pooled tensor"
+NO_INFINITE_POOLED = "infinities in the pooled tensor"
+NO_NEGATIVE_ZERO = "-0.0 in the incoming gradient"
+ONLY_WHOLE = "gradients whose sums are rounded"
+
+
+class Format(NamedTuple):
+    """The range of a float type: its smallest positive number, its largest, and 2 to the number of its exact bits."""
+
+    smallest: float
+    largest: float
+    exact: float
+
+
+_FORMATS = {
+    "float16": Format(2.0**-24, 65504.0, 2.0**11),
+    "bfloat16": Format(2.0**-133, 2.0**127, 2.0**8),
+    "float32": Format(2.0**-149, 2.0**127, 2.0**24),
+    "float64": Format(5e-324, 2.0**1023, 2.0**53),
+}
+
+_DRAWS: dict[str, Draw] = {
+    "values": lambda random, at, _: random.standard_normal(at.size),
+    "ties": lambda random, at, _: random.integers(0, 2, at.size) * 1.0,
+    "whole": lambda random, at, _: random.integers(-4, 5, at.size) * random.choice([1.0, -1.0], at.size),
+    "signs": lambda random, at, _: random.choice([1.0, -1.0, 0.0, -0.0], at.size),
+    "zeros": lambda random, at, _: random.choice([0.0, -0.0], at.size),
+    "ramp": lambda _random, at, _: (at % 251) * 1.0,
+    "falling": lambda _random, at, _: -(at % 241) * 1.0,
+    "denormals": lambda random, at, limits: random.integers(-6, 7, at.size) * limits.smallest,
+    "magnitudes": lambda random, at, limits: random.choice(
+        [limits.exact, -limits.exact, 1.0, 3.0, 2 / limits.exact], at.size
+    ),
+    "extremes": lambda random, at, limits: random.choice(
+        [np.inf, -np.inf, limits.largest, -limits.largest, 1.0, -0.0], at.size
+    ),
+    "nothing": lambda _random, at, _: np.full(at.size, -np.inf),
+    "nan": lambda random, at, _: np.where(random.random(at.size) < 0.2, np.nan, random.integers(-3, 4, at.size)),
+}
+"""The kinds of data by name; sums of magnitudes depend on the order of their terms."""
+
+POOLED = ("values", "ties", "zeros", "ramp", "falling", "denormals", "extremes", "nothing", "nan")
+GRADIENT = ("values", "whole", "magnitudes", "denormals", "zeros", "extremes", "nan")
+_LEFT_OUT = {NO_NAN_POOLED: {"nan"}, NO_INFINITE_POOLED: {"extremes", "nothing"}}
+
+KINDS = max(len(POOLED), len(GRADIENT))
+"""The number of runs after which a plane has had every kind of data."""
+
+
+def draw(
+    random: np.random.Generator,
+    shape: Sequence[int],
+    element: int,
+    *,
+    role: Role,
+    run: int,
+    not_drawn: Sequence[str] = (),
+) -> AnyArray:
+    """Return data of element type `element` for one input. The kind depends on the plane (the first two axes) and run.
+
+    Integers are 0 or 1, booleans False or True. Kinds in `not_drawn` are excluded.
+    """
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element))
+    if dtype.kind in "biu":
+        return np.asarray(random.integers(0, 2, tuple(shape))).astype(dtype)
+    kinds = _kinds(role, not_drawn)
+    size = math.prod(shape)
+    planes = math.prod(shape[:2]) if len(shape) > 2 else max(1, min(size, len(kinds)))
+    at = np.arange(size, dtype=np.int64)
+    kind = (at * planes // max(size, 1) + run * (planes if planes < len(kinds) else 1)) % len(kinds)
+    data = np.empty(size, np.float64)
+    for number, name in enumerate(kinds):
+        chosen = at[kind == number]
+        data[chosen] = _DRAWS[name](random, chosen, _FORMATS[dtype.name])
+    if role is Role.GRADIENT and NO_NEGATIVE_ZERO in not_drawn:
+        data += 0.0
+    with np.errstate(all="ignore"):
+        return data.astype(dtype).reshape(tuple(shape))
+
+
+def _kinds(role: Role, not_drawn: Sequence[str]) -> tuple[str, ...]:
+    if role is Role.GRADIENT:
+        return ("signs",) if ONLY_WHOLE in not_drawn else GRADIENT
+    if role is Role.POOLED:
+        gone = {kind for reason in not_drawn for kind in _LEFT_OUT.get(reason, ())}
+        return tuple(kind for kind in POOLED if kind not in gone)
+    return ("values",)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Verifies one site: runs both sides on the same data, and finds the smallest data for which they differ."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+
+from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.graph import roles
+from poolgrad_lowering.verification.graph.types import TensorType
+from poolgrad_lowering.verification.graph.windows import known_integers, windows_of
+from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
+from poolgrad_lowering.verification.running.compare import compare
+from poolgrad_lowering.verification.running.contract import check_gradient_contract, check_pool_contract
+from poolgrad_lowering.verification.running.data import DRAWN, draw
+from poolgrad_lowering.verification.running.drawn import excluded_data
+from poolgrad_lowering.verification.running.evaluator import Runner, first_line, provider_runner, reference_runner
+from poolgrad_lowering.verification.running.side import side_model
+from poolgrad_lowering.verification.running.sizes import ConcreteShape, choices, element_count, shapes, symbols
+from poolgrad_lowering.verification.sites.cut import Cut, Role
+from poolgrad_lowering.verification.sites.declared import node_flaw
+from poolgrad_lowering.verification.sites.regions import ChangedRegion
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_RUNS = 9
+"""The number of kinds of data, so that a site with one plane gets each of them."""
+LARGE = 1 << 21
+"""The number of input elements above which a site of fixed size is large: one run has every kind of data."""
+LARGE_RUNS = 2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How sites are run. `backend` runs the lowered side: "host" or "cann", or None for the function bodies.
+
+    Without a number of `runs` there are enough for every kind of data and for all sizes of a site.
+    """
+
+    runs: int | None
+    seed: int
+    backend: str | None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case in which the sides of a site differ: the models of both sides and the inputs."""
+
+    original: ModelProto
+    lowered: ModelProto
+    feeds: Mapping[str, AnyArray]
+    mismatch: Mismatch
+
+
+class DifferentialTest:
+    """Both sides of a cut, ready to run. The constructor raises `UnprovenError` if one cannot run."""
+
+    def __init__(
+        self, cut: Cut, sources: tuple[ModelProto, ModelProto], types: Mapping[str, TensorType], settings: Settings
+    ) -> None:
+        self._cut, self._sources, self._settings = cut, sources, settings
+        self._types = _completed_types(cut, types)
+        self._original = side_model(sources[0], cut, cut.original, self._types)
+        self._lowered = side_model(sources[1], cut, cut.lowered, self._types)
+        sound = [node for node in cut.region.added if roles.is_dialect(node) and node_flaw(node) is None]
+        self._gradients = {node.outputs[0]: node for node in sound if roles.is_dialect_gradient(node)}
+        self._pools = {node.outputs[0]: node for node in sound if not roles.is_dialect_gradient(node)}
+        made = {value for node in cut.lowered for value in node.outputs if value}
+        operands = [value for node in self._gradients.values() for value in node.inputs]
+        operands += [value for node in self._pools.values() for value in (*node.inputs, *node.outputs[1:])]
+        watched = [value for value in operands if value in made]
+        running = side_model(sources[1], cut, cut.lowered, self._types, dict.fromkeys([*cut.region.outputs, *watched]))
+        backend = settings.backend
+        self._expect = reference_runner(self._original)
+        self._find: Runner = reference_runner(running) if backend is None else provider_runner(running, backend)
+        self._constants = {value: onnx.numpy_helper.to_array(tensor) for value, tensor in cut.constants.items()}
+        self.not_drawn = excluded_data(cut, self._types, on_provider=backend is not None)
+
+    def check(self) -> tuple[int, Failure | None]:
+        """Return the number of runs, and the first case in which the sides differ, at the smallest sizes, or None.
+
+        Raises `UnprovenError` if the original does not run with any of the sizes.
+        """
+        usable, reason = self._sizes()
+        if not usable:
+            raise UnprovenError(reason)
+        runs = self._settings.runs or max(DEFAULT_RUNS, len(usable))
+        if len(usable) == 1 and element_count(usable[0]) > LARGE:
+            runs = min(runs, LARGE_RUNS)
+        for run in range(runs):
+            failure = self._run(run, usable[run % len(usable)])
+            if failure is not None:
+                return run + 1, self._smaller(failure, run, usable[: run % len(usable)])
+        return runs, None
+
+    def _sizes(self) -> tuple[list[dict[str, ConcreteShape]], str]:
+        """Return the choices of shapes with which the original runs, and the reason why the last other one fails."""
+        usable: list[dict[str, ConcreteShape]] = []
+        reason = ""
+        constants = known_integers(self._cut.original, self._cut.constants)
+        windows = {w for node in (*self._cut.original, *self._cut.lowered) for w in windows_of(node, constants)}
+        for chosen in choices(symbols(self._types, self._cut), windows):
+            try:
+                found = shapes(self._cut, self._sources, self._types, chosen)
+                if usable and element_count(found) > LARGE:
+                    break
+                if chosen:
+                    self._expect(self._feeds(0, found))
+            except UnprovenError:
+                raise
+            except Exception as error:  # the evaluator raises errors of many classes for wrong sizes
+                reason = f"the original site does not run: {first_line(error)}"
+                logger.info("sizes %s: %s", chosen, reason)
+                continue
+            usable.append(found)
+        return usable, reason
+
+    def _feeds(self, run: int, sizes: Mapping[str, ConcreteShape]) -> dict[str, AnyArray]:
+        random, types = np.random.default_rng([self._settings.seed, run]), self._types
+        return {
+            value: draw(random, sizes[value], types[value].element, role=role, run=run, not_drawn=self.not_drawn)
+            for value, role in self._cut.inputs.items()
+        }
+
+    def _run(self, run: int, sizes: Mapping[str, ConcreteShape]) -> Failure | None:
+        feeds = self._feeds(run, sizes)
+        try:
+            expected = self._expect(feeds)
+        except Exception as error:
+            raise UnprovenError(f"the original site does not run: {first_line(error)}") from error
+        mismatch = self._mismatch(run, feeds, expected)
+        return None if mismatch is None else Failure(self._original, self._lowered, feeds, mismatch)
+
+    def _mismatch(self, run: int, feeds: Mapping[str, AnyArray], expected: Mapping[str, AnyArray]) -> Mismatch | None:
+        try:
+            found = self._find(feeds)
+        except Exception as error:  # as above; the original ran with these inputs
+            return Mismatch(run, self._cut.region.name, f"the lowered site does not run: {first_line(error)}")
+        for name, value in expected.items():
+            if bad := compare(value, found[name], run=run, output=name):
+                return bad
+        known = {**self._constants, **feeds, **found}
+        for name, node in self._gradients.items():
+            if wrong := check_gradient_contract(node, [known[value] for value in node.inputs if value]):
+                return Mismatch(run, name, wrong)
+        for name, node in self._pools.items():
+            if wrong := check_pool_contract(node, *[known[value] for value in (*node.inputs, *node.outputs[1:])]):
+                return Mismatch(run, name, wrong)
+        return None
+
+    def _smaller(self, failure: Failure, run: int, sizes: Sequence[Mapping[str, ConcreteShape]]) -> Failure:
+        """Return the failure with the same kinds of data at the smallest sizes for which the sides differ."""
+        for smaller in sizes:
+            found = self._run(run, smaller)
+            if found is not None:
+                return found
+        return failure
+
+
+def describe(region: ChangedRegion) -> SiteResult:
+    """Return the result of a site before it is verified."""
+    gradients = tuple(value for node in region.added if roles.is_dialect_gradient(node) for value in node.outputs[:1])
+    expanded = tuple(gradient.result for gradient in region.expanded)
+    counts = len(region.removed), len(region.added)
+    return SiteResult(
+        region.identifier,
+        region.unit,
+        "unproven",
+        gradients + expanded,
+        *counts,
+        expanded=expanded,
+        layer=region.layer,
+    )
+
+
+def _completed_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
+    """Return the types with what the site's operators tell of its inputs.
+
+    A pooled tensor of unknown shape gets the rank that ONNX's MaxPool requires. An incoming gradient of unknown or
+    claimed type gets the element type of the pooled tensor. Raises `UnprovenError` for an input of unknown type, or of
+    a type for which no data is generated.
+    """
+    known = dict(types)
+    pooled = [value for value, role in cut.inputs.items() if role is Role.POOLED and value in types]
+    constants = known_integers(cut.original, cut.constants)
+    for node in cut.original:
+        value = roles.pooled(node)
+        if value in pooled and node.op == ("", "MaxPool") and known[value].dims is None:
+            axes = windows_of(node, constants)
+            known[value] = replace(known[value], dims=(None,) * (2 + len(axes)) if axes else None)
+    for value, role in cut.inputs.items():
+        if role is Role.GRADIENT and pooled and (value not in known or known[value].claimed):
+            known[value] = TensorType(known[pooled[0]].element, known[value].dims if value in known else None)
+        if value not in known:
+            raise UnprovenError(f"the type of '{value}' is not known")
+    for value in cut.inputs:
+        if known[value].element not in DRAWN:
+            raise UnprovenError(f"'{value}' has an element type for which no data is generated")
+    return known

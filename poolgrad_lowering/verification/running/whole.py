@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Runs both models from end to end in onnxruntime, if it is installed and can run the original."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import onnx
+from onnx import ModelProto, TensorShapeProto
+
+from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.graph.flat import all_units
+from poolgrad_lowering.verification.outside.inputs import with_inputs_of
+from poolgrad_lowering.verification.result import LevelResult, WholeModel
+from poolgrad_lowering.verification.running.compare import compare
+from poolgrad_lowering.verification.running.evaluator import first_line
+from poolgrad_lowering.verification.running.rounding import has_half_precision, with_every_rounding
+
+DEFAULT = "default"
+LEVELS = ("ORT_DISABLE_ALL", DEFAULT)
+"""Optimisation levels: disabled, so that equal nodes run the same kernel, and the default of a session."""
+
+ROUNDED = "ORT_DISABLE_ALL with every rounding"
+"""The level of models whose half-precision values are all rounded (`rounding`)."""
+
+_RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+"""Operators that draw random numbers, besides a Dropout with the input `training_mode`."""
+
+_SPARED = "a scatter that overwrites keeps the sign of a gradient of -0.0, which the lowered node adds to +0.0"
+
+SYMBOLS = (2, 8, 32, 128)
+"""The values of all symbolic sizes, tried from the first on until the original runs."""
+_MOST_ELEMENTS = 1 << 24
+_LARGEST = 1 << 28
+"""The size of a model in bytes above which it is not run."""
+
+
+def compare_whole(
+    original: ModelProto, lowered: ModelProto, seed: int, *, spares_zero_signs: bool = False
+) -> WholeModel:
+    """Run both models on the same inputs: integers 0 or 1, floats of a normal distribution, equal symbolic sizes.
+
+    They run once at each of `LEVELS`. Optimisations can also change the bits of the original, so the outputs are
+    compared with those of the original at the same level.
+
+    `spares_zero_signs`: whether all sites are proven, and the data of one had no -0.0 (`data.NO_NEGATIVE_ZERO`). The
+    data of whole models may have it: a level at which outputs differ only in the sign of zeros is then skipped.
+    """
+    try:
+        import onnxruntime  # noqa: F401, PLC0415 - optional
+    except ImportError:
+        return WholeModel("skipped", "onnxruntime is not installed")
+    if original.ByteSize() > _LARGEST:
+        return WholeModel("skipped", "the model is large")
+    if random := _random_operator(original):
+        return WholeModel("skipped", f"{random} draws other random numbers in every run")
+    try:
+        drawn = [_feeds(original, size, np.random.default_rng(seed)) for size in _symbols(original)]
+        original, weights = with_inputs_of(lowered, original)
+        values = {name: onnx.numpy_helper.to_array(tensor) for name, tensor in weights.items()}
+    except Exception as error:  # numpy and onnx raise errors of many classes
+        return WholeModel("skipped", f"no data can be generated for the inputs: {first_line(error)}")
+    choices = [feeds | values for feeds in drawn]
+    levels = [_compare_at(level, original, lowered, choices, spares_zero_signs) for level in LEVELS]
+    if any(level.status == "differs" for level in levels) and has_half_precision(original):
+        levels = _without_lost_roundings(levels, original, lowered, choices)
+    return WholeModel.of_levels(tuple(levels))
+
+
+def _without_lost_roundings(
+    levels: list[LevelResult], original: ModelProto, lowered: ModelProto, choices: list[dict[str, AnyArray]]
+) -> list[LevelResult]:
+    """Return the results with one more, of a run with every rounding of half precision.
+
+    If that one is the same, a level at which outputs differ is skipped: there onnxruntime left out other roundings of
+    one model than of the other.
+    """
+    rounded = _compare_at(LEVELS[0], with_every_rounding(original), with_every_rounding(lowered), choices, False)
+    if rounded.status != "same":
+        return levels
+    lost = "onnxruntime leaves out roundings of half precision; with all of them the outputs are the same"
+    explained = [
+        replace(level, status="skipped", reason=f"{lost}; {level.reason}") if level.status == "differs" else level
+        for level in levels
+    ]
+    return [*explained, replace(rounded, level=ROUNDED)]
+
+
+def _random_operator(model: ModelProto) -> str | None:
+    """Return an operator of the model that draws random numbers without a seed, or None."""
+    for node in (node for unit in all_units(model) for node in unit.nodes):
+        is_random = node.op[1] in _RANDOM or (node.op[1] == "Dropout" and any(node.inputs[2:]))
+        if node.op[0] == "" and is_random and not any(a.name == "seed" for a in node.proto.attribute):
+            return node.op[1]
+    return None
+
+
+class _RunError(Exception):
+    """A loaded model does not run with the inputs that were drawn."""
+
+
+def _compare_at(
+    level: str, original: ModelProto, lowered: ModelProto, choices: list[dict[str, AnyArray]], spares_zero_signs: bool
+) -> LevelResult:
+    """Compare at one level, with the first of the choices of inputs with which the original runs."""
+    names = [value.name for value in original.graph.output]
+    reason = ""
+    for feeds in choices:
+        try:
+            expected = _run(original, level, names, feeds)
+            break
+        except _RunError as error:
+            reason = f"the original does not run with the inputs that verify drew: {error}"
+        except Exception as error:  # onnxruntime raises errors of many classes
+            return LevelResult(level, "skipped", f"onnxruntime does not run the original: {first_line(error)}")
+    else:
+        return LevelResult(level, "skipped", reason)
+    try:
+        found = _run(lowered, level, names, feeds)
+    except Exception as error:  # as above
+        reason = f"onnxruntime runs the original, but not the lowered model: {first_line(error)}"
+        return LevelResult(level, "differs", reason)
+    differences = _differences(names, expected, found)
+    if not differences:
+        return LevelResult(level, "same")
+    if spares_zero_signs and not _differences(names, *(map(_without_zero_signs, each) for each in (expected, found))):
+        return LevelResult(level, "skipped", f"{differences[0]}, only in the sign of zeros: {_SPARED}")
+    return LevelResult(level, "differs", differences[0])
+
+
+def _differences(names: Iterable[str], expected: Iterable[AnyArray], found: Iterable[AnyArray]) -> list[str]:
+    """Return a text for each output that differs."""
+    mismatches = [
+        (name, compare(before, after, run=0, output=name))
+        for name, before, after in zip(names, expected, found, strict=True)
+    ]
+    return [f"output '{name}': {mismatch.what}" for name, mismatch in mismatches if mismatch is not None]
+
+
+def _without_zero_signs(array: AnyArray) -> AnyArray:
+    return np.where(array == 0, np.zeros_like(array), array)
+
+
+def _run(model: ModelProto, level: str, names: list[str], feeds: dict[str, AnyArray]) -> list[AnyArray]:
+    import onnxruntime  # noqa: PLC0415 - optional
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # errors are raised as exceptions
+    if level != DEFAULT:
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    try:
+        outputs: list[AnyArray] = session.run(names, feeds)
+    except Exception as error:  # as in `_compare_at`
+        raise _RunError(first_line(error)) from error
+    return outputs
+
+
+def _symbols(model: ModelProto) -> tuple[int, ...]:
+    """Return the values to try for symbolic sizes; only the first if there are none, or if the inputs are large."""
+    shapes = [value.type.tensor_type.shape.dim for value in model.graph.input]
+    if all(dim.HasField("dim_value") for shape in shapes for dim in shape):
+        return SYMBOLS[:1]
+    return SYMBOLS[:1] + tuple(
+        size for size in SYMBOLS[1:] if sum(math.prod(_sizes(shape, size)) for shape in shapes) <= _MOST_ELEMENTS
+    )
+
+
+def _sizes(shape: Iterable[TensorShapeProto.Dimension], symbol: int) -> list[int]:
+    return [dim.dim_value if dim.HasField("dim_value") else symbol for dim in shape]
+
+
+def _feeds(model: ModelProto, symbol: int, random: np.random.Generator) -> dict[str, AnyArray]:
+    feeds, stored = {}, {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name not in stored:
+            tensor_type = value.type.tensor_type
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor_type.elem_type)
+            shape = _sizes(tensor_type.shape.dim, symbol)
+            drawn = random.integers(0, 2, shape) if dtype.kind in "biu" else random.standard_normal(shape)
+            feeds[value.name] = np.asarray(drawn).astype(dtype)
+    return feeds
