@@ -21,9 +21,8 @@ class ExecutorCache {
   ExecutorCache(const Backend& backend, bool deterministic);
 
   // Puts a call on the stream and returns before the result is computed. The calling thread must have a current device.
-  // The operands and the memory that `workspace` returns must live until the stream has
-  // finished. Drops the executor of a call that failed. Allocates nothing if the cache has an executor for the call.
-  // Throws std::runtime_error.
+  // The operands and the memory that `workspace` returns must live until the stream has finished. Drops the executor of
+  // a call that failed. Allocates nothing if the cache has an executor for the call. Throws std::runtime_error.
   void Enqueue(const Call& call, DeviceBuffer& workspace, aclrtStream stream);
 
  private:

@@ -75,7 +75,7 @@ void Operation::RunForward(ort::OrtKernelContext* context) {
   const Tensor y = Output(ort_, context, 0, pooled, x.argument.type);
   const Tensor argmax = Output(ort_, context, 1, pooled, *attributes_.argmax_type);
   if (pooled.IsEmpty()) return;
-  Run(FunctionOf(route), {{"x", Role::kSelf, x}, {"y", Role::kOut, y}, {"argmax", Role::kIndices, argmax}}, context);
+  RunFunction(route, {{"x", Role::kSelf, x}, {"y", Role::kOut, y}, {"argmax", Role::kIndices, argmax}}, context);
 }
 
 void Operation::RunBackward(ort::OrtKernelContext* context) {
@@ -86,25 +86,21 @@ void Operation::RunBackward(ort::OrtKernelContext* context) {
       CheckBackward(op_, attributes_, placement_->backend().product(), {x.argument, grad.argument, argmax.argument});
   const Tensor y = Output(ort_, context, 0, x.argument.shape, x.argument.type);
   if (y.argument.shape.IsEmpty()) return;
-  const aclnn::Function& function = FunctionOf(route);
   // aclnn does not write the output if grad is empty.
-  if (grad.argument.shape.IsEmpty()) return placement_->Clear(ViewOf(y, function.rank()), StreamOf(context));
-  Run(function,
-      {{"x", Role::kSelf, x},
-       {"grad", Role::kGradOutput, grad},
-       {"argmax", Role::kIndices, argmax},
-       {"y", Role::kGradInput, y}},
-      context);
+  if (grad.argument.shape.IsEmpty()) return placement_->Clear(ViewOf(y, Shape::kMaxRank), StreamOf(context));
+  RunFunction(route,
+              {{"x", Role::kSelf, x},
+               {"grad", Role::kGradOutput, grad},
+               {"argmax", Role::kIndices, argmax},
+               {"y", Role::kGradInput, y}},
+              context);
 }
 
-void Operation::Run(const aclnn::Function& function, std::initializer_list<NamedTensor> tensors,
-                    const ort::OrtKernelContext* context) {
+void Operation::RunFunction(const Route& route, std::initializer_list<NamedTensor> tensors,
+                            const ort::OrtKernelContext* context) {
   if (placement_->is_on_device()) RequireAligned(tensors);
+  const aclnn::Function& function = placement_->backend().api().function(route.entry);
   placement_->Run(CallOf(function, attributes_.window, tensors), executors_, trusts_indices_, StreamOf(context));
-}
-
-const aclnn::Function& Operation::FunctionOf(const Route& route) const {
-  return placement_->backend().api().function(route.entry);
 }
 
 aclrtStream Operation::StreamOf(const ort::OrtKernelContext* context) const {

@@ -34,9 +34,8 @@ class Operation {
  private:
   void RunForward(ort::OrtKernelContext* context);
   void RunBackward(ort::OrtKernelContext* context);
-  void Run(const aclnn::Function& function, std::initializer_list<NamedTensor> tensors,
-           const ort::OrtKernelContext* context);
-  const aclnn::Function& FunctionOf(const Route& route) const;
+  void RunFunction(const Route& route, std::initializer_list<NamedTensor> tensors,
+                   const ort::OrtKernelContext* context);
   aclrtStream StreamOf(const ort::OrtKernelContext* context) const;
 
   OrtContext ort_;
