@@ -59,19 +59,18 @@ class OperatorLibraries {
  public:
   OperatorLibraries(const std::vector<fs::path>& paths, Discovery& found) : paths_(paths), found_(found) {}
 
-  template <typename GetWorkspaceSize>
-  void Resolve(Operator<GetWorkspaceSize>& op) {
-    found_.operators.push_back({op.phase_2, {}});
+  void Resolve(Function& function) {
+    found_.operators.push_back({function.phase_2, {}});
     for (std::size_t i = 0; i < paths_.size(); ++i) {
       void* library = Opened(i);
       if (library == nullptr) continue;
       // Both phases must come from one library: an executor of one library means nothing to another. dlsym alone would
       // also search the libraries that this one depends on.
-      void* get_workspace_size = FindOwnSymbol(library, op.phase_1);
-      void* execute = FindOwnSymbol(library, op.phase_2);
+      void* get_workspace_size = FindOwnSymbol(library, function.phase_1);
+      void* execute = FindOwnSymbol(library, function.phase_2);
       if (get_workspace_size == nullptr || execute == nullptr) continue;
-      op.get_workspace_size = reinterpret_cast<GetWorkspaceSize*>(get_workspace_size);
-      op.execute = reinterpret_cast<decltype(op.execute)>(execute);
+      function.get_workspace_size = get_workspace_size;
+      function.execute = reinterpret_cast<decltype(function.execute)>(execute);
       found_.operators.back().library = paths_[i];
       any_ = true;
       return;
@@ -110,17 +109,6 @@ class OperatorLibraries {
 
 }  // namespace
 
-const Function& ForwardFunction(const Api& api, Entry entry) {
-  const Function* const functions[] = {&api.max_pool_3d, &api.max_pool_2d, &api.adaptive_3d, &api.adaptive_2d};
-  return *functions[static_cast<std::size_t>(entry)];
-}
-
-const Function& BackwardFunction(const Api& api, Entry entry) {
-  const Function* const functions[] = {&api.max_pool_3d_backward, &api.max_pool_2d_backward, &api.adaptive_3d_backward,
-                                       &api.adaptive_2d_backward};
-  return *functions[static_cast<std::size_t>(entry)];
-}
-
 Api LoadApi(const LibraryPaths& paths, Discovery& found) {
   Api api;
   void* runtime = Open(paths.runtime, found);
@@ -136,14 +124,7 @@ Api LoadApi(const LibraryPaths& paths, Discovery& found) {
 #undef POOLGRAD_FROM_BASE
 #undef POOLGRAD_IF_PRESENT
   OperatorLibraries operators(paths.operators, found);
-  operators.Resolve(api.max_pool_3d);
-  operators.Resolve(api.max_pool_2d);
-  operators.Resolve(api.adaptive_3d);
-  operators.Resolve(api.adaptive_2d);
-  operators.Resolve(api.max_pool_3d_backward);
-  operators.Resolve(api.max_pool_2d_backward);
-  operators.Resolve(api.adaptive_3d_backward);
-  operators.Resolve(api.adaptive_2d_backward);
+  for (Function& function : api.functions) operators.Resolve(function);
   symbols.RequireAll();
   operators.RequireAny();
   return api;

@@ -7,6 +7,7 @@
 #include "abi/acl.h"
 #include "abi/acl_host.h"
 #include "aclnn/discovery.h"
+#include "aclnn/function.h"
 #include "aclnn/libraries.h"
 
 namespace poolgrad::aclnn {
@@ -53,56 +54,16 @@ namespace poolgrad::aclnn {
   X(aclSetAclOpExecutorRepeatable)   \
   X(aclDestroyAclOpExecutor)
 
-// An aclnn operator: phase 1 checks a call and creates an executor, phase 2 runs the executor on a stream.
-struct Function {
-  const char* phase_1;  // names of the two functions
-  const char* phase_2;
-  decltype(&aclnnMaxPool3dWithArgmax) execute = nullptr;
-
-  bool found() const { return execute != nullptr; }
-};
-
-template <typename GetWorkspaceSize>
-struct Operator : Function {
-  GetWorkspaceSize* get_workspace_size = nullptr;
-};
-
-using MaxPool = Operator<decltype(aclnnMaxPool3dWithArgmaxGetWorkspaceSize)>;
-using AdaptiveMaxPool = Operator<decltype(aclnnAdaptiveMaxPool3dGetWorkspaceSize)>;
-using MaxPoolBackward = Operator<decltype(aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize)>;
-using AdaptiveMaxPoolBackward = Operator<decltype(aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize)>;
-
 struct Api {
 #define POOLGRAD_MEMBER(symbol) decltype(&::symbol) symbol = nullptr;
   POOLGRAD_ACL_RUNTIME_SYMBOLS(POOLGRAD_MEMBER)
   POOLGRAD_ACL_OPTIONAL_SYMBOLS(POOLGRAD_MEMBER)
   POOLGRAD_ACL_BASE_SYMBOLS(POOLGRAD_MEMBER)
 #undef POOLGRAD_MEMBER
-  // Each of the operators may be missing.
-  MaxPool max_pool_3d{{"aclnnMaxPool3dWithArgmaxGetWorkspaceSize", "aclnnMaxPool3dWithArgmax"}};
-  MaxPool max_pool_2d{{"aclnnMaxPool2dWithIndicesGetWorkspaceSize", "aclnnMaxPool2dWithIndices"}};
-  AdaptiveMaxPool adaptive_3d{{"aclnnAdaptiveMaxPool3dGetWorkspaceSize", "aclnnAdaptiveMaxPool3d"}};
-  AdaptiveMaxPool adaptive_2d{{"aclnnAdaptiveMaxPool2dGetWorkspaceSize", "aclnnAdaptiveMaxPool2d"}};
-  MaxPoolBackward max_pool_3d_backward{
-      {"aclnnMaxPool3dWithArgmaxBackwardGetWorkspaceSize", "aclnnMaxPool3dWithArgmaxBackward"}};
-  MaxPoolBackward max_pool_2d_backward{
-      {"aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize", "aclnnMaxPool2dWithIndicesBackward"}};
-  AdaptiveMaxPoolBackward adaptive_3d_backward{
-      {"aclnnAdaptiveMaxPool3dBackwardGetWorkspaceSize", "aclnnAdaptiveMaxPool3dBackward"}};
-  AdaptiveMaxPoolBackward adaptive_2d_backward{
-      {"aclnnAdaptiveMaxPool2dBackwardGetWorkspaceSize", "aclnnAdaptiveMaxPool2dBackward"}};
+  std::array<Function, kFunctionCount> functions = kFunctions;  // each of the operators may be missing
+
+  const Function& function(Entry entry) const { return functions[static_cast<std::size_t>(entry)]; }
 };
-
-// An operator of aclnn, for both directions.
-enum class Entry { kMaxPool3d, kMaxPool2d, kAdaptive3d, kAdaptive2d };
-
-constexpr bool IsAdaptive(Entry entry) { return entry == Entry::kAdaptive3d || entry == Entry::kAdaptive2d; }
-
-// The number of axes of the entry's windows, and of its output size.
-constexpr std::size_t AxesOf(Entry entry) { return entry == Entry::kMaxPool3d || entry == Entry::kAdaptive3d ? 3 : 2; }
-
-const Function& ForwardFunction(const Api& api, Entry entry);
-const Function& BackwardFunction(const Api& api, Entry entry);
 
 // Opens the libraries and resolves every member. `found` receives what was found, also if the call throws. Throws
 // std::runtime_error, which names the library or symbol, if all operators or anything other than an operator is

@@ -7,7 +7,6 @@
 namespace poolgrad::aclnn {
 namespace {
 
-template <typename Call>
 Executor CreateExecutor(const Backend& backend, const Call& call, bool deterministic, Arguments& arguments) {
   const Api& api = backend.api();
   if (deterministic) Check(api, "aclrtCtxSetSysParamOpt", api.aclrtCtxSetSysParamOpt(ACL_OPT_DETERMINISTIC, 1));
@@ -16,15 +15,11 @@ Executor CreateExecutor(const Backend& backend, const Call& call, bool determini
 
 }  // namespace
 
-template <typename Call>
 CachedExecutor::CachedExecutor(const Backend& backend, const Call& call, ExecutorOptions options)
     : api_(backend.api()),
-      function_(FunctionOf(api_, call)),
+      function_(call.function),
       executor_(CreateExecutor(backend, call, options.deterministic, arguments_)),
       repeatable_(options.repeatable && MakeRepeatable()) {}
-
-template CachedExecutor::CachedExecutor(const Backend& backend, const ForwardCall& call, ExecutorOptions options);
-template CachedExecutor::CachedExecutor(const Backend& backend, const BackwardCall& call, ExecutorOptions options);
 
 bool CachedExecutor::MakeRepeatable() {
   const int code = api_.aclSetAclOpExecutorRepeatable(executor_.handle.get());
@@ -37,12 +32,12 @@ bool CachedExecutor::MakeRepeatable() {
   return true;
 }
 
-void CachedExecutor::Enqueue(const Operands& operands, void* workspace, aclrtStream stream) {
+void CachedExecutor::Enqueue(const Call& call, void* workspace, aclrtStream stream) {
   aclOpExecutor* executor = executor_.handle.get();
   if (repeatable_) {
-    for (std::size_t i = 0; i < operands.count; ++i) {
+    for (std::size_t i = 0; i < function_.operands.size(); ++i) {
       Check(api_, "aclSetTensorAddr",
-            api_.aclSetTensorAddr(executor, i, arguments_.tensors[i].get(), operands.views[i].data));
+            api_.aclSetTensorAddr(executor, i, arguments_.tensors[i].get(), call.operands[i].data));
     }
   } else {
     executor_.handle.release();  // phase 2 consumes it, also if it fails

@@ -20,16 +20,15 @@ struct ExecutorOptions {
 // time. Any other executor runs once.
 class CachedExecutor {
  public:
-  // Runs phase 1 of a ForwardCall or BackwardCall. Throws std::runtime_error, and destroys what it created.
-  template <typename Call>
+  // Runs phase 1 of the call. Throws std::runtime_error, and destroys what it created.
   CachedExecutor(const Backend& backend, const Call& call, ExecutorOptions options);
 
   std::uint64_t workspace_size() const { return executor_.workspace_size; }  // bytes
   bool repeatable() const { return repeatable_; }
 
-  // Runs phase 2 on the memory of `operands` and returns before the result is computed: operands and workspace must
-  // live until the stream has finished. Throws std::runtime_error; the executor must not be used after that.
-  void Enqueue(const Operands& operands, void* workspace, aclrtStream stream);
+  // Runs phase 2 on the operands of `call` and returns before the result is computed: operands and workspace must live
+  // until the stream has finished. Throws std::runtime_error; the executor must not be used after that.
+  void Enqueue(const Call& call, void* workspace, aclrtStream stream);
 
  private:
   bool MakeRepeatable();

@@ -11,53 +11,40 @@ namespace {
 // Per node: enough for several sizes in several threads, and a bound where sizes never repeat.
 constexpr std::size_t kMaxIdle = 32;
 
+// Whether one executor can run both calls of a node. The function determines the number of operands and their ranks.
+bool HaveSameSizes(const Call& a, const Call& b) {
+  const auto is_same = [](const TensorView& x, const TensorView& y) { return x.type == y.type && x.dims == y.dims; };
+  return &a.function == &b.function &&
+         std::equal(a.operands.begin(), a.operands.begin() + a.function.operands.size(), b.operands.begin(), is_same);
+}
+
 }  // namespace
-
-ExecutorCache::Item::Item(Entry entry, const Operands& operands) : entry(entry) {
-  for (std::size_t i = 0; i < operands.count; ++i) {
-    const TensorView& view = operands.views[i];
-    types[i] = view.type;
-    std::copy(view.dims, view.dims + view.rank, dims[i].begin());
-  }
-}
-
-// The entry determines the number of operands and their ranks.
-bool ExecutorCache::Item::Matches(Entry other_entry, const Operands& operands) const {
-  if (entry != other_entry) return false;
-  for (std::size_t i = 0; i < operands.count; ++i) {
-    const TensorView& view = operands.views[i];
-    if (types[i] != view.type || !std::equal(view.dims, view.dims + view.rank, dims[i].begin())) return false;
-  }
-  return true;
-}
 
 ExecutorCache::ExecutorCache(const Backend& backend, bool deterministic)
     : backend_(backend), deterministic_(deterministic) {
   idle_.reserve(kMaxIdle);
 }
 
-template <typename Call>
 void ExecutorCache::Enqueue(const Call& call, DeviceBuffer& workspace, aclrtStream stream) {
-  const Operands operands = OperandsOf(call);
-  std::unique_ptr<Item> item = Take(call.entry, operands);
+  std::unique_ptr<Item> item = Take(call);
   const bool is_first = item == nullptr;
-  if (is_first) item = std::make_unique<Item>(call.entry, operands);
+  if (is_first) item = std::unique_ptr<Item>(new Item{call, nullptr});
   std::unique_ptr<CachedExecutor>& executor = item->executor;
   if (executor == nullptr) {
     executor =
         std::make_unique<CachedExecutor>(backend_, call, ExecutorOptions{deterministic_, /*repeatable=*/is_first});
   }
-  executor->Enqueue(operands, workspace.Reserve(executor->workspace_size()), stream);
+  executor->Enqueue(call, workspace.Reserve(executor->workspace_size()), stream);
   if (!executor->repeatable()) executor.reset();
   Return(std::move(item));
 }
 
 // Null if there is none. Of several it returns the most recently used, so that the others are dropped when fewer
 // threads run.
-std::unique_ptr<ExecutorCache::Item> ExecutorCache::Take(Entry entry, const Operands& operands) {
+std::unique_ptr<ExecutorCache::Item> ExecutorCache::Take(const Call& call) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found =
-      std::find_if(idle_.rbegin(), idle_.rend(), [&](const auto& item) { return item->Matches(entry, operands); });
+      std::find_if(idle_.rbegin(), idle_.rend(), [&](const auto& item) { return HaveSameSizes(item->call, call); });
   if (found == idle_.rend()) return nullptr;
   std::unique_ptr<Item> item = std::move(*found);
   idle_.erase(std::next(found).base());
@@ -73,8 +60,5 @@ void ExecutorCache::Return(std::unique_ptr<Item> item) {
   }
   idle_.push_back(std::move(item));
 }
-
-template void ExecutorCache::Enqueue(const ForwardCall& call, DeviceBuffer& workspace, aclrtStream stream);
-template void ExecutorCache::Enqueue(const BackwardCall& call, DeviceBuffer& workspace, aclrtStream stream);
 
 }  // namespace poolgrad::aclnn

@@ -4,7 +4,6 @@
 #ifndef POOLGRAD_ACLNN_EXECUTOR_CACHE_H_
 #define POOLGRAD_ACLNN_EXECUTOR_CACHE_H_
 
-#include <array>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -21,27 +20,20 @@ class ExecutorCache {
   // `deterministic`: whether the node's sums must not depend on scheduling.
   ExecutorCache(const Backend& backend, bool deterministic);
 
-  // Puts a ForwardCall or BackwardCall on the stream and returns before the result is computed. The calling thread must
-  // have a current device. The operands and the memory that `workspace` returns must live until the stream has
-  // finished. Drops the executor of a call that failed. Allocates nothing if the cache has an executor for the call.
-  // Throws std::runtime_error.
-  template <typename Call>
+  // Puts a call on the stream and returns before the result is computed. The calling thread must have a current device.
+  // The operands and the memory that `workspace` returns must live until the stream has finished. Drops the executor of
+  // a call that failed. Allocates nothing if the cache has an executor for the call. Throws std::runtime_error.
   void Enqueue(const Call& call, DeviceBuffer& workspace, aclrtStream stream);
 
  private:
-  // An idle executor, with the types and sizes of the calls that it can run. `executor` is null if executors of such
-  // calls cannot be repeated.
+  // An idle executor, which can run calls of the types and sizes of `call`, whose addresses mean nothing. `executor` is
+  // null if executors of such calls cannot be repeated.
   struct Item {
-    Item(Entry entry, const Operands& operands);
-    bool Matches(Entry other_entry, const Operands& operands) const;
-
-    Entry entry;
-    std::array<aclDataType, kMaxOperands> types{};
-    std::array<std::array<std::int64_t, kMaxRank>, kMaxOperands> dims{};
+    const Call call;
     std::unique_ptr<CachedExecutor> executor;
   };
 
-  std::unique_ptr<Item> Take(Entry entry, const Operands& operands);
+  std::unique_ptr<Item> Take(const Call& call);
   void Return(std::unique_ptr<Item> item);
 
   const Backend& backend_;

@@ -24,20 +24,35 @@ void CheckPart(const void* part, std::size_t offset, std::size_t bytes, std::int
 
 using PartCheck = void(const void* part, std::size_t offset, std::size_t bytes, std::int64_t plane);
 
-PartCheck* CheckOf(const TensorView& indices) {
-  return indices.type == ACL_INT32 ? CheckPart<std::int32_t> : CheckPart<std::int64_t>;
+// Calls check(indices, the check of a part, elements of a plane of self) if the call reads indices.
+template <typename Check>
+void WithIndices(const Call& call, Check&& check) {
+  const TensorView* self = nullptr;
+  const TensorView* indices = nullptr;
+  const TensorView* view = call.operands.data();
+  for (const auto& [role, use] : call.function.operands) {
+    if (role == Role::kSelf) self = view;
+    if (role == Role::kIndices && use == Use::kRead) indices = view;
+    ++view;
+  }
+  if (indices == nullptr) return;
+  PartCheck* const of_part = indices->type == ACL_INT32 ? CheckPart<std::int32_t> : CheckPart<std::int64_t>;
+  check(*indices, of_part, PlaneSize(*self));
 }
 
 }  // namespace
 
-void CheckIndices(const TensorView& indices, std::int64_t plane) {
-  CheckOf(indices)(indices.data, 0, ByteCount(indices), plane);
+void CheckIndices(const Call& call) {
+  WithIndices(call, [](const TensorView& indices, PartCheck* check, std::int64_t plane) {
+    check(indices.data, 0, ByteCount(indices), plane);
+  });
 }
 
-void CheckIndices(const TensorView& indices, std::int64_t plane, Stream& stream, aclrtStream given) {
-  PartCheck* const check = CheckOf(indices);
-  stream.Read(indices.data, ByteCount(indices), given,
-              [=](const void* part, std::size_t offset, std::size_t bytes) { check(part, offset, bytes, plane); });
+void CheckIndices(const Call& call, Stream& stream, aclrtStream given) {
+  WithIndices(call, [&](const TensorView& indices, PartCheck* check, std::int64_t plane) {
+    stream.Read(indices.data, ByteCount(indices), given,
+                [=](const void* part, std::size_t offset, std::size_t bytes) { check(part, offset, bytes, plane); });
+  });
 }
 
 }  // namespace poolgrad::aclnn

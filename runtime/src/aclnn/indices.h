@@ -4,17 +4,17 @@
 #ifndef POOLGRAD_ACLNN_INDICES_H_
 #define POOLGRAD_ACLNN_INDICES_H_
 
+#include "aclnn/call.h"
 #include "aclnn/stream.h"
-#include "aclnn/tensor_view.h"
 
 namespace poolgrad::aclnn {
 
-// Throws std::runtime_error with value and position if an index of `indices`, an int32 or int64 tensor in
-// host memory, lies outside [0, plane).
-void CheckIndices(const TensorView& indices, std::int64_t plane);
+// Throws std::runtime_error with value and position if the call, whose operands are in host memory, reads an index
+// outside of the planes of self.
+void CheckIndices(const Call& call);
 
-// The same for a tensor in device memory, read in the order of `given`, or of the session's stream if it is null.
-void CheckIndices(const TensorView& indices, std::int64_t plane, Stream& stream, aclrtStream given);
+// The same for operands in device memory, read in the order of `given`, or of the session's stream if it is null.
+void CheckIndices(const Call& call, Stream& stream, aclrtStream given);
 
 }  // namespace poolgrad::aclnn
 

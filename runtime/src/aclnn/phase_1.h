@@ -4,9 +4,6 @@
 #ifndef POOLGRAD_ACLNN_PHASE_1_H_
 #define POOLGRAD_ACLNN_PHASE_1_H_
 
-#include <array>
-#include <cstdint>
-
 #include "aclnn/call.h"
 #include "aclnn/handles.h"
 
@@ -15,7 +12,7 @@ namespace poolgrad::aclnn {
 // The objects that an executor points to: they must outlive it.
 struct Arguments {
   std::array<TensorHandle, kMaxOperands> tensors;
-  std::array<IntArrayHandle, 4> lists;
+  std::array<IntArrayHandle, kMaxLists> lists;
 };
 
 struct Executor {
@@ -23,9 +20,8 @@ struct Executor {
   ExecutorHandle handle;
 };
 
-// Creates the arguments of a ForwardCall or BackwardCall and runs phase 1. The calling thread must have a current
-// device. Throws std::runtime_error.
-template <typename Call>
+// Creates the arguments of a call and runs phase 1. The calling thread must have a current device. Throws
+// std::runtime_error.
 Executor RunPhase1(const Backend& backend, const Call& call, Arguments& arguments);
 
 }  // namespace poolgrad::aclnn

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "aclnn/call.h"
+#include "aclnn/function.h"
 
 namespace poolgrad::aclnn {
 
@@ -21,11 +21,10 @@ class Backend;
 // nothing, and the executor is destroyed. Thread-safe.
 class Probes {
  public:
-  // The message with which phase 1 of the entry's function for a ForwardCall or BackwardCall returns
-  // ACLNN_ERR_PARAM_INVALID for that call, or an empty text if it does not. `deterministic`: see ExecutorOptions. Any
-  // other failure says nothing about the function: it is not recorded, and appears again when the node runs.
-  template <typename Call>
-  std::string RefusalOf(const Backend& backend, Entry entry, bool deterministic);
+  // The message with which phase 1 of the backend's function returns ACLNN_ERR_PARAM_INVALID for that call, or an empty
+  // text if it does not. `deterministic`: see ExecutorOptions. Any other failure says nothing about the function: it is
+  // not recorded, and appears again when the node runs.
+  std::string RefusalOf(const Backend& backend, const Function& function, bool deterministic);
 
  private:
   std::mutex mutex_;

@@ -9,15 +9,10 @@
 
 namespace poolgrad::aclnn {
 
-// Runs the call and returns when grad_input is written. A backend that shares the host's memory works on the operands
-// in place. For another backend they are copied to the device and back, after a range check of the indices, which
-// devices use unchecked. Throws std::runtime_error.
-void RunBackwardOnHostMemory(const Backend& backend, const BackwardCall& call, ExecutorCache& executors,
-                             StreamResources& resources);
-
-// The same for a pool; returns when out and indices are written.
-void RunForwardOnHostMemory(const Backend& backend, const ForwardCall& call, ExecutorCache& executors,
-                            StreamResources& resources);
+// Runs the call and returns when its results are written. A backend that shares the host's memory works on the operands
+// in place. For another backend they are copied to the device and back, after a range check of indices that the call
+// reads, which devices use unchecked. Throws std::runtime_error.
+void RunOnHostMemory(const Backend& backend, const Call& call, ExecutorCache& executors, StreamResources& resources);
 
 }  // namespace poolgrad::aclnn
 

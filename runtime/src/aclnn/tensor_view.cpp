@@ -5,15 +5,16 @@
 namespace poolgrad::aclnn {
 namespace {
 
-std::int64_t Multiply(const std::int64_t* first, const std::int64_t* last) {
+// The product of the sizes from this axis on.
+std::int64_t Multiply(const TensorView& view, std::size_t axis) {
   std::int64_t product = 1;
-  for (; first != last; ++first) product *= *first;
+  for (; axis < view.rank; ++axis) product *= view.dims[axis];
   return product;
 }
 
 }  // namespace
 
-std::int64_t ElementCount(const TensorView& view) { return Multiply(view.dims, view.dims + view.rank); }
+std::int64_t ElementCount(const TensorView& view) { return Multiply(view, 0); }
 
 std::array<std::int64_t, kMaxRank> ContiguousStrides(const TensorView& view) {
   std::array<std::int64_t, kMaxRank> strides{};
@@ -22,7 +23,7 @@ std::array<std::int64_t, kMaxRank> ContiguousStrides(const TensorView& view) {
   return strides;
 }
 
-std::int64_t PlaneSize(const TensorView& view) { return Multiply(view.dims + 2, view.dims + view.rank); }
+std::int64_t PlaneSize(const TensorView& view) { return Multiply(view, 2); }
 
 std::size_t ByteCount(const TensorView& view) {
   std::size_t element = 0;

@@ -17,7 +17,7 @@ constexpr std::size_t kMaxRank = 5;
 // Contiguous, of rank 4 (N, C, H, W) or 5 (N, C, D, H, W).
 struct TensorView {
   aclDataType type;
-  const std::int64_t* dims;
+  std::array<std::int64_t, kMaxRank> dims;  // 0 beyond the rank
   std::size_t rank;
   void* data;
 };

@@ -165,7 +165,8 @@ Attributes ReadAttributes(const DialectOp& op, const AttributeSource& source) {
     ReadWindow(op, source, attributes.window);
     if (op.direction == Direction::kForward) ReadOnnxWindow(op, source, attributes.window, attributes.onnx);
   } else if (op.direction == Direction::kForward) {
-    ReadAxes(attributes.output_size.size(), source, "output_size", 1, attributes.output_size);
+    aclnn::Axes& output_size = attributes.window.output_size;
+    ReadAxes(output_size.size(), source, "output_size", 1, output_size);
   }
   if (op.index_type != nullptr) attributes.argmax_type = ArgmaxType(source, op.index_type);
   return attributes;

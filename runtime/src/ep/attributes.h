@@ -75,9 +75,8 @@ struct OnnxWindow {
 };
 
 struct Attributes {
-  aclnn::Window window;                                       // default for ops without a window
+  aclnn::Window window;                                       // what the op has no attributes for is default
   OnnxWindow onnx;                                            // of a pool with a window
-  std::array<std::int64_t, 3> output_size{};                  // of the adaptive pool
   std::optional<ort::ONNXTensorElementDataType> argmax_type;  // from the attribute that names it, if there is one
 };
 

@@ -48,11 +48,12 @@ std::string ToJson(const DialectOp& op, const Backend& backend) {
   std::vector<std::string> missing;
   std::vector<std::pair<std::string, std::string>> refused;
   for (const aclnn::Entry entry : EntriesOf(op, backend.product())) {
-    const aclnn::Function& function = FunctionOf(backend.api(), op, entry);
+    const aclnn::Function& function = backend.api().function(entry);
     names.push_back(String(function.phase_2));
     if (!function.found()) {
       missing.push_back(String(function.phase_2));
-    } else if (const std::string refusal = RefusalOf(backend, op, entry, /*deterministic=*/false); !refusal.empty()) {
+    } else if (const std::string refusal = backend.probes().RefusalOf(backend, function, /*deterministic=*/false);
+               !refusal.empty()) {
       refused.push_back({function.phase_2, String(refusal)});
     }
   }
@@ -110,7 +111,7 @@ std::vector<std::string> RoutesOf(const DialectOp& op, const Backend& backend) {
       routes.push_back(Object({{"operator", String(op.name)},
                                {"rank", std::to_string(rank)},
                                {"argmax", String(is_int64 ? "int64" : "int32")},
-                               {"function", String(FunctionOf(backend.api(), op, route->entry).phase_2)}}));
+                               {"function", String(backend.api().function(route->entry).phase_2)}}));
     }
   }
   return routes;

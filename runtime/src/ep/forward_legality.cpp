@@ -9,7 +9,7 @@ namespace poolgrad::ep {
 namespace {
 
 std::int64_t PooledSizeOf(const DialectOp& op, const Attributes& attributes, std::int64_t size, std::size_t axis) {
-  return op.axes > 0 ? PooledSize(size, attributes.window, axis) : attributes.output_size[axis];
+  return op.axes > 0 ? PooledSize(size, attributes.window, axis) : attributes.window.output_size[axis];
 }
 
 void CheckDilation(const Route& route, const aclnn::Window& window) {
@@ -51,12 +51,12 @@ void CheckWindows(const aclnn::Window& window, const OnnxWindow& onnx, const Sha
 
 // CANN takes an output that is larger than the input, but none of its test cases has one: it is not known whether the
 // kernels compute it.
-void CheckOutputSize(const Attributes& attributes, const Shape& x) {
+void CheckOutputSize(const aclnn::Axes& output_size, const Shape& x) {
   const Dims dims = x.AsNcdhw();
-  for (std::size_t axis = 0; axis < attributes.output_size.size(); ++axis) {
-    Require(attributes.output_size[axis] <= dims[kFirstSpatialAxis + axis], [&] {
-      return "output_size holds " + std::to_string(attributes.output_size[axis]) +
-             ", more positions along an axis than x " + ToString(x) + " has elements";
+  for (std::size_t axis = 0; axis < output_size.size(); ++axis) {
+    Require(output_size[axis] <= dims[kFirstSpatialAxis + axis], [&] {
+      return "output_size holds " + std::to_string(output_size[axis]) + ", more positions along an axis than x " +
+             ToString(x) + " has elements";
     });
   }
 }
@@ -68,7 +68,7 @@ void CheckShape(const DialectOp& op, const Route& route, const Attributes& attri
   if (op.axes > 0) {
     CheckWindows(attributes.window, attributes.onnx, x);
   } else {
-    CheckOutputSize(attributes, x);
+    CheckOutputSize(attributes.window.output_size, x);
   }
   const std::int64_t limit = IsInt64(*attributes.argmax_type) ? route.max_plane : std::min(route.max_plane, kInt32Max);
   Require(plane <= limit,

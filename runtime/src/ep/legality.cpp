@@ -47,9 +47,9 @@ const Route& CheckNode(const DialectOp& op, const Attributes& attributes, const 
     Require(outputs[1].type == attributes.argmax_type,
             [&] { return std::string("argmax is not of the type that the attribute ") + op.index_type + " says"; });
   }
-  const aclnn::Function& function = FunctionOf(backend.api(), op, route.entry);
+  const aclnn::Function& function = backend.api().function(route.entry);
   Require(function.found(), [&] { return std::string("no library of this CANN has ") + function.phase_2; });
-  const std::string refusal = RefusalOf(backend, op, route.entry, deterministic);
+  const std::string refusal = backend.probes().RefusalOf(backend, function, deterministic);
   Require(refusal.empty(),
           [&] { return std::string("this CANN does not run it on ") + NameOf(backend.product()) + ": " + refusal; });
   return route;

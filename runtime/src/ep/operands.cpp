@@ -61,7 +61,7 @@ Tensor Output(const OrtContext& ort, ort::OrtKernelContext* context, std::size_t
 }
 
 void RequireAligned(std::initializer_list<NamedTensor> tensors) {
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, role, tensor] : tensors) {
     const std::size_t beyond = reinterpret_cast<std::uintptr_t>(tensor.data) % kTensorAlignment;
     if (beyond == 0) continue;
     throw InvalidArgument(std::string(name) + " begins " + std::to_string(beyond) + " bytes after a multiple of " +
@@ -70,13 +70,23 @@ void RequireAligned(std::initializer_list<NamedTensor> tensors) {
   }
 }
 
-OperandView::OperandView(const Tensor& tensor, std::size_t rank)
-    : tensor_(tensor), rank_(rank), dims_(tensor.argument.shape.AsNcdhw()) {
-  if (rank == 4) dims_ = {dims_[0], dims_[1], dims_[3], dims_[4]};
+aclnn::TensorView ViewOf(const Tensor& tensor, std::size_t rank) {
+  aclnn::TensorView view{AclType(tensor.argument.type), tensor.argument.shape.AsNcdhw(), rank, tensor.data};
+  if (rank == 4) view.dims = {view.dims[0], view.dims[1], view.dims[3], view.dims[4]};
+  return view;
 }
 
-aclnn::TensorView OperandView::Get() const {
-  return {AclType(tensor_.argument.type), dims_.data(), rank_, tensor_.data};
+aclnn::Call CallOf(const aclnn::Function& function, const aclnn::Window& window,
+                   std::initializer_list<NamedTensor> tensors) {
+  aclnn::Call call{function, {}, window};
+  aclnn::TensorView* view = call.operands.data();
+  for (const aclnn::Operand& operand : function.operands) {
+    for (const auto& [name, role, tensor] : tensors) {
+      if (role == operand.role) *view = ViewOf(tensor, function.rank());
+    }
+    ++view;
+  }
+  return call;
 }
 
 }  // namespace poolgrad::ep

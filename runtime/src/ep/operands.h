@@ -6,7 +6,7 @@
 
 #include <initializer_list>
 
-#include "aclnn/tensor_view.h"
+#include "aclnn/call.h"
 #include "ep/legality.h"
 #include "ep/ort_context.h"
 
@@ -30,6 +30,7 @@ constexpr std::size_t kTensorAlignment = 32;
 
 struct NamedTensor {
   const char* name;
+  aclnn::Role role;
   const Tensor& tensor;
 };
 
@@ -37,18 +38,12 @@ struct NamedTensor {
 // but a caller may bind memory of its own.
 void RequireAligned(std::initializer_list<NamedTensor> tensors);
 
-// A tensor as a route's entry reads it: NCDHW, or NCHW if D is 1.
-class OperandView {
- public:
-  OperandView(const Tensor& tensor, std::size_t rank);
+// A tensor as a function of this rank reads it: NCDHW, or NCHW if D is 1.
+aclnn::TensorView ViewOf(const Tensor& tensor, std::size_t rank);
 
-  aclnn::TensorView Get() const;
-
- private:
-  const Tensor& tensor_;
-  std::size_t rank_;
-  std::array<std::int64_t, Shape::kMaxRank> dims_;
-};
+// A call of the function on the tensors that have the roles of its operands.
+aclnn::Call CallOf(const aclnn::Function& function, const aclnn::Window& window,
+                   std::initializer_list<NamedTensor> tensors);
 
 }  // namespace poolgrad::ep
 

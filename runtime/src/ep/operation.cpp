@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "ep/node.h"
-#include "ep/operands.h"
 #include "ep/shared_work.h"
 
 namespace poolgrad::ep {
 namespace {
+
+using aclnn::Role;
 
 std::string NodeName(const OrtContext& ort, const ort::OrtKernelInfo* info) {
   std::size_t size = 0;
@@ -74,13 +75,7 @@ void Operation::RunForward(ort::OrtKernelContext* context) {
   const Tensor y = Output(ort_, context, 0, pooled, x.argument.type);
   const Tensor argmax = Output(ort_, context, 1, pooled, *attributes_.argmax_type);
   if (pooled.IsEmpty()) return;
-  if (placement_->is_on_device()) RequireAligned({{"x", x}, {"y", y}, {"argmax", argmax}});
-  const OperandView x_view(x, route.view_rank);
-  const OperandView y_view(y, route.view_rank);
-  const OperandView argmax_view(argmax, route.view_rank);
-  const aclnn::ForwardCall call{route.entry,       x_view.Get(),       y_view.Get(),
-                                argmax_view.Get(), attributes_.window, attributes_.output_size};
-  placement_->Run(call, executors_, StreamOf(context));
+  RunFunction(route, {{"x", Role::kSelf, x}, {"y", Role::kOut, y}, {"argmax", Role::kIndices, argmax}}, context);
 }
 
 void Operation::RunBackward(ort::OrtKernelContext* context) {
@@ -91,16 +86,21 @@ void Operation::RunBackward(ort::OrtKernelContext* context) {
       CheckBackward(op_, attributes_, placement_->backend().product(), {x.argument, grad.argument, argmax.argument});
   const Tensor y = Output(ort_, context, 0, x.argument.shape, x.argument.type);
   if (y.argument.shape.IsEmpty()) return;
-  const OperandView grad_view(grad, route.view_rank);
-  const OperandView x_view(x, route.view_rank);
-  const OperandView argmax_view(argmax, route.view_rank);
-  const OperandView y_view(y, route.view_rank);
   // aclnn does not write the output if grad is empty.
-  if (grad.argument.shape.IsEmpty()) return placement_->Clear(y_view.Get(), StreamOf(context));
-  if (placement_->is_on_device()) RequireAligned({{"x", x}, {"grad", grad}, {"argmax", argmax}, {"y", y}});
-  const aclnn::BackwardCall call{route.entry,       grad_view.Get(), x_view.Get(),
-                                 argmax_view.Get(), y_view.Get(),    attributes_.window};
-  placement_->Run(call, executors_, trusts_indices_, StreamOf(context));
+  if (grad.argument.shape.IsEmpty()) return placement_->Clear(ViewOf(y, Shape::kMaxRank), StreamOf(context));
+  RunFunction(route,
+              {{"x", Role::kSelf, x},
+               {"grad", Role::kGradOutput, grad},
+               {"argmax", Role::kIndices, argmax},
+               {"y", Role::kGradInput, y}},
+              context);
+}
+
+void Operation::RunFunction(const Route& route, std::initializer_list<NamedTensor> tensors,
+                            const ort::OrtKernelContext* context) {
+  if (placement_->is_on_device()) RequireAligned(tensors);
+  const aclnn::Function& function = placement_->backend().api().function(route.entry);
+  placement_->Run(CallOf(function, attributes_.window, tensors), executors_, trusts_indices_, StreamOf(context));
 }
 
 aclrtStream Operation::StreamOf(const ort::OrtKernelContext* context) const {

@@ -11,6 +11,7 @@
 #include "ep/attributes.h"
 #include "ep/index_trust.h"
 #include "ep/legality.h"
+#include "ep/operands.h"
 #include "ep/ort_context.h"
 #include "ep/placement.h"
 
@@ -33,6 +34,8 @@ class Operation {
  private:
   void RunForward(ort::OrtKernelContext* context);
   void RunBackward(ort::OrtKernelContext* context);
+  void RunFunction(const Route& route, std::initializer_list<NamedTensor> tensors,
+                   const ort::OrtKernelContext* context);
   aclrtStream StreamOf(const ort::OrtKernelContext* context) const;
 
   OrtContext ort_;

@@ -9,29 +9,18 @@
 
 namespace poolgrad::ep {
 
-void HostPlacement::Run(const aclnn::ForwardCall& call, aclnn::ExecutorCache& executors, aclrtStream) {
+void HostPlacement::Run(const aclnn::Call& call, aclnn::ExecutorCache& executors, bool, aclrtStream) {
   streams_.With(
-      [&](aclnn::StreamResources& resources) { aclnn::RunForwardOnHostMemory(backend(), call, executors, resources); });
-}
-
-void HostPlacement::Run(const aclnn::BackwardCall& call, aclnn::ExecutorCache& executors, bool, aclrtStream) {
-  streams_.With([&](aclnn::StreamResources& resources) {
-    aclnn::RunBackwardOnHostMemory(backend(), call, executors, resources);
-  });
+      [&](aclnn::StreamResources& resources) { aclnn::RunOnHostMemory(backend(), call, executors, resources); });
 }
 
 void HostPlacement::Clear(const aclnn::TensorView& view, aclrtStream) {
   std::memset(view.data, 0, aclnn::ByteCount(view));
 }
 
-void DevicePlacement::Run(const aclnn::ForwardCall& call, aclnn::ExecutorCache& executors, aclrtStream given) {
-  stream_->Submit(
-      given, [&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { executors.Enqueue(call, workspace, stream); });
-}
-
-void DevicePlacement::Run(const aclnn::BackwardCall& call, aclnn::ExecutorCache& executors, bool trusts_indices,
+void DevicePlacement::Run(const aclnn::Call& call, aclnn::ExecutorCache& executors, bool trusts_indices,
                           aclrtStream given) {
-  if (!trusts_indices) aclnn::CheckIndices(call.indices, aclnn::PlaneSize(call.self), *stream_, given);
+  if (!trusts_indices) aclnn::CheckIndices(call, *stream_, given);
   stream_->Submit(
       given, [&](aclrtStream stream, aclnn::DeviceBuffer& workspace) { executors.Enqueue(call, workspace, stream); });
 }

@@ -19,12 +19,9 @@ class Placement {
  public:
   virtual ~Placement() = default;
 
-  // `given`: the stream that onnxruntime gave to the Run, or null.
-  virtual void Run(const aclnn::ForwardCall& call, aclnn::ExecutorCache& executors, aclrtStream given) = 0;
-
-  // Throws, and computes nothing, if an index is outside of its plane. `trusts_indices`: indices are known to be in
-  // range and are not checked.
-  virtual void Run(const aclnn::BackwardCall& call, aclnn::ExecutorCache& executors, bool trusts_indices,
+  // Throws, and computes nothing, if the call reads an index outside of its plane. `trusts_indices`: indices are known
+  // to be in range and are not checked. `given`: the stream that onnxruntime gave to the Run, or null.
+  virtual void Run(const aclnn::Call& call, aclnn::ExecutorCache& executors, bool trusts_indices,
                    aclrtStream given) = 0;
 
   // Sets every element to 0.
@@ -52,9 +49,7 @@ class HostPlacement : public Placement {
   HostPlacement(const aclnn::Backend& backend, bool deterministic)
       : Placement(backend, deterministic), streams_(backend) {}
 
-  void Run(const aclnn::ForwardCall& call, aclnn::ExecutorCache& executors, aclrtStream given) override;
-  void Run(const aclnn::BackwardCall& call, aclnn::ExecutorCache& executors, bool trusts_indices,
-           aclrtStream given) override;
+  void Run(const aclnn::Call& call, aclnn::ExecutorCache& executors, bool trusts_indices, aclrtStream given) override;
   void Clear(const aclnn::TensorView& view, aclrtStream given) override;
   bool is_on_device() const override { return false; }
 
@@ -68,9 +63,7 @@ class DevicePlacement : public Placement {
   DevicePlacement(std::shared_ptr<aclnn::Stream> stream, bool deterministic)
       : Placement(stream->backend(), deterministic), stream_(std::move(stream)) {}
 
-  void Run(const aclnn::ForwardCall& call, aclnn::ExecutorCache& executors, aclrtStream given) override;
-  void Run(const aclnn::BackwardCall& call, aclnn::ExecutorCache& executors, bool trusts_indices,
-           aclrtStream given) override;
+  void Run(const aclnn::Call& call, aclnn::ExecutorCache& executors, bool trusts_indices, aclrtStream given) override;
   void Clear(const aclnn::TensorView& view, aclrtStream given) override;
   bool is_on_device() const override { return true; }
 

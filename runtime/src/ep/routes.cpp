@@ -23,33 +23,36 @@ constexpr std::int64_t kFloat32Integers = std::int64_t{1} << 24;
 // adaptive pool casts int64 indices to int32 on every product. The 2-D adaptive pool returns int64 only; the 3-D one
 // returns int32 only on A2 and A3.
 constexpr Route kRoutes[] = {
-    {"MaxPool3DGradWithArgmax", Product::kAscend950, 3, 5, Entry::kMaxPool3d, 5, IndexTypes::kBoth, true, kUnlimited,
-     kUnlimited},
-    {"MaxPool3DGradWithArgmax", Product::kAtlasA2A3, 3, 5, Entry::kMaxPool3d, 5, IndexTypes::kInt32, true, kInt32,
+    {"MaxPool3DGradWithArgmax", Product::kAscend950, 3, 5, Entry::kMaxPool3dWithArgmaxBackward, IndexTypes::kBoth, true,
+     kUnlimited, kUnlimited},
+    {"MaxPool3DGradWithArgmax", Product::kAtlasA2A3, 3, 5, Entry::kMaxPool3dWithArgmaxBackward, IndexTypes::kInt32,
+     true, kInt32, kInt32},
+    {"MaxPoolGradWithArgmaxV3", Product::kAscend950, 4, 4, Entry::kMaxPool2dWithIndicesBackward, IndexTypes::kBoth,
+     true, kUnlimited, kUnlimited},
+    {"MaxPoolGradWithArgmaxV3", Product::kAtlasA2A3, 4, 4, Entry::kMaxPool3dWithArgmaxBackward, IndexTypes::kInt32,
+     true, kInt32, kInt32},
+    {"AdaptiveMaxPool3DGrad", Product::kAscend950, 3, 4, Entry::kAdaptiveMaxPool2dBackward, IndexTypes::kBoth, true,
+     kInt32, kInt32},
+    {"AdaptiveMaxPool3DGrad", Product::kAscend950, 5, 5, Entry::kAdaptiveMaxPool3dBackward, IndexTypes::kBoth, true,
+     kUnlimited, kUnlimited},
+    {"AdaptiveMaxPool3DGrad", Product::kAtlasA2A3, 3, 4, Entry::kAdaptiveMaxPool2dBackward, IndexTypes::kBoth, true,
+     kInt32, kFloat32Integers},
+    {"AdaptiveMaxPool3DGrad", Product::kAtlasA2A3, 5, 5, Entry::kAdaptiveMaxPool3dBackward, IndexTypes::kInt32, true,
+     kInt32, kFloat32Integers},
+    {"MaxPool3DWithArgmaxV2", Product::kAscend950, 3, 5, Entry::kMaxPool3dWithArgmax, IndexTypes::kBoth, true,
+     kUnlimited, kUnlimited},
+    {"MaxPool3DWithArgmaxV2", Product::kAtlasA2A3, 3, 5, Entry::kMaxPool3dWithArgmax, IndexTypes::kInt32, false, kInt32,
      kInt32},
-    {"MaxPoolGradWithArgmaxV3", Product::kAscend950, 4, 4, Entry::kMaxPool2d, 4, IndexTypes::kBoth, true, kUnlimited,
-     kUnlimited},
-    {"MaxPoolGradWithArgmaxV3", Product::kAtlasA2A3, 4, 4, Entry::kMaxPool3d, 5, IndexTypes::kInt32, true, kInt32,
+    {"MaxPoolWithArgmaxV3", Product::kAscend950, 4, 4, Entry::kMaxPool2dWithIndices, IndexTypes::kBoth, true,
+     kUnlimited, kUnlimited},
+    {"MaxPoolWithArgmaxV3", Product::kAtlasA2A3, 4, 4, Entry::kMaxPool2dWithIndices, IndexTypes::kBoth, false, kInt32,
      kInt32},
-    {"AdaptiveMaxPool3DGrad", Product::kAscend950, 3, 4, Entry::kAdaptive2d, 4, IndexTypes::kBoth, true, kInt32,
+    {"AdaptiveMaxPool3d", Product::kAscend950, 3, 5, Entry::kAdaptiveMaxPool3d, IndexTypes::kBoth, true, kUnlimited,
+     kUnlimited},
+    {"AdaptiveMaxPool3d", Product::kAtlasA2A3, 3, 5, Entry::kAdaptiveMaxPool3d, IndexTypes::kInt32, true, kInt32,
      kInt32},
-    {"AdaptiveMaxPool3DGrad", Product::kAscend950, 5, 5, Entry::kAdaptive3d, 5, IndexTypes::kBoth, true, kUnlimited,
-     kUnlimited},
-    {"AdaptiveMaxPool3DGrad", Product::kAtlasA2A3, 3, 4, Entry::kAdaptive2d, 4, IndexTypes::kBoth, true, kInt32,
-     kFloat32Integers},
-    {"AdaptiveMaxPool3DGrad", Product::kAtlasA2A3, 5, 5, Entry::kAdaptive3d, 5, IndexTypes::kInt32, true, kInt32,
-     kFloat32Integers},
-    {"MaxPool3DWithArgmaxV2", Product::kAscend950, 3, 5, Entry::kMaxPool3d, 5, IndexTypes::kBoth, true, kUnlimited,
-     kUnlimited},
-    {"MaxPool3DWithArgmaxV2", Product::kAtlasA2A3, 3, 5, Entry::kMaxPool3d, 5, IndexTypes::kInt32, false, kInt32,
+    {"AdaptiveMaxPool3d", Product::kAtlasA2A3, 3, 4, Entry::kAdaptiveMaxPool2d, IndexTypes::kInt64, true, kInt32,
      kInt32},
-    {"MaxPoolWithArgmaxV3", Product::kAscend950, 4, 4, Entry::kMaxPool2d, 4, IndexTypes::kBoth, true, kUnlimited,
-     kUnlimited},
-    {"MaxPoolWithArgmaxV3", Product::kAtlasA2A3, 4, 4, Entry::kMaxPool2d, 4, IndexTypes::kBoth, false, kInt32, kInt32},
-    {"AdaptiveMaxPool3d", Product::kAscend950, 3, 5, Entry::kAdaptive3d, 5, IndexTypes::kBoth, true, kUnlimited,
-     kUnlimited},
-    {"AdaptiveMaxPool3d", Product::kAtlasA2A3, 3, 5, Entry::kAdaptive3d, 5, IndexTypes::kInt32, true, kInt32, kInt32},
-    {"AdaptiveMaxPool3d", Product::kAtlasA2A3, 3, 4, Entry::kAdaptive2d, 4, IndexTypes::kInt64, true, kInt32, kInt32},
 };
 
 bool Takes(IndexTypes types, bool is_int64) {
@@ -75,16 +78,6 @@ std::vector<Entry> EntriesOf(const DialectOp& op, Product product) {
     if (std::strcmp(route.op, op.name) == 0 && route.product == product && is_new) entries.push_back(route.entry);
   }
   return entries;
-}
-
-const aclnn::Function& FunctionOf(const aclnn::Api& api, const DialectOp& op, Entry entry) {
-  return op.direction == Direction::kForward ? aclnn::ForwardFunction(api, entry) : aclnn::BackwardFunction(api, entry);
-}
-
-std::string RefusalOf(const aclnn::Backend& backend, const DialectOp& op, Entry entry, bool deterministic) {
-  aclnn::Probes& probes = backend.probes();
-  return op.direction == Direction::kForward ? probes.RefusalOf<aclnn::ForwardCall>(backend, entry, deterministic)
-                                             : probes.RefusalOf<aclnn::BackwardCall>(backend, entry, deterministic);
 }
 
 }  // namespace poolgrad::ep

@@ -5,7 +5,6 @@
 #define POOLGRAD_EP_ROUTES_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "aclnn/backend.h"
@@ -21,7 +20,6 @@ struct Route {
   std::size_t min_rank;  // of x
   std::size_t max_rank;
   aclnn::Entry entry;
-  std::size_t view_rank;          // the rank of the entry's tensors: 5 NCDHW, 4 NCHW
   IndexTypes index_types;         // of argmax
   bool takes_dilation;            // other than 1
   std::int64_t max_plane;         // the most elements of an (n, c) plane of x
@@ -33,12 +31,6 @@ const Route* FindRoute(const DialectOp& op, aclnn::Product product, std::size_t 
 
 // The entries that run nodes of the operator on the product, each once.
 std::vector<aclnn::Entry> EntriesOf(const DialectOp& op, aclnn::Product product);
-
-// The function of aclnn that runs a node whose route has this entry.
-const aclnn::Function& FunctionOf(const aclnn::Api& api, const DialectOp& op, aclnn::Entry entry);
-
-// The message with which the backend refuses that function, or an empty text; see aclnn::Probes.
-std::string RefusalOf(const aclnn::Backend& backend, const DialectOp& op, aclnn::Entry entry, bool deterministic);
 
 }  // namespace poolgrad::ep
 
