@@ -96,7 +96,7 @@ def _compared(step: ExportedStep, *, steps: int, tolerance: float | None) -> Ste
         undetermined = _undetermined(step, expected, small)
         for name, error in _errors(results, expected, small, undetermined).items():
             errors[name] = max(error, errors.get(name, 0.0))
-        values |= {name: expected[output] for output, name in step.carried.items() if name in values}
+        values |= {name: expected[output] for output, name in names.carried(step.outputs).items() if name in values}
     found = StepCheck(errors, allowed)
     if not found.errors[found.worst] <= allowed:  # a NaN is no agreement
         raise StepMismatchError(

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
-from poolgrad_lowering.torch import names
 from poolgrad_lowering.torch.gradients import GradientTransform
 from poolgrad_lowering.torch.groups import Group
 from poolgrad_lowering.torch.joint import WithLoss
@@ -28,8 +27,3 @@ class ExportedStep:
     groups: tuple[Group, ...]
     module: WithLoss = field(repr=False)
     gradient_transform: GradientTransform | None = field(default=None, repr=False)
-
-    @property
-    def carried(self) -> Mapping[str, str]:
-        """The input that each output is the next value of, by output."""
-        return names.carried(self.outputs)

@@ -46,6 +46,11 @@ class TrainingStep(ExportedStep):
     the parameters that an optimizer of the step updates, with their settings.
     """
 
+    @property
+    def carried(self) -> Mapping[str, str]:
+        """The input that each output is the next value of, by output."""
+        return names.carried(self.outputs)
+
     def rates(self, optimizer: torch.optim.Optimizer) -> dict[str, float]:
         """Return the learning rates that torch's optimizer has now, by input, e.g. as a schedule of torch sets them.
 
