@@ -160,11 +160,11 @@ build/fuzz/bin/provider_checks: \
   $(wildcard runtime/src/aclnn/*.cpp)
 # Without the tables of vectors that need flags of their own.
 build/fuzz/bin/host_calls: $(filter-out %/avx2.cpp %/avx512.cpp,$(shell find runtime/src/host -name '*.cpp'))
-build/fuzz/bin/%: tests/fuzz/cpp/%.cpp tests/fuzz/cpp/bytes.h
+build/fuzz/bin/%: tests/harness/fuzz/%.cpp tests/harness/fuzz/bytes.h
 	$(call debian,clang++,clang libclang-rt-dev)
 	mkdir -p $(@D)
 	clang++ -std=c++17 -g -O1 -Wall -Wextra -Werror -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	  -Iruntime/src -Itests/fuzz/cpp $(filter %.cpp,$^) -pthread -ldl -o $@
+	  -Iruntime/src -Itests/harness/fuzz $(filter %.cpp,$^) -pthread -ldl -o $@
 
 PYTHONS ?= 3.10 3.11 3.12 3.13
 FOUND_PYTHONS = $(foreach version,$(PYTHONS),$(if $(shell python$(version) --version 2>/dev/null),$(version)))
@@ -174,7 +174,7 @@ test-determinism: ## the same bytes for 20 hash seeds, and on each of PYTHONS th
 
 # -S: without the installation, which would come before what is compared.
 FINGERPRINTS = env PYTHONPATH=build/replay/$(1):$$($(IN) test python -c 'import onnx; print(onnx.__path__[0] + "/..")') \
-  python -S -P tests/determinism/fingerprints.py $$(find models/built -name '*.onnx' | sort) > build/replay/$(1).json
+  python -S -P tests/harness/determinism/fingerprints.py $$(find models/built -name '*.onnx' | sort) > build/replay/$(1).json
 REV ?= HEAD
 replay: ## lower the built models as revision REV does and as this tree does, and list what changed
 	rm -rf build/replay && mkdir -p build/replay/tree
@@ -183,7 +183,7 @@ replay: ## lower the built models as revision REV does and as this tree does, an
 	$(call assemble_package,build/replay/after)
 	$(IN) test $(call FINGERPRINTS,before)
 	$(IN) test $(call FINGERPRINTS,after)
-	$(IN) test python tests/determinism/compare.py build/replay/before.json build/replay/after.json
+	$(IN) test python tests/harness/determinism/compare.py build/replay/before.json build/replay/after.json
 
 # SAMPLE draws so many of all mutants, SECONDS takes only the first tests of each, ONLY those with a text in their name,
 # AGAIN those that a file lists as survivors of another run (build/mutation/survivors.txt of the last one), DONE leaves out

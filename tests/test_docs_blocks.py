@@ -17,8 +17,8 @@ import pytest
 
 from poolgrad_lowering import lower_file
 from tests.doc_blocks import PAGES, ROOT, Block, blocks
-from tests.onnxruntime_release import lay_out
-from tests.processes import environment
+from tests.harness.onnxruntime.release import lay_out
+from tests.harness.processes import environment
 
 RUN = ("sh", "python")
 SHOWN = ("", "text", "json", "toml", "cpp", "csharp")  # not run here: graphs, output, data, sources

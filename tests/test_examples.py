@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.examples import FOLDER, run_example
+from tests.harness.examples import FOLDER, run_example
 
 TESTS = {
     "beside_cann.py": "tests/cann_ep",

@@ -8,14 +8,14 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 OTHER_LEVELS = {
-    "atc/ge/execution.py",  # runs a graph in pieces, which are optimised otherwise than the whole
-    "cann_ep/mixed_sessions.py",  # sums have the bits of the stand-in
+    "harness/ge/execution.py",  # runs a graph in pieces, which are optimised otherwise than the whole
+    "harness/sessions/mixed_sessions.py",  # sums have the bits of the stand-in
     "other_tools/after_lowering.py",  # what onnxruntime writes at every level
     "other_tools/producers.py",  # the same, before lowering
     "poolgrad_lowering/ge/test_forms.py",  # no level: a form must not be folded back
     "poolgrad_lowering/ge/test_order.py",  # the order of the nodes as they are
-    "releases/prepare.py",  # asks only whether operators are known
-    "releases/runner.py",  # every level of every release
+    "harness/releases/prepare.py",  # asks only whether operators are known
+    "harness/releases/runner.py",  # every level of every release
     "runtime/test_ep_claims.py",  # three levels
     "runtime/test_ep_forward_products.py",  # nothing runs, and folding would allocate gigabytes
     "runtime/test_ep_products.py",  # the same

@@ -22,7 +22,7 @@ from environments import NATIVE, PROJECT, ROOT, WHEEL, fingerprint
 
 @dataclass(frozen=True)
 class Home:
-    """What serves as CANN for one of its clients. The stand-in is libascendcl.so, compiled from tests/NAME/cpp."""
+    """What serves as CANN for one of its clients. The stand-in is libascendcl.so, compiled from its folder."""
 
     host: tuple[str, ...]
     """The names of CANN's libraries that are the host library."""
@@ -56,7 +56,8 @@ HOMES = {
         folders=("runtime", "compiler", "opp"),
     ),
 }
-SHARED = ROOT / "tests" / "stand_in"
+STAND_INS = "tests/harness/cann"
+"""The sources of the stand-ins: a folder NAME of each, and `shared`."""
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 FLAGS = ["-std=c++17", "-O2", *WARNINGS, "-fPIC", "-shared", "-fvisibility=hidden", "-fvisibility-inlines-hidden"]
 
@@ -64,7 +65,7 @@ FLAGS = ["-std=c++17", "-O2", *WARNINGS, "-fPIC", "-shared", "-fvisibility=hidde
 def make(name: str) -> None:
     """Create the folder unless it is up to date."""
     home, folder = HOMES[name], ROOT / "build" / name
-    state = fingerprint((*home.inputs, "tests/stand_in/*", f"tests/{name}/cpp/*", "tools/cann_home.py"))
+    state = fingerprint((*home.inputs, f"{STAND_INS}/shared/*", f"{STAND_INS}/{name}/*", "tools/cann_home.py"))
     libraries, stamp = folder / "lib64", folder / ".made"
     if stamp.is_file() and stamp.read_text() == state:
         return
@@ -78,7 +79,7 @@ def make(name: str) -> None:
         [onnxruntime] = (package("onnxruntime") / "capi").glob("libonnxruntime.so.1.*")
         (libraries / "libonnxruntime.so.1").symlink_to(onnxruntime)
         links.append("-l:libonnxruntime.so.1")
-    compile_stand_in(ROOT / "tests" / name / "cpp", libraries, links)
+    compile_stand_in(ROOT / STAND_INS / name, libraries, links)
     for link in home.stand_in:
         (libraries / link).symlink_to("libascendcl.so")
     stamp.write_text(state)
@@ -86,8 +87,9 @@ def make(name: str) -> None:
 
 def compile_stand_in(sources: Path, libraries: Path, links: list[str]) -> None:
     """Compile the library that the client loads as libascendcl.so."""
-    files = sorted(file for folder in (SHARED, sources) for file in folder.glob("*.cpp"))
-    headers = [f"-I{folder}" for folder in (ROOT / "runtime" / "src", SHARED, sources)]
+    shared = ROOT / STAND_INS / "shared"
+    files = sorted(file for folder in (shared, sources) for file in folder.glob("*.cpp"))
+    headers = [f"-I{folder}" for folder in (ROOT / "runtime" / "src", shared, sources)]
     compiler = os.environ.get("CXX", "g++")
     output = ["-o", libraries / "libascendcl.so"]
     linked = ["-Wl,--no-undefined", f"-L{libraries}", *links]

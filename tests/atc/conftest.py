@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.atc.ge.driver import AnyPlugin, Plugin
-from tests.atc.ge.python_plugin import PythonPlugin
 from tests.atc.shipped import is_built, shipped_library
+from tests.harness.ge.driver import AnyPlugin, Plugin
+from tests.harness.ge.python_plugin import PythonPlugin
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import poolgrad_lowering
-from tests.atc.ge.compiling import NATIVE, ROOT
+from tests.harness.ge.compiling import NATIVE, ROOT
 
 LIBRARY = "libpoolgrad_atc_plugin.so"
 

@@ -11,12 +11,12 @@ import onnx
 import pytest
 
 from tests.atc import hand_made
-from tests.atc.ge.checking import convert
-from tests.atc.ge.driver import ONNX, AnyPlugin, Attribute, Plugin, Tensor
-from tests.atc.ge.faults import GeError
-from tests.atc.ge.parser import GeGraph, parse
-from tests.atc.ge.prototypes import PROTOTYPES, RELEASES, SOCS, Soc
-from tests.atc.ge.python_plugin import TVM, PythonPlugin
+from tests.harness.ge.checking import convert
+from tests.harness.ge.driver import ONNX, AnyPlugin, Attribute, Plugin, Tensor
+from tests.harness.ge.faults import GeError
+from tests.harness.ge.parser import GeGraph, parse
+from tests.harness.ge.prototypes import PROTOTYPES, RELEASES, SOCS, Soc
+from tests.harness.ge.python_plugin import TVM, PythonPlugin
 from tests.heads import head
 from tests.oracles import assert_same_bits
 

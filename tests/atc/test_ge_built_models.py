@@ -17,14 +17,14 @@ from models.catalogue import Entry
 from poolgrad_lowering import export_atc
 from poolgrad_lowering.entry.atc_export import AtcExport
 from poolgrad_lowering.targets.table import find_target
-from tests.atc.ge.checking import parse_and_run
-from tests.atc.ge.compiling import ARM, NATIVE, Machine
-from tests.atc.ge.driver import AnyPlugin, Plugin
-from tests.atc.ge.faults import GeError
-from tests.atc.ge.parser import GeOperator, parse
-from tests.atc.ge.prototypes import PROTOTYPES, RELEASES, Soc
-from tests.atc.ge.python_plugin import PythonPlugin
 from tests.atc.shipped import library_of_wheel
+from tests.harness.ge.checking import parse_and_run
+from tests.harness.ge.compiling import ARM, NATIVE, Machine
+from tests.harness.ge.driver import AnyPlugin, Plugin
+from tests.harness.ge.faults import GeError
+from tests.harness.ge.parser import GeOperator, parse
+from tests.harness.ge.prototypes import PROTOTYPES, RELEASES, Soc
+from tests.harness.ge.python_plugin import PythonPlugin
 
 TARGETS: dict[str, Soc] = {"atlas-a2": "ascend910b", "atlas-a3": "ascend910_93", "ascend950": "ascend950"}
 ENTRIES = [

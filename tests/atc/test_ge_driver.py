@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.atc.ge.compiling import ARM, NATIVE, OLD_STRINGS, SANITIZED, SOURCES, plugin, standin
-from tests.atc.ge.driver import ONNX, Attribute, Plugin, PluginError, Registration, Tensor
+from tests.harness.ge.compiling import ARM, NATIVE, OLD_STRINGS, SANITIZED, SOURCES, plugin, standin
+from tests.harness.ge.driver import ONNX, Attribute, Plugin, PluginError, Registration, Tensor
 
 if not NATIVE.compiler:
     pytest.skip("there is no C++ compiler", allow_module_level=True)

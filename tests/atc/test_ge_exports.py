@@ -9,9 +9,9 @@ import pytest
 
 from poolgrad_lowering import export_atc
 from tests.atc import hand_made
-from tests.atc.ge.checking import convert, parse_and_run
-from tests.atc.ge.driver import AnyPlugin
-from tests.atc.ge.faults import GeError
+from tests.harness.ge.checking import convert, parse_and_run
+from tests.harness.ge.driver import AnyPlugin
+from tests.harness.ge.faults import GeError
 from tests.heads import head
 
 HEADER = head(16) + ""

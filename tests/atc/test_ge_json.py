@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from onnx import NodeProto, helper, numpy_helper
 
-from tests.atc.ge.pb2json import attribute_text, escaped, source_attributes
+from tests.harness.ge.pb2json import attribute_text, escaped, source_attributes
 
 # What GE's own pb2json wrote for the gradient of a 3×3 pool, without its white space.
 WRITTEN_BY_GE = (

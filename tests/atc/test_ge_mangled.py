@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from tests.atc import hand_made
-from tests.atc.ge.checking import convert
-from tests.atc.ge.driver import AnyPlugin, Attribute, Parsed
-from tests.atc.ge.faults import GeError
-from tests.atc.ge.parser import parse
-from tests.atc.ge.prototypes import PROTOTYPES
-from tests.atc.ge.python_plugin import Mangling, OtherFormat, PythonPlugin
+from tests.harness.ge.checking import convert
+from tests.harness.ge.driver import AnyPlugin, Attribute, Parsed
+from tests.harness.ge.faults import GeError
+from tests.harness.ge.parser import parse
+from tests.harness.ge.prototypes import PROTOTYPES
+from tests.harness.ge.python_plugin import Mangling, OtherFormat, PythonPlugin
 
 MANGLED = {
     "pool": (hand_made.A2, "ascend910b", "MaxPool3DWithArgmaxV2"),

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.atc.ge.faults import GeError
-from tests.atc.ge.options import computes_in_float16, parse_input_shape
+from tests.harness.ge.faults import GeError
+from tests.harness.ge.options import computes_in_float16, parse_input_shape
 
 TAKEN: list[tuple[str, dict[str, list[int]]]] = [
     ("x:2,3", {"x": [2, 3]}),

@@ -15,15 +15,15 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from models import catalogue
 from tests.atc import hand_made
-from tests.atc.ge.checking import convert
-from tests.atc.ge.execution import execute, run_plainly
-from tests.atc.ge.faults import GeError
-from tests.atc.ge.parser import parse
-from tests.atc.ge.plugin_rules import Context, Library
-from tests.atc.ge.plugin_table import NEWEST, OLDEST, PLUGINS
-from tests.atc.ge.prototypes import SOCS, Soc
-from tests.atc.ge.python_plugin import PythonPlugin
-from tests.atc.ge.standard import is_computed_as_said, registered
+from tests.harness.ge.checking import convert
+from tests.harness.ge.execution import execute, run_plainly
+from tests.harness.ge.faults import GeError
+from tests.harness.ge.parser import parse
+from tests.harness.ge.plugin_rules import Context, Library
+from tests.harness.ge.plugin_table import NEWEST, OLDEST, PLUGINS
+from tests.harness.ge.prototypes import SOCS, Soc
+from tests.harness.ge.python_plugin import PythonPlugin
+from tests.harness.ge.standard import is_computed_as_said, registered
 from tests.heads import head
 from tests.oracles import assert_same_bits
 

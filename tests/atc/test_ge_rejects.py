@@ -12,13 +12,13 @@ import pytest
 from onnx import ModelProto
 
 from tests.atc import hand_made
-from tests.atc.ge.checking import convert
-from tests.atc.ge.driver import AnyPlugin, Plugin
-from tests.atc.ge.faults import GeError
-from tests.atc.ge.kernels import check_windows
-from tests.atc.ge.parser import parse
-from tests.atc.ge.prototypes import Release, Soc
-from tests.atc.ge.python_plugin import OtherFormat, PythonPlugin
+from tests.harness.ge.checking import convert
+from tests.harness.ge.driver import AnyPlugin, Plugin
+from tests.harness.ge.faults import GeError
+from tests.harness.ge.kernels import check_windows
+from tests.harness.ge.parser import parse
+from tests.harness.ge.prototypes import Release, Soc
+from tests.harness.ge.python_plugin import OtherFormat, PythonPlugin
 
 A2, NEW = hand_made.A2, hand_made.NEW
 Change = tuple[str, str]

@@ -12,11 +12,11 @@ import onnx
 import pytest
 
 from tests.atc import hand_made
-from tests.atc.ge.checking import convert, parse_and_run
-from tests.atc.ge.driver import AnyPlugin
-from tests.atc.ge.parser import parse
-from tests.atc.ge.prototypes import SOCS, Soc
-from tests.atc.ge.python_plugin import PythonPlugin
+from tests.harness.ge.checking import convert, parse_and_run
+from tests.harness.ge.driver import AnyPlugin
+from tests.harness.ge.parser import parse
+from tests.harness.ge.prototypes import SOCS, Soc
+from tests.harness.ge.python_plugin import PythonPlugin
 from tests.heads import head
 from tests.oracles import assert_same_bits, max_pool, pool_gradient
 

@@ -11,8 +11,8 @@ import pytest
 
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.ge import registered
-from tests.atc.ge import standard
-from tests.atc.ge.prototypes import PROTOTYPES, RELEASES, prototype
+from tests.harness.ge import standard
+from tests.harness.ge.prototypes import PROTOTYPES, RELEASES, prototype
 
 
 def test_the_packages_table_of_registered_operators_is_the_stand_ins() -> None:

@@ -12,7 +12,7 @@ from onnx import AttributeProto
 
 from poolgrad_lowering.dialect.op import DOMAIN, VERSION, Attribute
 from poolgrad_lowering.dialect.ops import OPS
-from tests.atc.plugin_parts import run
+from tests.harness.atc.plugin_parts import run
 
 NUMBERS = {
     "int": AttributeProto.INT,

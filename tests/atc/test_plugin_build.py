@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering import write_atc_plugin
-from tests.atc.ge.compiling import NATIVE, OLD_STRINGS, standin
-from tests.atc.ge.driver import Plugin
 from tests.atc.test_plugin_library import SYMBOLS, names, needed
+from tests.harness.ge.compiling import NATIVE, OLD_STRINGS, standin
+from tests.harness.ge.driver import Plugin
 
 if not NATIVE.compiler:
     pytest.skip("there is no C++ compiler", allow_module_level=True)

@@ -19,9 +19,9 @@ from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.diagnostics.errors import UsageError
 from poolgrad_lowering.ge.atc import plugin_folder
 from poolgrad_lowering.runtime.atc import find_plugin
-from tests.atc.ge.compiling import NATIVE
-from tests.atc.ge.driver import Plugin
 from tests.atc.shipped import shipped_library
+from tests.harness.ge.compiling import NATIVE
+from tests.harness.ge.driver import Plugin
 
 SOURCES = Path(plugin_folder.__file__).parent / "plugin"
 LIBRARY = "framework/onnx/libpoolgrad_atc_plugin.so"

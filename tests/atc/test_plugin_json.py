@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.atc.plugin_parts import is_error, run
+from tests.harness.atc.plugin_parts import is_error, run
 
 GREATEST_DEPTH = 64  # kGreatestDepth
 ATTRIBUTES = (

@@ -14,11 +14,11 @@ import pytest
 
 from poolgrad_lowering.dialect.op import DOMAIN, VERSION
 from poolgrad_lowering.dialect.ops import OPS
-from tests.atc.ge.compiling import ARM, NATIVE, OLD_STRINGS
-from tests.atc.ge.driver import ONNX, SUCCESS, Attribute, Parsed, Plugin, Registration, Tensor
 from tests.atc.shipped import library_of_wheel, shipped_library
 from tests.atc.test_ge_driver import SYMBOLS
 from tests.atc.test_plugin_attributes import GE_NAMES, GRADIENT, NO_PROTOTYPE, RESNET_STEM
+from tests.harness.ge.compiling import ARM, NATIVE, OLD_STRINGS
+from tests.harness.ge.driver import ONNX, SUCCESS, Attribute, Parsed, Plugin, Registration, Tensor
 
 NCHW, NCDHW, TVM = 0, 30, 1  # GE's numbers
 LAYOUTS = {"MaxPoolGradWithArgmaxV3": NCHW, "MaxPoolWithArgmaxV3": NCHW}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cann_ep import mixed_sessions
+from tests.harness.sessions import mixed_sessions
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from models import catalogue
 from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import SessionError, assignment, create_session, get_ep_name
-from tests.cann_ep.mixed_sessions import (
+from tests.harness.sessions.mixed_sessions import (
     CANN,
     GOOD_MODES,
     MODES,

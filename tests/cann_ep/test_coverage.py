@@ -8,8 +8,8 @@ import onnx
 import pytest
 
 from poolgrad_lowering.runtime import get_ep_name
-from tests.cann_ep.coverage import NOT_ON_THE_CPU, Coverage, measure, summarize
-from tests.cann_ep.mixed_sessions import ALTERNATING, CANN, image
+from tests.harness.sessions.coverage import NOT_ON_THE_CPU, Coverage, measure, summarize
+from tests.harness.sessions.mixed_sessions import ALTERNATING, CANN, image
 from tests.heads import head
 from tests.runtime.device_models import model_of
 

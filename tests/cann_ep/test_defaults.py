@@ -16,8 +16,8 @@ from onnx import numpy_helper
 
 from poolgrad_lowering import export_cann
 from poolgrad_lowering.runtime import TrainingLoop, create_session
-from tests.cann_ep.graph_engine import ENGINE, PRECISION_MODE
-from tests.cann_ep.mixed_sessions import (
+from tests.harness.cann.graph_engine import ENGINE, PRECISION_MODE
+from tests.harness.sessions.mixed_sessions import (
     CANN,
     TO_DEVICE,
     TO_HOST,

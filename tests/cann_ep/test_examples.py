@@ -13,8 +13,8 @@ import pytest
 
 from models import catalogue
 from poolgrad_lowering.runtime import get_ep_name
-from tests.cann_ep.mixed_sessions import CANN, on_device
-from tests.examples import FOLDER
+from tests.harness.examples import FOLDER
+from tests.harness.sessions.mixed_sessions import CANN, on_device
 
 pytestmark = pytest.mark.cann_ep
 

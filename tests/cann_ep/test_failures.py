@@ -12,8 +12,8 @@ from typing import Any
 import onnx
 import pytest
 
-from tests.cann_ep.mixed_sessions import GOOD_MODES, ORDERS, on_device, open_mixed
-from tests.runtime import failure_sweep
+from tests.harness.sessions import failure_sweep
+from tests.harness.sessions.mixed_sessions import GOOD_MODES, ORDERS, on_device, open_mixed
 
 pytestmark = [
     pytest.mark.cann_ep,

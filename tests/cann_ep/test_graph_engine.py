@@ -21,9 +21,9 @@ import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
 
-from tests.atc.ge.faults import GeError
-from tests.cann_ep.graph_engine import ENGINE, FIRST_LIBRARY, PRECISION_MODE, SOC_VERSION, GraphEngine
-from tests.cann_ep.mixed_sessions import CANN, Array, Feeds, image, on_cpu, on_device, quiet_options
+from tests.harness.cann.graph_engine import ENGINE, FIRST_LIBRARY, PRECISION_MODE, SOC_VERSION, GraphEngine
+from tests.harness.ge.faults import GeError
+from tests.harness.sessions.mixed_sessions import CANN, Array, Feeds, image, on_cpu, on_device, quiet_options
 from tests.heads import head
 
 pytestmark = pytest.mark.cann_ep

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from poolgrad_lowering.runtime import get_ep_name
-from tests.cann_ep.mixed_sessions import CANN, on_device
 from tests.doc_blocks import ROOT, blocks
+from tests.harness.sessions.mixed_sessions import CANN, on_device
 
 pytestmark = pytest.mark.cann_ep
 

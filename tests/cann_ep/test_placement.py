@@ -15,8 +15,8 @@ from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.values import value_types
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.runtime import get_ep_name
-from tests.cann_ep.coverage import Coverage, measure
-from tests.cann_ep.mixed_sessions import CANN, Feeds, image
+from tests.harness.sessions.coverage import Coverage, measure
+from tests.harness.sessions.mixed_sessions import CANN, Feeds, image
 from tests.runtime.device_models import GRADIENT, POOL, model_of
 
 pytestmark = pytest.mark.cann_ep

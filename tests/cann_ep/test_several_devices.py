@@ -13,10 +13,10 @@ import onnxruntime as ort
 import pytest
 
 from poolgrad_lowering.runtime import get_ep_name, register
-from tests.cann_ep.mixed_sessions import CANN, MODES, on_device, quiet_options
 from tests.cann_ep.test_failures import NOT_SURVIVED
-from tests.runtime import failure_sweep
-from tests.runtime.several_device_sweep import Sessions, run_fetched, sweep
+from tests.harness.sessions import failure_sweep
+from tests.harness.sessions.mixed_sessions import CANN, MODES, on_device, quiet_options
+from tests.harness.sessions.several_device_sweep import Sessions, run_fetched, sweep
 
 pytestmark = pytest.mark.cann_ep
 

@@ -15,7 +15,7 @@ import pytest
 
 from models import catalogue
 from poolgrad_lowering import lower
-from tests.cann_ep.mixed_sessions import (
+from tests.harness.sessions.mixed_sessions import (
     ALTERNATING,
     GOOD_MODES,
     ORDERS,

@@ -14,9 +14,9 @@ import onnx
 import pytest
 
 from poolgrad_lowering import lower
-from tests.cann_ep.coverage import SOCS, Coverage, measure
-from tests.cann_ep.mixed_sessions import ROOT
 from tests.cann_ep.write_coverage import row
+from tests.harness.sessions.coverage import SOCS, Coverage, measure
+from tests.harness.sessions.mixed_sessions import ROOT
 
 STEPS = sorted((ROOT / "build" / "steps").glob("*.onnx"))
 

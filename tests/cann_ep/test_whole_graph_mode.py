@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from poolgrad_lowering.runtime import get_ep_name
-from tests.cann_ep.mixed_sessions import (
+from tests.harness.sessions.mixed_sessions import (
     ALTERNATING,
     CANN,
     assert_results,

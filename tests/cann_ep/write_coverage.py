@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from poolgrad_lowering import lower
-from tests.cann_ep.coverage import SOCS, Coverage, measure
+from tests.harness.sessions.coverage import SOCS, Coverage, measure
 
 _PAGE = Path(__file__).parents[2] / "docs" / "graph_mode.json"
 _PROVIDERS = ("AclnnExecutionProvider", "CANNExecutionProvider")

@@ -16,10 +16,10 @@ import pytest
 
 import poolgrad_lowering
 import poolgrad_lowering.patterns
-from tests.processes import environment
+from tests.harness.processes import environment
 
-FOLDER = Path(__file__).parent
-BUILT = FOLDER.parents[1] / "models" / "built"
+FOLDER = Path(__file__).parents[1] / "harness" / "determinism"
+BUILT = Path(__file__).parents[2] / "models" / "built"
 FEW = [BUILT / name for name in ("torch/resnet_stem.onnx", "ort/spatial_pyramid.onnx", "ort/nested.onnx")]
 EVERY = sorted(BUILT.rglob("*.onnx"))
 PYTHONS = os.environ.get("POOLGRAD_PYTHONS", "").split()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.ep_process import run_python
-from tests.runtime.fake_cann import build_over_host
+from tests.harness.cann.installations import build_over_host
+from tests.harness.sessions.ep_process import run_python
 
-CPP = Path(__file__).parent / "cpp"
+CPP = Path(__file__).parents[1] / "harness" / "fuzz"
 SOURCES = Path(__file__).parents[2] / "runtime" / "src"
 
 CODE = """

@@ -21,8 +21,8 @@ from onnxscript import ir
 
 from poolgrad_lowering import LoweringResult, lower, verify
 from poolgrad_lowering.diagnostics.errors import InvalidModelError
+from tests.harness.other_tools.apart import Apart, ToolError
 from tests.oracles import assert_same_bits, run_ort, run_reference
-from tests.other_tools.apart import Apart, ToolError
 from tests.other_tools.producers import TOOLS
 
 Array = npt.NDArray[Any]

@@ -30,7 +30,7 @@ from tests.generators.places import in_a_branch, in_a_function, outlined
 from tests.generators.plans import Plan, plans
 from tests.generators.protos import Choices
 from tests.generators.transforms import Transform
-from tests.other_tools.apart import Apart, ToolError
+from tests.harness.other_tools.apart import Apart, ToolError
 from tests.other_tools.before_lowering import Array, Case, Tally, check
 from tests.other_tools.producers import TOOLS
 

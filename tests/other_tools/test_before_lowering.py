@@ -22,8 +22,8 @@ from tests.generators import places  # noqa: E402
 from tests.generators.fuzz import QUIET  # noqa: E402
 from tests.generators.plans import Plan, plans  # noqa: E402
 from tests.generators.transforms import Transform  # noqa: E402
+from tests.harness.other_tools.apart import Apart, ToolError  # noqa: E402
 from tests.other_tools import search  # noqa: E402
-from tests.other_tools.apart import Apart, ToolError  # noqa: E402
 from tests.other_tools.before_lowering import Case, Tally, check, check_changed, declares_false_types, misuses_operators  # noqa: E402
 from tests.other_tools.producers import TOOLS  # noqa: E402
 from tests.pool_graphs import parse  # noqa: E402

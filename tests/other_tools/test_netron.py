@@ -24,7 +24,7 @@ def shown(model: onnx.ModelProto, folder: Path) -> Any:
     package = find_spec("netron")
     assert package is not None
     assert package.submodule_search_locations is not None
-    script = Path(__file__).with_name("netron.mjs")
+    script = Path(__file__).parents[1] / "harness" / "other_tools" / "netron.mjs"
     command = ["node", script, package.submodule_search_locations[0], folder / "model.onnx"]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 

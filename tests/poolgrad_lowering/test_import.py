@@ -11,8 +11,8 @@ from pathlib import Path
 import onnx
 import pytest
 
+from tests.harness.processes import environment
 from tests.heads import head
-from tests.processes import environment
 
 ROOT = Path(__file__).parents[2]
 LENET = ROOT / "models" / "built" / "torch" / "lenet.onnx"

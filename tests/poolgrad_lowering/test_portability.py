@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from tests.external_models import DATA, external, onto_zeros, saved
-from tests.processes import environment
+from tests.harness.processes import environment
 
 WITHOUT_POSIX = """
 import concurrent.futures.process, importlib, os, shutil, sys

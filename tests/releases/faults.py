@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from tests.releases.runner import LEVELS
+from tests.harness.releases.runner import LEVELS
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.harness.releases.runner import LEVELS
 from tests.releases.faults import FAULTS, Fault
-from tests.releases.runner import LEVELS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "releases.md").read_text(encoding="utf-8")

@@ -15,11 +15,12 @@ import pytest
 from onnx import ModelProto
 
 from models import catalogue
+from tests.harness.releases import runner
+from tests.harness.releases.prepare import VARIANTS, built, write_case
+from tests.harness.releases.runner import LEVELS
 from tests.heads import head
 from tests.oracles import assert_same_bits, run_reference
 from tests.releases.cases import Case, drawn_feeds, gradient_sites, site_feeds, standard
-from tests.releases.prepare import VARIANTS, built, write_case
-from tests.releases.runner import LEVELS
 from tests.releases.sweep import OVERLAPPING, SIBLINGS, Graph, PoolWindows, usual
 from tests.releases.texts import block, pooled_value, two_types
 
@@ -99,7 +100,7 @@ def test_lowered_models_run_in_this_onnxruntime(tmp_path: Path) -> None:
     rows = [write_case(tmp_path, case) for case in cases]
     assert None not in rows
     (tmp_path / "cases.json").write_text(json.dumps(rows), encoding="utf-8")
-    subprocess.run([sys.executable, Path(__file__).with_name("runner.py"), tmp_path, tmp_path / "rows"], check=True)
+    subprocess.run([sys.executable, runner.__file__, tmp_path, tmp_path / "rows"], check=True)
     found = [json.loads(line) for line in (tmp_path / "rows").read_text(encoding="utf-8").splitlines()]
     assert len([row for row in found if row["outcome"] == "runs"]) == len(cases) * len(LEVELS)
     assert not [row for row in found if row["outcome"] not in ("runs", "same")]

@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
+from tests.harness.releases import runner
+from tests.harness.releases.prepare import prepare
+from tests.harness.releases.runner import LEVELS, ORIGINAL
 from tests.releases.faults import FAULTS, Fault
-from tests.releases.prepare import prepare
-from tests.releases.runner import LEVELS, ORIGINAL
 from tests.releases.sweep import FORMS_RUN
 
 RELEASES = dict(named.split("=", 1) for named in os.environ.get("POOLGRAD_RELEASES", "").split())
@@ -49,9 +50,8 @@ def cases() -> Path:
 @cache
 def rows(release: str, cases: Path) -> list[Row]:
     """What the release made of the cases."""
-    runner = Path(__file__).with_name("runner.py")
     found = FOLDER / f"{release}.jsonl"
-    subprocess.run([RELEASES[release], runner, cases, found], check=True)
+    subprocess.run([RELEASES[release], runner.__file__, cases, found], check=True)
     return [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]
 
 

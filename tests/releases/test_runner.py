@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.releases.runner import LEVELS, difference
+from tests.harness.releases import runner
+from tests.harness.releases.runner import LEVELS, difference
 
 ONNXRUNTIME = """
 import enum, os, types
@@ -54,9 +55,8 @@ def rows(folder: Path, *cases: tuple[str, list[str]]) -> dict[str, dict[str, lis
         files = {"original": names[0], "recorded": None, "feeds": "feeds.npz", "lowered": dict.fromkeys(names[1:])}
         listed.append({"name": str(number), **files})
     (folder / "cases.json").write_text(json.dumps(listed), encoding="utf-8")
-    runner = Path(__file__).with_name("runner.py")
     environment = os.environ | {"PYTHONPATH": str(folder)}
-    subprocess.run([sys.executable, runner, folder, folder / "rows"], check=True, env=environment)
+    subprocess.run([sys.executable, runner.__file__, folder, folder / "rows"], check=True, env=environment)
     found: dict[str, dict[str, list[str]]] = {}
     for line in (folder / "rows").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)

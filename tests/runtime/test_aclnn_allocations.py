@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.ep_process import run_python
-from tests.runtime.fake_cann import build_library
+from tests.harness.cann.installations import build_library
+from tests.harness.sessions.ep_process import run_python
 
-SOURCE = Path(__file__).parent / "cpp" / "count_allocations.cpp"
+SOURCE = Path(__file__).parents[1] / "harness" / "libraries" / "count_allocations.cpp"
 
 COUNTER = """
 import ctypes, os

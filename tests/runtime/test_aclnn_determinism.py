@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from poolgrad_lowering.runtime import SessionError, create_session
+from tests.harness.sessions.ep_process import run_python
 from tests.runtime.ep_models import Case, make_model, window
-from tests.runtime.ep_process import run_python
 
 _PRELUDE = """
 import ctypes
@@ -50,7 +50,7 @@ def test_the_switch_is_on_where_a_session_asks_and_stays_on() -> None:
 @pytest.mark.parametrize("option", ["0", "1"])
 def test_phase_1_sees_the_switch(option: str) -> None:
     code = f"""
-from tests.runtime.host_control import HostLibrary
+from tests.harness.sessions.host_control import HostLibrary
 trace = HostLibrary().trace(lambda: run(deterministic={option!r}))
 answer([line["deterministic"] for line in trace if line.get("call", "").endswith("GetWorkspaceSize")])
 """

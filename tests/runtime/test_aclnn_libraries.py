@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from poolgrad_lowering.runtime import get_host_library_path
-from tests.runtime.ep_process import run_python
-from tests.runtime.fake_cann import build_library, build_over_host, host_library_without, install
+from tests.harness.cann.installations import build_library, build_over_host, host_library_without, install
+from tests.harness.sessions.ep_process import run_python
 
 GRADIENT = "aclnnMaxPool3dWithArgmaxBackward"
 CUSTOM = Path("op_api") / "lib" / "libcust_opapi.so"

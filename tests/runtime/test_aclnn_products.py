@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering.targets.table import TARGETS
-from tests.runtime.ep_process import run_python
-from tests.runtime.fake_cann import build_over_host, install
+from tests.harness.cann.installations import build_over_host, install
+from tests.harness.sessions.ep_process import run_python
 from tools.soc_table import HEADER, soc_table
 
 DESCRIBE = """

@@ -19,7 +19,7 @@ import poolgrad_lowering
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.runtime import doctor, get_host_library_path, get_library_path, probing, registration
 from poolgrad_lowering.runtime.errors import LibraryMissingError
-from tests.runtime.fake_cann import build_over_host, host_library_without, install
+from tests.harness.cann.installations import build_over_host, host_library_without, install
 
 CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ACLNN_HOST_SOC")
 

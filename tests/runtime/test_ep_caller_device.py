@@ -15,9 +15,9 @@ import onnxruntime as ort
 import pytest
 
 from poolgrad_lowering.runtime import get_host_library_path, register
+from tests.harness.sessions.device_process import on_device
+from tests.harness.sessions.host_control import HostLibrary
 from tests.runtime.device_models import ALONE, CHAIN, DEEP, alone_feeds, assert_right, image, open_session
-from tests.runtime.device_process import on_device
-from tests.runtime.host_control import HostLibrary
 
 TWO = {"ACLNN_HOST_DEVICES": "2"}
 NO_CONTEXT = 107002

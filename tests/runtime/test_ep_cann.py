@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from poolgrad_lowering.runtime import get_host_library_path, get_library_path
-from tests.runtime.ep_process import run_python
+from tests.harness.sessions.ep_process import run_python
 
 _LIBRARIES = ("libacl_rt.so", "libnnopbase.so", "libopapi_nn.so")
 

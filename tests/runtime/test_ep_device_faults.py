@@ -11,6 +11,8 @@ import onnxruntime as ort
 import pytest
 
 from poolgrad_lowering.runtime import SessionError, create_session, register
+from tests.harness.sessions.device_process import on_device
+from tests.harness.sessions.host_control import HostLibrary
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import (
     ALONE,
@@ -23,8 +25,6 @@ from tests.runtime.device_models import (
     model_of,
     open_session,
 )
-from tests.runtime.device_process import on_device
-from tests.runtime.host_control import HostLibrary
 
 FAULT = 507899  # ACL_ERROR_RT_DRV_INTERNAL_ERROR, which no function gives by itself
 KINDS = ("tensor", "int_array", "executor", "stream", "event", "device_memory", "pinned_memory")

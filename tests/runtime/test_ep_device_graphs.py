@@ -11,11 +11,11 @@ import onnxruntime as ort
 import pytest
 
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from tests.harness.sessions.device_process import on_device
 from tests.oracles import assert_same_bits
 from tests.pool_models import CASES as POOLS
 from tests.pool_models import pool_model, values_with_ties
 from tests.runtime.device_models import ALONE, BRANCH, CHAIN, LOOP, alone_feeds, assert_right, image, open_session
-from tests.runtime.device_process import on_device
 from tests.runtime.ep_models import VALUE_TYPES, make_feeds, make_model
 from tests.runtime.test_ep_gradients import CASES as GRADIENTS
 

@@ -11,10 +11,10 @@ import onnxruntime as ort
 import pytest
 
 from poolgrad_lowering.runtime import register
+from tests.harness.sessions.device_process import on_device
+from tests.harness.sessions.host_control import HostLibrary
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import ALONE, CHAIN, GRADIENT, POOL, alone_feeds, expected, image, open_session
-from tests.runtime.device_process import on_device
-from tests.runtime.host_control import HostLibrary
 
 NPU = ("npu", 0, 0x19E5)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.runtime.ep_process import run_python
-from tests.runtime.failing_allocations import build_failing, takes_preloaded
+from tests.harness.libraries.failing_allocations import build_failing, takes_preloaded
+from tests.harness.sessions.ep_process import run_python
 
 CODE = """
 import ctypes, json, os

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.device_process import STRICT
-from tests.runtime.ep_process import run_python
-from tests.runtime.failure_sweep import FAULT, RELEASES
+from tests.harness.sessions.device_process import STRICT
+from tests.harness.sessions.ep_process import run_python
+from tests.harness.sessions.failure_sweep import FAULT, RELEASES
 
 # With workspaces on this product; with what `deterministic` calls.
 _A2 = {"ACLNN_HOST_SOC": "Ascend910B1"}
@@ -64,7 +64,7 @@ def test_every_call(setting: str) -> None:
 
 def check_sweep(setting: str, *, thorough: bool) -> None:
     opens, environment = SETTINGS[setting]
-    code = f"from tests.runtime.failure_sweep import *; answer(sweep({opens}, thorough={thorough}))"
+    code = f"from tests.harness.sessions.failure_sweep import *; answer(sweep({opens}, thorough={thorough}))"
     outcomes = run_python(code, **environment)
     assert {outcome["stage"] for outcome in outcomes} >= {"first run", "next run", "close"}
     for outcome in outcomes:
@@ -101,7 +101,7 @@ REGISTRATION_WITHOUT_EFFECT = {*WITHOUT_EFFECT, "aclrtGetSocName", "aclrtGetDevi
 @pytest.mark.parametrize("environment", [{}, STRICT], ids=["host library", "device memory"])
 def test_every_call_of_the_registration(environment: dict[str, str]) -> None:
     sites = run_python(
-        "from tests.runtime import failure_sweep; answer(failure_sweep.registration_sites())", **environment
+        "from tests.harness.sessions import failure_sweep; answer(failure_sweep.registration_sites())", **environment
     )
     assert {"aclInit", "aclrtSetDevice"} <= {function for function, _ in sites}
     refused = [site for site in sites if site[0] not in REGISTRATION_WITHOUT_EFFECT]
@@ -113,6 +113,6 @@ def test_every_call_of_the_registration(environment: dict[str, str]) -> None:
 
 
 def sweep_registration(sites: list[list[Any]], environment: dict[str, str]) -> list[dict[str, Any]]:
-    code = f"from tests.runtime import failure_sweep; answer(failure_sweep.sweep_registration({sites}))"
+    code = f"from tests.harness.sessions import failure_sweep; answer(failure_sweep.sweep_registration({sites}))"
     found: list[dict[str, Any]] = run_python(code, **environment)
     return found

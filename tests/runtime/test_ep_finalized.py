@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from poolgrad_lowering.runtime import get_host_library_path
-from tests.runtime.device_process import STRICT
-from tests.runtime.ep_process import run_python
-from tests.runtime.failure_sweep import FEEDS, Life, open_custom_operators, open_provider
-from tests.runtime.host_control import HostLibrary
-from tests.runtime.several_device_sweep import on_npu
+from tests.harness.sessions.device_process import STRICT
+from tests.harness.sessions.ep_process import run_python
+from tests.harness.sessions.failure_sweep import FEEDS, Life, open_custom_operators, open_provider
+from tests.harness.sessions.host_control import HostLibrary
+from tests.harness.sessions.several_device_sweep import on_npu
 
 UNINITIALIZED = 100001  # ACL_ERROR_UNINITIALIZE
 # Without acl the provider only tries to make its device current.

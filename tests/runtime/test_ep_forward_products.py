@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering.runtime import get_host_library_path
-from tests.runtime.ep_process import run_python
+from tests.harness.sessions.ep_process import run_python
 
 # Answers, for each case, index type and element type, what is wrong: the node is not claimed, or the result differs.
 _RUN_ALL = """

@@ -8,8 +8,8 @@ import os
 
 import pytest
 
-from tests.runtime.device_process import STRICT
-from tests.runtime.ep_process import run_python
+from tests.harness.sessions.device_process import STRICT
+from tests.harness.sessions.ep_process import run_python
 
 ENVIRONMENTS = {"host memory": {}, "device memory": STRICT}
 
@@ -24,7 +24,7 @@ MANY = {"measure_runs": 1 << 20, "measure_sessions": 4 << 20}
 
 
 def check_growth(measure: str, cycles: int, environment: str, tolerances: dict[str, int]) -> None:
-    code = f"from tests.runtime import leak_cycles; answer(leak_cycles.{measure}({cycles}))"
+    code = f"from tests.harness.sessions import leak_cycles; answer(leak_cycles.{measure}({cycles}))"
     growth = run_python(code, **ENVIRONMENTS[environment])
     assert growth["objects"] == 0
     assert growth["bytes"] < tolerances[measure] or WITH_SANITIZER, growth

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.ep_process import run_python
+from tests.harness.sessions.ep_process import run_python
 
 # Runs a case and answers the operators claimed, and whether the result has the expected bits.
 _RUN_CASE = """

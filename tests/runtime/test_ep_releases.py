@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.device_process import STRICT
-from tests.runtime.ep_process import run_python
+from tests.harness.sessions.device_process import STRICT
+from tests.harness.sessions.ep_process import run_python
 
 _REFUSED = ("aclnnAdaptiveMaxPool2dBackward", "aclnnAdaptiveMaxPool3dBackward")
 CANN_9_0 = {"ACLNN_HOST_FAIL": ",".join(f"{function}GetWorkspaceSize:0:161002" for function in _REFUSED)}
@@ -22,7 +22,7 @@ _PRELUDE = """
 import ctypes, os, tempfile
 import onnxruntime
 from tests.runtime.ep_models import Case, make_feeds, make_model, window
-from tests.runtime.host_control import HostLibrary
+from tests.harness.sessions.host_control import HostLibrary
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name, get_library_path, register
 
 ADAPTIVE_2D = Case("AdaptiveMaxPool3DGrad", (2, 3, 7, 8), out=(3, 4))

@@ -14,9 +14,9 @@ from onnx import TensorProto, helper
 
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
 from poolgrad_lowering.runtime import assignment, create_session, get_ep_name
+from tests.harness.sessions.device_process import on_device
+from tests.harness.sessions.host_control import HostLibrary
 from tests.oracles import assert_same_bits
-from tests.runtime.device_process import on_device
-from tests.runtime.host_control import HostLibrary
 
 OPSET = 17
 VALUES: dict[str, Any] = {

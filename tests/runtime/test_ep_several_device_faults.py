@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.device_process import STRICT
-from tests.runtime.ep_process import run_python
-from tests.runtime.failure_sweep import RELEASES
+from tests.harness.sessions.device_process import STRICT
+from tests.harness.sessions.ep_process import run_python
+from tests.harness.sessions.failure_sweep import RELEASES
 
 SOCS = ("Ascend950PR_9599", "Ascend910B1")
 RUNS = ("run_fetched", "run_bound")
@@ -52,7 +52,7 @@ def test_waits_of_threads_that_fail_again(times: int) -> None:
 
 
 def outcomes(soc: str, swept: str) -> list[dict[str, Any]]:
-    code = f"from tests.runtime.several_device_sweep import *; answer({swept})"
+    code = f"from tests.harness.sessions.several_device_sweep import *; answer({swept})"
     found: list[dict[str, Any]] = run_python(code, ACLNN_HOST_DEVICES="2", ACLNN_HOST_SOC=soc, **STRICT)
     assert found
     return found

@@ -15,6 +15,10 @@ import onnxruntime as ort
 import pytest
 
 from poolgrad_lowering.runtime import SessionError, create_session, get_ep_name, register
+from tests.harness.cann.installations import install
+from tests.harness.sessions.device_process import STRICT, on_device
+from tests.harness.sessions.ep_process import run_python
+from tests.harness.sessions.host_control import HostLibrary
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import (
     ALONE,
@@ -27,10 +31,6 @@ from tests.runtime.device_models import (
     model_of,
     open_session,
 )
-from tests.runtime.device_process import STRICT, on_device
-from tests.runtime.ep_process import run_python
-from tests.runtime.fake_cann import install
-from tests.runtime.host_control import HostLibrary
 
 DEVICES = 3
 SEVERAL = {"ACLNN_HOST_DEVICES": str(DEVICES)}
@@ -201,7 +201,7 @@ def test_several_devices(check: Callable[[], None]) -> None:
 _BY_NAME = """
 import onnxruntime as ort
 from tests.runtime.device_models import CHAIN, assert_right, image, model_of
-from tests.runtime.host_control import HostLibrary
+from tests.harness.sessions.host_control import HostLibrary
 from poolgrad_lowering.runtime import create_session, get_backend, get_ep_name, register
 register()
 feeds = {"x": image(1, 2, 8, 8)}

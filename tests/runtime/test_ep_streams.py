@@ -15,10 +15,10 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
+from tests.harness.sessions.device_process import on_device
+from tests.harness.sessions.host_control import HostLibrary
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import ALONE, BRANCH, CHAIN, alone_feeds, expected, image, open_session
-from tests.runtime.device_process import on_device
-from tests.runtime.host_control import HostLibrary
 
 THREADS = 6
 MANY_THREADS = 16

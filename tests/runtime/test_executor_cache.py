@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from poolgrad_lowering.runtime import create_session
+from tests.harness.cann.installations import install
+from tests.harness.sessions.ep_process import run_python
+from tests.harness.sessions.host_control import HostLibrary
 from tests.runtime.ep_models import NODE, Array, Case, make_feeds, make_model, window
-from tests.runtime.ep_process import run_python
-from tests.runtime.fake_cann import install
-from tests.runtime.host_control import HostLibrary
 
 CASES = {
     "max_pool": Case("MaxPool3DGradWithArgmax", (2, 3, 6, 6), window([1, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1])),
@@ -219,7 +219,7 @@ def feeds_of(case: Case) -> dict[str, Array]:
 def test_a_strict_device_finds_no_misuse(tmp_path: Path) -> None:
     """Executors with a workspace, on a device with inaccessible memory and lazy streams."""
     code = """
-from tests.runtime.host_control import HostLibrary
+from tests.harness.sessions.host_control import HostLibrary
 from poolgrad_lowering.runtime import register
 from tests.runtime.test_executor_cache import Case, KINDS, create_session, live, make_feeds, make_model, window
 host = HostLibrary()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.harness.sessions.ep_process import run_python
 from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_2D,
     ADAPTIVE_FORWARD_2D,
@@ -27,7 +28,6 @@ from tests.runtime.aclnn_ctypes import (
     environment,
     library,
 )
-from tests.runtime.ep_process import run_python
 from tests.runtime.strict_device import strict_device
 
 INVALID, NO_MEMORY = 100000, 207001

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.cann.installations import build_library
+from tests.harness.libraries.failing_allocations import build_failing, takes_preloaded
+from tests.harness.sessions.ep_process import run_python
 from tests.runtime.aclnn_ctypes import current_device
-from tests.runtime.ep_process import run_python
-from tests.runtime.failing_allocations import build_failing, takes_preloaded
-from tests.runtime.fake_cann import build_library
 
-CPP = Path(__file__).parent / "cpp"
+LIBRARIES = Path(__file__).parents[1] / "harness" / "libraries"
 BAD_ALLOC, INTERNAL_ERROR, NO_EXECUTOR = 200000, 500000, 561101
 
 FIRST = """
@@ -76,7 +76,7 @@ with current_device() as aclnn:
     ],
 )
 def test_whatever_is_thrown_is_a_code_with_a_message(tmp_path: Path, function: str, code: int, message: str) -> None:
-    source = (CPP / "throwing.cpp").read_text(encoding="utf-8")
+    source = (LIBRARIES / "throwing.cpp").read_text(encoding="utf-8")
     throwing = ctypes.CDLL(str(build_library(tmp_path / "libthrowing.so", source)))
     with current_device() as aclnn:
         assert aclnn.c.aclnnHostCall(b"aclTest", None, getattr(throwing, function), None) == code

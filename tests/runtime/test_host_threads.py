@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.harness.sessions.ep_process import run_python
 from tests.oracles import assert_same_bits
 from tests.runtime.aclnn_ctypes import POOL_2D, Aclnn, Backward, current_device
-from tests.runtime.ep_process import run_python
 
 INVALID = 100000
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.harness.sessions.ep_process import run_python
 from tests.oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradient, pool_windows
 from tests.runtime.aclnn_ctypes import (
     ADAPTIVE_2D,
@@ -24,7 +25,6 @@ from tests.runtime.aclnn_ctypes import (
     current_device,
     library,
 )
-from tests.runtime.ep_process import run_python
 
 Array = npt.NDArray[Any]
 VALUES = [np.dtype(np.float32), np.dtype(np.float16), bfloat16]

@@ -18,7 +18,7 @@ import pytest
 from poolgrad_lowering.runtime import get_host_library_path, get_library_path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = Path(__file__).parent / "cpp" / "native"
+SOURCES = Path(__file__).parents[1] / "harness" / "native"
 CASES = 500
 # What each program is given: a library, and what its file of results is called.
 PROGRAMS = {

@@ -14,8 +14,8 @@ import pytest
 from poolgrad_lowering import lower_file
 from poolgrad_lowering.runtime import get_host_library_path, get_library_path
 from tests.doc_blocks import ROOT, blocks
-from tests.onnxruntime_release import lay_out
-from tests.processes import environment
+from tests.harness.onnxruntime.release import lay_out
+from tests.harness.processes import environment
 
 PAGE = ROOT / "docs" / "from-python-cpp-csharp.md"
 LENET = ROOT / "models" / "built" / "torch" / "lenet.onnx"

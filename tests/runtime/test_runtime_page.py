@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.ep_process import run_python
+from tests.harness.sessions.ep_process import run_python
 
 PAGE = (Path(__file__).parents[2] / "docs" / "runtime.md").read_text(encoding="utf-8")
 OPTIONS = re.findall(r"^\| `(\w+)` \|", PAGE.split("## Options")[1].split("\n## ")[0], re.MULTILINE)
@@ -21,7 +21,7 @@ NEEDS_NO_DEVICE = 161002
 MESSAGES = """
 import re
 from tests.runtime.device_models import ALONE, alone_feeds, open_session
-from tests.runtime.host_control import HostLibrary
+from tests.harness.sessions.host_control import HostLibrary
 
 library, session = HostLibrary(), open_session(ALONE)
 feeds = alone_feeds(1, 1, 4, 4)

@@ -21,9 +21,9 @@ from poolgrad_lowering.runtime.self_test.data import special, spread, ties, whol
 from poolgrad_lowering.runtime.self_test.reference import gradient, pool
 from poolgrad_lowering.runtime.self_test.result import Row, SelfTest
 from poolgrad_lowering.runtime.self_test.text import to_text
+from tests.harness.cann.installations import host_library_without, install
+from tests.harness.sessions.ep_process import run_python
 from tests.oracles import adaptive_windows, ascend_pool, assert_same_bits, pool_gradient, pool_windows
-from tests.runtime.ep_process import run_python
-from tests.runtime.fake_cann import host_library_without, install
 
 PAGE = (Path(__file__).parents[2] / "docs" / "on-a-real-npu.md").read_text(encoding="utf-8")
 CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")

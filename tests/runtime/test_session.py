@@ -31,9 +31,9 @@ from poolgrad_lowering.runtime import (
     register,
 )
 from poolgrad_lowering.runtime.training import session_options
+from tests.harness.sessions.ep_process import run_python
 from tests.oracles import assert_same_bits
 from tests.runtime.ep_models import Case, make_feeds, make_model, window
-from tests.runtime.ep_process import run_python
 
 CASE = Case("MaxPoolGradWithArgmaxV3", (2, 3, 6, 6), window([2, 2], [2, 2], [0, 0], [1, 1]))
 

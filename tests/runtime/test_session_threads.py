@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering.runtime import create_session
+from tests.harness.sessions.ep_process import run_python
 from tests.oracles import assert_same_bits
 from tests.runtime.ep_models import Case, make_feeds, make_model, window
-from tests.runtime.ep_process import run_python
 
 THREADS = 8
 RUNS = 40

@@ -12,9 +12,9 @@ import onnx.parser
 
 from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import create_session
+from tests.harness.sessions.host_control import HostLibrary
+from tests.harness.torch_npu.client import ASCEND_950, ATLAS_A2, ATLAS_A3
 from tests.patterns.aten_graphs import model
-from tests.runtime.host_control import HostLibrary
-from tests.torch_npu.client import ASCEND_950, ATLAS_A2, ATLAS_A3
 from tests.torch_npu.differences import MASK, TENSORS, Call
 from tests.torch_npu.pools import Pool
 

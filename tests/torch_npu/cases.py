@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 
-from tests.torch_npu.client import EXACT, QUEUES, SOCS, STRICT
+from tests.harness.torch_npu.client import EXACT, QUEUES, SOCS, STRICT
 from tests.torch_npu.pools import Pool, all_pools, refusal
 from tests.torch_npu.tensors import DTYPES, LAYOUTS
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.torch_npu import client
+from tests.harness.torch_npu import client
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.harness.torch_npu.client import ASCEND_950
 from tests.oracles import adaptive_windows, ascend_pool, pool_gradient, pool_windows
 from tests.oracles.windows import Windows
-from tests.torch_npu.client import ASCEND_950
 
 Array = npt.NDArray[Any]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.harness.torch_npu.client import ASCEND_950, SOCS, STRICT, run_client, start
 from tests.torch_npu.calls import TARGETS, session_calls, torch_calls
-from tests.torch_npu.client import ASCEND_950, SOCS, STRICT, run_client, start
 from tests.torch_npu.differences import (
     BACKWARD,
     DIFFERENCES,

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.harness.torch_npu.client import SOCS, STRICT, run_client, start
 from tests.oracles import assert_same_bits
 from tests.pool_models import values_with_ties
 from tests.torch_npu.cases import HOST_MODES, PROCESSES, cases
-from tests.torch_npu.client import SOCS, STRICT, run_client, start
 from tests.torch_npu.pools import Pool, all_pools, refusal
 from tests.torch_npu.tensors import DTYPES, on_npu, plane_indices, to_array, to_tensor
 

@@ -10,17 +10,17 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.harness.sessions.host_control import HostLibrary
+from tests.harness.torch_npu import endings
+from tests.harness.torch_npu.client import ATLAS_A2, QUEUES, STRICT, run_client, run_to_the_end, start
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import ALONE, CHAIN, alone_feeds, expected, image, open_session
-from tests.runtime.host_control import HostLibrary
-from tests.torch_npu import endings
-from tests.torch_npu.client import ATLAS_A2, QUEUES, STRICT, run_client, run_to_the_end, start
 
 pytestmark = pytest.mark.torch_npu
 
 FIRST = ("torch_npu", "provider")
 ENDS = ("with the check", "before torch_npu", "after torch_npu", "with the interpreter")
-RELEASE_AT_EXIT = "from tests.torch_npu.endings import release_at_exit; release_at_exit()\n"
+RELEASE_AT_EXIT = "from tests.harness.torch_npu.endings import release_at_exit; release_at_exit()\n"
 IMPORT_TORCH_NPU = "import torch_npu\n"
 # Without acl the provider only tries to make its device current.
 AFTER_THE_END = {"aclrtGetDevice", "aclrtSetDevice", "aclGetRecentErrMsg"}

@@ -13,10 +13,10 @@ import pytest
 
 from poolgrad_lowering.runtime import create_session
 from tests.doc_blocks import ROOT, blocks
+from tests.harness.sessions.host_control import HostLibrary
+from tests.harness.torch_npu.client import ASCEND_950, ATLAS_A2, ATLAS_A3, QUEUES, STRICT, run_client, start
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import ALONE, alone_feeds, model_of
-from tests.runtime.host_control import HostLibrary
-from tests.torch_npu.client import ASCEND_950, ATLAS_A2, ATLAS_A3, QUEUES, STRICT, run_client, start
 from tests.torch_npu.pools import Pool
 from tests.torch_npu.tensors import DTYPES, to_array, to_tensor
 

@@ -19,9 +19,9 @@ from torch import nn  # noqa: E402
 
 from poolgrad_lowering import lower  # noqa: E402
 from poolgrad_lowering.torch import export_training_step, export_update  # noqa: E402
-from tests.processes import environment  # noqa: E402
+from tests.harness.processes import environment  # noqa: E402
 
-CHILD = Path(__file__).with_name("data_parallel.py")
+CHILD = Path(__file__).parents[1] / "harness" / "sessions" / "data_parallel.py"
 STEPS, BATCH = 12, 8
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples import run_example
+from tests.harness.examples import run_example
 
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")

@@ -21,8 +21,8 @@ from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.ir.index import ModelIndex
 from tests.external_models import DATA, external
+from tests.harness.processes import environment
 from tests.pool_graphs import main_value, parse
-from tests.processes import environment
 
 
 def run_on(model: ModelProto, script: str) -> None:

@@ -19,9 +19,9 @@ from poolgrad_lowering.cli import main
 from poolgrad_lowering.patterns import all_patterns
 from poolgrad_lowering.targets.table import TARGETS
 from tests.external_models import DATA, external, onto_zeros
+from tests.harness.processes import environment
 from tests.html_report.page_models import BUILT
 from tests.pool_graphs import parse, torch_gradient
-from tests.processes import environment
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")

@@ -20,8 +20,8 @@ from onnx import ModelProto
 
 from poolgrad_lowering.cli import build_parser, main
 from poolgrad_lowering.cli.exit_codes import MEANINGS, ExitCode
+from tests.harness.processes import environment
 from tests.pool_graphs import torch_gradient
-from tests.processes import environment
 
 COMMAND = [sys.executable, "-m", "poolgrad_lowering.cli"]
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])

@@ -16,8 +16,8 @@ import pytest
 from poolgrad_lowering import lower
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.cli.exit_codes import ExitCode
+from tests.harness.processes import environment
 from tests.pool_graphs import parse, torch_gradient
-from tests.processes import environment
 
 COMMAND = [sys.executable, "-m", "poolgrad_lowering.cli"]
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])

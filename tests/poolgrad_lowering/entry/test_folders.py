@@ -23,8 +23,8 @@ from poolgrad_lowering import FileError, UnknownTargetError, lower, lower_folder
 from poolgrad_lowering.cli import main
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.entry import folders
+from tests.harness.processes import environment
 from tests.pool_graphs import parse, torch_gradient
-from tests.processes import environment
 
 GRADIENT = torch_gradient([2, 3, 4, 4], kernel_shape=[2, 2], strides=[2, 2])
 REFUSED = parse("g (float[2,3,4] X, float[2,3,4] dY, int64[2,3,4] I) => (dX) { dX = MaxPoolGrad(dY, I) }")

@@ -12,7 +12,7 @@ import pytest
 
 from poolgrad_lowering import FileError
 from poolgrad_lowering.io.atomic_folder import NewFolder
-from tests.processes import environment
+from tests.harness.processes import environment
 
 KILLED = """
 import os, signal, sys

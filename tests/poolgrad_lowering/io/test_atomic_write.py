@@ -21,7 +21,7 @@ import pytest
 
 from poolgrad_lowering import FileError
 from poolgrad_lowering.io.atomic_write import write_bytes, write_files
-from tests.processes import environment
+from tests.harness.processes import environment
 
 OLD = b"what was there before"
 

@@ -21,8 +21,8 @@ from poolgrad_lowering import UnknownTargetError, inspect, lower
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.pipeline import lower_in_place
+from tests.harness.processes import environment
 from tests.pool_graphs import ort_gradient, parse, torch_gradient
-from tests.processes import environment
 
 SMALL = [entry for entry in catalogue.entries() if entry.file.stat().st_size < 200_000]
 F1 = {"kernel_shape": [2, 2], "strides": [2, 2]}

@@ -17,8 +17,8 @@ from poolgrad_lowering import export_atc
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
 from poolgrad_lowering.ge.registered import is_registered, least_release
 from poolgrad_lowering.targets.table import find_target
+from tests.harness.processes import environment
 from tests.pool_graphs import parse, torch_gradient
-from tests.processes import environment
 
 GRADIENT = torch_gradient([2, 3, 6, 8], kernel_shape=[2, 2], strides=[2, 2])
 

@@ -19,13 +19,13 @@ import numpy.typing as npt
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from tests.atc.ge import faults
-from tests.atc.ge.faults import GeError
-from tests.atc.ge.operators import compute
-from tests.atc.ge.parser import GeGraph, GeOperator
-from tests.atc.ge.plugin_rules import Context
-from tests.atc.ge.prototypes import Soc
-from tests.atc.ge.standard import computed
+from tests.harness.ge import faults
+from tests.harness.ge.faults import GeError
+from tests.harness.ge.operators import compute
+from tests.harness.ge.parser import GeGraph, GeOperator
+from tests.harness.ge.plugin_rules import Context
+from tests.harness.ge.prototypes import Soc
+from tests.harness.ge.standard import computed
 
 Array = npt.NDArray[Any]
 Values = dict[str, Array]

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from poolgrad_lowering.runtime import create_session
+from tests.harness.sessions.failure_sweep import quiet_options
+from tests.harness.sessions.host_control import HostLibrary
 from tests.runtime.device_models import CHAIN, GRADIENT, POOL, image, model_of
-from tests.runtime.failure_sweep import quiet_options
-from tests.runtime.host_control import HostLibrary
 
 FEEDS = {"x": image(1, 2, 8, 8)}
 NODES = 4

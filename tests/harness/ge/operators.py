@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tests.atc.ge.kernels import Kernel, check_windows, index_type, kernel_for, refused, windows_of
-from tests.atc.ge.parser import GeOperator
-from tests.atc.ge.prototypes import Soc
+from tests.harness.ge.kernels import Kernel, check_windows, index_type, kernel_for, refused, windows_of
+from tests.harness.ge.parser import GeOperator
+from tests.harness.ge.prototypes import Soc
 from tests.oracles import adaptive_windows, ascend_pool, pool_windows
 from tests.oracles.windows import Windows
 

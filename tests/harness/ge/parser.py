@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-from tests.atc.ge import faults
-from tests.atc.ge.driver import ONNX, SUCCESS, AnyPlugin, Attribute, Tensor
-from tests.atc.ge.faults import Fault, GeError
-from tests.atc.ge.pb2json import source_attributes
-from tests.atc.ge.plugin_rules import Context, Library
-from tests.atc.ge.prototypes import Prototype, Release, prototype
-from tests.atc.ge.standard import input_count, is_registered, lacks_prototype, plugin_refusal
+from tests.harness.ge import faults
+from tests.harness.ge.driver import ONNX, SUCCESS, AnyPlugin, Attribute, Tensor
+from tests.harness.ge.faults import Fault, GeError
+from tests.harness.ge.pb2json import source_attributes
+from tests.harness.ge.plugin_rules import Context, Library
+from tests.harness.ge.prototypes import Prototype, Release, prototype
+from tests.harness.ge.standard import input_count, is_registered, lacks_prototype, plugin_refusal
 
 DEFAULT_DOMAIN = "ai.onnx"
 WITHOUT_PLUGIN = {"Data", "Constant", "FileConstant"}

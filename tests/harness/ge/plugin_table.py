@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.atc.ge import plugin_rules as rules
-from tests.atc.ge.plugin_rules import Context, Node, Outcome
+from tests.harness.ge import plugin_rules as rules
+from tests.harness.ge.plugin_rules import Context, Node, Outcome
 
 OLDEST, NEWEST = 8, 18
 """The opsets for which the plugins register ONNX's operators."""

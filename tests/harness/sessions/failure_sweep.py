@@ -18,9 +18,9 @@ import onnx
 import onnxruntime as ort
 
 from poolgrad_lowering.runtime import create_session, get_library_path, register
+from tests.harness.sessions.host_control import HostLibrary
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import Array, image, model_of
-from tests.runtime.host_control import HostLibrary
 
 FAULT = 507899  # ACL_ERROR_RT_DRV_INTERNAL_ERROR, which no function gives by itself
 KINDS = ("tensor", "int_array", "executor", "stream", "event", "device_memory", "pinned_memory")

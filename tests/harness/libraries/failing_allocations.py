@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering.runtime import get_host_library_path
-from tests.runtime.fake_cann import build_library
+from tests.harness.cann.installations import build_library
 
-_SOURCE = Path(__file__).parent / "cpp" / "fail_allocations.cpp"
+_SOURCE = Path(__file__).parent / "fail_allocations.cpp"
 
 
 def _has_own_allocation() -> str:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from onnx import AttributeProto, GraphProto, NodeProto
 
-from tests.atc.ge.plugin_rules import Context, Node
-from tests.atc.ge.plugin_table import PLUGINS, rules_for
+from tests.harness.ge.plugin_rules import Context, Node
+from tests.harness.ge.plugin_table import PLUGINS, rules_for
 
 TABLE = Path(__file__).parent / "registered.json"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnxruntime
 
-DECLARATIONS = Path(__file__).parent / "runtime" / "cpp" / "onnxruntime"
+DECLARATIONS = Path(__file__).parent / "include"
 
 
 def lay_out(folder: Path) -> None:

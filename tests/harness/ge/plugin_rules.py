@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from tests.atc.ge.prototypes import Soc
+from tests.harness.ge.prototypes import Soc
 
 Library = Literal["ops-math", "ops-nn"]
 Outcome = str | list[NodeProto] | None

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 import poolgrad_lowering
-from tests.atc.ge.compiling import NATIVE, SANITIZED
+from tests.harness.ge.compiling import NATIVE, SANITIZED
 
 SOURCES = Path(poolgrad_lowering.__file__).parent / "ge" / "atc" / "plugin"
 _FLAGS = ("-std=c++14", "-O1", "-Wall", "-Wextra", "-Werror", *SANITIZED)
 _INPUTS = (
-    Path(__file__).parent / "cpp" / "parts.cpp",
+    Path(__file__).parent / "parts.cpp",
     *(SOURCES / f"{n}.cpp" for n in ("attributes", "json", "operators")),
 )
 _FOLDER = tempfile.TemporaryDirectory(prefix="poolgrad-parts-")

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.processes import environment
+from tests.harness.processes import environment
 
-FOLDER = Path(__file__).parent.parent / "examples"
+FOLDER = Path(__file__).parents[2] / "examples"
 
 
 def run_example(name: str, folder: Path) -> list[str]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 
-from tests.atc.ge import faults
-from tests.atc.ge.faults import GeError
+from tests.harness.ge import faults
+from tests.harness.ge.faults import GeError
 
 SPACES = " \t\n\v\f\r"
 LARGEST_NUMBER = 2**63 - 1

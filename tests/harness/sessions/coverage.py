@@ -4,7 +4,7 @@
 
     measure(model, feeds, soc)   one session of `create_session(…, providers=["CANNExecutionProvider"])`
     summarize({name: coverage})  the counts over many
-    python -P -m tests.cann_ep.coverage [--target TARGET] [--json FILE]   over the built models and a folder
+    python -P -m tests.harness.sessions.coverage [--target TARGET] [--json FILE]   over the built models and a folder
 
 Runs in the environment of `make test-cann-ep`. The sessions are those of a user: no option but the names of the
 providers, in a folder of their own. Only onnxruntime's threads and messages are set, so that sums have the bits of the
@@ -29,9 +29,18 @@ from typing import Any
 import numpy as np
 import onnx
 
-from tests.cann_ep.graph_engine import ENGINE, PRECISION_MODE, RECORDS_ONLY, install
-from tests.cann_ep.mixed_sessions import CANN, HOME, Feeds, HostLibrary, count_copies, on_cpu, open_mixed, quiet_options
-from tests.runtime.ep_process import run_python
+from tests.harness.cann.graph_engine import ENGINE, PRECISION_MODE, RECORDS_ONLY, install
+from tests.harness.sessions.ep_process import run_python
+from tests.harness.sessions.mixed_sessions import (
+    CANN,
+    HOME,
+    Feeds,
+    HostLibrary,
+    count_copies,
+    on_cpu,
+    open_mixed,
+    quiet_options,
+)
 
 SOCS = {"atlas-a2": "Ascend910B1", "ascend950": "Ascend950PR_9599"}
 """By target of `lower`, a name of a SoC of the host library."""
@@ -125,7 +134,7 @@ def _in_process(
         onnx.save(model, Path(folder) / MODEL)
         np.savez(Path(folder) / FEEDS, **dict(feeds))
         call = f"measured_here({folder!r}, {dict(options)!r}, {as_it_is})"
-        code = f"from tests.cann_ep.coverage import measured_here\nanswer({call})"
+        code = f"from tests.harness.sessions.coverage import measured_here\nanswer({call})"
         try:
             answer = run_python(code, ASCEND_HOME_PATH=str(HOME), ACLNN_HOST_STRICT="1", **environment)
         except AssertionError as error:

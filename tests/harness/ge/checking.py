@@ -10,10 +10,10 @@ from typing import Any
 import numpy.typing as npt
 from onnx import ModelProto, TensorProto
 
-from tests.atc.ge.driver import AnyPlugin
-from tests.atc.ge.execution import Engine, execute, run_plainly
-from tests.atc.ge.parser import GeGraph, parse
-from tests.atc.ge.prototypes import Release, Soc
+from tests.harness.ge.driver import AnyPlugin
+from tests.harness.ge.execution import Engine, execute, run_plainly
+from tests.harness.ge.parser import GeGraph, parse
+from tests.harness.ge.prototypes import Release, Soc
 from tests.oracles import assert_same_bits, run_reference
 
 Array = npt.NDArray[Any]

@@ -2,8 +2,9 @@
 
 """Writes the folder of cases that `runner` runs: models, lowered models, feeds.
 
-Usage: python -m tests.releases.prepare FOLDER [--corpus FOLDER]. Files are named by their content: a model that several
-variants are lowered to is there, and run, once. `cases.json` has a row for each case of which something is lowered.
+Usage: python -m tests.harness.releases.prepare FOLDER [--corpus FOLDER]. Files are named by their content: a model that
+several variants are lowered to is there, and run, once. `cases.json` has a row for each case of which something is
+lowered.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ TARGETS = ("atlas-a2", "ascend950")
 VARIANTS = {
     f"{target}{'' if forward else ', pools left'}": (target, forward) for target in TARGETS for forward in (True, False)
 }
-STORED = Path(__file__).parent / "models"
+STORED = Path(__file__).parents[2] / "releases" / "models"
 Recipe = Callable[[], list[Case]]
 
 

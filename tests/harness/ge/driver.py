@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
-from tests.atc.ge.compiling import NATIVE, Machine, standin
+from tests.harness.ge.compiling import NATIVE, Machine, standin
 
 SUCCESS = 0
 """GE's status; every other number is a failure."""

@@ -17,10 +17,10 @@ import numpy as np
 import onnxruntime as ort
 
 from poolgrad_lowering.runtime import create_session
+from tests.harness.sessions.failure_sweep import FAULT, FEEDS, KINDS, expected, model, quiet_options
+from tests.harness.sessions.host_control import HostLibrary
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import Array
-from tests.runtime.failure_sweep import FAULT, FEEDS, KINDS, expected, model, quiet_options
-from tests.runtime.host_control import HostLibrary
 
 DEVICES = (0, 1)
 TURNS = 2

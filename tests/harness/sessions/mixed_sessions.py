@@ -9,11 +9,11 @@ The stand-in for CANN is a folder that serves as ASCEND_HOME_PATH and is on LD_L
 * Runtime, streams, events, memory, copies and the operators of aclnn are those of libaclnn_host.so in its strict mode
   (docs/host.md), for both providers: libacl_rt.so, libnnopbase.so and libopapi_nn.so are links to it. Work is queued
   and runs as late as possible; memory that is not written yet holds NaN; every violation is recorded.
-* The other functions that the CANN provider calls are in the library of `cpp/`, under the names libascendcl.so,
-  libacl_op_compiler.so and libfmk_onnx_parser.so. It computes with onnxruntime's CPU provider, the libonnxruntime.so of
-  the same package: a single operator as a model of one ONNX node, a graph of GE as the ONNX model that `graph_engine`
-  builds of it, as strict as GE. Both read their inputs and write their outputs when the stream runs them. It has only
-  the single operators that these models use, and no graphs whose output shapes depend on values.
+* The other functions that the CANN provider calls are in the library of `tests/harness/cann/cann_ep/`, under the names
+  libascendcl.so, libacl_op_compiler.so and libfmk_onnx_parser.so. It computes with onnxruntime's CPU provider, the
+  libonnxruntime.so of the same package: a single operator as a model of one ONNX node, a graph of GE as the ONNX model
+  that `graph_engine` builds of it, as strict as GE. Both read their inputs and write their outputs when the stream runs
+  them. It has only the single operators that these models use, and no graphs whose output shapes depend on values.
 
 So a result has the bits of onnxruntime's CPU provider if both use the same kernel on the same shapes. Each check runs
 in a process of its own (`on_device`), because the device is chosen once per process.
@@ -34,16 +34,16 @@ import onnxruntime as ort
 
 from poolgrad_lowering import export_cann
 from poolgrad_lowering.runtime import get_ep_name, register
+from tests.harness.sessions.ep_process import run_python
+from tests.harness.sessions.host_control import HostLibrary
 from tests.oracles import assert_same_bits
 from tests.runtime.device_models import GRADIENT, POOL
-from tests.runtime.ep_process import run_python
-from tests.runtime.host_control import HostLibrary
 
 Array = npt.NDArray[Any]
 Feeds = Mapping[str, Array]
 
 CANN = "CANNExecutionProvider"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HOME = ROOT / "build" / "cann_ep"  # `make test-cann-ep` fills it
 
 # Which provider comes first.
@@ -80,10 +80,10 @@ def on_device(check: Callable[..., Any], *arguments: str, **environment: str) ->
     Fails if the check fails or violates a rule of the device.
     """
     code = f"""
-from tests.runtime.host_control import HostLibrary
+from tests.harness.sessions.host_control import HostLibrary
 from {check.__module__} import {check.__name__} as check
 from pathlib import Path
-from tests.cann_ep.graph_engine import ENGINE, install
+from tests.harness.cann.graph_engine import ENGINE, install
 install(Path({str(HOME)!r}))
 try:
     answer([check(*{arguments!r}), HostLibrary().violations()])

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tests.atc.ge import faults
-from tests.atc.ge.faults import GeError
-from tests.atc.ge.parser import GeOperator
-from tests.atc.ge.prototypes import Soc
+from tests.harness.ge import faults
+from tests.harness.ge.faults import GeError
+from tests.harness.ge.parser import GeOperator
+from tests.harness.ge.prototypes import Soc
 
 Array = npt.NDArray[Any]
 

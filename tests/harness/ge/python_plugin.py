@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.atc.ge.driver import ONNX, SUCCESS, AnyPlugin, Attribute, Parsed, Registration, Tensor
-from tests.atc.ge.prototypes import PROTOTYPES
+from tests.harness.ge.driver import ONNX, SUCCESS, AnyPlugin, Attribute, Parsed, Registration, Tensor
+from tests.harness.ge.prototypes import PROTOTYPES
 
 TVM = 1
 FAILED = 1

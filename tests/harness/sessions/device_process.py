@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.runtime.ep_process import run_python
+from tests.harness.sessions.ep_process import run_python
 
 STRICT = {"ACLNN_HOST_STRICT": "1"}
 
@@ -21,7 +21,7 @@ def on_device(check: Callable[[], Any], **environment: str) -> Any:
     Fails if the check fails or misuses the library.
     """
     code = f"""
-from tests.runtime.host_control import HostLibrary
+from tests.harness.sessions.host_control import HostLibrary
 from {check.__module__} import {check.__name__} as check
 answer([check(), HostLibrary().violations()])
 """

@@ -8,8 +8,9 @@ The stand-in for CANN is a folder that serves as ASCEND_HOME_PATH and is on LD_L
 
 * Runtime, streams, events, memory, copies and the pools of aclnn are those of libaclnn_host.so (docs/host.md), for
   torch_npu and for our provider.
-* The other functions that torch_npu calls are in the library of `cpp/`, under the names libascendcl.so, libopapi.so
-  and others. aclnnInplaceCopy and aclnnMaxPool2dWithMask do their work on the host library's streams, under its rules.
+* The other functions that torch_npu calls are in the library of `tests/harness/cann/torch_npu/`, under the names
+  libascendcl.so, libopapi.so and others. aclnnInplaceCopy and aclnnMaxPool2dWithMask do their work on the host
+  library's streams, under its rules.
 
 Each check runs in a process of its own (`run_client`), because the product and the mode are chosen once per process.
 """
@@ -23,9 +24,9 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from tests.runtime.ep_process import run_python
+from tests.harness.sessions.ep_process import run_python
 
-HOME = Path(__file__).parents[2] / "build" / "torch_npu"  # `make test-torch-npu` fills it
+HOME = Path(__file__).parents[3] / "build" / "torch_npu"  # `make test-torch-npu` fills it
 
 ASCEND_950, ATLAS_A2, ATLAS_A3 = SOCS = ("Ascend950PR_9599", "Ascend910B1", "Ascend910_9391")
 QUEUES = ("0", "1", "2")
@@ -80,7 +81,7 @@ gc.collect()
 if "torch_npu" in sys.modules:
     import torch
     torch.npu.synchronize()
-from tests.runtime.host_control import HostLibrary
+from tests.harness.sessions.host_control import HostLibrary
 answer([result, HostLibrary().violations()])
 """
     with tempfile.TemporaryDirectory() as folder:

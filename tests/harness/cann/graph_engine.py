@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""GE for graph mode: what the stand-in of `cpp/` asks about the sub-models that the CANN provider hands over.
+"""GE for graph mode: what the stand-in of `cann_ep/` asks about the sub-models that the CANN provider hands over.
 
 The library keeps models and runs them; this module decides, with the stand-in for GE's parser that the tests of ATC use
-(`tests/atc/ge`). It refuses what GE's parser and options refuse, and returns a model that computes what GE computes of
-the one that was handed over: with the silent changes of the plugins, with the shapes of the option input_shape, and in
-float16 unless precision_mode says otherwise. Everything that is handed over is recorded.
+(`tests/harness/ge`). It refuses what GE's parser and options refuse, and returns a model that computes what GE computes
+of the one that was handed over: with the silent changes of the plugins, with the shapes of the option input_shape, and
+in float16 unless precision_mode says otherwise. Everything that is handed over is recorded.
 
 `install` connects the library of this process with the only engine, `ENGINE`.
 """
@@ -26,13 +26,13 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from tests.atc.ge.driver import Parsed, Registration
-from tests.atc.ge.faults import OPTION_SYNTAX, GeError
-from tests.atc.ge.options import computes_in_float16, parse_input_shape
-from tests.atc.ge.parser import GeGraph, parse
-from tests.atc.ge.plugin_rules import Context, Library
-from tests.atc.ge.prototypes import SOCS, Soc
-from tests.atc.ge.standard import replace_nodes
+from tests.harness.ge.driver import Parsed, Registration
+from tests.harness.ge.faults import OPTION_SYNTAX, GeError
+from tests.harness.ge.options import computes_in_float16, parse_input_shape
+from tests.harness.ge.parser import GeGraph, parse
+from tests.harness.ge.plugin_rules import Context, Library
+from tests.harness.ge.prototypes import SOCS, Soc
+from tests.harness.ge.standard import replace_nodes
 
 SUCCESS, FAILED, PARAM_INVALID = 0, 0xFFFFFFFF, 0x03000001
 """GE's statuses."""
