@@ -58,42 +58,44 @@ class ShapeChains:
 
         `sources` returns the inputs from whose shapes that of a node of another operator may follow.
         """
-        scope, seen, kinds, begins, producers = self._scope, self._seen, self.kinds, self._begins, self._sources
-        inputs, reached, names = self._inputs, Reached([], [], []), [value.name]
-        chained = reached.chained
+        scope, seen = self._scope, self._seen
+        reached, names = Reached([], [], []), [value.name]
         while names:
             name = names.pop()
             position = scope.producers.get(name)
             if position is None:
                 if scope.parent is not None and not scope.defines(name):
                     reached.outside.append(scope.resolve(name))
-                continue
-            if not kinds[position]:
-                if not seen[position]:
-                    seen[position] = True
-                    reached.others.append((position, name))
-                    names += sources(scope.node(position))
-                continue
-            pending = [position]
-            while pending:
-                position = pending.pop()
-                while not seen[position]:  # along first inputs, the rest is pending
-                    seen[position] = True
-                    chained.append(position)
-                    begin = begins[position]
-                    if kinds[position] == _BROADCASTS:
-                        for use in range(begin + 1, begins[position + 1]):
-                            source = producers[use]
-                            if source < 0 or not kinds[source]:
-                                names.append(inputs[use])
-                            elif not seen[source]:
-                                pending.append(source)
-                    source = producers[begin]
-                    if source < 0 or not kinds[source]:
-                        names.append(inputs[begin])
-                        break
-                    position = source
+            elif self.kinds[position]:
+                self._follow(position, reached.chained, names)
+            elif not seen[position]:
+                seen[position] = True
+                reached.others.append((position, name))
+                names += sources(scope.node(position))
         return reached
+
+    def _follow(self, start: int, chained: list[int], names: list[str]) -> None:
+        """Add what the node at `start` follows from: nodes of such operators to `chained`, other values to `names`."""
+        seen, kinds, begins, producers, inputs = self._seen, self.kinds, self._begins, self._sources, self._inputs
+        pending = [start]
+        while pending:
+            position = pending.pop()
+            while not seen[position]:  # along first inputs; the others are pending
+                seen[position] = True
+                chained.append(position)
+                begin = begins[position]
+                if kinds[position] == _BROADCASTS:
+                    for use in range(begin + 1, begins[position + 1]):
+                        source = producers[use]
+                        if source < 0 or not kinds[source]:
+                            names.append(inputs[use])
+                        elif not seen[source]:
+                            pending.append(source)
+                source = producers[begin]
+                if source < 0 or not kinds[source]:
+                    names.append(inputs[begin])
+                    break
+                position = source
 
     def derive(self, reached: Reached, shape_of: Callable[[Scope, str], Shape | None]) -> None:
         """Derive the shapes of what `reach` returned.
