@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.families.derivation import Derivation
 from poolgrad_lowering.families.family import Family, Joined
-from poolgrad_lowering.families.max_pool.derivation import derivation
 from poolgrad_lowering.families.max_pool.emit import emit, emit_forward
 from poolgrad_lowering.families.max_pool.forward_pools import LoweredMaxPool, choose_forward_pools
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
@@ -23,6 +22,9 @@ from poolgrad_lowering.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.families.derivation import Derivation
 
 
 class MaxPoolFamily(Family[MaxPoolGradient, LoweredMaxPool]):
@@ -74,4 +76,6 @@ class MaxPoolFamily(Family[MaxPoolGradient, LoweredMaxPool]):
 
     def derivation(self, site: Lowered[MaxPoolGradient]) -> Derivation:
         """See `Family`."""
+        from poolgrad_lowering.families.max_pool.derivation import derivation  # noqa: PLC0415 - only pages need it
+
         return derivation(site)
