@@ -398,7 +398,10 @@ def _updated_by_training(index: ModelIndex) -> frozenset[str]:
 
 def _is_complete(shape: Shape | None) -> bool:
     """Whether all sizes are numbers or named by the model."""
-    return shape is not None and not any(dim.symbols and _is_unknown(dim) for dim in shape)
+    if shape is None:
+        return False
+    named = [dim for dim in shape if dim.symbols]
+    return not named or not any(map(_is_unknown, named))
 
 
 def _is_unknown(dim: Dim) -> bool:

@@ -58,7 +58,7 @@ class ShapeChains:
 
         `sources` returns the inputs from whose shapes that of a node of another operator may follow.
         """
-        scope, seen, kinds, begins, producers = self._scope, self._seen, self.kinds, self._begins, self._sources
+        scope, seen = self._scope, self._seen
         reached, names = Reached([], [], []), [value.name]
         while names:
             name = names.pop()
@@ -66,28 +66,36 @@ class ShapeChains:
             if position is None:
                 if scope.parent is not None and not scope.defines(name):
                     reached.outside.append(scope.resolve(name))
-                continue
-            pending = [position]
-            while pending:
-                position = pending.pop()
-                if seen[position]:
-                    continue
+            elif self.kinds[position]:
+                self._follow(position, reached.chained, names)
+            elif not seen[position]:
                 seen[position] = True
-                kind, begin = kinds[position], begins[position]
-                if not kind:
-                    reached.others.append((position, name))
-                    names += sources(scope.node(position))
-                    continue
-                reached.chained.append(position)
-                end = begins[position + 1] if kind == _BROADCASTS else begin + 1
-                while begin < end:
-                    source = producers[begin]
-                    if source >= 0 and kinds[source]:
-                        pending.append(source)
-                    else:
-                        names.append(self._inputs[begin])
-                    begin += 1
+                reached.others.append((position, name))
+                names += sources(scope.node(position))
         return reached
+
+    def _follow(self, start: int, chained: list[int], names: list[str]) -> None:
+        """Add what the node at `start` follows from: nodes of such operators to `chained`, other values to `names`."""
+        seen, kinds, begins, producers, inputs = self._seen, self.kinds, self._begins, self._sources, self._inputs
+        pending = [start]
+        while pending:
+            position = pending.pop()
+            while not seen[position]:  # along first inputs; the others are pending
+                seen[position] = True
+                chained.append(position)
+                begin = begins[position]
+                if kinds[position] == _BROADCASTS:
+                    for use in range(begin + 1, begins[position + 1]):
+                        source = producers[use]
+                        if source < 0 or not kinds[source]:
+                            names.append(inputs[use])
+                        elif not seen[source]:
+                            pending.append(source)
+                source = producers[begin]
+                if source < 0 or not kinds[source]:
+                    names.append(inputs[begin])
+                    break
+                position = source
 
     def derive(self, reached: Reached, shape_of: Callable[[Scope, str], Shape | None]) -> None:
         """Derive the shapes of what `reach` returned.
@@ -105,8 +113,9 @@ class ShapeChains:
         kinds, shapes, inputs, begins, sources = self.kinds, self.shapes, self._inputs, self._begins, self._sources
         names = dict(reached.others)
         for position in sorted([*reached.chained, *names]):
-            kind, begin, shape = kinds[position], begins[position], None
+            kind, shape = kinds[position], None
             if kind:
+                begin = begins[position]
                 shape = shapes[sources[begin]] or read(begin)
                 if kind == _BROADCASTS:
                     for use in range(begin + 1, begins[position + 1]):

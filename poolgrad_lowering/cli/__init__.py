@@ -3,32 +3,17 @@
 """The command `poolgrad`: reads files, writes files and reports. All its data comes from the library's tables.
 
 One module per command; `exit_codes` defines the exit codes. A command imports what it needs when it runs: `--help` must
-not import onnx.
+not import onnx. Of the commands' modules only that of the given command is imported, if it needs no other.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
-from poolgrad_lowering.cli import (
-    atc_plugin,
-    completion,
-    doctor,
-    export_atc,
-    export_cann,
-    export_torch,
-    help_page,
-    inspect,
-    logs,
-    lower,
-    lower_artifacts,
-    patterns,
-    self_test,
-    streams,
-    targets,
-    verify,
-)
+from poolgrad_lowering.cli import logs, streams
 from poolgrad_lowering.cli.arguments import add_output_options
 from poolgrad_lowering.cli.console import print_error
 from poolgrad_lowering.cli.exit_codes import ExitCode
@@ -36,27 +21,38 @@ from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.diagnostics.errors import PoolgradError, VerificationError
 from poolgrad_lowering.version import __version__
 
-_COMMANDS = (
-    lower,
-    lower_artifacts,
-    export_atc,
-    export_cann,
-    atc_plugin,
-    export_torch,
-    inspect,
-    verify,
-    patterns,
-    targets,
-    doctor,
-    self_test,
-    completion,
-    help_page,
-)
+_COMMANDS = {
+    name: name.replace("-", "_")
+    for name in (
+        "lower",
+        "lower-artifacts",
+        "export-atc",
+        "export-cann",
+        "atc-plugin",
+        "export-torch",
+        "inspect",
+        "verify",
+        "patterns",
+        "targets",
+        "doctor",
+        "self-test",
+        "completion",
+    )
+} | {"help": "help_page"}
+"""The commands, in the order of the help, with their modules."""
+
+_ABOUT_ALL = ("completion", "help")
+"""The commands that read the parsers of the others."""
+
+_COLLECTED = 100_000
+"""The objects after which Python's cyclic collector runs: importing makes many, and a command little garbage."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line (default: the process's arguments) and return its exit code."""
+    """Run a command line (default: that of the process, which ends then) and return its exit code."""
     streams.prepare()
+    if arguments is None:
+        gc.set_threshold(_COLLECTED)
     try:
         try:
             return _run(sys.argv[1:] if arguments is None else arguments)
@@ -71,11 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.discard_output()
         print_error(f"error: cannot write to standard output: {error.strerror}")
         return ExitCode.BAD_INPUT
+    finally:
+        if arguments is None:
+            gc.freeze()  # the process ends, and what it holds need not be searched for garbage
 
 
 def _run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; errors of the package are printed."""
-    parser = build_parser()
+    parser = build_parser(arguments[0] if arguments else None)
     if not arguments:
         parser.print_help(sys.stderr)
         return ExitCode.BAD_INPUT
@@ -97,8 +96,8 @@ def _run(arguments: Sequence[str]) -> int:
         return ExitCode.INTERRUPTED
 
 
-def build_parser() -> Parser:
-    """Return the parser of the whole command line."""
+def build_parser(given: str | None = None) -> Parser:
+    """Return the parser of the whole command line, or of that with one command only if `given` is its name."""
     parser = Parser(
         prog="poolgrad",
         description="Lower max-pooling gradients in ONNX training graphs to Ascend NPU operators.",
@@ -111,7 +110,8 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"poolgrad {__version__}")
     add_output_options(parser, default=True)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
-    for command in _COMMANDS:
+    for name in (given,) if given in _COMMANDS and given not in _ABOUT_ALL else _COMMANDS:
+        command = import_module(f"{__name__}.{_COMMANDS[name]}")
         added = command.add(commands)
         add_output_options(added, default=False)
         added.set_defaults(run=command.run, parser=parser)

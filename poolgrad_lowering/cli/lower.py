@@ -98,9 +98,12 @@ def run(options: argparse.Namespace) -> int:
 def _lower_file(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
     from poolgrad_lowering.cli.report_text import print_outcome  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.entry.files import lower_file  # noqa: PLC0415 - as above
-    from poolgrad_lowering.lowering.plan_file import read_plan  # noqa: PLC0415 - as above
 
-    plan = None if options.plan is None else read_plan(options.plan)
+    plan = None
+    if options.plan is not None:
+        from poolgrad_lowering.lowering.plan_file import read_plan  # noqa: PLC0415 - as above
+
+        plan = read_plan(options.plan)
     proofs: list[Verification] = []
     report = lower_file(
         options.model,

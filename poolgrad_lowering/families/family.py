@@ -5,20 +5,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from onnx import NodeProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refusal, attempt
-from poolgrad_lowering.families.derivation import Derivation
 from poolgrad_lowering.families.gradient import Gradient
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.targets.table import Target
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.families.derivation import Derivation
 
 G = TypeVar("G", bound=Gradient)
 P = TypeVar("P", bound="LoweredPool")
@@ -75,6 +77,10 @@ class Family(ABC, Generic[G, P]):
 
         Raises `Refuse` if the target has no operator for it.
         """
+
+    @abstractmethod
+    def selected_by(self, gradient: G) -> Hashable:
+        """Return all of a gradient that the result of `select` depends on; the text of a refusal may depend on more."""
 
     @abstractmethod
     def join(

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from poolgrad_lowering.families.family import Family
 from poolgrad_lowering.families.gradient import Gradient
 from poolgrad_lowering.families.max_pool.family import MaxPoolFamily
+from poolgrad_lowering.families.verdicts import LoweredOp
+from poolgrad_lowering.targets.table import Target
 
 FAMILIES: tuple[Family[Any, Any], ...] = (MaxPoolFamily(),)
 
@@ -22,3 +25,28 @@ def family_of(gradient: Gradient) -> Family[Any, Any]:
         if isinstance(gradient, family.gradient):
             return family
     raise TypeError(f"{type(gradient).__name__} is the gradient of no family")
+
+
+class Choices:
+    """The operators of a target for the gradients of one model, selected once for gradients that need the same one."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._selected: dict[Hashable, LoweredOp] = {}
+        self._alternatives: dict[Hashable, list[str]] = {}
+
+    def select(self, gradient: Gradient) -> LoweredOp:
+        """Return the operator for a verified gradient. Raises `Refuse`."""
+        family = family_of(gradient)
+        key = family, family.selected_by(gradient)
+        if key not in self._selected:
+            self._selected[key] = family.select(gradient, self.target)
+        return self._selected[key]
+
+    def alternatives(self, gradient: Gradient, first: str) -> list[str]:
+        """Return the operators of the target that a gradient can be lowered to, without `first`."""
+        family = family_of(gradient)
+        key = family, family.selected_by(gradient), first
+        if key not in self._alternatives:
+            self._alternatives[key] = family.alternatives(gradient, self.target, first)
+        return list(self._alternatives[key])

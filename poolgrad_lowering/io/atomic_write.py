@@ -11,7 +11,6 @@ import contextlib
 import errno
 import io
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
@@ -133,7 +132,7 @@ class _Staged:
 
 def temporary_path(target: Path) -> Path:
     """A random unused path in the folder of `target`. A killed process may leave a file or folder of this name."""
-    return target.with_name(f".poolgrad-{secrets.token_hex(8)}.tmp")
+    return target.with_name(f".poolgrad-{os.urandom(8).hex()}.tmp")
 
 
 def _target(path: Path) -> Path:

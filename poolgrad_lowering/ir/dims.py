@@ -90,8 +90,12 @@ def channels_to_last(rank: int) -> list[int]:
 
 def differ(left: Shape, right: Shape) -> bool:
     """Whether two shapes can be proven unequal: other rank, or an axis with two different integers."""
-    return len(left) != len(right) or any(
-        a.static is not None and b.static is not None and a.static != b.static for a, b in zip(left, right, strict=True)
+    return left != right and (
+        len(left) != len(right)
+        or any(
+            a.static is not None and b.static is not None and a.static != b.static
+            for a, b in zip(left, right, strict=True)
+        )
     )
 
 

@@ -209,7 +209,7 @@ def value_infos_of(scope: Scope, names: Collection[str]) -> list[int]:
 def _declarations(entries: RepeatedCompositeFieldContainer[onnx.ValueInfoProto]) -> dict[str, int]:
     """The positions of value_infos by name; where one is there twice, the last of those that say most."""
     names = [entry.name for entry in entries]
-    found = {name: position for position, name in enumerate(names)}
+    found = dict(zip(names, range(len(names)), strict=True))
     if len(found) < len(names):
         by_content = sorted(range(len(names)), key=lambda position: _content(entries[position].type))
         found = {names[position]: position for position in by_content}

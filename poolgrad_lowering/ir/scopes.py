@@ -258,7 +258,7 @@ class Node:
         resolved = scope.resolved
         self.inputs = tuple([resolved.get(name) or scope.resolve(name) for name in proto.input[:]])
         self.outputs = tuple([Value(scope, name) if name else None for name in proto.output[:]])
-        depends_on_caller = any(stored.ref_attr_name for stored in attributes)
+        depends_on_caller = any(stored.ref_attr_name for stored in attributes) if attributes else False
         self._standard = None if self.op[0] or depends_on_caller else self.op[1]
 
     @property

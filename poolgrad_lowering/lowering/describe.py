@@ -7,13 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 from poolgrad_lowering.diagnostics.codes import Refusal
-from poolgrad_lowering.families.registry import family_of
+from poolgrad_lowering.families.registry import Choices
 from poolgrad_lowering.families.verdicts import LoweredOp, Refused, Verdict
 from poolgrad_lowering.report.report import AnchorReport
-from poolgrad_lowering.targets.table import Target
 
 
-def describe(verdict: Verdict, layer: str | None, target: Target) -> AnchorReport:
+def describe(verdict: Verdict, layer: str | None, choices: Choices) -> AnchorReport:
     """Return the entry of the report for an anchor, which belongs to `layer` of the model if that is known."""
     anchor = verdict.anchor
     domain, op_type = anchor.op
@@ -36,7 +35,7 @@ def describe(verdict: Verdict, layer: str | None, target: Target) -> AnchorRepor
         pattern=verdict.pattern,
         op=verdict.op.name,
         attributes=dict(verdict.op.attributes),
-        alternatives=family_of(verdict.gradient).alternatives(verdict.gradient, target, verdict.op.name),
+        alternatives=choices.alternatives(verdict.gradient, verdict.op.name),
         forward_op=forward.name if isinstance(forward, LoweredOp) else None,
         forward_code=stays.code.value if stays is not None else None,
         forward_reason=stays.reason if stays is not None else None,

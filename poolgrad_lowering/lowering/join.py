@@ -44,7 +44,8 @@ def join(
     added: dict[Node, str] = {}
     for family in FAMILIES:
         own = [site for site in sites if family_of(site.gradient) is family]
-        used = [value for site in sites if site not in own for value in site.gradient.operands]
+        others = [site for site in sites if family_of(site.gradient) is not family]
+        used = [value for site in others for value in site.gradient.operands]
         joined = family.join(own, used, target, bodies, taken, forward=forward)
         final |= {site.site: site for site in joined.sites}
         pools += [(family, pool) for pool in joined.pools]

@@ -13,23 +13,22 @@ from poolgrad_lowering.analysis.memo import Reads
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.families.gradient import Gradient, Pattern
-from poolgrad_lowering.families.registry import family_of
+from poolgrad_lowering.families.registry import Choices, family_of
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Scope
 from poolgrad_lowering.patterns import all_patterns
 from poolgrad_lowering.rewriting.node_writer import new_name
-from poolgrad_lowering.targets.table import Target
 
 
-def match_anchors(index: ModelIndex, facts: Facts, target: Target) -> list[Verdict]:
+def match_anchors(index: ModelIndex, facts: Facts, choices: Choices) -> list[Verdict]:
     """Return a verdict for each anchor, scope by scope, in the order of the model's nodes."""
     by_op: dict[tuple[str, str], list[Pattern]] = {}
     for pattern in sorted(all_patterns(), key=lambda pattern: pattern.order):
         for op in pattern.anchors:
             by_op.setdefault(op, []).append(pattern)
     verdicts = (
-        _verdict(facts, scope.node(position), by_op[op], target)
+        _verdict(facts, scope.node(position), by_op[op], choices)
         for scope in index.scopes
         if not _is_dialect_body(scope)
         for position, op in sorted((position, op) for op in by_op for position in scope.by_op.get(op, ()))
@@ -47,7 +46,7 @@ def identifier(anchor: Node, taken: set[str]) -> str:
     return new_name(f"{anchor.scope.path}:{output}", taken)
 
 
-def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target) -> Verdict | None:
+def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choices) -> Verdict | None:
     """Return the verdict of the first form that proves the anchor a gradient, else the first refusal of the lowest
     rank; None if no form recognises the anchor. The verdict has no identifier yet.
     """
@@ -58,7 +57,7 @@ def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], target: Target
         if isinstance(gradient, Refusal):
             refusals.append(_missing_constant(facts, reads, gradient))
         elif gradient is not None:
-            op = attempt(_select, gradient, target)
+            op = attempt(_select, gradient, choices)
             if isinstance(op, Refusal):
                 return Refused("", anchor, pattern.name, _missing_constant(facts, reads, op))
             return Lowered("", anchor, pattern.name, gradient, op, trusted_defaults=tuple(sorted(reads.defaults)))
@@ -73,11 +72,10 @@ def _match(facts: Facts, anchor: Node, pattern: Pattern) -> Gradient | None:
     return gradient
 
 
-def _select(gradient: Gradient, target: Target) -> LoweredOp:
+def _select(gradient: Gradient, choices: Choices) -> LoweredOp:
     """Return the operator for a verified gradient. Raises `Refuse`."""
-    family = family_of(gradient)
-    family.check_operands(gradient)
-    return family.select(gradient, target)
+    family_of(gradient).check_operands(gradient)
+    return choices.select(gradient)
 
 
 def _missing_constant(facts: Facts, reads: Reads, refusal: Refusal) -> Refusal:

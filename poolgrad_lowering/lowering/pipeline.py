@@ -17,6 +17,7 @@ from onnx import ModelProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.status import Status
+from poolgrad_lowering.families.registry import Choices
 from poolgrad_lowering.families.verdicts import Verdict
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.external_data import ExternalData
@@ -38,7 +39,6 @@ from poolgrad_lowering.report.notes import notes
 from poolgrad_lowering.report.operator_counts import Operators, count_operators, edited
 from poolgrad_lowering.report.report import AnchorReport, Note, OperatorCount, Report
 from poolgrad_lowering.rewriting.rewrite import Replacement, names, rewrite
-from poolgrad_lowering.targets.table import Target
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,8 @@ def lower_in_place(model: ModelProto, options: Options, gate: Gate, observer: Ob
     nodes_before = sum(len(scope.proto.node) for scope in index.scopes)
     facts = Facts(index, ExternalData(gate.folder, gate.limits), trust_defaults=options.trusts_defaults)
 
-    selected = select(index, match_anchors(index, facts, target), target, plan)
+    choices = Choices(target)
+    selected = select(index, match_anchors(index, facts, choices), target, plan)
     taken = names(index) if any(verdict.status == Status.LOWERED for verdict in selected.verdicts) else set()
     joined = join(selected.verdicts, target, selected.bodies, taken, forward=options.forward)
     if plan is not None:
@@ -109,7 +110,7 @@ def lower_in_place(model: ModelProto, options: Options, gate: Gate, observer: Ob
     dump(replaced)
     if observer is not None:
         observer(facts, joined.verdicts, replaced)
-    described = _describe(index, facts, joined.verdicts, replaced, target)  # before the rewrite, which removes names
+    described = _describe(index, facts, joined.verdicts, replaced, choices)  # before the rewrite, which removes names
     nodes_added = rewrite(index, replaced, selected.bodies, joined.added_outputs)
     index.release()
     for anchor in described.anchors:
@@ -120,17 +121,17 @@ def lower_in_place(model: ModelProto, options: Options, gate: Gate, observer: Ob
 
 
 def _describe(
-    index: ModelIndex, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement], target: Target
+    index: ModelIndex, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement], choices: Choices
 ) -> Described:
     operators = count_operators(index)
     layers = {one.site: one.layer for one in replaced}
     anchors = tuple(
-        describe(verdict, layers.get(verdict.site) or layer_of(verdict.anchor.proto), target) for verdict in verdicts
+        describe(verdict, layers.get(verdict.site) or layer_of(verdict.anchor.proto), choices) for verdict in verdicts
     )
     has_anchors = any(anchor.status != Status.UNRELATED for anchor in anchors)
     return Described(
         anchors,
-        notes(index, operators, target, has_anchors=has_anchors),
+        notes(index, operators, choices.target, has_anchors=has_anchors),
         _operator_counts(operators, replaced),
         first_site(facts, verdicts, replaced),
     )

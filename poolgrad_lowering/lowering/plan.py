@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,8 @@ PLAN_VERSION = 1
 
 def model_sha256(data: bytes) -> str:
     """The SHA-256 of a model's file in hexadecimal, which identifies the model in a plan."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, which a lowering without a plan does not need
+
     return hashlib.sha256(data).hexdigest()
 
 

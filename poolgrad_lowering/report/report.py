@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from poolgrad_lowering.diagnostics.counted import counted
-from poolgrad_lowering.diagnostics.html_table import html_table
 from poolgrad_lowering.diagnostics.layer_column import with_layers
 from poolgrad_lowering.diagnostics.status import Status, reading_order
 from poolgrad_lowering.families.plugins import BrokenPlugin
@@ -201,6 +200,8 @@ class Report:
         return f"<Report for {self.target}: {self.totals}>"
 
     def _repr_html_(self) -> str:
+        from poolgrad_lowering.diagnostics.html_table import html_table  # noqa: PLC0415 - only notebooks need it
+
         anchors = self.for_people
         rows = [(a.site, a.status, a.op or f"{a.code}: {a.reason}") for a in anchors]
         header = "anchor", "status", "what"

@@ -15,7 +15,7 @@ from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import lower
 from poolgrad_lowering.ir.index import subgraphs
 
-CALLS_PER_NODE = 16
+CALLS_PER_NODE = 14
 """At most, for a node that no site is near. Reading protobuf's fields is no call; a walk with one a node adds two."""
 
 

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.families.derivation import Derivation
 from poolgrad_lowering.families.family import Family, Joined
-from poolgrad_lowering.families.max_pool.derivation import derivation
 from poolgrad_lowering.families.max_pool.emit import emit, emit_forward
 from poolgrad_lowering.families.max_pool.forward_pools import LoweredMaxPool, choose_forward_pools
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
@@ -23,6 +22,9 @@ from poolgrad_lowering.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.families.derivation import Derivation
 
 
 class MaxPoolFamily(Family[MaxPoolGradient, LoweredMaxPool]):
@@ -42,6 +44,11 @@ class MaxPoolFamily(Family[MaxPoolGradient, LoweredMaxPool]):
     def select(self, gradient: MaxPoolGradient, target: Target, operator: str | None = None) -> LoweredOp:
         """See `Family`."""
         return select_op(gradient, target) if operator is None else select_op_named(operator, gradient, target)
+
+    def selected_by(self, gradient: MaxPoolGradient) -> Hashable:
+        """See `Family`."""
+        windows = repr(gradient.windows)  # of another package's form, which may have lists in it
+        return windows, gradient.x_shape, gradient.pooled_shape, gradient.element_type
 
     def join(
         self,
@@ -69,4 +76,6 @@ class MaxPoolFamily(Family[MaxPoolGradient, LoweredMaxPool]):
 
     def derivation(self, site: Lowered[MaxPoolGradient]) -> Derivation:
         """See `Family`."""
+        from poolgrad_lowering.families.max_pool.derivation import derivation  # noqa: PLC0415 - only pages need it
+
         return derivation(site)

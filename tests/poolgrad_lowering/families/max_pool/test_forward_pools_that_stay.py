@@ -19,6 +19,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.families.gradient import Operand
 from poolgrad_lowering.families.max_pool.forward_pools import choose_forward_pools
 from poolgrad_lowering.families.max_pool.indices_output import name_indices
+from poolgrad_lowering.families.registry import Choices
 from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
@@ -116,7 +117,7 @@ def test_a_gradient_whose_indices_another_pool_recorded(change: dict[str, Any]) 
     """What a form may say: no one node, or none that reads the tensor that the gradient is of."""
     index = ModelIndex(torch_pool())
     facts, target, taken = Facts(index), find_target("atlas-a2"), names(index)
-    [site] = match_anchors(index, facts, target)
+    [site] = match_anchors(index, facts, Choices(target))
     assert isinstance(site, Lowered)
     changed = {name: Operand(Value(index.scopes[0], held)) if held else None for name, held in change.items()}
     site = dataclasses.replace(site, gradient=dataclasses.replace(site.gradient, **changed))
@@ -260,7 +261,7 @@ def test_a_pool_that_gets_indices_keeps_the_companion_that_its_input_needs() -> 
     )
     index = ModelIndex(model)
     facts, target, taken = Facts(index), find_target("atlas-a2"), names(index)
-    a, b = match_anchors(index, facts, target)
+    a, b = match_anchors(index, facts, Choices(target))
     assert isinstance(a, Lowered)
     assert isinstance(b, Lowered)
     other = Value(index.scopes[0], "other")
