@@ -10,7 +10,7 @@ the operators that move data and by ONNX's own shape inference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -78,6 +78,7 @@ class Facts(Memo):
             (canonical_domain(function.domain) or LOCAL, function.name) for function in index.model.functions
         )
         self._pools: dict[Node, PoolAttributes | None] = {}
+        self._equal_pools: dict[Hashable, PoolAttributes | None] = {}  # by all that the attributes are read from
         self._computed: dict[tuple[str, str], bool] = {}
         self._chains_of: dict[Scope, ShapeChains] = {}
 
@@ -119,9 +120,13 @@ class Facts(Memo):
         return bool(self.once("zero", value, self._is_zero))
 
     def pool(self, node: Node) -> PoolAttributes | None:
-        """Return the attributes of a MaxPool node, or None if they are malformed."""
+        """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
         if node not in self._pools:
-            self._pools[node] = PoolAttributes.read(node)
+            content = tuple([stored.SerializeToString() for stored in node.attributes.values()])
+            key = node.op, node.scope.opsets.get(node.op[0]), content
+            if key not in self._equal_pools:
+                self._equal_pools[key] = PoolAttributes.read(node)
+            self._pools[node] = self._equal_pools[key]
         return self._pools[node]
 
     def is_function(self, node: Node) -> bool:

@@ -35,7 +35,7 @@ class Known(Protocol):
         """Return the value of a small constant, or None."""
 
     def pool(self, node: Node) -> PoolAttributes | None:
-        """Return the attributes of a MaxPool node, or None if they are malformed."""
+        """Return the attributes of a MaxPool or Conv as those of a MaxPool, or None if they are malformed."""
 
 
 def input_shape(known: Known, node: Node, position: int) -> Shape | None:
@@ -197,7 +197,7 @@ def _expand(known: Known, node: Node, value: Value) -> Shape | None:
 
 def _convolved(known: Known, node: Node, value: Value) -> Shape | None:
     source, weights = input_shape(known, node, 0), input_shape(known, node, 1)
-    window = PoolAttributes.read(node)  # onnx infers the shape of one without kernel_shape
+    window = known.pool(node)  # onnx infers the shape of one without kernel_shape
     if source is None or weights is None or window is None or window.auto_pad != "NOTSET":
         return None
     if not len(source) == len(weights) == len(window.kernel) + 2:
