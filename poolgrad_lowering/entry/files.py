@@ -93,7 +93,6 @@ def lower_path(
     on_proven: Callable[[Verification], None] | None = None,
 ) -> Report:
     """As `lower_file`."""
-    options.product  # noqa: B018 - raises before the file is read
     data = read_bytes(source, options.limits)
     logger.info("%s: %d bytes", source, len(data))
     if options.plan is not None:

@@ -76,7 +76,6 @@ def lower_folder(
     """
     source, outputs = Path(source), _Outputs(Path(destination), _path(report_folder), _path(html_folder))
     options = Options(target, forward, None, trust_defaults, limits, strict, verify, copy_external)
-    options.product  # noqa: B018 - raises before the folder is read
     models = models_below(source)
     _require_apart(source, outputs)
     work = partial(_lower_one, source, outputs, options)
@@ -102,7 +101,6 @@ def inspect_folder(
     """
     source, pages = Path(source), _path(html_folder)
     options = Options(target, forward, None, trust_defaults, limits)
-    options.product  # noqa: B018 - raises before the folder is read
     models = models_below(source)
     _require_apart(source, [pages])
     work = partial(_inspect_one, source, pages, options)

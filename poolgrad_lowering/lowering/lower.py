@@ -79,7 +79,6 @@ def lower(
     """
     require_model(model)
     options = Options(target, forward, plan, trust_defaults, limits)
-    options.product  # noqa: B018 - raises before the model is copied
     lowered = ModelProto()
     lowered.CopyFrom(model)
     gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))

@@ -15,7 +15,10 @@ from poolgrad_lowering.targets.table import Target
 
 @dataclass(frozen=True)
 class Options:
-    """The parameters of `lower` of the same names, with their defaults; the last three are those of `lower_file`."""
+    """The parameters of `lower` of the same names, with their defaults; the last three are those of `lower_file`.
+
+    Raises `UnknownTargetError`, and `PlanError` if the plan is for another product.
+    """
 
     target: str | None = None
     forward: bool = True
@@ -26,9 +29,12 @@ class Options:
     verify: bool = False
     copy_external: bool = False
 
+    def __post_init__(self) -> None:
+        resolve_target(self.target, self.plan)
+
     @cached_property
     def product(self) -> Target:
-        """The target to lower for. Raises `UnknownTargetError`, and `PlanError` if the plan is for another product."""
+        """The target to lower for."""
         return resolve_target(self.target, self.plan)
 
     @property
