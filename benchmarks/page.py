@@ -57,9 +57,18 @@ def write_page(results: dict[str, Any], docs: Path) -> None:
     sections = [
         INTRODUCTION,
         table(("", ""), results["machine"].items()),
+        *_earlier(results.get("earlier", {})),
         *(write(results[name], plots) for name, write in _SECTIONS.items() if name in results),
     ]
     (docs / "benchmarks.md").write_text("\n".join(sections), encoding="utf-8")
+
+
+def _earlier(machines: dict[str, dict[str, str]]) -> list[str]:
+    """A sentence for each machine on which other questions were measured before."""
+    questions: dict[str, list[str]] = {}
+    for name, machine in sorted(machines.items()):
+        questions.setdefault(f"{machine['processor']}, onnxruntime {machine['onnxruntime']}", []).append(name)
+    return [f"Measured in an earlier run ({where}): {', '.join(names)}.\n" for where, names in questions.items()]
 
 
 def headline(results: dict[str, Any]) -> str:

@@ -8,8 +8,10 @@ import argparse
 import json
 import logging
 import tempfile
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from benchmarks.machine import machine
 from benchmarks.page import write_page
@@ -34,13 +36,23 @@ def main() -> None:
     stored = options.docs / "benchmarks" / "results.json"
     stored.parent.mkdir(parents=True, exist_ok=True)
     results = json.loads(stored.read_text(encoding="utf-8")) if options.questions and stored.exists() else {}
+    measured = options.questions or QUESTIONS
+    results["earlier"] = measured_earlier(results, measured, machine())
     results["machine"] = machine()
-    for name in options.questions or QUESTIONS:
+    for name in measured:
         logger.info("measuring: %s", name)
         with tempfile.TemporaryDirectory() as work:
             results[name] = import_module(f"benchmarks.question_{name}").measure(Path(work))
     stored.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     write_page(results, options.docs)
+
+
+def measured_earlier(
+    results: dict[str, Any], measured: Sequence[str], now: dict[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return the machine of each question that is not measured now, but was measured on another one than `now`."""
+    before = {name: results["machine"] for name in QUESTIONS if name in results} | results.get("earlier", {})
+    return {name: other for name, other in before.items() if name not in measured and other != now}
 
 
 if __name__ == "__main__":

@@ -9,11 +9,23 @@ from typing import Any
 
 from benchmarks.page import write_page
 from benchmarks.pool_cases import CASES, STEM
+from benchmarks.run import measured_earlier
 
 
 def row(name: str, milliseconds: float, ratio: float) -> dict[str, Any]:
     seconds = milliseconds / 1e3
     return {"name": name, "median": seconds, "low": seconds, "high": seconds, "rounds": 3, "ratio": ratio}
+
+
+def test_questions_of_an_earlier_run_are_named(tmp_path: Path) -> None:
+    old, new = ({"processor": name, "onnxruntime": "1.31.1"} for name in ("A", "B"))
+    results: dict[str, Any] = {"machine": old, "pass": {}, "kernels": {}}
+    earlier = measured_earlier(results, ["pass"], new)
+    assert earlier == {"kernels": old}
+    assert measured_earlier({**results, "machine": new, "earlier": earlier}, ["kernels"], new) == {}
+    write_page({"machine": new, "earlier": earlier}, tmp_path)
+    page = (tmp_path / "benchmarks.md").read_text(encoding="utf-8")
+    assert "Measured in an earlier run (A, onnxruntime 1.31.1): kernels." in page
 
 
 def test_section(tmp_path: Path) -> None:
