@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 
-def head(opset: int, *domains: str, ir: int = 8) -> str:
-    """Return what stands before a graph: the IR version, ONNX's operator set, and version 1 of further domains."""
-    imports = ", ".join([f'"": {opset}', *(f'"{domain}": 1' for domain in domains)])
-    return f"<ir_version: {ir}, opset_import: [{imports}]>"
+def head(opset: int, *domains: str, ir: int = 8, imports: str = "") -> str:
+    """Return what stands before a graph: the IR version, and the imports of ONNX's operator set and further domains.
+
+    The `domains` are imported in version 1; `imports` is the text of others.
+    """
+    sets = ", ".join(filter(None, [f'"": {opset}', *(f'"{domain}": 1' for domain in domains), imports]))
+    return f"<ir_version: {ir}, opset_import: [{sets}]>"

@@ -20,6 +20,7 @@ from poolgrad_lowering.families.max_pool.matching.axis_maximum import reduced_sh
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Value
+from tests.heads import head
 from tests.oracles import max_pool
 
 Array = npt.NDArray[Any]
@@ -27,8 +28,7 @@ Array = npt.NDArray[Any]
 
 def parse(graph: str, *, opset: int = 16, ir: int = 8, imports: str = "", functions: str = "") -> ModelProto:
     """A model in ONNX's text syntax; `imports` are further operator sets, `functions` stands behind the graph."""
-    opsets = ", ".join(filter(None, [f'"": {opset}', imports]))
-    return parser.parse_model(f"<ir_version: {ir}, opset_import: [{opsets}]>\n{graph}\n{functions}")
+    return parser.parse_model(f"{head(opset, ir=ir, imports=imports)}\n{graph}\n{functions}")
 
 
 def main_value(model: ModelProto, name: str) -> tuple[Facts, Value]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from poolgrad_lowering.ir.dims import Dim, Shape
-from poolgrad_lowering.ir.scopes import Value
 
 HOLDS = "holds"
 
@@ -48,10 +47,10 @@ class AxisDerivation:
 
 @dataclass(frozen=True)
 class OperandRole:
-    """An operand or result of a lowered node: what it is to the operator, and its value, element type and shape."""
+    """An operand or result of a lowered node: what it is to the operator, and its name, element type and shape."""
 
     what: str
-    value: Value
+    name: str
     element_type: int
     shape: Shape
 

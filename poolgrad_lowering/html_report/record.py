@@ -12,15 +12,13 @@ from typing import Any
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.status import reading_order
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.families.derivation import Derivation, OperandRole
+from poolgrad_lowering.families.derivation import Derivation
 from poolgrad_lowering.families.registry import family_of
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
 from poolgrad_lowering.ge.placement import Placement
-from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.report.drawing.graph import Graph
-from poolgrad_lowering.report.drawing.parts import Parts, element_name
-from poolgrad_lowering.report.drawing.text import shown
+from poolgrad_lowering.report.drawing.parts import Parts
 from poolgrad_lowering.rewriting.rewrite import Replacement
 from poolgrad_lowering.targets.aclnn_functions import aclnn_function
 
@@ -29,23 +27,13 @@ MAX_DRAWN = 200
 
 
 @dataclass(frozen=True)
-class Operand:
-    """An input or output of a lowered node: its role (`part`), its value in the model, its type and shape."""
-
-    part: str
-    name: str
-    type: str
-
-
-@dataclass(frozen=True)
 class Lowering:
-    """The lowering of a site: the derivation of its attributes, the operands, and the aclnn functions.
+    """The lowering of a site: the derivation of its attributes, and the aclnn functions.
 
     `forward_function` is None if the forward pool is not lowered.
     """
 
     derivation: Derivation
-    operands: tuple[Operand, ...]
     function: str
     forward_function: str | None = None
 
@@ -108,11 +96,6 @@ def _lowering(site: Lowered[Any]) -> Lowering:
     forward = site.forward if isinstance(site.forward, LoweredOp) else None
     return Lowering(
         derivation,
-        tuple(_operand(role) for role in derivation.roles),
         aclnn_function(site.op.name, derivation.rank),
         aclnn_function(forward.name, derivation.rank) if forward else None,
     )
-
-
-def _operand(role: OperandRole) -> Operand:
-    return Operand(role.what, role.value.name, shown(f"{element_name(role.element_type)} {Shown(role.shape)}"))

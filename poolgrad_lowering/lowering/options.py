@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.lowering.apply_plan import resolve_target
@@ -28,14 +27,11 @@ class Options:
     strict: bool = False
     verify: bool = False
     copy_external: bool = False
+    product: Target = field(init=False)
+    """The target to lower for."""
 
     def __post_init__(self) -> None:
-        resolve_target(self.target, self.plan)
-
-    @cached_property
-    def product(self) -> Target:
-        """The target to lower for."""
-        return resolve_target(self.target, self.plan)
+        object.__setattr__(self, "product", resolve_target(self.target, self.plan))  # as a frozen dataclass sets it
 
     @property
     def trusts_defaults(self) -> bool:

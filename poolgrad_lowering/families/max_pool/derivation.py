@@ -37,10 +37,10 @@ def derivation(site: Lowered[MaxPoolGradient]) -> Derivation:
 def _roles(gradient: MaxPoolGradient) -> tuple[OperandRole, ...]:
     floats, x_shape, pooled_shape = gradient.element_type, gradient.x_shape, gradient.pooled_shape
     return (
-        OperandRole("x, the pooled input", gradient.x.value, floats, x_shape),
-        OperandRole("grad, the incoming gradient", gradient.grad.value, floats, pooled_shape),
-        OperandRole("argmax, the indices", gradient.indices.value, TensorProto.INT32, pooled_shape),
-        OperandRole("y, the gradient of x", gradient.dx.value, floats, x_shape),
+        OperandRole("x, the pooled input", gradient.x.value.name, floats, x_shape),
+        OperandRole("grad, the incoming gradient", gradient.grad.value.name, floats, pooled_shape),
+        OperandRole("argmax, the indices", gradient.indices.value.name, TensorProto.INT32, pooled_shape),
+        OperandRole("y, the gradient of x", gradient.dx.value.name, floats, x_shape),
     )
 
 
