@@ -31,7 +31,14 @@ from poolgrad_lowering.analysis.integer_rules import integer_rule
 from poolgrad_lowering.analysis.memo import Memo, Reads
 from poolgrad_lowering.analysis.node_inference import defines, infer_shape, infer_type
 from poolgrad_lowering.analysis.shape_chains import Reached, ShapeChains
-from poolgrad_lowering.analysis.shape_rules import BROADCAST, KEEP_SHAPE, NEW_SIZES, is_opaque, shape_rule
+from poolgrad_lowering.analysis.shape_rules import (
+    BROADCAST,
+    KEEP_SHAPE,
+    NEW_SIZES,
+    SHAPE_OF_INPUT,
+    is_opaque,
+    shape_rule,
+)
 from poolgrad_lowering.analysis.type_rules import KEEPS_TYPE, stated_type
 from poolgrad_lowering.io.external_data import ExternalData, UnreadableError
 from poolgrad_lowering.ir.attributes import attribute
@@ -221,11 +228,17 @@ class Facts(Memo):
         if node is None:
             return self._input_shape(value)
         if not self._is_computed(node):
-            return self.declared_shape(value)
+            return self._shape_of_input(value, node) or self.declared_shape(value)
         found = self._chains(value.scope).shapes[node.position] or self._computed_shape(value, node)
         if found is None or _is_complete(found) or not node.is_a(*NEW_SIZES):
             return found
         return self._named(value, node, found)
+
+    def _shape_of_input(self, value: Value, node: Node) -> Shape | None:
+        """Return the shape of a training runtime's operator that has the shape of one of its inputs, else None."""
+        position = SHAPE_OF_INPUT.get(node.op)
+        source = node.input(position) if position is not None and value == node.output(0) else None
+        return None if source is None else self.shape(source)
 
     def _computed_shape(self, value: Value, node: Node) -> Shape | None:
         """Return the shape by the operator's rule, or else by ONNX's inference."""

@@ -301,6 +301,23 @@ BROADCAST = (
 )
 """Operators whose output has the shape to which the inputs broadcast."""
 
+_LIKE_FIRST = ("BatchNormInternal", "BiasGelu", "FastGelu", "Gelu", "QuickGelu", "Scale")
+_LIKE_SECOND = (
+    *("ConvGrad", "ConvTransposeGrad", "DropoutGrad", "FastGeluGrad", "GeluGrad", "LeakyReluGrad", "LogSoftmaxGrad"),
+    *("LogSoftmaxGrad_13", "QuickGeluGrad", "ReluGrad", "ResizeGrad", "SigmoidGrad", "SoftmaxGrad", "SoftmaxGrad_13"),
+    "TanhGrad",
+)
+SHAPE_OF_INPUT: dict[tuple[str, str], int] = {
+    **{("com.microsoft", name): 0 for name in _LIKE_FIRST},
+    **{("com.microsoft", name): 1 for name in _LIKE_SECOND},
+    ("", "ReluGrad"): 1,
+    ("", "SimplifiedLayerNormalization"): 0,
+}
+"""Operators of training runtimes whose first output has the shape of an input: the position of that input.
+
+Of a gradient it is an operand of the forward pass, whose shape follows from fewer nodes than that of dY.
+"""
+
 NEW_SIZES = ("AveragePool", "Concat", "Conv", "ConvTranspose", "LpPool", "MaxPool")
 """Operators that compute sizes by a formula of the sizes of their inputs."""
 

@@ -73,9 +73,11 @@ def boolean(node: Node, name: str) -> bool | None:
     return bool(value) if value in (0, 1) else None
 
 
-def text(node: Node, name: str) -> str | None:
-    """The value of a string; None if there is no attribute and no default, or for any other type."""
+def text(node: Node, name: str, absent: str | None = None) -> str | None:
+    """The value of a string; `absent` if there is no attribute and no default, None for any other type."""
     value = attribute(node, name)
+    if value is None:
+        return absent
     return value if isinstance(value, str) else None
 
 

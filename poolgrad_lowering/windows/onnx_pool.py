@@ -32,9 +32,12 @@ class PoolAttributes:
     storage_order: int
 
     @classmethod
-    def read(cls, node: Node) -> PoolAttributes | None:
-        """Return the attributes of a MaxPool node, or None if one is missing, malformed or out of range."""
-        kernel = integers(node, "kernel_shape")
+    def read(cls, node: Node, kernel: list[int] | None = None) -> PoolAttributes | None:
+        """Return the attributes of a MaxPool node, or None if one is missing, malformed or out of range.
+
+        `kernel` stands for an absent `kernel_shape`, which a convolution has from its weight.
+        """
+        kernel = integers(node, "kernel_shape", kernel)
         if not kernel:
             return None
         rank = len(kernel)
@@ -42,7 +45,7 @@ class PoolAttributes:
         dilations = integers(node, "dilations", [1] * rank)
         pads = integers(node, "pads", [0] * 2 * rank)
         ceil, order = integer(node, "ceil_mode", 0), integer(node, "storage_order", 0)
-        auto_pad = text(node, "auto_pad")
+        auto_pad = text(node, "auto_pad", "NOTSET")
         if strides is None or dilations is None or pads is None or auto_pad not in _AUTO_PADS:
             return None
         if ceil is None or order is None:

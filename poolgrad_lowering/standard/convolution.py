@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The gradients of convolutions.
+
+A convolution with strides s, begins p of the padding, dilations d and groups is, on one axis,
+
+    Y[n, o, l] = Σ_c Σ_k W[o, c, k] · X[n, c, l·s + k·d − p]
+
+and a transposed convolution is the same sum with X and Y exchanged, so that the same bodies serve both.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.ir.dims import Shape, is_static
+from poolgrad_lowering.standard.definition import Call, Definition, ints, reduce, reshape, transpose
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+
+FEW_CHANNELS = 16
+"""With fewer channels in a group, one matrix product over all positions of the kernel is faster than one for each."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What a convolution moves over: `image` and `outputs` name the operands, with their sizes; lists are by axis.
+
+    `sizes` and `counts` are those of image and outputs; they are None if one of them is symbolic.
+    """
+
+    image: str
+    outputs: str
+    channels: int
+    results: int
+    groups: int
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    begins: list[int]
+    ends: list[int]
+    sizes: list[int] | None
+    counts: list[int] | None
+
+    @property
+    def axes(self) -> range:
+        """The spatial axes."""
+        return range(2, 2 + len(self.kernel))
+
+
+def _conv_grad(call: Call) -> str:
+    windows = _windows(call, "X", "dY")
+    text = ""
+    if call.wants("dX"):
+        text += input_gradient(windows)
+    if call.wants("dW"):
+        text += weight_gradient(windows)
+    return text + _bias_gradient(call, windows)
+
+
+def _conv_transpose_grad(call: Call) -> str:
+    if call.attribute("output_shape") is not None or call.attribute("auto_pad", "NOTSET") != "NOTSET":
+        raise call.refuse("a ConvTransposeGrad with output_shape or auto_pad")
+    windows = _windows(call, "dY", "X")
+    text = ""
+    if call.wants("dX"):
+        text += f"dX = Conv<{_attributes(windows)}, pads = {windows.begins + windows.ends}>(dY, W)\n"
+    if call.wants("dW"):
+        text += weight_gradient(windows)
+    return text + _bias_gradient(call, windows)
+
+
+def _windows(call: Call, image: str, outputs: str) -> Windows:
+    """Return the windows of a node. The gradient's sizes follow from those of X."""
+    weight, known = call.sizes("W"), call.shape("X")
+    pool = PoolAttributes.read(call.node, kernel=weight[2:])
+    groups = call.attribute("group", 1)
+    if pool is None or len(known) != len(weight) or not isinstance(groups, int) or groups < 1 or weight[0] % groups:
+        raise call.refuse("attributes that are not those of a convolution")
+    axes = [pool.axis(number, size) for number, size in enumerate(known[2:])]
+    windows = [window for window in axes if window is not None]
+    if len(windows) < len(axes) or pool.has_ambiguous_pads:
+        raise Refuse(Code.DEFINITION_SHAPE, "auto_pad with sizes or strides for which its pads are not known")
+    sizes = _static(known[2:])
+    counts = None if sizes is None else [w.output_size(size, ceil=False) for w, size in zip(windows, sizes, strict=True)]
+    if image == "dY":
+        counts = sizes
+        extra = call.attribute("output_padding", [0] * len(windows))
+        sizes = None if sizes is None else [
+            (size - 1) * window.stride + window.extent - window.begin - window.end + more
+            for size, window, more in zip(sizes, windows, extra, strict=True)
+        ]
+    return Windows(
+        image,
+        outputs,
+        channels=weight[1] * groups,
+        results=weight[0],
+        groups=groups,
+        kernel=weight[2:],
+        strides=[window.stride for window in windows],
+        dilations=[window.dilation for window in windows],
+        begins=[window.begin for window in windows],
+        ends=[window.end for window in windows],
+        sizes=sizes,
+        counts=counts,
+    )
+
+
+def _static(shape: Shape) -> list[int] | None:
+    return [dim.coefficient for dim in shape] if is_static(shape) else None
+
+
+def _attributes(windows: Windows) -> str:
+    return (
+        f"kernel_shape = {windows.kernel}, strides = {windows.strides}, dilations = {windows.dilations}, "
+        f"group = {windows.groups}"
+    )
+
+
+def input_gradient(windows: Windows, dx: str = "dX", weight: str = "W") -> str:
+    """The transposed convolution of the outputs, with as many rows as the windows left over at the image's end."""
+    operands = f"{windows.outputs}, {weight}"
+    pads = windows.begins + windows.ends
+    transposed = f"ConvTranspose<{_attributes(windows)}, pads = {pads}"
+    if windows.sizes is not None and windows.counts is not None:
+        left_over = _left_over(windows, windows.sizes, windows.counts)
+        return f"{dx} = {transposed}, output_padding = {left_over}>({operands})\n"
+    if max(windows.strides) == 1:
+        return f"{dx} = {transposed}>({operands})\n"
+    return (
+        f"part = {transposed}>({operands})\n"
+        f"shape = Shape({windows.image})\n"
+        "part_shape = Shape(part)\n"
+        "left = Sub(shape, part_shape)\n" + ints("zeros", [0] * (2 + len(windows.kernel))) + "after = Concat<axis = 0>"
+        "(zeros, left)\n"
+        f"{dx} = Pad(part, after)\n"
+    )
+
+
+def _left_over(windows: Windows, sizes: Sequence[int], counts: Sequence[int]) -> list[int]:
+    """Return how many elements of the padded image no window reaches, on each axis."""
+    rows = zip(
+        sizes, counts, windows.kernel, windows.strides, windows.dilations, windows.begins, windows.ends, strict=True
+    )
+    return [
+        size - ((count - 1) * stride + dilation * (kernel - 1) + 1 - begin - end)
+        for size, count, kernel, stride, dilation, begin, end in rows
+    ]
+
+
+def _bias_gradient(call: Call, windows: Windows) -> str:
+    return reduce("ReduceSum", "dB", "dY", [0, *windows.axes]) if call.wants("dB") else ""
+
+
+def weight_gradient(windows: Windows, dw: str = "dW") -> str:
+    """The gradient of the weight, as matrix products where the sizes are numbers."""
+    if windows.counts is None or 0 in windows.counts:
+        return _by_convolution(windows, dw)
+    if windows.groups > 1 or windows.channels < FEW_CHANNELS:
+        return _by_one_product(windows, windows.counts, dw)
+    return _by_product_per_position(windows, windows.counts, dw)
+
+
+def _by_product_per_position(windows: Windows, counts: Sequence[int], dw: str) -> str:
+    """For each position in the kernel, dY as (O, N·L) by the elements of X that it meets, as (N·L, C)."""
+    first, axes = len(windows.kernel), windows.axes
+    text = _padded(windows) + transpose("last", "padded", [0, *axes, 1])
+    text += transpose("exchanged", windows.outputs, [1, 0, *axes]) + reshape("rows", "exchanged", [windows.results, -1])
+    products = []
+    for number, part in enumerate(_positions("last", windows, counts, first_axis=1)):
+        text += part + reshape(f"columns_{number}", f"part_{number}", [-1, windows.channels])
+        text += f"product_{number} = MatMul(rows, columns_{number})\n"
+        products.append(f"product_{number}")
+    text += f"products = Concat<axis = 0>({', '.join(products)})\n"
+    text += reshape("cube", "products", [*windows.kernel, windows.results, windows.channels])
+    return text + transpose(dw, "cube", [first, first + 1, *range(first)])
+
+
+def _by_one_product(windows: Windows, counts: Sequence[int], dw: str) -> str:
+    """dY as (N, G, O/G, L) by the elements of X that each position meets, as (N, G, L, K·C/G), added up over N."""
+    groups, channels, places = windows.groups, windows.channels // windows.groups, math.prod(counts)
+    text, parts = _padded(windows), []
+    for number, part in enumerate(_positions("padded", windows, counts, first_axis=2)):
+        text += part + reshape(f"columns_{number}", f"part_{number}", [-1, groups, channels, places])
+        parts.append(f"columns_{number}")
+    text += f"columns = Concat<axis = 2>({', '.join(parts)})\n" + transpose("upright", "columns", [0, 1, 3, 2])
+    text += reshape("rows", windows.outputs, [-1, groups, windows.results // groups, places])
+    text += "product = MatMul(rows, upright)\n" + reduce("ReduceSum", "total", "product", [0])
+    text += reshape("by_position", "total", [windows.results, len(parts), channels])
+    text += transpose("by_channel", "by_position", [0, 2, 1])
+    return text + reshape(dw, "by_channel", [windows.results, channels, *windows.kernel])
+
+
+def _padded(windows: Windows) -> str:
+    pads = [0, 0, *windows.begins, 0, 0, *windows.ends]
+    if not any(pads):
+        return f"padded = Identity({windows.image})\n"
+    return ints("pads", pads) + f"padded = Pad({windows.image}, pads)\n"
+
+
+def _positions(source: str, windows: Windows, counts: Sequence[int], *, first_axis: int) -> Iterator[str]:
+    """Yield a Slice for each position in the kernel, of the elements of the padded image that it meets."""
+    axes = range(first_axis, first_axis + len(windows.kernel))
+    reach = [(count - 1) * stride + 1 for count, stride in zip(counts, windows.strides, strict=True)]
+    for number, position in enumerate(itertools.product(*map(range, windows.kernel))):
+        starts = [tap * dilation for tap, dilation in zip(position, windows.dilations, strict=True)]
+        ends = [start + length for start, length in zip(starts, reach, strict=True)]
+        yield (
+            ints(f"starts_{number}", starts)
+            + ints(f"ends_{number}", ends)
+            + ints(f"axes_{number}", axes)
+            + ints(f"steps_{number}", windows.strides)
+            + f"part_{number} = Slice({source}, starts_{number}, ends_{number}, axes_{number}, steps_{number})\n"
+        )
+
+
+def _by_convolution(windows: Windows, dw: str) -> str:
+    """One convolution of X and dY with batch and channels, and strides and dilations, exchanged, cut to the kernel."""
+    if windows.groups > 1:
+        raise Refuse(Code.DEFINITION_SHAPE, "a convolution with groups over an image whose sizes are symbolic")
+    order = [1, 0, *windows.axes]
+    return (
+        transpose("channels_first", windows.image, order)
+        + transpose("outputs_first", windows.outputs, order)
+        + f"whole = Conv<strides = {windows.dilations}, dilations = {windows.strides}, "
+        f"pads = {windows.begins + windows.ends}>(channels_first, outputs_first)\n"
+        + ints("starts", [0] * len(windows.kernel))
+        + ints("ends", windows.kernel)
+        + ints("axes", windows.axes)
+        + "cut = Slice(whole, starts, ends, axes)\n"
+        + transpose(dw, "cut", order)
+    )
+
+
+DEFINITIONS = (
+    Definition(
+        "ConvGrad",
+        "dY X W",
+        "dX dW dB",
+        _conv_grad,
+        "dX = ConvTranspose(dY, W); dW[o, c, k] = Σ dY[n, o, l] · X[n, c, l·s + k·d − p]; dB = Σ dY",
+    ),
+    Definition(
+        "ConvTransposeGrad",
+        "dY X W",
+        "dX dW dB",
+        _conv_transpose_grad,
+        "dX = Conv(dY, W); dW[c, o, k] = Σ X[n, c, l] · dY[n, o, l·s + k·d − p]; dB = Σ dY",
+    ),
+)

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The record that defines an operator in standard ONNX, and what a definition may ask of the node that it is for.
+
+A definition is written for one node as the text of a function body in ONNX's syntax, in operators of opset 18. So it
+has the node's numbers in it, and no node for what the node does not need. `spelling` writes it for older opsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto
+
+from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.ir.attributes import UNREADABLE, attribute
+from poolgrad_lowering.ir.dims import Dim, Shape, Shown, is_static
+from poolgrad_lowering.ir.scopes import Node, Value
+
+MICROSOFT = "com.microsoft"
+"""The domain of onnxruntime's own operators."""
+_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body of one node: nodes in ONNX's text syntax, and what they read by name beside the node's operands.
+
+    `tensors` are constants, `values` other values of the graph.
+    """
+
+    text: str
+    tensors: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An operator and how it is defined.
+
+    `inputs` and `outputs` are the names of its operands in the body, in order; the last name stands for all further
+    operands too if it ends with `*`. `write` returns the body for a node, or raises `Refuse`. `formula` is what the
+    documentation says.
+    """
+
+    operator: str
+    inputs: str
+    outputs: str
+    write: Callable[[Call], str | Body]
+    formula: str
+    domain: str = MICROSOFT
+
+    @property
+    def op(self) -> tuple[str, str]:
+        """The domain and the operator type."""
+        return self.domain, self.operator
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """An operator of a training runtime that has no definition, and why."""
+
+    operator: str
+    code: Code
+    reason: str
+    domain: str = MICROSOFT
+
+    @property
+    def op(self) -> tuple[str, str]:
+        """The domain and the operator type."""
+        return self.domain, self.operator
+
+
+class Call:
+    """The node that a body is written for: its attributes, and what is known of its operands.
+
+    All questions of sizes raise `Refuse` if the answer is not known.
+    """
+
+    def __init__(self, node: Node, facts: Facts, definition: Definition) -> None:
+        self.node = node
+        self._facts = facts
+        self._inputs = operand_names(definition.inputs, len(node.inputs))
+        self._outputs = operand_names(definition.outputs, len(node.outputs))
+
+    # -- operands
+
+    def operand(self, name: str) -> Value | None:
+        """Return the value of an input, None if the node does not have it."""
+        position = self._inputs.index(name) if name in self._inputs else -1
+        return self.node.input(position) if position >= 0 else None
+
+    def has(self, name: str) -> bool:
+        """Whether the node has this input."""
+        return self.operand(name) is not None
+
+    def wants(self, name: str) -> bool:
+        """Whether the node has this output."""
+        return name in self._outputs and self.node.output(self._outputs.index(name)) is not None
+
+    def all_inputs(self) -> list[str]:
+        """Return the names of the inputs that the node has."""
+        return [name for name in self._inputs if self.has(name)]
+
+    def all_outputs(self) -> tuple[str, ...]:
+        """Return the names of the outputs."""
+        return self._outputs
+
+    def shape(self, name: str) -> Shape:
+        """Return the shape of an input."""
+        value = self._given(name)
+        shape = self._facts.shape(value)
+        if shape is None:
+            raise Refuse(Code.DEFINITION_SHAPE, "the rank of '{}' is not known", value.name)
+        return shape
+
+    def rank(self, name: str) -> int:
+        """Return the rank of an input."""
+        return len(self.shape(name))
+
+    def sizes(self, name: str, first: int = 0) -> list[int]:
+        """Return the sizes of an input from an axis on, as numbers."""
+        shape = self.shape(name)[first:]
+        if not is_static(shape):
+            raise Refuse(Code.DEFINITION_SHAPE, "'{}' has sizes {}", self._given(name).name, Shown(shape))
+        return [dim.coefficient for dim in shape]
+
+    def count(self, name: str, axis: int) -> int:
+        """Return the size of an axis of an input, as a number."""
+        size = self.shape(name)[axis].static
+        if size is None:
+            raise Refuse(Code.DEFINITION_SHAPE, "'{}' has no fixed size on axis {}", self._given(name).name, axis)
+        return size
+
+    def element_type(self, name: str) -> int:
+        """Return the `TensorProto.DataType` of an input."""
+        value = self._given(name)
+        element_type = self._facts.element_type(value)
+        if not element_type:
+            raise Refuse(Code.DEFINITION_SHAPE, "the element type of '{}' is not known", value.name)
+        return element_type
+
+    def is_half(self, name: str) -> bool:
+        """Whether an input is of a 16-bit floating-point type."""
+        return self.element_type(name) in _HALVES
+
+    def integers(self, name: str) -> list[int] | None:
+        """Return the integers of an input, None if it is absent."""
+        value = self.operand(name)
+        return None if value is None else self.integers_of(value)
+
+    def dims(self, name: str) -> Shape:
+        """Return the integers of an input, with symbols where they are sizes of the graph."""
+        value = self._given(name)
+        found = self._facts.integers(value)
+        if found is None:
+            raise Refuse(Code.DEFINITION_OPERAND, "'{}' is no constant", value.name)
+        return found
+
+    def numbers(self, name: str) -> list[float] | None:
+        """Return the values of a constant vector, None if it is absent or no constant."""
+        value = self.operand(name)
+        found = None if value is None else self._facts.constant(value)
+        return None if found is None else [float(number) for number in found.flat]
+
+    def number(self, name: str) -> float | None:
+        """Return the value of a constant scalar, None if it is absent or no constant."""
+        found = self.numbers(name)
+        return found[0] if found is not None and len(found) == 1 else None
+
+    # -- other nodes
+
+    def forward(self, *op_types: str) -> list[Node]:
+        """Return the nodes of the graph with one of ONNX's operators that come before this one."""
+        scope = self.node.scope
+        candidates = (scope.node(number) for number in range(self.node.position))
+        return [node for node in candidates if node.is_a(*op_types)]
+
+    def shape_of(self, value: Value | None) -> Shape | None:
+        """Return the shape of any value of the graph, None if it is not known."""
+        return None if value is None else self._facts.shape(value)
+
+    def integers_of(self, value: Value | None) -> list[int]:
+        """Return the elements of any constant vector of integers of the graph."""
+        found = None if value is None else self._facts.integers(value)
+        if value is None or found is None or not is_static(found):
+            raise Refuse(Code.DEFINITION_OPERAND, "'{}' is no constant", "" if value is None else value.name)
+        return [dim.coefficient for dim in found]
+
+    # -- attributes
+
+    def attribute(self, name: str, absent: Any = None) -> Any:
+        """Return an attribute, or `absent`; a list as a list, a string as text."""
+        found = attribute(self.node, name)
+        if found is UNREADABLE:
+            raise self.refuse(f"attribute {name} is not readable")
+        return absent if found is None else found
+
+    def axis(self, rank: int, absent: int) -> int:
+        """Return the attribute `axis` as a number in [0, rank)."""
+        axis = self.attribute("axis", absent)
+        if not isinstance(axis, int) or not -rank <= axis < rank:
+            raise self.refuse(f"axis {axis} of {rank} axes")
+        return axis % rank
+
+    def refuse(self, what: str) -> Refuse:
+        """Return the refusal of a node with an attribute or an operand that the definition does not cover."""
+        return Refuse(Code.DEFINITION_OPERAND, "{}", what)
+
+    def _given(self, name: str) -> Value:
+        value = self.operand(name)
+        if value is None:
+            raise self.refuse(f"it lacks its input {name}")
+        return value
+
+
+def operand_names(written: str, count: int) -> tuple[str, ...]:
+    """Return the names of operands; a last name with `*` is numbered for all operands from there on."""
+    names = written.split()
+    if names and names[-1].endswith("*"):
+        last = names.pop()[:-1]
+        names += [f"{last}{number}" for number in range(count - len(names))]
+    return tuple(names)
+
+
+# -- the text of bodies
+
+
+def ints(name: str, numbers: Iterable[int]) -> str:
+    """Return the node of a vector of int64 numbers."""
+    values = list(numbers)
+    return f"{name} = Constant<value = int64[{len(values)}] {{{', '.join(map(str, values))}}}>()\n"
+
+
+def scalar(name: str, number: float, element_type: int = TensorProto.FLOAT) -> str:
+    """Return the nodes of a number of an element type: a float32, and its conversion if it is of another type."""
+    if element_type == TensorProto.FLOAT:
+        return f"{name} = Constant<value = float {{{_exact(number)}}}>()\n"
+    return (
+        f"{name}_float = Constant<value = float {{{_exact(number)}}}>()\n"
+        f"{name} = Cast<to = {element_type}>({name}_float)\n"
+    )
+
+
+def integer(name: str, number: int, element_type: int = TensorProto.INT64) -> str:
+    """Return the nodes of an integer of an element type."""
+    if element_type == TensorProto.INT64:
+        return f"{name} = Constant<value = int64 {{{number}}}>()\n"
+    return f"{name}_long = Constant<value = int64 {{{number}}}>()\n{name} = Cast<to = {element_type}>({name}_long)\n"
+
+
+def _exact(number: float) -> str:
+    """Return the text of the float32 nearest to a number."""
+    return np.format_float_scientific(np.float32(number), unique=True, trim="0") if number else "0.0"
+
+
+def reduce(operator: str, result: str, source: str, axes: Sequence[int], *, keep: bool = False) -> str:
+    """Return the nodes of a reduction; without axes, of a copy."""
+    if not axes:
+        return f"{result} = Identity({source})\n"
+    return ints(f"{result}_axes", axes) + f"{result} = {operator}<keepdims = {int(keep)}>({source}, {result}_axes)\n"
+
+
+def reshape(result: str, source: str, shape: Sequence[int]) -> str:
+    """Return the nodes of a Reshape to numbers."""
+    return ints(f"{result}_shape", shape) + f"{result} = Reshape({source}, {result}_shape)\n"
+
+
+def unsqueeze(result: str, source: str, axes: Sequence[int]) -> str:
+    """Return the nodes of an Unsqueeze; without axes, of a copy."""
+    if not axes:
+        return f"{result} = Identity({source})\n"
+    return ints(f"{result}_axes", axes) + f"{result} = Unsqueeze({source}, {result}_axes)\n"
+
+
+def transpose(result: str, source: str, order: Iterable[int]) -> str:
+    """Return a Transpose node."""
+    return f"{result} = Transpose<perm = {list(order)}>({source})\n"
+
+
+def cast(result: str, source: str, element_type: int) -> str:
+    """Return a Cast node."""
+    return f"{result} = Cast<to = {element_type}>({source})\n"
+
+
+def in_float32(call: Call, body: str, inputs: Sequence[str], outputs: Sequence[str]) -> str:
+    """Return a body that computes 16-bit floats in float32 and rounds its results once.
+
+    `body` reads the `inputs` and writes the `outputs` under these names with `_wide` behind them.
+    """
+    given = [name for name in inputs if call.has(name)]
+    made = [name for name in outputs if call.wants(name)]
+    if not call.is_half(given[0]):
+        for name in (*inputs, *outputs):
+            body = body.replace(f"{name}_wide", name)
+        return body
+    element_type = call.element_type(given[0])
+    before = "".join(cast(f"{name}_wide", name, TensorProto.FLOAT) for name in given)
+    return before + body + "".join(cast(name, f"{name}_wide", element_type) for name in made)
+
+
+def broadcast_axes(source: Shape, result: Shape) -> list[int] | None:
+    """Return the axes of a result over which its gradient is summed to that of an operand that was broadcast to it.
+
+    Axes that the operand lacks come first. None if sizes do not tell.
+    """
+    missing = len(result) - len(source)
+    axes = list(range(missing))
+    for axis, (own, size) in enumerate(zip(source, result[missing:], strict=True), missing):
+        if own == size:
+            continue
+        if own != Dim(1):
+            return None
+        axes.append(axis)
+    return axes

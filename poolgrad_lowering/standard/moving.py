@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Operators that move elements: Concat and Split of training, and the gradients of Slice, Gather and Resize."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto
+
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32, ints, reshape, unsqueeze
+
+
+def _concat_training(call: Call) -> str:
+    names = call.all_inputs()
+    rank = call.rank(names[0])
+    axis = call.axis(rank, 0)
+    text = f"Y = Concat<axis = {axis}>({', '.join(names)})\n"
+    if not call.wants("lengths"):
+        return text
+    lengths = [call.shape(name)[axis].static for name in names]
+    if None not in lengths:
+        return text + ints("lengths", [length for length in lengths if length is not None])
+    text += ints("first", [axis]) + ints("last", [axis + 1])
+    for number, name in enumerate(names):
+        text += f"shape_{number} = Shape({name})\nlength_{number} = Slice(shape_{number}, first, last)\n"
+    return text + f"lengths = Concat<axis = 0>({', '.join(f'length_{number}' for number in range(len(names)))})\n"
+
+
+def _split_training(call: Call) -> str:
+    outputs = call.all_outputs()
+    names = ", ".join(outputs)
+    axis = call.attribute("axis", 0)
+    return f"{names} = Split<axis = {axis}>(X, split)\n" if call.has("split") else f"{names} = Split<axis = {axis}, num_outputs = {len(outputs)}>(X)\n"
+
+
+def _zeros(element_type: int = TensorProto.FLOAT) -> str:
+    return f"zeros = ConstantOfShape<value = {_ZEROS[element_type]}>(shape)\n"
+
+
+_ZEROS = {TensorProto.FLOAT: "float[1] {0.0}", TensorProto.DOUBLE: "double[1] {0.0}"}
+
+
+def _scattered(call: Call, body: str) -> str:
+    """A body that adds onto `zeros`; halves are added in float32, for which every runtime has a kernel."""
+    element_type = call.element_type("dY")
+    wide = element_type if element_type in _ZEROS else int(TensorProto.FLOAT)
+    return _zeros(wide) + in_float32(call, body, ("dY",), ("dX",))
+
+
+def _gather_grad(call: Call) -> str:
+    """Rows of dY added onto zeros at the indices, with the axes of the indices as one."""
+    rank = call.count("shape", 0)
+    axis = call.axis(rank, 0)
+    text = ""
+    if call.rank("indices") == 1:
+        text += "rows = Identity(dY_wide)\n"
+    else:
+        text += ints("start", [0]) + ints("axis", [axis]) + ints("next", [axis + 1]) + ints("end", [rank])
+        text += "before = Slice(shape, start, axis)\nafter = Slice(shape, next, end)\n" + ints("any", [-1])
+        text += "rows_shape = Concat<axis = 0>(before, any, after)\nrows = Reshape(dY_wide, rows_shape)\n"
+    text += reshape("column", "indices", [1 if number != axis else -1 for number in range(rank)])
+    text += "shape_of_rows = Shape(rows)\npositions = Expand(column, shape_of_rows)\n"
+    text += f'dX_wide = ScatterElements<axis = {axis}, reduction = "add">(zeros, positions, rows)\n'
+    return _scattered(call, text)
+
+
+def _gather_elements_grad(call: Call) -> str:
+    axis = call.attribute("axis", 0)
+    body = f'dX_wide = ScatterElements<axis = {axis}, reduction = "add">(zeros, indices, dY_wide)\n'
+    return _scattered(call, body)
+
+
+def _gather_nd_grad(call: Call) -> str:
+    if call.attribute("batch_dims", 0):
+        raise call.refuse("batch_dims")
+    return _scattered(call, 'dX_wide = ScatterND<reduction = "add">(zeros, indices, dY_wide)\n')
+
+
+def _slice_grad(call: Call) -> str:
+    """Zeros around dY; where a step is not 1, zeros between its rows too, by a scatter along that axis."""
+    sizes = call.dims("shape")
+    starts, ends = call.integers("starts") or [], call.integers("ends") or []
+    axes = call.integers("axes") or list(range(len(starts)))
+    steps = call.integers("steps") or [1] * len(starts)
+    pads, scattered = [0] * (2 * len(sizes)), []
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        at = axis % len(sizes)
+        size = sizes[at].static
+        if size is None:
+            raise Refuse(Code.DEFINITION_SHAPE, "the size of axis {} that a Slice cuts is not known", at)
+        taken = range(size)[slice(start, end, step)]
+        if taken.step == 1:
+            pads[at], pads[at + len(sizes)] = taken.start, size - taken.start - len(taken)
+        else:
+            scattered.append((at, taken, size))
+    text, source = "", "dY_wide"
+    for number, (at, taken, size) in enumerate(scattered):
+        text += _spread(number, source, at, len(sizes), list(taken), size)
+        source = f"spread_{number}"
+    text += ints("pads", pads) + f"dX_wide = Pad({source}, pads)\n"
+    return in_float32(call, text, ("dY",), ("dX",))
+
+
+def _spread(number: int, source: str, axis: int, rank: int, positions: Sequence[int], size: int) -> str:
+    """The rows of a value at these positions of an axis of `size` elements, zeros elsewhere: a Gather beside a zero row."""
+    rows = [len(positions)] * size
+    for row, position in enumerate(positions):
+        rows[position] = row
+    pads = [0] * (2 * rank)
+    pads[rank + axis] = 1
+    return (
+        ints(f"row_{number}", pads)
+        + f"with_zeros_{number} = Pad({source}, row_{number})\n"
+        + ints(f"rows_{number}", rows)
+        + f"spread_{number} = Gather<axis = {axis}>(with_zeros_{number}, rows_{number})\n"
+    )
+
+
+def _resize_grad(call: Call) -> Body:
+    """A linear Resize is a product with a matrix along each axis; its gradient is one with the matrix transposed."""
+    mode, coordinates = call.attribute("mode", "nearest"), call.attribute("coordinate_transformation_mode", "half_pixel")
+    if mode != "linear" or coordinates not in ("half_pixel", "align_corners", "asymmetric"):
+        raise call.refuse(f"mode {mode} with {coordinates}")
+    sizes = call.sizes("X", 2)
+    scales = call.numbers("scales")
+    if scales is None:
+        raise call.refuse("a ResizeGrad without constant scales")
+    rank = call.rank("X")
+    text, source = "", "dY_wide"
+    tensors: dict[str, npt.NDArray[np.float32]] = {}
+    for axis, (size, scale) in enumerate(zip(sizes, scales[2:], strict=True), 2):
+        count = int(np.floor(np.float32(size) * np.float32(scale)))
+        tensors[f"weights_{axis}"] = _linear_weights(size, count, scale, coordinates)
+        order = [*(other for other in range(rank) if other != axis), axis]
+        back = [order.index(other) for other in range(rank)]
+        text += f"last_{axis} = Transpose<perm = {order}>({source})\n"
+        text += f"product_{axis} = MatMul(last_{axis}, weights_{axis})\n"
+        source = f"axis_{axis}"
+        text += f"{source} = Transpose<perm = {back}>(product_{axis})\n"
+    return Body(in_float32(call, text + f"dX_wide = Identity({source})\n", ("dY",), ("dX",)), tensors)
+
+
+def _linear_weights(size: int, count: int, scale: float, coordinates: str) -> npt.NDArray[np.float32]:
+    """Return how much of each of `size` elements each of `count` results is, as (count, size)."""
+    numbers = np.arange(count, dtype=np.float32)
+    if coordinates == "align_corners":
+        at = numbers * np.float32(size - 1) / np.float32(max(count - 1, 1))
+    elif coordinates == "asymmetric":
+        at = numbers / np.float32(scale)
+    else:
+        at = (numbers + np.float32(0.5)) / np.float32(scale) - np.float32(0.5)
+    at = np.clip(at, 0, size - 1).astype(np.float32)
+    low = np.floor(at).astype(np.int64)
+    high = np.minimum(low + 1, size - 1)
+    part = at - low
+    weights = np.zeros((count, size), np.float32)
+    rows = np.arange(count)
+    np.add.at(weights, (rows, low), 1 - part)
+    np.add.at(weights, (rows, high), part)
+    return weights
+
+
+def _flatten_and_unpad(call: Call) -> str:
+    """The rows at the indices, with the first two axes as one; the sizes of these."""
+    rank = call.rank("X")
+    text = ints("start", [0]) + ints("two", [2]) + ints("end", [rank]) + ints("any", [-1])
+    text += "shape = Shape(X)\nbefore = Slice(shape, start, two)\nafter = Slice(shape, two, end)\n"
+    text += "flat_shape = Concat<axis = 0>(any, after)\nflat = Reshape(X, flat_shape)\n"
+    return text + "Y = Gather<axis = 0>(flat, indices)\nunflatten_dims = Identity(before)\n"
+
+
+def _pad_and_unflatten(call: Call) -> str:
+    """Zeros with the rows at the indices, and the first axis as two."""
+    rank = call.rank("X")
+    text = ints("one", [1]) + ints("end", [rank]) + ints("start", [0]) + ints("two", [2])
+    text += "rows = Shape(X_wide)\nrest = Slice(rows, one, end)\ncount = ReduceProd<keepdims = 1>(unflatten_dims, start)\n"
+    text += "shape = Concat<axis = 0>(count, rest)\n" + _zeros()
+    text += unsqueeze("column", "indices", range(1, rank)) + "positions = Expand(column, rows)\n"
+    text += "flat = ScatterElements<axis = 0>(zeros, positions, X_wide)\n"
+    text += "whole_shape = Concat<axis = 0>(unflatten_dims, rest)\nY_wide = Reshape(flat, whole_shape)\n"
+    return in_float32(call, text, ("X",), ("Y",))
+
+
+def _shrunken_gather(call: Call) -> str:
+    return f"Y = Gather<axis = {call.attribute('axis', 0)}>(X, indices)\n"
+
+
+def _trilu(call: Call) -> str:
+    operands = "X, k" if call.has("k") else "X"
+    return f"Y = Trilu<upper = {call.attribute('upper', 1)}>({operands})\n"
+
+
+def _reduce_sum_training(call: Call) -> str:
+    flags = f"keepdims = {call.attribute('keepdims', 1)}, noop_with_empty_axes = {call.attribute('noop_with_empty_axes', 0)}"
+    return f"Y = ReduceSum<{flags}>(X, axes)\n"
+
+
+DEFINITIONS = (
+    Definition("ConcatTraining", "X*", "Y lengths", _concat_training, "Concat, and the length of each input on the axis"),
+    Definition("FlattenAndUnpad", "X indices", "Y unflatten_dims", _flatten_and_unpad, "the rows of X at the indices"),
+    Definition("GatherElementsGrad", "dY shape indices", "dX", _gather_elements_grad, "dY added onto zeros at the indices"),
+    Definition("GatherGrad", "shape indices dY", "dX", _gather_grad, "rows of dY added onto zeros at the indices"),
+    Definition("GatherNDGrad", "shape indices dY", "dX", _gather_nd_grad, "slices of dY added onto zeros at the indices"),
+    Definition("PadAndUnflatten", "X indices unflatten_dims", "Y", _pad_and_unflatten, "zeros with the rows of X at the indices"),
+    Definition("ReduceSumTraining", "X axes", "Y", _reduce_sum_training, "Σ X"),
+    Definition("ResizeGrad", "dY X roi scales", "dX", _resize_grad, "dY by the transposed matrix of a linear Resize, on each axis"),
+    Definition("ShrunkenGather", "X indices", "Y", _shrunken_gather, "Gather(X, indices)"),
+    Definition("SliceGrad", "dY shape starts ends axes steps", "dX", _slice_grad, "dY with zeros around it, and between its rows"),
+    Definition("SplitTraining", "X split", "Y*", _split_training, "Split(X, split)"),
+    Definition("Trilu", "X k", "Y", _trilu, "Trilu(X, k)"),
+)

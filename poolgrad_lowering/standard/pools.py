@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Gradients of pools: of average pools, and of the max pools that no target has an operator for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import TensorProto
+
+from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.ir.scopes import Node, Value
+from poolgrad_lowering.standard.definition import Body, Call, Definition, cast, reduce, reshape, unsqueeze
+from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.onnx_pool import PoolAttributes
+
+_ATEN = "org.pytorch.aten"
+
+
+def _average_pool_grad(call: Call) -> Body:
+    """The sizes of X are those of the forward pool, which is found by its name or by its attributes."""
+    pool = PoolAttributes.read(call.node)
+    x = _pooled(call)
+    if pool is None or pool.has_ambiguous_pads:
+        raise call.refuse("attributes that are not those of an average pool")
+    shape = call.shape_of(x)
+    if x is None or shape is None:
+        raise Refuse(Code.DEFINITION_SHAPE, "the sizes of its pool's input are not known")
+    sizes = [dim.static for dim in shape[1:]]
+    channels, *spatial = [size for size in sizes if size is not None]
+    windows = [window for axis, size in enumerate(shape[2:]) if (window := pool.axis(axis, size)) is not None]
+    if None in sizes or len(windows) < len(spatial) or len(spatial) != len(pool.kernel):
+        raise Refuse(Code.DEFINITION_SHAPE, "the sizes of '{}' are not known", x.name)
+    counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, spatial, strict=True)]
+    divisors = [
+        _taps(window, size, count, padded=bool(call.attribute("count_include_pad", 0)))
+        for window, size, count in zip(windows, spatial, counts, strict=True)
+    ]
+    return spread(call.element_type("dY"), channels, windows, spatial, counts, divisors)
+
+
+def _pooled(call: Call) -> Value | None:
+    """Return the input of the forward pool: of the one whose name the node's name begins with, or of all with its attributes."""
+    own = _windows_of(call.node)
+    pools = [node for node in call.forward("AveragePool") if _windows_of(node) == own]
+    named = [node for node in pools if node.proto.name and call.node.proto.name.startswith(f"{node.proto.name}_Grad/")]
+    chosen = named if len(named) == 1 else pools
+    shapes = {call.shape_of(node.input(0)) for node in chosen}
+    return chosen[0].input(0) if len(shapes) == 1 else None
+
+
+def _windows_of(node: Node) -> tuple[object, ...]:
+    pool = PoolAttributes.read(node)
+    counted = node.attributes.get("count_include_pad")
+    return pool, 0 if counted is None else counted.i
+
+
+def _taps(window: AxisWindow, size: int, count: int, *, padded: bool) -> list[int]:
+    """Return how many elements each window of an axis counts: those of the input, or those of its padding too."""
+    low, high = (-window.begin, size + window.end) if padded else (0, size)
+    starts = (number * window.stride - window.begin for number in range(count))
+    return [sum(low <= start + tap * window.dilation < high for tap in range(window.kernel)) for start in starts]
+
+
+def spread(
+    element_type: int,
+    channels: int,
+    windows: Sequence[AxisWindow],
+    sizes: Sequence[int],
+    counts: Sequence[int],
+    divisors: Sequence[Sequence[int]],
+) -> Body:
+    """Each element of dY over its divisor, on every element of its window: a transposed convolution with ones.
+
+    The windows end at the last element that one reaches, or at the end of the input.
+    """
+    ends = [
+        (count - 1) * window.stride + window.extent - window.begin - size
+        for window, size, count in zip(windows, sizes, counts, strict=True)
+    ]
+    taps = np.ones([1] * (2 + len(windows)), np.float32)
+    for axis, numbers in enumerate(divisors):
+        taps = taps * np.array(numbers, np.float32).reshape([-1 if other == axis + 2 else 1 for other in range(taps.ndim)])
+    attributes = (
+        f"kernel_shape = {[window.kernel for window in windows]}, strides = {[window.stride for window in windows]}, "
+        f"dilations = {[window.dilation for window in windows]}, group = {channels}, "
+        f"pads = {[window.begin for window in windows] + [max(end, 0) for end in ends]}, "
+        f"output_padding = {[max(-end, 0) for end in ends]}"
+    )
+    ones = np.ones([channels, 1, *(window.kernel for window in windows)], np.float32)
+    if (taps == taps.flat[0]).all():
+        taps = taps.flat[0].reshape(())
+    return Body(
+        cast("divisor", "taps", element_type)
+        + cast("weight", "ones", element_type)
+        + f"mean = Div(dY, divisor)\ndX = ConvTranspose<{attributes}>(mean, weight)\n",
+        {"taps": taps, "ones": ones},
+    )
+
+
+def _max_pool_grad(call: Call) -> Body:
+    """dY added onto zeros at the Indices, which number all elements of X."""
+    if len(call.node.inputs) != 2:  # noqa: PLR2004 - TensorFlow's operator of this name has three
+        raise call.refuse("operands that are not those of onnxruntime's MaxPoolGrad")
+    indices = call.operand("Indices")
+    pool = None if indices is None else indices.producer
+    x = pool.input(0) if pool is not None and pool.is_a("MaxPool") else None
+    if x is None:
+        raise call.refuse("Indices that are not those of a MaxPool")
+    wide = call.element_type("dY") == TensorProto.DOUBLE
+    kind = ("double[1] {0.0}", TensorProto.DOUBLE) if wide else ("float[1] {0.0}", TensorProto.FLOAT)
+    text = "shape = Shape(X)\nsize = Size(X)\n" + reshape("length", "size", [1])
+    text += f"zeros = ConstantOfShape<value = {kind[0]}>(length)\n" + cast("terms", "dY", kind[1])
+    text += reshape("flat", "terms", [-1]) + reshape("positions", "Indices", [-1])
+    text += 'sums = ScatterElements<axis = 0, reduction = "add">(zeros, positions, flat)\n'
+    text += "whole = Reshape(sums, shape)\n" + cast("dX", "whole", call.element_type("dY"))
+    return Body(text, values={"X": x})
+
+
+# -- ATen's average pools
+
+
+def _aten(call: Call) -> Body | str:
+    operator = call.attribute("operator")
+    if operator not in _ATEN_BODIES:
+        raise Refuse(Code.DEFINITION_ATEN, "aten::{}", operator)
+    return _ATEN_BODIES[operator](call)
+
+
+def _mean_windows(call: Call, x: str, first: int) -> tuple[list[AxisWindow], list[int], list[int], list[list[int]]]:
+    """Return windows, sizes, counts and divisors of an average pool with its arguments from operand `first` on."""
+    sizes = call.sizes(x, 2)
+    axes = len(sizes)
+
+    def listed(number: int) -> list[int]:
+        found = call.integers(f"a{number}") or []
+        return found * axes if len(found) == 1 else found
+
+    kernel, strides, pads = listed(first), listed(first + 1), listed(first + 2)
+    ceil, padded = bool(call.number(f"a{first + 3}")), bool(call.number(f"a{first + 4}"))
+    fixed = call.number(f"a{first + 5}")
+    windows = [AxisWindow(*row, 1) for row in zip(kernel, strides or kernel, pads, pads, strict=True)]
+    counts = [window.output_size(size, ceil=ceil) for window, size in zip(windows, sizes, strict=True)]
+    divisors = [_taps(w, size, count, padded=padded) for w, size, count in zip(windows, sizes, counts, strict=True)]
+    if fixed:
+        divisors = [[int(fixed)] * counts[0], *([1] * count for count in counts[1:])]
+    return windows, sizes, counts, divisors
+
+
+def _aten_avg_pool(call: Call) -> str:
+    windows, sizes, counts, divisors = _mean_windows(call, "a0", 1)
+    if call.number("a6"):
+        raise call.refuse("a divisor of an average pool")
+    includes, rounds_up = int(bool(call.number("a5"))), int(bool(call.number("a4")))
+    del sizes, counts, divisors
+    pads = [window.begin for window in windows] * 2
+    return (
+        f"r0 = AveragePool<kernel_shape = {[window.kernel for window in windows]}, "
+        f"strides = {[window.stride for window in windows]}, pads = {pads}, "
+        f"count_include_pad = {includes}, ceil_mode = {rounds_up}>(a0)\n"
+    )
+
+
+def _aten_avg_pool_backward(call: Call) -> Body:
+    windows, sizes, counts, divisors = _mean_windows(call, "a1", 2)
+    return _renamed(spread(call.element_type("a0"), call.count("a1", 1), windows, sizes, counts, divisors))
+
+
+def _renamed(body: Body) -> Body:
+    return Body(body.text.replace("dY", "a0").replace("dX", "r0"), body.tensors)
+
+
+def _aten_adaptive_avg_pool(call: Call) -> Body:
+    """A product with a matrix on each axis: adaptive windows have no fixed kernel."""
+    wanted = call.integers("a1") or []
+    return _products(call, "a0", "a0", wanted, transposed=False)
+
+
+def _aten_adaptive_avg_pool_backward(call: Call) -> Body:
+    """The product with the transposed matrices."""
+    return _products(call, "a0", "a1", _adaptive_counts(call), transposed=True)
+
+
+def _adaptive_counts(call: Call) -> list[int]:
+    """Return the output sizes of the forward pool, which reads the same x."""
+    x = call.operand("a1")
+    uses = [] if x is None else [call.node.scope.node(use.position) for use in x.uses if use.scope is call.node.scope]
+    for node in uses:
+        if node.op == call.node.op and node.position < call.node.position:
+            return call.integers_of(node.input(1))
+    raise Refuse(Code.DEFINITION_SHAPE, "the output sizes of its forward pool are not known")
+
+
+def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transposed: bool) -> Body:
+    sizes, element_type = call.sizes(x, 2), call.element_type(source)
+    rank, text, tensors = 2 + len(sizes), "", {}
+    current = source
+    for axis, (size, count) in enumerate(zip(sizes, counts, strict=True), 2):
+        weights = np.zeros((size, count), np.float32)
+        for number in range(count):
+            low, high = number * size // count, -(-(number + 1) * size // count)
+            weights[low:high, number] = 1 / (high - low)
+        tensors[f"weights_{axis}"] = weights.T if transposed else weights
+        order = [*(other for other in range(rank) if other != axis), axis]
+        back = [order.index(other) for other in range(rank)]
+        text += cast(f"matrix_{axis}", f"weights_{axis}", element_type)
+        text += f"last_{axis} = Transpose<perm = {order}>({current})\nproduct_{axis} = MatMul(last_{axis}, matrix_{axis})\n"
+        current = f"axis_{axis}"
+        text += f"{current} = Transpose<perm = {back}>(product_{axis})\n"
+    return Body(text + f"r0 = Identity({current})\n", tensors)
+
+
+def _aten_max(call: Call) -> str:
+    """The maximum along an axis and its position; the overload `dim` alone has two results."""
+    axis, keep = call.number("a1"), call.number("a2")
+    if call.attribute("overload_name") != "dim" or axis is None:
+        raise Refuse(Code.DEFINITION_ATEN, "aten::max, overload '{}'", call.attribute("overload_name", ""))
+    kept = int(bool(keep))
+    return (
+        reduce("ReduceMax", "r0", "a0", [int(axis)], keep=bool(kept))
+        + f"r1 = ArgMax<axis = {int(axis)}, keepdims = {kept}>(a0)\n"
+    )
+
+
+def _aten_value_selecting_reduction_backward(call: Call) -> str:
+    """The gradient at the chosen positions of zeros."""
+    axis, kept = call.number("a1"), bool(call.number("a4"))
+    if axis is None:
+        raise call.refuse("an axis that is no constant")
+    element_type = call.element_type("a0")
+    text = "".join(
+        f"{name} = Identity({source})\n" if kept else unsqueeze(name, source, [int(axis)])
+        for name, source in (("terms", "a0"), ("positions", "a2"))
+    )
+    text += "zeros = ConstantOfShape<value = float[1] {0.0}>(a3)\n" + cast("base", "zeros", element_type)
+    return text + f"r0 = ScatterElements<axis = {int(axis)}>(base, positions, terms)\n"
+
+
+_ATEN_BODIES = {
+    "_adaptive_avg_pool2d": _aten_adaptive_avg_pool,
+    "_adaptive_avg_pool2d_backward": _aten_adaptive_avg_pool_backward,
+    "_adaptive_avg_pool3d": _aten_adaptive_avg_pool,
+    "_adaptive_avg_pool3d_backward": _aten_adaptive_avg_pool_backward,
+    "avg_pool2d": _aten_avg_pool,
+    "avg_pool2d_backward": _aten_avg_pool_backward,
+    "avg_pool3d": _aten_avg_pool,
+    "avg_pool3d_backward": _aten_avg_pool_backward,
+    "max": _aten_max,
+    "value_selecting_reduction_backward": _aten_value_selecting_reduction_backward,
+}
+
+DEFINITIONS = (
+    Definition(
+        "AveragePoolGrad",
+        "dY",
+        "dX",
+        _average_pool_grad,
+        "each element of dY, divided by the number of elements that its window counts, on every element of the window",
+        domain="",
+    ),
+    Definition("MaxPoolGrad", "dY Indices", "dX", _max_pool_grad, "dY added onto zeros at the Indices", domain=""),
+    Definition("ATen", "a*", "r*", _aten, "average pools and maxima along an axis of PyTorch, forward and backward", domain=_ATEN),
+)
