@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,8 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, helper, numpy_helper, parser
 
-from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.ir.scopes import Scope
 from poolgrad_lowering.rewriting.node_writer import new_name
 from poolgrad_lowering.standard.definition import Body
 from poolgrad_lowering.standard.spelling import OPSET, spelled
@@ -39,14 +37,23 @@ class Constants:
 
 
 class Inliner:
-    """Writes bodies into one graph. `opset` is that of ONNX's operators there, `taken` the names of the model."""
+    """Writes bodies into one graph.
 
-    def __init__(self, scope: Scope, facts: Facts, opset: int, taken: set[str]) -> None:
-        self._scope = scope
-        self._facts = facts
+    `opset` is that of ONNX's operators there, `taken` the names of the model. `integers` returns the elements of a
+    constant of the graph, or None.
+    """
+
+    def __init__(
+        self,
+        graph: GraphProto,
+        opset: int,
+        taken: set[str],
+        integers: Callable[[str], Sequence[int] | None] = lambda _: None,
+    ) -> None:
+        self._integers_of = integers
         self._opset = opset
         self._taken = taken
-        self._constants = Constants(scope.proto, taken)
+        self._constants = Constants(graph, taken)
 
     def nodes(
         self, body: Body, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]
@@ -99,13 +106,7 @@ class Inliner:
 
     def _integers(self, operand: str, constants: Mapping[str, Array | None]) -> Sequence[int] | None:
         found = constants.get(operand)
-        if found is not None:
-            return [int(number) for number in found.flat]
-        value = self._scope.resolve(operand)
-        dims = None if value is None else self._facts.integers(value)
-        if dims is None or any(dim.static is None for dim in dims):
-            return None
-        return [dim.coefficient for dim in dims]
+        return self._integers_of(operand) if found is None else [int(number) for number in found.flat]
 
 
 class _Folded:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx
@@ -17,7 +18,8 @@ from poolgrad_lowering.analysis.node_inference import defines
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.dims import is_static
+from poolgrad_lowering.ir.index import ModelIndex, subgraphs
 from poolgrad_lowering.ir.scopes import Node, Scope
 from poolgrad_lowering.rewriting.rewrite import names
 from poolgrad_lowering.standard.definition import Body, Call, Definition, operand_names
@@ -71,7 +73,7 @@ def standardise(model: ModelProto, index: ModelIndex, facts: Facts) -> Standardi
     taken, replaced, left = names(index), Counter[str](), list[NodeLeft]()
     for scope in index.scopes:
         if isinstance(scope.proto, GraphProto):
-            inliner = Inliner(scope, facts, scope.opset, taken)
+            inliner = Inliner(scope.proto, scope.opset, taken, partial(_integers, scope, facts))
             _standardise_graph(scope, facts, inliner, replaced, left)
     if replaced:
         _drop_imports(model)
@@ -107,9 +109,11 @@ def _standardise_graph(
         replaced[_shown(op)] += 1
     if changed:
         _declare_buffers(scope, buffers)
+        read_before = _names_read(scope.proto)
         kept = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
         del scope.proto.node[:]
         scope.proto.node.extend(kept)
+        _drop_unread(scope.proto, read_before - _names_read(scope.proto))
 
 
 def _defined(node: Node, facts: Facts, inliner: Inliner) -> list[NodeProto]:
@@ -143,6 +147,13 @@ def written_body(node: Node, facts: Facts, definition: Definition) -> Body:
     return written if isinstance(written, Body) else Body(written)
 
 
+def _integers(scope: Scope, facts: Facts, name: str) -> list[int] | None:
+    """Return the elements of a constant vector of a graph, None if it is none."""
+    value = scope.resolve(name)
+    dims = None if value is None else facts.integers(value)
+    return [dim.coefficient for dim in dims] if dims is not None and is_static(dims) else None
+
+
 def _element_type(node: Node, facts: Facts) -> int:
     buffer = node.input(0)
     return (facts.element_type(buffer) if buffer is not None else None) or TensorProto.FLOAT
@@ -162,6 +173,25 @@ def _declare_buffers(scope: Scope, buffers: dict[str, int]) -> None:
                     else:
                         value.type.Clear()
                         value.type.tensor_type.elem_type = buffers[node.output[0]]
+
+
+def _names_read(graph: GraphProto) -> set[str]:
+    """Return the names that nodes of a graph and of its subgraphs read, and its outputs."""
+    found = {value.name for value in graph.output}
+    for node in graph.node:
+        found.update(node.input)
+        for attribute in node.attribute:
+            for _, inner in subgraphs(attribute):
+                found |= _names_read(inner)
+    return found
+
+
+def _drop_unread(graph: GraphProto, unread: set[str]) -> None:
+    """Remove the initializers that nothing reads any more, unless a caller may give them."""
+    gone = unread.difference(value.name for value in graph.input)
+    for position in reversed(range(len(graph.initializer))):
+        if graph.initializer[position].name in gone:
+            del graph.initializer[position]
 
 
 def _drop_imports(model: ModelProto) -> None:

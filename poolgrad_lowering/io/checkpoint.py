@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reads and writes the checkpoints of onnxruntime's training API, which are FlatBuffers.
+
+The tables, by the numbers of their fields (onnxruntime's ort_training_checkpoint.fbs and ort.fbs):
+
+    Checkpoint        0 version: int32, 1 module state, 2 optimizer groups, 3 property bag
+    ModuleState       0 trainable parameters, 1 frozen parameters, 2 is nominal: bool, 3 has external data: bool
+    OptimizerGroup    0 name, 1 step: int64, 2 initial learning rate: float32, 3 states of parameters
+    ParameterState    0 parameter's name, 1 momentums
+    Tensor            0 name, 1 doc, 2 dims: [int64], 3 element type: int32, 4 bytes, 5 strings, 6 offset: int64
+
+The bytes of a large checkpoint are in a second file, `<name>.data`, each at its tensor's offset.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import numpy.typing as npt
+from flatbuffers import encode, number_types
+from flatbuffers.table import Table
+from onnx import helper
+
+from poolgrad_lowering.diagnostics.errors import FileError
+from poolgrad_lowering.io.atomic_write import PathLike, write_bytes
+from poolgrad_lowering.io.model_file import read_bytes
+
+Array = npt.NDArray[Any]
+
+IDENTIFIER = b"ODTC"
+VERSION = 2
+_FIRST_FIELD = 4
+"""The offset of the first field in a table's vtable, in bytes; each takes two."""
+_EXTERNAL = ".data"
+_MALFORMED = (IndexError, struct.error, ValueError, KeyError, TypeError, OverflowError, UnicodeDecodeError)
+
+
+@dataclass(frozen=True)
+class OptimizerGroup:
+    """The state of an optimizer: its number of updates, and the momentums of each parameter, in order."""
+
+    name: str = "group0"
+    step: int = 0
+    learning_rate: float = 1e-3
+    momentums: Mapping[str, tuple[Array, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The parameters by name, those that are trained and those that are not, and the optimizer's state if it has one."""
+
+    trainable: Mapping[str, Array]
+    frozen: Mapping[str, Array]
+    group: OptimizerGroup | None = None
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """All parameters by name."""
+        return {**self.trainable, **self.frozen}
+
+
+def read_checkpoint_file(path: PathLike) -> Checkpoint:
+    """Read a checkpoint. Raises `FileError` if the file cannot be read, or is no checkpoint of this form."""
+    path = Path(path)
+    data = read_bytes(path)
+    if data[4:8] != IDENTIFIER:
+        raise FileError(f"'{path}' is no checkpoint of onnxruntime's training API")
+    try:
+        root = _Reader(Table(bytearray(data), encode.Get(number_types.UOffsetTFlags.packer_type, data, 0)), path)
+        module = root.table(1)
+        if module is None or module.flag(2):
+            raise FileError(f"'{path}' has no parameters: a nominal checkpoint cannot be trained from")
+        groups = root.tables(2)
+        if len(groups) > 1:
+            raise FileError(f"'{path}' has {len(groups)} groups of parameters; one is read")
+        return Checkpoint(
+            dict(tensor.tensor() for tensor in module.tables(0)),
+            dict(tensor.tensor() for tensor in module.tables(1)),
+            groups[0].group() if groups else None,
+        )
+    except _MALFORMED as error:
+        raise FileError(f"'{path}' is damaged: {error}") from error
+
+
+def write_checkpoint_file(path: PathLike, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint that onnxruntime loads. Raises `FileError`; then the file has not changed."""
+    builder = flatbuffers.Builder(1024)
+    trainable = _tensors(builder, checkpoint.trainable)
+    frozen = _tensors(builder, checkpoint.frozen)
+    module = _table(builder, [(0, trainable), (1, frozen)])
+    fields = [(1, module)]
+    if checkpoint.group is not None:
+        fields.append((2, _vector(builder, [_group(builder, checkpoint.group)])))
+    builder.StartObject(4)
+    builder.PrependInt32Slot(0, VERSION, 0)
+    for slot, offset in fields:
+        builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
+    builder.Finish(builder.EndObject(), IDENTIFIER)
+    write_bytes(Path(path), bytes(builder.Output()))
+
+
+class _Reader:
+    """A table of a checkpoint. What lies outside of the file raises one of `_MALFORMED`."""
+
+    def __init__(self, table: Table, path: Path) -> None:
+        self._table = table
+        self._path = path
+        if not 0 <= table.Pos < len(table.Bytes):
+            raise ValueError("a table lies outside of the file")
+
+    def table(self, number: int) -> _Reader | None:
+        offset = self._offset(number)
+        return _Reader(self._at(offset + self._table.Pos), self._path) if offset else None
+
+    def tables(self, number: int) -> list[_Reader]:
+        start, count = self._list(number, 4)
+        return [_Reader(self._at(start + 4 * position), self._path) for position in range(count)]
+
+    def text(self, number: int) -> str:
+        offset = self._offset(number)
+        return bytes(self._table.String(offset + self._table.Pos)).decode() if offset else ""
+
+    def flag(self, number: int) -> bool:
+        return bool(self._table.GetSlot(self._slot(number), False, number_types.BoolFlags))
+
+    def tensor(self) -> tuple[str, Array]:
+        """Return a tensor's name and its values."""
+        name = self.text(0)
+        dtype = helper.tensor_dtype_to_np_dtype(int(self._table.GetSlot(self._slot(3), 0, number_types.Int32Flags)))
+        start, rank = self._list(2, 8)
+        dims = struct.unpack_from(f"<{rank}q", self._table.Bytes, start)
+        size = math.prod(dims) * dtype.itemsize
+        if min(dims, default=0) < 0:
+            raise ValueError(f"'{name}' has a negative size")
+        start, count = self._list(4, 1)
+        if self._offset(4):
+            data = bytes(self._table.Bytes[start : start + count])
+        else:
+            offset = int(self._table.GetSlot(self._slot(6), -1, number_types.Int64Flags))
+            data = _external(self._path, offset, size)
+        if len(data) != size:
+            raise ValueError(f"'{name}' has {len(data)} bytes, its sizes say {size}")
+        return name, np.frombuffer(data, dtype).reshape(dims).copy()
+
+    def group(self) -> OptimizerGroup:
+        """Return a group of the optimizer."""
+        states = {state.text(0): tuple(dict(m.tensor() for m in state.tables(1)).values()) for state in self.tables(3)}
+        return OptimizerGroup(
+            self.text(0),
+            int(self._table.GetSlot(self._slot(1), 0, number_types.Int64Flags)),
+            float(self._table.GetSlot(self._slot(2), 0.0, number_types.Float32Flags)),
+            states,
+        )
+
+    @staticmethod
+    def _slot(number: int) -> int:
+        return _FIRST_FIELD + 2 * number
+
+    def _offset(self, number: int) -> int:
+        return int(self._table.Offset(self._slot(number)))
+
+    def _at(self, place: int) -> Table:
+        return Table(self._table.Bytes, self._table.Indirect(place))
+
+    def _list(self, number: int, item: int) -> tuple[int, int]:
+        """Return where a list starts and how many items it has."""
+        offset = self._offset(number)
+        if not offset:
+            return 0, 0
+        start, count = int(self._table.Vector(offset)), int(self._table.VectorLen(offset))
+        if start + count * item > len(self._table.Bytes):
+            raise ValueError("a list lies outside of the file")
+        return start, count
+
+
+def _external(path: Path, offset: int, size: int) -> bytes:
+    beside = path.with_name(path.name + _EXTERNAL)
+    data = read_bytes(beside)
+    if offset < 0:
+        raise ValueError("a tensor has neither bytes nor an offset")
+    return data[offset : offset + size]
+
+
+def _tensors(builder: flatbuffers.Builder, arrays: Mapping[str, Array]) -> int:
+    return _vector(builder, [_tensor(builder, name, array) for name, array in arrays.items()])
+
+
+def _tensor(builder: flatbuffers.Builder, name: str, array: Array) -> int:
+    content = np.ascontiguousarray(array)
+    data = builder.CreateByteVector(content.tobytes())
+    dims = _numbers(builder, array.shape)
+    text = builder.CreateString(name)
+    builder.StartObject(7)
+    for slot, offset in ((0, text), (2, dims), (4, data)):
+        builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
+    builder.PrependInt32Slot(3, int(helper.np_dtype_to_tensor_dtype(array.dtype)), 0)
+    return int(builder.EndObject())
+
+
+def _numbers(builder: flatbuffers.Builder, numbers: Sequence[int]) -> int:
+    builder.StartVector(8, len(numbers), 8)
+    for number in reversed(numbers):
+        builder.PrependInt64(number)
+    return int(builder.EndVector())
+
+
+def _group(builder: flatbuffers.Builder, group: OptimizerGroup) -> int:
+    states = []
+    for name, momentums in group.momentums.items():
+        tensors = _tensors(builder, {f"momentum{number}": array for number, array in enumerate(momentums)})
+        states.append(_table(builder, [(0, builder.CreateString(name)), (1, tensors)]))
+    text, listed = builder.CreateString(group.name), _vector(builder, states)
+    builder.StartObject(4)
+    builder.PrependUOffsetTRelativeSlot(0, text, 0)
+    builder.PrependInt64Slot(1, group.step, 0)
+    builder.PrependFloat32Slot(2, group.learning_rate, 0.0)
+    builder.PrependUOffsetTRelativeSlot(3, listed, 0)
+    return int(builder.EndObject())
+
+
+def _table(builder: flatbuffers.Builder, fields: Sequence[tuple[int, int]]) -> int:
+    builder.StartObject(4)
+    for slot, offset in fields:
+        builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
+    return int(builder.EndObject())
+
+
+def _vector(builder: flatbuffers.Builder, offsets: Sequence[int]) -> int:
+    builder.StartVector(4, len(offsets), 4)
+    for offset in reversed(offsets):
+        builder.PrependUOffsetTRelative(offset)
+    return int(builder.EndVector())

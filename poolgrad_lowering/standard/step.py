@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Joins the training model and the optimizer model of onnxruntime's artifacts to one model of a step.
+
+The step has the inputs `weight.<parameter>`, `state.<slot>.<parameter>`, `state.steps` and `learning_rate` beside those
+of the batch, and the outputs `loss`, `new_weight.<parameter>` and `new_state.<…>`, as the steps that
+`poolgrad_lowering.torch` exports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from poolgrad_lowering.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.ir.index import subgraphs
+from poolgrad_lowering.standard.definition import Body, scalar
+from poolgrad_lowering.standard.inline import Inliner
+from poolgrad_lowering.standard.optimizers import SGD, AdamW, Optimizer, clipped, shared_factors
+
+Array = npt.NDArray[Any]
+
+ACCUMULATOR = "InPlaceAccumulatorV2"
+_BUFFER = "_grad.accumulation.buffer"
+_RATE, _STEPS, _UPDATE = "learning_rate", "state.steps", "update"
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an optimizer model does: the optimizer, and the largest norm of the gradients if it clips them."""
+
+    optimizer: Optimizer
+    most: float | None = None
+
+
+def read_update(model: ModelProto) -> Update:
+    """Return what an optimizer model does. Raises `InvalidModelError` if it has other operators than onnxruntime's."""
+    update, most = None, None
+    for node in model.graph.node:
+        attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+        if node.op_type == "AdamWOptimizer" and update is None:
+            update = AdamW(**attributes)
+        elif node.op_type == "SGDOptimizerV2" and update is None:
+            update = SGD()
+        elif node.op_type == "ClipGradNormV2" and most is None and attributes.get("norm_type", b"fro") == b"fro":
+            most = float(attributes.get("max_norm", 1.0))
+        elif node.op_type not in ("SequenceConstruct", "SequenceAt", "Identity"):
+            raise InvalidModelError(
+                f"the optimizer model has a node {node.op_type}, which no step is written for; AdamW, SGD and the clipping "
+                "of gradients by their norm are"
+            )
+    if update is None:
+        raise InvalidModelError("the optimizer model has neither AdamWOptimizer nor SGDOptimizerV2")
+    return Update(update, most)
+
+
+def cut_accumulators(graph: GraphProto) -> dict[str, str]:
+    """Remove the accumulators of a training model with their buffers; return the gradients by parameter.
+
+    Raises `InvalidModelError` if there are none, or one is not of a parameter.
+    """
+    inputs = {value.name for value in graph.input}
+    gradients: dict[str, str] = {}
+    gone: set[str] = set()
+    for node in graph.node:
+        if node.op_type != ACCUMULATOR:
+            continue
+        buffer, gradient, *reset = node.input
+        parameter = buffer.removesuffix(_BUFFER)
+        if parameter == buffer or not {buffer, parameter} <= inputs:
+            raise InvalidModelError(f"'{node.name}' accumulates in '{buffer}', which is no buffer of a parameter's gradient")
+        gradients[parameter] = gradient
+        gone.update((buffer, *reset, *node.output))
+    if not gradients:
+        raise InvalidModelError(f"the training model has no {ACCUMULATOR}: it is no artifact of generate_artifacts")
+    _remove(graph.node, [node.op_type != ACCUMULATOR for node in graph.node])
+    for entries in (graph.input, graph.output, graph.value_info):
+        _remove(entries, [value.name not in gone for value in entries])
+    return gradients
+
+
+def join_step(
+    model: ModelProto,
+    gradients: Mapping[str, str],
+    frozen: Collection[str],
+    update: Update,
+    taken: set[str],
+    *,
+    accumulate: bool = False,
+) -> dict[str, Array]:
+    """Append the updates to a training model without accumulators, and name its inputs and outputs; in place.
+
+    Returns the first values of the state. With `accumulate` the step has an input `update`: where it is false, the
+    gradients are only added to those of the steps before.
+    """
+    graph = model.graph
+    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    declared = {value.name: value for value in graph.input}
+    renamed = {name: f"weight.{name}" for name in (*gradients, *frozen) if name in declared}
+    renamed[graph.output[0].name] = "loss"
+    rename(graph, renamed)
+    writer = _Writer(graph, Inliner(graph, opset, taken), update, accumulate=accumulate)
+    found = {name: renamed.get(gradient, gradient) for name, gradient in gradients.items()}
+    for name in found:
+        tensor = declared[name].type.tensor_type
+        if tensor.elem_type != TensorProto.FLOAT or not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
+            raise InvalidModelError(f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs")
+    writer.write({name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}, found)
+    return writer.state
+
+
+class _Writer:
+    """Appends the updates of all weights to a graph."""
+
+    def __init__(self, graph: GraphProto, inliner: Inliner, update: Update, *, accumulate: bool) -> None:
+        self.state: dict[str, Array] = {}
+        self._graph = graph
+        self._inliner = inliner
+        self._update = update
+        self._accumulate = accumulate
+
+    def write(self, shapes: Mapping[str, list[int]], gradients: Mapping[str, str]) -> None:
+        """Write the updates of the weights with these shapes and gradients."""
+        optimizer = self._update.optimizer
+        self._input(_RATE, [])
+        if self._accumulate:
+            self._input(_UPDATE, [], TensorProto.BOOL)
+            gradients = {name: self._summed(name, shapes[name], gradient) for name, gradient in gradients.items()}
+        if self._update.most is not None:
+            gradients = self._clipped(gradients, self._update.most)
+        factors = self._factors()
+        for name, shape in shapes.items():
+            kept = {slot: f"state.{slot}.{name}" for slot in optimizer.slots}
+            inputs = {"weight": f"weight.{name}", "gradient": gradients[name], **kept, **factors}
+            outputs = {"new_weight": f"new_weight.{name}", **{f"new_{slot}": f"new_{kept[slot]}" for slot in kept}}
+            for value in kept.values():
+                self._state(value, np.zeros(shape, np.float32))
+            self._append(optimizer.update(), f"update/{name}", inputs, outputs, {**kept, "weight": f"weight.{name}"})
+            for output in outputs.values():
+                self._output(output, shape)
+
+    def _summed(self, name: str, shape: list[int], gradient: str) -> str:
+        """Add a gradient to those that are kept; return the sum. After an update the kept ones are zeros."""
+        kept, total = f"state.gradient.{name}", f"update/{name}/gradient"
+        self._state(kept, np.zeros(shape, np.float32))
+        text = scalar("zero", 0) + "total = Add(kept, gradient)\nnew_kept = Where(update, zero, total)\n"
+        inputs = {"kept": kept, "gradient": gradient, "update": _UPDATE}
+        outputs = {"total": total, "new_kept": f"new_{kept}"}
+        self._graph.node.extend(self._inliner.nodes(Body(text), f"update/{name}", inputs, outputs))
+        self._output(f"new_{kept}", shape)
+        return total
+
+    def _clipped(self, gradients: Mapping[str, str], most: float) -> dict[str, str]:
+        inputs = {f"g{number}": gradient for number, gradient in enumerate(gradients.values())}
+        outputs = {f"c{number}": f"update/{name}/clipped" for number, name in enumerate(gradients)}
+        self._graph.node.extend(self._inliner.nodes(Body(clipped(len(inputs), most)), "update/clip", inputs, outputs))
+        return dict(zip(gradients, outputs.values(), strict=True))
+
+    def _factors(self) -> dict[str, str]:
+        """Write what all updates share; return its names by those in the body of an update."""
+        optimizer = self._update.optimizer
+        text, inputs = optimizer.factors(), {"rate": _RATE}
+        outputs = {name: f"update/{name}" for name in shared_factors(optimizer) if f"{name} = " in text}
+        if optimizer.counts_steps:
+            self._state(_STEPS, np.array(0, np.float32))
+            count = scalar("one", 1) + "new_steps = Add(steps, one)\n"
+            now = {"new_steps": "update/steps"}
+            self._graph.node.extend(self._inliner.nodes(Body(count), "update/count", {"steps": _STEPS}, now))
+            inputs["steps"] = now["new_steps"]
+            self._append("new_steps = Identity(counted)\n", "update/kept", {"counted": now["new_steps"]}, {"new_steps": f"new_{_STEPS}"}, {"steps": _STEPS})
+            self._output(f"new_{_STEPS}", [])
+        self._graph.node.extend(self._inliner.nodes(Body(text), "update", inputs, outputs))
+        return outputs
+
+    def _append(
+        self,
+        text: str,
+        prefix: str,
+        inputs: Mapping[str, str],
+        outputs: Mapping[str, str],
+        old: Mapping[str, str],
+    ) -> None:
+        """Append an update; with accumulation, one that keeps the old values where `update` is false."""
+        if self._accumulate:
+            lines, written = [], {}
+            for name, actual in outputs.items():
+                lines.append(f"{name}_chosen = Where(update, {name}, {name.removeprefix('new_')})\n")
+                written[f"{name}_chosen"] = actual
+            text, outputs = text + "".join(lines), written
+            inputs = {**inputs, **old, "update": _UPDATE}
+        self._graph.node.extend(self._inliner.nodes(Body(text), prefix, inputs, outputs))
+
+    def _state(self, name: str, first: Array) -> None:
+        self._input(name, list(first.shape))
+        self.state[name] = first
+
+    def _input(self, name: str, shape: list[int], element_type: int = TensorProto.FLOAT) -> None:
+        if name in [value.name for value in self._graph.input]:
+            raise InvalidModelError(f"the training model has an input '{name}', which a step has for itself")
+        self._graph.input.append(helper.make_tensor_value_info(name, element_type, shape))
+
+    def _output(self, name: str, shape: list[int]) -> None:
+        self._graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+
+
+def rename(graph: GraphProto, renamed: Mapping[str, str]) -> None:
+    """Rename values of a graph, also where its subgraphs read them."""
+    for entries in (graph.input, graph.output, graph.value_info, graph.initializer):
+        for entry in entries:
+            entry.name = renamed.get(entry.name, entry.name)
+    _rename_nodes(graph.node, renamed)
+
+
+def _rename_nodes(nodes: Iterable[NodeProto], renamed: Mapping[str, str]) -> None:
+    for node in nodes:
+        for names in (node.input, node.output):
+            if any(name in renamed for name in names):
+                names[:] = [renamed.get(name, name) for name in names]
+        for attribute in node.attribute:
+            for _, inner in subgraphs(attribute):
+                own = {value.name for value in inner.input} | {name for each in inner.node for name in each.output}
+                _rename_nodes(inner.node, {name: new for name, new in renamed.items() if name not in own})
+                for value in inner.output:
+                    value.name = renamed.get(value.name, value.name) if value.name not in own else value.name
+
+
+def _remove(entries: Any, kept: list[bool]) -> None:
+    """Remove the entries whose flag is false, in place."""
+    for position in reversed(range(len(kept))):
+        if not kept[position]:
+            del entries[position]
+
+
