@@ -33,7 +33,7 @@ ORDER = (
     ("io",),
     ("analysis",),
     ("rewriting",),
-    ("families",),
+    ("families", "standard"),
     ("patterns", "report"),
     ("ge",),
     ("runtime",),

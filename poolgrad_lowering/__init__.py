@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.entry.files import lower_file
     from poolgrad_lowering.entry.folders import FileResult, lower_folder
     from poolgrad_lowering.entry.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
+    from poolgrad_lowering.entry.standard_step import read_checkpoint, write_checkpoint
     from poolgrad_lowering.gate.limits import Limits
     from poolgrad_lowering.ge.atc.plugin_folder import AtcPlugin, write_atc_plugin
     from poolgrad_lowering.io.external_files import DataWarning
@@ -88,10 +89,12 @@ _HOMES = {
     "lower_artifacts": "entry.artifacts",
     "lower_file": "entry.files",
     "lower_folder": "entry.folders",
+    "read_checkpoint": "entry.standard_step",
     "read_plan": "lowering.plan_file",
     "verify": "verification.verifier",
     "verify_files": "verification.files",
     "write_atc_plugin": "ge.atc.plugin_folder",
+    "write_checkpoint": "entry.standard_step",
 }
 
 __all__ = [
@@ -132,10 +135,12 @@ __all__ = [
     "lower_artifacts",
     "lower_file",
     "lower_folder",
+    "read_checkpoint",
     "read_plan",
     "verify",
     "verify_files",
     "write_atc_plugin",
+    "write_checkpoint",
 ]
 
 

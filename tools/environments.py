@@ -79,7 +79,7 @@ def with_wheel(*arguments: str) -> tuple[tuple[str, ...], ...]:
     return (arguments, ("--force-reinstall", "--no-deps", WHEEL), (WHEEL,))
 
 
-OLDEST = ("networkx==3.1", "numpy==1.26.0", "onnx==1.19.0", "shtab==1.13.0")
+OLDEST = ("flatbuffers==23.5.26", "networkx==3.1", "numpy==1.26.0", "onnx==1.19.0", "shtab==1.13.0")
 """The oldest releases of the dependencies in `pyproject.toml`."""
 
 ENVIRONMENTS = {

@@ -45,6 +45,15 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_standard(parser: argparse.ArgumentParser) -> None:
+    """Add --standard."""
+    parser.add_argument(
+        "--standard",
+        action="store_true",
+        help="write the operators of training runtimes that are left, such as ConvGrad, in standard ONNX",
+    )
+
+
 def add_checks(parser: argparse.ArgumentParser) -> None:
     """Add --strict and --verify, the conditions under which a model is written."""
     parser.add_argument("--strict", action="store_true", help="exit 1 and write no model if an anchor was refused")

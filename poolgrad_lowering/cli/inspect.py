@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import add_jobs, add_limits, add_target, add_trust, limits
+from poolgrad_lowering.cli.arguments import add_jobs, add_limits, add_standard, add_target, add_trust, limits
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.folders import FolderOutput, print_files, show_file
 from poolgrad_lowering.cli.streams import model_file
@@ -42,6 +42,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_target(parser)
     parser.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
     add_trust(parser)
+    add_standard(parser)
     add_jobs(parser)
     add_limits(parser)
     return parser
@@ -53,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
         "target": options.target,
         "forward": not options.no_forward,
         "trust_defaults": options.trust_defaults,
+        "standard": options.standard,
         "limits": limits(options),
     }
     return (_inspect_folder if options.model.is_dir() else _inspect_file)(options, inspection)

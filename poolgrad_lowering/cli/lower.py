@@ -13,6 +13,7 @@ from poolgrad_lowering.cli.arguments import (
     add_in_place,
     add_jobs,
     add_limits,
+    add_standard,
     add_target,
     add_trust,
     limits,
@@ -37,6 +38,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
             ("poolgrad lower training.onnx -o lowered.onnx", "for atlas-a2"),
             ("poolgrad lower training.onnx -o lowered.onnx --target Ascend950PR_9599", "for a SoC name"),
             ("poolgrad lower training.onnx -o lowered.onnx --plan plan.json", "by a plan (`poolgrad inspect --plan`)"),
+            ("poolgrad lower training.onnx -o lowered.onnx --standard", "without operators of a training runtime"),
             ("poolgrad lower models -o lowered --jobs 4 --report reports", "all models in a folder"),
             ("poolgrad lower models -o lowered --html pages", "with a page for each, and pages/index.html"),
         ),
@@ -71,6 +73,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     add_target(parser)
     add_trust(parser)
+    add_standard(parser)
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
     choice.add_argument("--plan", type=Path, metavar="PLAN.json", help="lower each site as this plan says")
@@ -89,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
         "strict": options.strict,
         "verify": options.verify,
         "copy_external": options.copy_external,
+        "standard": options.standard,
         "limits": limits(options),
     }
     require_other_output(options)

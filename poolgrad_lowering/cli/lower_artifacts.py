@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_target, limits
+from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_standard, add_target, limits
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
@@ -20,9 +20,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "lower-artifacts",
         help="lower onnxruntime's training artifacts into a folder to train from",
         description="Lower the training model of onnxruntime's training artifacts, and copy the evaluation model, the "
-        "optimizer model and the checkpoint into the same new folder, for use with `onnxruntime.training.api`.",
+        "optimizer model and the checkpoint into the same new folder, for use with `onnxruntime.training.api`. With "
+        "--standard, write the step as one model in standard ONNX, which `runtime.TrainingLoop` trains in any onnxruntime.",
         examples=(
             ("poolgrad lower-artifacts artifacts -o lowered", "training, eval and optimizer model, checkpoint"),
+            ("poolgrad lower-artifacts artifacts -o step --standard", "a step, eval model, first values, checkpoint"),
             ("poolgrad lower-artifacts artifacts -o lowered --strict", "only if every anchor is lowered"),
         ),
     )
@@ -31,6 +33,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--report", type=Path, metavar="REPORT.json", help="write the training model's report as JSON")
     add_checks(parser)
     add_target(parser)
+    add_standard(parser)
+    parser.add_argument("--accumulate", action="store_true", help="with --standard: give the step an input `update`")
     parser.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
     parser.add_argument("--json", action="store_true", help="print the training model's report as JSON")
     add_limits(parser)
@@ -52,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
         verify=options.verify,
         on_proven=proofs.append,
         report_path=options.report,
+        standard=options.standard,
+        accumulate=options.accumulate,
         limits=limits(options),
     )
     return print_outcome(report, options, proofs)

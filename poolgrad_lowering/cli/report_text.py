@@ -43,11 +43,28 @@ def print_report(report: Report) -> None:
         rows = [(operator_text(c.domain, c.op_type), str(c.before), str(c.after)) for c in changed]
         others = sum(count.before for count in report.operators if count.before == count.after)
         print_table(("operator", "before", "after"), [*rows, ("all others", str(others), str(others))])
+    print_standard(report)
     print_line(
         f"target {report.target}: {report.totals}, "
         f"bytes {report.bytes_before} → {report.bytes_after}; {report.seconds:.3f} s"
     )
 
+
+def print_standard(report: Report) -> None:
+    """Print what became of the operators of training runtimes, if they were to be replaced."""
+    found = report.standard
+    if found is None:
+        return
+    if found.left:
+        rows = [(node.node, node.operator, f"{node.code}: {node.reason}") for node in found.left]
+        print_table(("node left", "operator", "why"), rows)
+    print_line(f"{found.text}; {_WAYS_OF_STANDARD[bool(found.left)]}")
+
+
+_WAYS_OF_STANDARD = {
+    False: "the model runs in any onnxruntime, and its nodes are those that exports for CANN take",
+    True: "the model runs only in a runtime that has the operators left; docs/training.md says what each one needs",
+}
 
 _WAYS = {
     "provider": "runs in onnxruntime with the execution provider",
@@ -95,8 +112,10 @@ def print_outcome(report: Report, options: argparse.Namespace, proofs: Sequence[
         print(report.to_json(), end="")
     elif not options.quiet:
         print_report(report)
-    if options.strict and report.refused:
-        print_error(f"strict: {counted(len(report.refused), 'anchor')} refused, no model written")
+    left = report.standard.left if report.standard is not None else ()
+    if options.strict and (report.refused or left):
+        undefined = f", {counted(len(left), 'node')} without a definition" if left else ""
+        print_error(f"strict: {counted(len(report.refused), 'anchor')} refused{undefined}, no model written")
         return ExitCode.FAILED
     if not (options.json or options.quiet):
         print_proofs(proofs, options)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poolgrad_lowering.diagnostics.errors import FileError, explained
+from poolgrad_lowering.diagnostics.errors import FileError, UsageError, explained
 from poolgrad_lowering.entry.files import lower_path
 from poolgrad_lowering.entry.side_outputs import SideOutputs, require_other_file
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_folder import NewFolder
 from poolgrad_lowering.io.atomic_write import PathLike, write_bytes, write_files
+from poolgrad_lowering.io.checkpoint import as_npz, read_checkpoint_file
 from poolgrad_lowering.io.model_file import parse_model, read_bytes
 from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.report.report import Report
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 TRAINING = "training_model.onnx"
 OTHERS = ("eval_model.onnx", "optimizer_model.onnx")
 STATES = ("checkpoint", "nominal_checkpoint")
+STEP, VALUES = "training_step.onnx", "values.npz"
+"""The files of a step in standard ONNX."""
 
 NEWEST_IR_VERSION = 10
 """The newest IR version that onnxruntime 1.19.2 loads, the last release with training; onnx now writes newer ones."""
@@ -42,6 +45,8 @@ def lower_artifacts(
     verify: bool = False,
     on_proven: Callable[[Verification], None] | None = None,
     report_path: PathLike | None = None,
+    standard: bool = False,
+    accumulate: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
     """Lower the training model in a folder of artifacts, and write all artifacts to a new folder.
@@ -50,19 +55,64 @@ def lower_artifacts(
     gets an IR version that onnxruntime-training loads. `destination` must not exist or be an empty folder, and is
     created completely or not at all. Returns the report of the training model. The other parameters and the errors are
     those of `lower_file`.
+
+    With `standard` the folder has a step in standard ONNX instead, which any onnxruntime runs: `training_step.onnx`,
+    the training model joined with the updates of the optimizer model; `eval_model.onnx`, whose inputs have the same
+    names; `values.npz`, the first values of weights and state for `runtime.TrainingLoop`; and the checkpoint. With
+    `accumulate` the step has an input `update`, and only adds up gradients where it is false. `strict` then also asks
+    that every operator has a definition.
     """
-    options = Options(target, forward, limits=limits, strict=strict, verify=verify, copy_external=True)
+    if accumulate and not standard:
+        raise UsageError("accumulate is an option of a step in standard ONNX: give standard too")
+    options = Options(
+        target, forward, limits=limits, strict=strict, verify=verify, copy_external=True, standard=standard
+    )
     source, destination = Path(source), Path(destination)
     described = None if report_path is None else Path(report_path)
     names, states = _found(source)
     if described is not None:
         artifacts = [folder / name for folder in (source, destination) for name in (*names, *states)]
         require_other_file(described, "report", *artifacts)
+    if standard:
+        return _write_step(source, destination, names, states, options, described, on_proven, accumulate=accumulate)
     with NewFolder(destination) as folder:
         reports = [lower_path(source / name, folder.file(name), options, SideOutputs(), on_proven) for name in names]
         report = reports[0]
         if not (strict and report.refused):
             _complete(folder, source, names, states)
+            folder.commit()
+        if described is not None:
+            write_bytes(described, report.to_json().encode())
+    return report
+
+
+def _write_step(
+    source: Path,
+    destination: Path,
+    names: list[str],
+    states: list[str],
+    options: Options,
+    described: Path | None,
+    on_proven: Callable[[Verification], None] | None,
+    *,
+    accumulate: bool,
+) -> Report:
+    """Write the artifacts as a step in standard ONNX; return the report of the training model."""
+    from poolgrad_lowering.entry.standard_step import renamed_evaluation, training_step  # noqa: PLC0415 - loads bodies
+
+    prefix = names[0].removesuffix(TRAINING)
+    checkpoint = read_checkpoint_file(source / f"{prefix}{STATES[0]}")
+    with NewFolder(destination) as folder:
+        training, optimizer = source / names[0], source / f"{prefix}{OTHERS[1]}"
+        step = training_step(training, optimizer, checkpoint, options, on_proven, accumulate=accumulate)
+        report = step.report
+        if not (options.strict and report.incomplete):
+            write_bytes(folder.file(f"{prefix}{STEP}"), step.model.SerializeToString())
+            write_bytes(folder.file(f"{prefix}{VALUES}"), as_npz(step.values))
+            if prefix + OTHERS[0] in names:
+                evaluation = renamed_evaluation(source / (prefix + OTHERS[0]), checkpoint, options)
+                write_bytes(folder.file(prefix + OTHERS[0]), evaluation.SerializeToString())
+            write_files({folder.file(name): source / name for name in states})
             folder.commit()
         if described is not None:
             write_bytes(described, report.to_json().encode())

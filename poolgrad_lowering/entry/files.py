@@ -44,6 +44,7 @@ def lower_file(
     report_path: PathLike | None = None,
     html_path: PathLike | None = None,
     copy_external: bool = False,
+    standard: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
     """Lower the model in a file, write it to another file, and return the report.
@@ -58,7 +59,8 @@ def lower_file(
         forward: Whether forward pools are lowered with their gradients.
         plan: Decides what each site becomes. It must be for this file.
         trust_defaults: Whether initializers that are also graph inputs are constants, as in `lower`.
-        strict: Write no model if an anchor was refused; the report says which.
+        strict: Write no model if an anchor was refused, or with `standard` a node has no definition; the report says
+            which.
         verify: Write no model unless it is proven to compute what the source does.
         on_proven: With `verify`, called with the proof of a lowered model before it is written.
         report_path: Where to write the report as JSON, after the model.
@@ -66,6 +68,7 @@ def lower_file(
         copy_external: If `destination` is in another folder, copy the external data of the lowered model there. A data
             file of which only some tensors are used is written with these only, under a name that begins with the
             model's name.
+        standard: Whether to write the operators of training runtimes that are left in standard ONNX, as in `lower`.
         limits: The largest model that is accepted, and how much external data is read.
 
     Raises:
@@ -80,7 +83,7 @@ def lower_file(
         >>> lower_file("training.onnx", "lowered.onnx", target="Ascend910B3", verify=True)
         <Report for atlas-a2: 3 anchors, 2 lowered, 0 refused, 1 unrelated; nodes 78 → 69>
     """
-    options = Options(target, forward, plan, trust_defaults, limits, strict, verify, copy_external)
+    options = Options(target, forward, plan, trust_defaults, limits, strict, verify, copy_external, standard)
     side = SideOutputs(Path(source), Path(destination), report=report_path, page=html_path)
     return lower_path(Path(source), Path(destination), options, side, on_proven)
 
@@ -110,8 +113,8 @@ def lower_path(
     report = outcome.report(len(data), len(lowered))
     require_not_external(gate.external, source, [destination, *descriptions.paths])
     contents: dict[Path, Content] = {}
-    if not (options.strict and report.refused):
-        if options.verify and report.lowered:
+    if not (options.strict and report.incomplete):
+        if options.verify and outcome.changed:
             require_proven(data, lowered, source, on_proven)
         contents, moved = missing_data(gate, model, source, destination, copy=options.copy_external)
         if moved:
@@ -131,6 +134,7 @@ def inspect_file(
     target: str | None = None,
     forward: bool = True,
     trust_defaults: bool = False,
+    standard: bool = False,
     plan_path: PathLike | None = None,
     html_path: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -142,7 +146,7 @@ def inspect_file(
 
     Writes the plan of the same lowering to `plan_path`, and the HTML report to `html_path`, if they are given.
     """
-    options = Options(target, forward, None, trust_defaults, limits)
+    options = Options(target, forward, None, trust_defaults, limits, standard=standard)
     return inspect_path(Path(source), options, SideOutputs(Path(source), page=html_path, plan=plan_path))
 
 

@@ -60,6 +60,7 @@ def lower_folder(
     report_folder: PathLike | None = None,
     html_folder: PathLike | None = None,
     copy_external: bool = False,
+    standard: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     on_result: OnResult[FileResult] | None = None,
 ) -> list[FileResult]:
@@ -75,7 +76,7 @@ def lower_folder(
     is inside it, contains it, or is not a folder.
     """
     source, outputs = Path(source), _Outputs(Path(destination), _path(report_folder), _path(html_folder))
-    options = Options(target, forward, None, trust_defaults, limits, strict, verify, copy_external)
+    options = Options(target, forward, None, trust_defaults, limits, strict, verify, copy_external, standard)
     models = models_below(source)
     _require_apart(source, outputs)
     work = partial(_lower_one, source, outputs, options)
@@ -91,6 +92,7 @@ def inspect_folder(
     target: str | None = None,
     forward: bool = True,
     trust_defaults: bool = False,
+    standard: bool = False,
     html_folder: PathLike | None = None,
     limits: Limits = DEFAULT_LIMITS,
     on_result: OnResult[FileResult] | None = None,
@@ -100,7 +102,7 @@ def inspect_folder(
     The reports are those of `inspect_file`.
     """
     source, pages = Path(source), _path(html_folder)
-    options = Options(target, forward, None, trust_defaults, limits)
+    options = Options(target, forward, None, trust_defaults, limits, standard=standard)
     models = models_below(source)
     _require_apart(source, [pages])
     work = partial(_inspect_one, source, pages, options)
@@ -129,7 +131,7 @@ def _lower_one(source: Path, outputs: _Outputs, options: Options, path: str) -> 
     make_folder(destination.parent)
     report, page = _beside(outputs.reports, f"{path}.json"), _beside(outputs.pages, f"{path}.html")
     found = lower_path(model, destination, options, SideOutputs(model, destination, report=report, page=page))
-    if options.strict and found.refused:
+    if options.strict and found.incomplete:
         return FileResult(path, found, f"{counted(len(found.refused), 'anchor')} refused, no model written")
     return FileResult(path, found, written=True)
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.ge.graphs import graphs, is_standard, names_of
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, constant_tensor
 from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.ir.graphs import graphs, is_standard, names_of
 
 _LAST = (1 << 63) - 1
 _MOST_AXES_OF_GLOBAL_MAX_POOL = 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from poolgrad_lowering.ge.graphs import is_standard
+from poolgrad_lowering.ir.graphs import is_standard
 
 TAKEN = frozenset(
     [

@@ -18,9 +18,9 @@ from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ge.forms import attributes_of, kernel_of
 from poolgrad_lowering.ge.graph_mode_operators import is_taken
-from poolgrad_lowering.ge.graphs import graphs, inputs_to_feed, is_standard
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
+from poolgrad_lowering.ir.graphs import graphs, inputs_to_feed, is_standard
 from poolgrad_lowering.ir.scopes import canonical_domain
 
 _MAX_POOL_AXES = 3

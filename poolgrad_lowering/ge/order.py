@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from onnx import NodeProto
 
-from poolgrad_lowering.ge.graphs import names_read
+from poolgrad_lowering.ir.graphs import names_read
 
 Operands = Sequence[Sequence[int]]
 """For each node the nodes whose results it reads, as positions, ascending."""

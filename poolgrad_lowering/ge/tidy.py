@@ -9,8 +9,8 @@ from itertools import chain
 from onnx import ModelProto, NodeProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.ge.graphs import fresh, graphs, is_standard, names_read
 from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ir.graphs import fresh, graphs, is_standard, names_read
 
 
 def name_nodes(model: ModelProto, *, is_cut: bool = False) -> int:

@@ -13,8 +13,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProt
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.inference import InferredTypes
 from poolgrad_lowering.dialect.schemas import registered_schemas
-from poolgrad_lowering.ge.graphs import graphs
 from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.ir.graphs import graphs
 from poolgrad_lowering.ir.index import ModelIndex
 
 SHAPE_OPERANDS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}

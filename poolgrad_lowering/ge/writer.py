@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
-from poolgrad_lowering.ge.graphs import fresh
 from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ir.graphs import fresh
 
 _AXES_INPUT_OPSETS = {"ReduceSum": 13}
 """The first opsets in which axes are an input; 18 for the other reductions."""

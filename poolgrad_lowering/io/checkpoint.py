@@ -15,6 +15,7 @@ The bytes of a large checkpoint are in a second file, `<name>.data`, each at its
 
 from __future__ import annotations
 
+import io
 import math
 import struct
 from collections.abc import Mapping, Sequence
@@ -105,6 +106,13 @@ def write_checkpoint_file(path: PathLike, checkpoint: Checkpoint) -> None:
         builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
     builder.Finish(builder.EndObject(), IDENTIFIER)
     write_bytes(Path(path), bytes(builder.Output()))
+
+
+def as_npz(values: Mapping[str, Array]) -> bytes:
+    """Return the bytes of a file that `numpy.load` reads as these arrays."""
+    held = io.BytesIO()
+    np.savez(held, **values)
+    return held.getvalue()
 
 
 class _Reader:

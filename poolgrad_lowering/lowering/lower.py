@@ -42,6 +42,7 @@ def lower(
     plan: LoweringPlan | None = None,
     trust_defaults: bool = False,
     base_dir: PathLike | None = None,
+    standard: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> LoweringResult:
     """Lower every max-pool gradient of a model that the target can run.
@@ -58,6 +59,9 @@ def lower(
             this option implies it. The lowered model is right if no caller overrides them.
         base_dir: The folder of the model's external data, from which proofs read constants; without it, gradients that
             need external data are refused.
+        standard: Whether to write the operators of training runtimes that are left, such as ConvGrad, in standard
+            ONNX. Their results then differ from those of the original by rounding. Those without a definition stay:
+            `report.standard.left` names them.
         limits: The largest model that is accepted, and how much external data is read, for models of unknown origin.
             The defaults are 2 GiB, 2^22 nodes, 32 levels of subgraphs, and 64 GiB of external data.
 
@@ -78,7 +82,7 @@ def lower(
         >>> onnx.save(result.model, "lowered.onnx")
     """
     require_model(model)
-    options = Options(target, forward, plan, trust_defaults, limits)
+    options = Options(target, forward, plan, trust_defaults, limits, standard=standard)
     lowered = ModelProto()
     lowered.CopyFrom(model)
     gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
@@ -95,6 +99,7 @@ def inspect(
     forward: bool = True,
     trust_defaults: bool = False,
     base_dir: PathLike | None = None,
+    standard: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
     """Return the report that `lower` would give for a model.
@@ -108,6 +113,12 @@ def inspect(
         {'target': 2}
     """
     result = lower(
-        model, target=target, forward=forward, trust_defaults=trust_defaults, base_dir=base_dir, limits=limits
+        model,
+        target=target,
+        forward=forward,
+        trust_defaults=trust_defaults,
+        base_dir=base_dir,
+        standard=standard,
+        limits=limits,
     )
     return result.report

@@ -14,7 +14,7 @@ from poolgrad_lowering.targets.table import Target
 
 @dataclass(frozen=True)
 class Options:
-    """The parameters of `lower` of the same names, with their defaults; the last three are those of `lower_file`.
+    """The parameters of `lower` and `lower_file` of the same names, with their defaults.
 
     Raises `UnknownTargetError`, and `PlanError` if the plan is for another product.
     """
@@ -27,6 +27,7 @@ class Options:
     strict: bool = False
     verify: bool = False
     copy_external: bool = False
+    standard: bool = False
     product: Target = field(init=False)
     """The target to lower for."""
 

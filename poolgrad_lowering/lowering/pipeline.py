@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import ModelProto
 
@@ -39,6 +39,7 @@ from poolgrad_lowering.report.notes import notes
 from poolgrad_lowering.report.operator_counts import Operators, count_operators, edited
 from poolgrad_lowering.report.report import AnchorReport, Note, OperatorCount, Report
 from poolgrad_lowering.rewriting.rewrite import Replacement, names, rewrite
+from poolgrad_lowering.standard.result import Standardised
 
 logger = logging.getLogger(__name__)
 
@@ -66,11 +67,13 @@ class Outcome:
     nodes_after: int
     seconds: float
     warnings: tuple[DataWarning, ...]
+    standard: Standardised | None = None
 
     @property
     def changed(self) -> bool:
-        """Whether a gradient was lowered."""
-        return any(anchor.status == Status.LOWERED for anchor in self.described.anchors)
+        """Whether the model is another one: a gradient was lowered, or an operator replaced by its definition."""
+        replaced = self.standard is not None and bool(self.standard.replaced)
+        return replaced or any(anchor.status == Status.LOWERED for anchor in self.described.anchors)
 
     def report(self, bytes_before: int, bytes_after: int) -> Report:
         """Return the report, given the sizes of the serialised model."""
@@ -87,6 +90,7 @@ class Outcome:
             notes=self.described.notes,
             operators=self.described.operators,
             drawing=self.described.drawing,
+            standard=self.standard,
         )
 
 
@@ -116,8 +120,21 @@ def lower_in_place(model: ModelProto, options: Options, gate: Gate, observer: Ob
     for anchor in described.anchors:
         logger.debug("%s %s: %s", anchor.site, anchor.status, anchor.op or f"{anchor.code}, {anchor.reason}")
     logger.info("lowered %d of %s for %s", len(joined.sites), counted(len(described.anchors), "anchor"), target.name)
+    standard = None
+    if options.standard:
+        standard = standardise_in_place(model, gate)
+        described = replace(described, operators=_counts_after(described.operators, model))
+    nodes_after = nodes_before + nodes_added + (0 if standard is None else standard.growth)
     seconds = time.perf_counter() - started
-    return Outcome(target.name, described, nodes_before, nodes_before + nodes_added, seconds, warnings)
+    return Outcome(target.name, described, nodes_before, nodes_after, seconds, warnings, standard)
+
+
+def standardise_in_place(model: ModelProto, gate: Gate) -> Standardised:
+    """Write the operators of training runtimes that are left in the model in standard ONNX."""
+    from poolgrad_lowering.standard.rewrite import standardise  # noqa: PLC0415 - what a plain lowering does not load
+
+    index = gate.index(model)
+    return standardise(model, index, Facts(index, ExternalData(gate.folder, gate.limits)))
 
 
 def _describe(
@@ -135,6 +152,13 @@ def _describe(
         _operator_counts(operators, replaced),
         first_site(facts, verdicts, replaced),
     )
+
+
+def _counts_after(counts: Sequence[OperatorCount], model: ModelProto) -> tuple[OperatorCount, ...]:
+    """Return counts of operators with the numbers that the model has now."""
+    before = {(count.domain, count.op_type): count.before for count in counts}
+    after = count_operators(ModelIndex(model))
+    return tuple(OperatorCount(*op, before.get(op, 0), after[op]) for op in sorted({*before, *after}))
 
 
 def _operator_counts(before: Operators, replaced: Sequence[Replacement]) -> tuple[OperatorCount, ...]:

@@ -17,6 +17,7 @@ from poolgrad_lowering.diagnostics.layer_column import with_layers
 from poolgrad_lowering.diagnostics.status import Status, reading_order
 from poolgrad_lowering.families.plugins import BrokenPlugin
 from poolgrad_lowering.io.external_files import DataWarning
+from poolgrad_lowering.standard.result import Standardised
 
 SCHEMA_VERSION = 1
 
@@ -138,7 +139,8 @@ class Report:
     """All anchors in the order of the model, totals, forms of other packages that could not be used, warnings about
     external data, notes on the model as a whole, and all operators sorted by domain and name. `ways` is empty and
     `placement` None except in the report of an inspected file. `drawing` shows the first site before and after its
-    lowering, in notebooks; it is no part of the JSON report.
+    lowering, in notebooks; it is no part of the JSON report. `standard` says what became of the operators of training
+    runtimes, None if they were not to be replaced.
 
     Node counts include all graphs and functions, without the function bodies that the lowering adds. Bytes are those of
     the serialised model; seconds are wall time.
@@ -157,6 +159,7 @@ class Report:
     notes: tuple[Note, ...] = ()
     operators: tuple[OperatorCount, ...] = ()
     placement: PlacementReport | None = None
+    standard: Standardised | None = None
     drawing: Drawing | None = field(default=None, compare=False, repr=False)
     refused_by_code: dict[str, int] = field(init=False)
 
@@ -178,6 +181,11 @@ class Report:
     def unrelated(self) -> tuple[AnchorReport, ...]:
         """The anchors that are proven to be no gradient of a pool."""
         return self._with(Status.UNRELATED)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether an anchor was refused, or a node was left that was to be replaced by its definition."""
+        return bool(self.refused) or (self.standard is not None and bool(self.standard.left))
 
     @property
     def for_people(self) -> tuple[AnchorReport, ...]:
@@ -220,6 +228,7 @@ class Report:
             "notes": [asdict(note) for note in self.notes],
             "operators": [asdict(count) for count in self.operators],
             "placement": None if self.placement is None else asdict(self.placement),
+            "standard": None if self.standard is None else self.standard.to_dict(),
             "summary": {
                 "anchors": len(self.anchors),
                 "lowered": len(self.lowered),

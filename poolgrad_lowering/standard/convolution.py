@@ -85,14 +85,20 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
     if len(windows) < len(axes) or pool.has_ambiguous_pads:
         raise Refuse(Code.DEFINITION_SHAPE, "auto_pad with sizes or strides for which its pads are not known")
     sizes = _static(known[2:])
-    counts = None if sizes is None else [w.output_size(size, ceil=False) for w, size in zip(windows, sizes, strict=True)]
+    counts = (
+        None if sizes is None else [w.output_size(size, ceil=False) for w, size in zip(windows, sizes, strict=True)]
+    )
     if image == "dY":
         counts = sizes
         extra = call.attribute("output_padding", [0] * len(windows))
-        sizes = None if sizes is None else [
-            (size - 1) * window.stride + window.extent - window.begin - window.end + more
-            for size, window, more in zip(sizes, windows, extra, strict=True)
-        ]
+        sizes = (
+            None
+            if sizes is None
+            else [
+                (size - 1) * window.stride + window.extent - window.begin - window.end + more
+                for size, window, more in zip(sizes, windows, extra, strict=True)
+            ]
+        )
     return Windows(
         image,
         outputs,

@@ -41,16 +41,12 @@ def _leaky_relu_grad(call: Call) -> str:
 
 
 def _sigmoid_grad(call: Call) -> str:
-    return (
-        scalar("one", 1, call.element_type("Y"))
-        + "rest = Sub(one, Y)\nslope = Mul(Y, rest)\ndX = Mul(dY, slope)\n"
-    )
+    return scalar("one", 1, call.element_type("Y")) + "rest = Sub(one, Y)\nslope = Mul(Y, rest)\ndX = Mul(dY, slope)\n"
 
 
 def _tanh_grad(call: Call) -> str:
     return (
-        scalar("one", 1, call.element_type("Y"))
-        + "square = Mul(Y, Y)\nslope = Sub(one, square)\ndX = Mul(dY, slope)\n"
+        scalar("one", 1, call.element_type("Y")) + "square = Mul(Y, Y)\nslope = Sub(one, square)\ndX = Mul(dY, slope)\n"
     )
 
 
@@ -214,7 +210,10 @@ def _summed(own: Shape, other: Shape, name: str, whole: str) -> str:
         raise Refuse(Code.DEFINITION_SHAPE, "it is not known on which axes {} is broadcast", name)
     if not axes:
         return f"d{name} = Identity({whole})\n"
-    return reduce("ReduceSum", f"sum_{name}", whole, axes) + f"shape_{name} = Shape({name})\nd{name} = Reshape(sum_{name}, shape_{name})\n"
+    return (
+        reduce("ReduceSum", f"sum_{name}", whole, axes)
+        + f"shape_{name} = Shape({name})\nd{name} = Reshape(sum_{name}, shape_{name})\n"
+    )
 
 
 def _broadcast(own: Shape, other: Shape, name: str) -> Shape:
@@ -240,14 +239,18 @@ def _fused_mat_mul(call: Call, activation: str = "") -> str:
     alpha = call.attribute("alpha", 1.0)
     if alpha == 1:
         return text + "Y = MatMul(left_A, left_B)\n"
-    return text + scalar("alpha", alpha, call.element_type("A")) + "product = MatMul(left_A, left_B)\nY = Mul(product, alpha)\n"
+    return (
+        text
+        + scalar("alpha", alpha, call.element_type("A"))
+        + "product = MatMul(left_A, left_B)\nY = Mul(product, alpha)\n"
+    )
 
 
 def _operand(call: Call, name: str) -> str:
     """An operand of FusedMatMul: its last two axes are exchanged, or its first axis comes before the last one."""
     matrix, batch = call.attribute(f"trans{name}", 0), call.attribute(f"transBatch{name}", 0)
     rank = call.rank(name) if matrix or batch else 0
-    if not matrix and not batch or rank < 2:  # noqa: PLR2004 - vectors are not transposed
+    if (not matrix and not batch) or rank < 2:
         return f"left_{name} = Identity({name})\n"
     order = [*range(1, rank - 1), 0, rank - 1] if batch else list(range(rank))
     if matrix:
@@ -265,11 +268,13 @@ def activated(call: Call, source: str, result: str) -> str:
     parameters = call.attribute("activation_params") or [
         call.attribute(f"activation_{wanted}") for wanted in _ACTIVATIONS.get(name, "").split()
     ]
-    if name == "Clip" and len(parameters) == 2:  # noqa: PLR2004 - both bounds
+    if name == "Clip" and len(parameters) == 2:
         element_type = call.element_type("X" if call.has("X") else "A")
         low, high = parameters
         return (
-            scalar("low", low, element_type) + scalar("high", high, element_type) + f"{result} = Clip({source}, low, high)\n"
+            scalar("low", low, element_type)
+            + scalar("high", high, element_type)
+            + f"{result} = Clip({source}, low, high)\n"
         )
     if name not in _ACTIVATIONS or None in parameters:
         raise call.refuse(f"activation {name}")
@@ -335,8 +340,12 @@ DEFINITIONS = (
         lambda call: "sum = Add(X, B)\n" + _fast_gelu_slope(call, "sum") + "dX = Mul(dY, slope)\n",
         "FastGeluGrad(dY, X + B)",
     ),
-    Definition("DivGrad", "dY A B", "dA dB", _div_grad, "dA = dY / B; dB = −dY · A / B², summed where they were broadcast"),
-    Definition("DropoutGrad", "dY mask ratio training_mode", "dX", _dropout_grad, "dY / (1 − ratio) where the mask is set"),
+    Definition(
+        "DivGrad", "dY A B", "dA dB", _div_grad, "dA = dY / B; dB = −dY · A / B², summed where they were broadcast"
+    ),
+    Definition(
+        "DropoutGrad", "dY mask ratio training_mode", "dX", _dropout_grad, "dY / (1 − ratio) where the mask is set"
+    ),
     Definition("FakeQuantGrad", "dY mask", "dX", _fake_quant_grad, "dY where the mask is set"),
     Definition("FastGelu", "X B", "Y", _fast_gelu_with_bias, "X · (1 + tanh(√(2/π) · (X + 0.044715 · X³))) / 2"),
     Definition("FastGeluGrad", "dY X", "dX", _fast_gelu_grad, "dY by the slope of FastGelu at X"),
@@ -353,10 +362,14 @@ DEFINITIONS = (
         "value if reset, else buffer + value; the output is the new buffer",
     ),
     Definition("LeakyReluGrad", "dY Y", "dX", _leaky_relu_grad, "dY where Y > 0, else alpha · dY"),
-    Definition("LogSoftmaxGrad", "dY Y", "dX", lambda call: _log_softmax_grad(call, coerced=True), "dY − exp(Y) · Σ dY"),
+    Definition(
+        "LogSoftmaxGrad", "dY Y", "dX", lambda call: _log_softmax_grad(call, coerced=True), "dY − exp(Y) · Σ dY"
+    ),
     Definition("LogSoftmaxGrad_13", "dY Y", "dX", _log_softmax_grad, "dY − exp(Y) · Σ dY"),
     Definition("QuickGelu", "X", "Y", _quick_gelu, "X · sigmoid(alpha · X)"),
-    Definition("QuickGeluGrad", "dY X", "dX", _quick_gelu_grad, "dY · s · (1 + alpha · X · (1 − s)), s = sigmoid(alpha · X)"),
+    Definition(
+        "QuickGeluGrad", "dY X", "dX", _quick_gelu_grad, "dY · s · (1 + alpha · X · (1 − s)), s = sigmoid(alpha · X)"
+    ),
     Definition("ReduceAllL2", "X*", "Y", _reduce_all_l2, "the root of the sum of all squares"),
     Definition("ReluGrad", "dY Y", "dX", _relu_grad, "dY where Y > 0, else 0"),
     Definition("Scale", "X scale", "Y", _scale, "X · scale, or X / scale if scale_down"),

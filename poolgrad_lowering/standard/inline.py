@@ -32,7 +32,9 @@ class Constants:
         key = values.dtype.str, values.dtype.name, values.shape, values.tobytes()
         if key not in self._names:
             name = self._names[key] = new_name(wanted, self._taken)
-            self._graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(values).reshape(values.shape), name))
+            self._graph.initializer.append(
+                numpy_helper.from_array(np.ascontiguousarray(values).reshape(values.shape), name)
+            )
         return self._names[key]
 
 
@@ -55,9 +57,7 @@ class Inliner:
         self._taken = taken
         self._constants = Constants(graph, taken)
 
-    def nodes(
-        self, body: Body, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]
-    ) -> list[NodeProto]:
+    def nodes(self, body: Body, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> list[NodeProto]:
         """Return the nodes of a body that reads `inputs` and writes `outputs`, by their names in the body.
 
         New names begin with `prefix`. Raises `Refuse` if the opset lacks an operator.
@@ -101,7 +101,11 @@ class Inliner:
             result.append(spelled(new, self._opset, lambda operand, values=values: self._integers(operand, values)))
         for name, actual in outputs.items():
             if names.get(alias(name)) != actual:
-                result.append(helper.make_node("Identity", [named(name)], [actual], name=new_name(f"{prefix}/{name}", self._taken)))
+                result.append(
+                    helper.make_node(
+                        "Identity", [named(name)], [actual], name=new_name(f"{prefix}/{name}", self._taken)
+                    )
+                )
         return result
 
     def _integers(self, operand: str, constants: Mapping[str, Array | None]) -> Sequence[int] | None:
@@ -149,4 +153,6 @@ class _Folded:
 @lru_cache(maxsize=4096)
 def parsed(text: str) -> tuple[NodeProto, ...]:
     """Return the nodes of a body's text."""
-    return tuple(parser.parse_function(f'<domain: "body", opset_import: ["": {OPSET}]> body () => () {{\n{text}}}').node)
+    return tuple(
+        parser.parse_function(f'<domain: "body", opset_import: ["": {OPSET}]> body () => () {{\n{text}}}').node
+    )

@@ -114,4 +114,3 @@ DEFINITIONS = (
         _LOSS_GRADIENT,
     ),
 )
-

@@ -34,7 +34,11 @@ def _split_training(call: Call) -> str:
     outputs = call.all_outputs()
     names = ", ".join(outputs)
     axis = call.attribute("axis", 0)
-    return f"{names} = Split<axis = {axis}>(X, split)\n" if call.has("split") else f"{names} = Split<axis = {axis}, num_outputs = {len(outputs)}>(X)\n"
+    return (
+        f"{names} = Split<axis = {axis}>(X, split)\n"
+        if call.has("split")
+        else f"{names} = Split<axis = {axis}, num_outputs = {len(outputs)}>(X)\n"
+    )
 
 
 def _zeros(element_type: int = TensorProto.FLOAT) -> str:
@@ -122,7 +126,10 @@ def _spread(number: int, source: str, axis: int, rank: int, positions: Sequence[
 
 def _resize_grad(call: Call) -> Body:
     """A linear Resize is a product with a matrix along each axis; its gradient is one with the matrix transposed."""
-    mode, coordinates = call.attribute("mode", "nearest"), call.attribute("coordinate_transformation_mode", "half_pixel")
+    mode, coordinates = (
+        call.attribute("mode", "nearest"),
+        call.attribute("coordinate_transformation_mode", "half_pixel"),
+    )
     if mode != "linear" or coordinates not in ("half_pixel", "align_corners", "asymmetric"):
         raise call.refuse(f"mode {mode} with {coordinates}")
     sizes = call.sizes("X", 2)
@@ -177,7 +184,9 @@ def _pad_and_unflatten(call: Call) -> str:
     """Zeros with the rows at the indices, and the first axis as two."""
     rank = call.rank("X")
     text = ints("one", [1]) + ints("end", [rank]) + ints("start", [0]) + ints("two", [2])
-    text += "rows = Shape(X_wide)\nrest = Slice(rows, one, end)\ncount = ReduceProd<keepdims = 1>(unflatten_dims, start)\n"
+    text += (
+        "rows = Shape(X_wide)\nrest = Slice(rows, one, end)\ncount = ReduceProd<keepdims = 1>(unflatten_dims, start)\n"
+    )
     text += "shape = Concat<axis = 0>(count, rest)\n" + _zeros()
     text += unsqueeze("column", "indices", range(1, rank)) + "positions = Expand(column, rows)\n"
     text += "flat = ScatterElements<axis = 0>(zeros, positions, X_wide)\n"
@@ -200,16 +209,40 @@ def _reduce_sum_training(call: Call) -> str:
 
 
 DEFINITIONS = (
-    Definition("ConcatTraining", "X*", "Y lengths", _concat_training, "Concat, and the length of each input on the axis"),
+    Definition(
+        "ConcatTraining", "X*", "Y lengths", _concat_training, "Concat, and the length of each input on the axis"
+    ),
     Definition("FlattenAndUnpad", "X indices", "Y unflatten_dims", _flatten_and_unpad, "the rows of X at the indices"),
-    Definition("GatherElementsGrad", "dY shape indices", "dX", _gather_elements_grad, "dY added onto zeros at the indices"),
+    Definition(
+        "GatherElementsGrad", "dY shape indices", "dX", _gather_elements_grad, "dY added onto zeros at the indices"
+    ),
     Definition("GatherGrad", "shape indices dY", "dX", _gather_grad, "rows of dY added onto zeros at the indices"),
-    Definition("GatherNDGrad", "shape indices dY", "dX", _gather_nd_grad, "slices of dY added onto zeros at the indices"),
-    Definition("PadAndUnflatten", "X indices unflatten_dims", "Y", _pad_and_unflatten, "zeros with the rows of X at the indices"),
+    Definition(
+        "GatherNDGrad", "shape indices dY", "dX", _gather_nd_grad, "slices of dY added onto zeros at the indices"
+    ),
+    Definition(
+        "PadAndUnflatten",
+        "X indices unflatten_dims",
+        "Y",
+        _pad_and_unflatten,
+        "zeros with the rows of X at the indices",
+    ),
     Definition("ReduceSumTraining", "X axes", "Y", _reduce_sum_training, "Σ X"),
-    Definition("ResizeGrad", "dY X roi scales", "dX", _resize_grad, "dY by the transposed matrix of a linear Resize, on each axis"),
+    Definition(
+        "ResizeGrad",
+        "dY X roi scales",
+        "dX",
+        _resize_grad,
+        "dY by the transposed matrix of a linear Resize, on each axis",
+    ),
     Definition("ShrunkenGather", "X indices", "Y", _shrunken_gather, "Gather(X, indices)"),
-    Definition("SliceGrad", "dY shape starts ends axes steps", "dX", _slice_grad, "dY with zeros around it, and between its rows"),
+    Definition(
+        "SliceGrad",
+        "dY shape starts ends axes steps",
+        "dX",
+        _slice_grad,
+        "dY with zeros around it, and between its rows",
+    ),
     Definition("SplitTraining", "X split", "Y*", _split_training, "Split(X, split)"),
     Definition("Trilu", "X k", "Y", _trilu, "Trilu(X, k)"),
 )

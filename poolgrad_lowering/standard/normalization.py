@@ -9,7 +9,7 @@ With x̂ = (X − μ) · σ⁻¹ over n elements, and A = dY · scale:
 
 from __future__ import annotations
 
-from poolgrad_lowering.standard.definition import Call, Definition, in_float32, ints, reduce, reshape, scalar, unsqueeze
+from poolgrad_lowering.standard.definition import Call, Definition, in_float32, reduce, reshape, scalar
 
 EPSILON = 1e-5
 _STATISTICS = ("scale", "B", "mean", "var")

@@ -89,7 +89,9 @@ class AdamW:
         text += "corrected = Identity(deviation)\n" if self.adam_mode else "corrected = Div(deviation, root)\n"
         text += "denominator = Add(corrected, epsilon)\ndirection = Div(new_mean, denominator)\n"
         text += "change = Mul(size, direction)\nweight_after = Sub(weight_before, change)\n"
-        after = self._decayed("new_weight", "weight_after") if self.adam_mode else "new_weight = Identity(weight_after)\n"
+        after = (
+            self._decayed("new_weight", "weight_after") if self.adam_mode else "new_weight = Identity(weight_after)\n"
+        )
         return text + after
 
     def _decayed(self, result: str, weight: str) -> str:

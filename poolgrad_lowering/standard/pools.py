@@ -81,7 +81,9 @@ def spread(
     ]
     taps = np.ones([1] * (2 + len(windows)), np.float32)
     for axis, numbers in enumerate(divisors):
-        taps = taps * np.array(numbers, np.float32).reshape([-1 if other == axis + 2 else 1 for other in range(taps.ndim)])
+        taps = taps * np.array(numbers, np.float32).reshape(
+            [-1 if other == axis + 2 else 1 for other in range(taps.ndim)]
+        )
     attributes = (
         f"kernel_shape = {[window.kernel for window in windows]}, strides = {[window.stride for window in windows]}, "
         f"dilations = {[window.dilation for window in windows]}, group = {channels}, "
@@ -101,7 +103,7 @@ def spread(
 
 def _max_pool_grad(call: Call) -> Body:
     """dY added onto zeros at the Indices, which number all elements of X."""
-    if len(call.node.inputs) != 2:  # noqa: PLR2004 - TensorFlow's operator of this name has three
+    if len(call.node.inputs) != 2:
         raise call.refuse("operands that are not those of onnxruntime's MaxPoolGrad")
     indices = call.operand("Indices")
     pool = None if indices is None else indices.producer
@@ -205,7 +207,9 @@ def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transpo
         order = [*(other for other in range(rank) if other != axis), axis]
         back = [order.index(other) for other in range(rank)]
         text += cast(f"matrix_{axis}", f"weights_{axis}", element_type)
-        text += f"last_{axis} = Transpose<perm = {order}>({current})\nproduct_{axis} = MatMul(last_{axis}, matrix_{axis})\n"
+        text += (
+            f"last_{axis} = Transpose<perm = {order}>({current})\nproduct_{axis} = MatMul(last_{axis}, matrix_{axis})\n"
+        )
         current = f"axis_{axis}"
         text += f"{current} = Transpose<perm = {back}>(product_{axis})\n"
     return Body(text + f"r0 = Identity({current})\n", tensors)
@@ -260,5 +264,12 @@ DEFINITIONS = (
         domain="",
     ),
     Definition("MaxPoolGrad", "dY Indices", "dX", _max_pool_grad, "dY added onto zeros at the Indices", domain=""),
-    Definition("ATen", "a*", "r*", _aten, "average pools and maxima along an axis of PyTorch, forward and backward", domain=_ATEN),
+    Definition(
+        "ATen",
+        "a*",
+        "r*",
+        _aten,
+        "average pools and maxima along an axis of PyTorch, forward and backward",
+        domain=_ATEN,
+    ),
 )

@@ -6,62 +6,28 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.analysis.node_inference import defines
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.dims import is_static
-from poolgrad_lowering.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.ir.graphs import names_read
+from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Node, Scope
 from poolgrad_lowering.rewriting.rewrite import names
 from poolgrad_lowering.standard.definition import Body, Call, Definition, operand_names
 from poolgrad_lowering.standard.inline import Inliner
+from poolgrad_lowering.standard.result import NodeLeft, Standardised
 from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 
 logger = logging.getLogger(__name__)
 
 ACCUMULATOR = ("com.microsoft", "InPlaceAccumulatorV2")
-
-
-@dataclass(frozen=True)
-class NodeLeft:
-    """A node that has no definition: its name, its operator, the code, and a sentence that names what is missing."""
-
-    node: str
-    operator: str
-    code: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Standardised:
-    """What became of the operators of training runtimes: the number of replaced nodes by operator, and those left."""
-
-    replaced: dict[str, int]
-    left: tuple[NodeLeft, ...]
-
-    @property
-    def is_standard(self) -> bool:
-        """Whether the model consists of ONNX's operators and those of the dialect."""
-        return not self.left
-
-    @property
-    def text(self) -> str:
-        """What was done, as a sentence part."""
-        total = sum(self.replaced.values())
-        return f"{counted(total, 'node')} of {counted(len(self.replaced), 'operator')} in standard ONNX, {len(self.left)} left"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data with the keys of the JSON report."""
-        return {"replaced": dict(sorted(self.replaced.items())), "left": [vars(node) for node in self.left]}
 
 
 def standardise(model: ModelProto, index: ModelIndex, facts: Facts) -> Standardised:
@@ -71,6 +37,7 @@ def standardise(model: ModelProto, index: ModelIndex, facts: Facts) -> Standardi
     inputs and of values stay; the output of an InPlaceAccumulatorV2 is the new buffer, in place of a flag.
     """
     taken, replaced, left = names(index), Counter[str](), list[NodeLeft]()
+    before = sum(len(scope.proto.node) for scope in index.scopes)
     for scope in index.scopes:
         if isinstance(scope.proto, GraphProto):
             inliner = Inliner(scope.proto, scope.opset, taken, partial(_integers, scope, facts))
@@ -78,7 +45,8 @@ def standardise(model: ModelProto, index: ModelIndex, facts: Facts) -> Standardi
     if replaced:
         _drop_imports(model)
     logger.info("%s replaced by definitions, %d left", counted(sum(replaced.values()), "node"), len(left))
-    return Standardised(dict(replaced), tuple(left))
+    growth = sum(len(scope.proto.node) for scope in index.scopes) - before
+    return Standardised(dict(replaced), tuple(left), growth)
 
 
 def _standardise_graph(
@@ -109,11 +77,11 @@ def _standardise_graph(
         replaced[_shown(op)] += 1
     if changed:
         _declare_buffers(scope, buffers)
-        read_before = _names_read(scope.proto)
+        read_before = _read(scope.proto)
         kept = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
         del scope.proto.node[:]
         scope.proto.node.extend(kept)
-        _drop_unread(scope.proto, read_before - _names_read(scope.proto))
+        _drop_unread(scope.proto, read_before - _read(scope.proto))
 
 
 def _defined(node: Node, facts: Facts, inliner: Inliner) -> list[NodeProto]:
@@ -127,7 +95,9 @@ def _defined(node: Node, facts: Facts, inliner: Inliner) -> list[NodeProto]:
     body = written_body(node, facts, definition)
     proto = node.proto
     inputs = {
-        name: actual for name, actual in zip(operand_names(definition.inputs, len(proto.input)), proto.input, strict=False) if actual
+        name: actual
+        for name, actual in zip(operand_names(definition.inputs, len(proto.input)), proto.input, strict=False)
+        if actual
     }
     outputs = {
         name: actual
@@ -175,15 +145,8 @@ def _declare_buffers(scope: Scope, buffers: dict[str, int]) -> None:
                         value.type.tensor_type.elem_type = buffers[node.output[0]]
 
 
-def _names_read(graph: GraphProto) -> set[str]:
-    """Return the names that nodes of a graph and of its subgraphs read, and its outputs."""
-    found = {value.name for value in graph.output}
-    for node in graph.node:
-        found.update(node.input)
-        for attribute in node.attribute:
-            for _, inner in subgraphs(attribute):
-                found |= _names_read(inner)
-    return found
+def _read(graph: GraphProto) -> set[str]:
+    return {*names_read(graph.node), *(value.name for value in graph.output)}
 
 
 def _drop_unread(graph: GraphProto, unread: set[str]) -> None:

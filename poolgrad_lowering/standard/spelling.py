@@ -52,9 +52,7 @@ def spelled(node: NodeProto, opset: int, numbers: Callable[[str], Sequence[int] 
     return node
 
 
-def _to_attributes(
-    node: NodeProto, names: Sequence[str], numbers: Callable[[str], Sequence[int] | None]
-) -> None:
+def _to_attributes(node: NodeProto, names: Sequence[str], numbers: Callable[[str], Sequence[int] | None]) -> None:
     for name, operand in list(zip(names, node.input, strict=False))[1:]:
         values = numbers(operand)
         if values is None:
@@ -70,4 +68,6 @@ def _require(node: NodeProto, opset: int) -> None:
         raise Refuse(Code.DEFINITION_OPSET, "opset {} has no {}", opset, node.op_type) from None
     strange = [attribute.name for attribute in node.attribute if attribute.name not in schema.attributes]
     if strange or len(node.input) > schema.max_input or opset < _INFERRED_CHECK_OPSET:
-        raise Refuse(Code.DEFINITION_OPSET, "{} of opset {} has no {}", node.op_type, opset, *(strange or ["such operands"]))
+        raise Refuse(
+            Code.DEFINITION_OPSET, "{} of opset {} has no {}", node.op_type, opset, *(strange or ["such operands"])
+        )

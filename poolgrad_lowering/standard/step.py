@@ -9,7 +9,7 @@ of the batch, and the outputs `loss`, `new_weight.<parameter>` and `new_state.<â
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.diagnostics.errors import InvalidModelError
+from poolgrad_lowering.diagnostics.errors import FileError
+from poolgrad_lowering.ir.graphs import names_read
 from poolgrad_lowering.ir.index import subgraphs
 from poolgrad_lowering.standard.definition import Body, scalar
 from poolgrad_lowering.standard.inline import Inliner
@@ -39,7 +40,7 @@ class Update:
 
 
 def read_update(model: ModelProto) -> Update:
-    """Return what an optimizer model does. Raises `InvalidModelError` if it has other operators than onnxruntime's."""
+    """Return what an optimizer model does. Raises `FileError` if it has other operators than onnxruntime's."""
     update, most = None, None
     for node in model.graph.node:
         attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
@@ -50,52 +51,75 @@ def read_update(model: ModelProto) -> Update:
         elif node.op_type == "ClipGradNormV2" and most is None and attributes.get("norm_type", b"fro") == b"fro":
             most = float(attributes.get("max_norm", 1.0))
         elif node.op_type not in ("SequenceConstruct", "SequenceAt", "Identity"):
-            raise InvalidModelError(
-                f"the optimizer model has a node {node.op_type}, which no step is written for; AdamW, SGD and the clipping "
-                "of gradients by their norm are"
+            what = (
+                f"it has a node {node.op_type}; a step is written for AdamW, SGD and clipping by the norm of gradients"
             )
+            raise FileError(f"the optimizer model: {what}")
     if update is None:
-        raise InvalidModelError("the optimizer model has neither AdamWOptimizer nor SGDOptimizerV2")
+        raise FileError("the optimizer model has neither AdamWOptimizer nor SGDOptimizerV2")
     return Update(update, most)
 
 
-def cut_accumulators(graph: GraphProto) -> dict[str, str]:
-    """Remove the accumulators of a training model with their buffers; return the gradients by parameter.
+@dataclass(frozen=True)
+class Accumulator:
+    """How a training model accumulates the gradient of a parameter: the names of the values that this takes."""
 
-    Raises `InvalidModelError` if there are none, or one is not of a parameter.
-    """
+    parameter: str
+    gradient: str
+    buffer: str
+    output: str
+    reset: str
+
+
+def read_accumulators(graph: GraphProto) -> list[Accumulator]:
+    """Return the accumulators of a training model. Raises `FileError` if there are none, or a strange one."""
     inputs = {value.name for value in graph.input}
-    gradients: dict[str, str] = {}
-    gone: set[str] = set()
+    found = []
     for node in graph.node:
         if node.op_type != ACCUMULATOR:
             continue
         buffer, gradient, *reset = node.input
         parameter = buffer.removesuffix(_BUFFER)
         if parameter == buffer or not {buffer, parameter} <= inputs:
-            raise InvalidModelError(f"'{node.name}' accumulates in '{buffer}', which is no buffer of a parameter's gradient")
-        gradients[parameter] = gradient
-        gone.update((buffer, *reset, *node.output))
-    if not gradients:
-        raise InvalidModelError(f"the training model has no {ACCUMULATOR}: it is no artifact of generate_artifacts")
-    _remove(graph.node, [node.op_type != ACCUMULATOR for node in graph.node])
-    for entries in (graph.input, graph.output, graph.value_info):
-        _remove(entries, [value.name not in gone for value in entries])
-    return gradients
+            what = f"'{node.name}' accumulates in '{buffer}', which is no buffer of a parameter's gradient"
+            raise FileError(f"the training model: {what}")
+        found.append(Accumulator(parameter, gradient, buffer, node.output[0], *reset or [""]))
+    if not found:
+        what = f"it has no {ACCUMULATOR}: it is no training model of generate_artifacts"
+        raise FileError(f"the training model: {what}")
+    return found
+
+
+def cut_accumulators(graph: GraphProto, accumulators: Sequence[Accumulator]) -> None:
+    """Remove accumulators that are written in standard ONNX: their outputs and inputs, and what only they need."""
+    outputs = {each.output for each in accumulators}
+    inputs = {name for each in accumulators for name in (each.buffer, each.reset)}
+    _remove(graph.output, [value.name not in outputs for value in graph.output])
+    needed = {value.name for value in graph.output} | {each.gradient for each in accumulators}
+    kept = []
+    for node in reversed(graph.node):
+        kept.append(not needed.isdisjoint(node.output))
+        if kept[-1]:
+            needed.update(names_read([node]))
+    _remove(graph.node, kept[::-1])
+    _remove(graph.input, [value.name not in inputs for value in graph.input])
+    made = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
+    _remove(graph.value_info, [value.name in made for value in graph.value_info])
+    _remove(graph.initializer, [tensor.name in needed for tensor in graph.initializer])
 
 
 def join_step(
     model: ModelProto,
     gradients: Mapping[str, str],
     frozen: Collection[str],
-    update: Update,
+    update: Update | None,
     taken: set[str],
     *,
     accumulate: bool = False,
 ) -> dict[str, Array]:
     """Append the updates to a training model without accumulators, and name its inputs and outputs; in place.
 
-    Returns the first values of the state. With `accumulate` the step has an input `update`: where it is false, the
+    Returns the first values of the state. Without an `update` the outputs are the gradients. With `accumulate` the step has an input `update`: where it is false, the
     gradients are only added to those of the steps before.
     """
     graph = model.graph
@@ -104,13 +128,19 @@ def join_step(
     renamed = {name: f"weight.{name}" for name in (*gradients, *frozen) if name in declared}
     renamed[graph.output[0].name] = "loss"
     rename(graph, renamed)
-    writer = _Writer(graph, Inliner(graph, opset, taken), update, accumulate=accumulate)
     found = {name: renamed.get(gradient, gradient) for name, gradient in gradients.items()}
     for name in found:
         tensor = declared[name].type.tensor_type
         if tensor.elem_type != TensorProto.FLOAT or not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
-            raise InvalidModelError(f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs")
-    writer.write({name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}, found)
+            raise FileError(f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs")
+    shapes = {name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}
+    if update is None:
+        for name, shape in shapes.items():
+            graph.node.append(helper.make_node("Identity", [found[name]], [f"grad.{name}"], name=f"grad/{name}"))
+            graph.output.append(helper.make_tensor_value_info(f"grad.{name}", TensorProto.FLOAT, shape))
+        return {}
+    writer = _Writer(graph, Inliner(graph, opset, taken), update, accumulate=accumulate)
+    writer.write(shapes, found)
     return writer.state
 
 
@@ -172,7 +202,13 @@ class _Writer:
             now = {"new_steps": "update/steps"}
             self._graph.node.extend(self._inliner.nodes(Body(count), "update/count", {"steps": _STEPS}, now))
             inputs["steps"] = now["new_steps"]
-            self._append("new_steps = Identity(counted)\n", "update/kept", {"counted": now["new_steps"]}, {"new_steps": f"new_{_STEPS}"}, {"steps": _STEPS})
+            self._append(
+                "new_steps = Identity(counted)\n",
+                "update/kept",
+                {"counted": now["new_steps"]},
+                {"new_steps": f"new_{_STEPS}"},
+                {"steps": _STEPS},
+            )
             self._output(f"new_{_STEPS}", [])
         self._graph.node.extend(self._inliner.nodes(Body(text), "update", inputs, outputs))
         return outputs
@@ -201,7 +237,7 @@ class _Writer:
 
     def _input(self, name: str, shape: list[int], element_type: int = TensorProto.FLOAT) -> None:
         if name in [value.name for value in self._graph.input]:
-            raise InvalidModelError(f"the training model has an input '{name}', which a step has for itself")
+            raise FileError(f"the training model has an input '{name}', which a step has for itself")
         self._graph.input.append(helper.make_tensor_value_info(name, element_type, shape))
 
     def _output(self, name: str, shape: list[int]) -> None:
@@ -234,5 +270,3 @@ def _remove(entries: Any, kept: list[bool]) -> None:
     for position in reversed(range(len(kept))):
         if not kept[position]:
             del entries[position]
-
-

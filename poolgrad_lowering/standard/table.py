@@ -33,7 +33,15 @@ UNDEFINED: Mapping[tuple[str, str], Undefined] = MappingProxyType(
             ),
             *(
                 Undefined(operator, Code.DEFINITION_OUTSIDE, _DISTRIBUTED)
-                for operator in ("MegatronF", "MegatronG", "NcclAllGather", "NcclAllReduce", "NcclReduceScatter", "Recv", "Send")
+                for operator in (
+                    "MegatronF",
+                    "MegatronG",
+                    "NcclAllGather",
+                    "NcclAllReduce",
+                    "NcclReduceScatter",
+                    "Recv",
+                    "Send",
+                )
             ),
             *(Undefined(operator, Code.DEFINITION_OUTSIDE, _PYTHON) for operator in ("PythonOp", "PythonOpGrad")),
             *(
@@ -45,7 +53,9 @@ UNDEFINED: Mapping[tuple[str, str], Undefined] = MappingProxyType(
             ),
             Undefined("YieldOp", Code.DEFINITION_STEP, "a step that torch drives is cut here: its halves run apart"),
             *(
-                Undefined(operator, Code.DEFINITION_STEP, "it reads sequences of tensors: lower the folder of artifacts")
+                Undefined(
+                    operator, Code.DEFINITION_STEP, "it reads sequences of tensors: lower the folder of artifacts"
+                )
                 for operator in ("AdamWOptimizer", "ClipGradNormV2", "SGDOptimizerV2")
             ),
         )

@@ -14,9 +14,9 @@ from poolgrad_lowering.dialect.op import ASCEND_TYPES
 from poolgrad_lowering.ge import obstacles as ge
 from poolgrad_lowering.ge.atc.rank import needs_rank_5, rank_of
 from poolgrad_lowering.ge.forms import attributes_of
-from poolgrad_lowering.ge.graphs import graphs
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ir.graphs import graphs
 from poolgrad_lowering.targets.table import Target
 
 

@@ -12,8 +12,8 @@ from pathlib import PurePath
 from onnx import ModelProto, ValueInfoProto
 
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.ge.graphs import inputs_to_feed
 from poolgrad_lowering.ge.registered import PROTOTYPES, least_release
+from poolgrad_lowering.ir.graphs import inputs_to_feed
 from poolgrad_lowering.targets.table import Target
 
 ONNX_FRAMEWORK = 5

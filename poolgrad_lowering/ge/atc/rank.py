@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, onnx_window
-from poolgrad_lowering.ge.graphs import fresh, graphs, names_of, names_read
 from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes
+from poolgrad_lowering.ir.graphs import fresh, graphs, names_of, names_read
 
 RANK = 5
 _AXES_INPUT_OPSET = 13

@@ -25,10 +25,10 @@ from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ge.atc.expand import expand_operators
 from poolgrad_lowering.ge.atc.prepare import remaining_obstacles
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
-from poolgrad_lowering.ge.graphs import graphs, inner_graphs
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.ir.graphs import graphs, inner_graphs
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import canonical_domain
 from poolgrad_lowering.report.report import PlaceCount, PlacementReport, Way

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from onnx import GraphProto, ModelProto, TensorProto, helper
 
 from poolgrad_lowering.diagnostics.errors import UsageError
-from poolgrad_lowering.ge.graphs import inputs_to_feed
+from poolgrad_lowering.ir.graphs import inputs_to_feed
 
 _FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
 

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The artifacts of onnxruntime as a step in standard ONNX, and their checkpoints as named arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import ModelProto
+
+from poolgrad_lowering.diagnostics.errors import FileError
+from poolgrad_lowering.entry.files import require_proven
+from poolgrad_lowering.gate.gate import Gate
+from poolgrad_lowering.io.atomic_write import PathLike
+from poolgrad_lowering.io.checkpoint import Checkpoint, OptimizerGroup, read_checkpoint_file, write_checkpoint_file
+from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
+from poolgrad_lowering.ir.external import ModelFolder
+from poolgrad_lowering.lowering.options import Options
+from poolgrad_lowering.lowering.pipeline import lower_in_place
+from poolgrad_lowering.report.report import Report
+from poolgrad_lowering.rewriting.rewrite import names
+from poolgrad_lowering.standard.step import Update, cut_accumulators, join_step, read_accumulators, read_update, rename
+
+if TYPE_CHECKING:
+    from poolgrad_lowering.verification.result import Verification
+
+Array = npt.NDArray[Any]
+
+_WEIGHT, _STATE, _STEPS = "weight.", "state.", "state.steps"
+_SLOTS = ("mean", "square")
+"""The slots of AdamW, in the order in which a checkpoint has them as momentums."""
+
+
+@dataclass(frozen=True)
+class StandardStep:
+    """A training step in standard ONNX: its model, the first values of weights and state, and the training model's report."""
+
+    model: ModelProto
+    values: dict[str, Array]
+    report: Report
+
+
+def training_step(
+    training: Path,
+    optimizer: Path,
+    checkpoint: Checkpoint,
+    options: Options,
+    on_proven: Callable[[Verification], None] | None,
+    *,
+    accumulate: bool,
+) -> StandardStep:
+    """Return the step of a training model and an optimizer model, without an update if there is no optimizer model."""
+    update = _update(optimizer, options) if optimizer.exists() else None
+    data = read_bytes(training, options.limits)
+    model, gate = parse_model(data, training), Gate(options.limits, ModelFolder.of_file(training))
+    with errors_name(training):
+        gate.index(model)
+        accumulators = read_accumulators(model.graph)
+        outcome = lower_in_place(model, options, gate)
+        lowered = gate.serialised(model)
+        if options.verify and outcome.changed:
+            require_proven(data, lowered, training, on_proven)
+        cut_accumulators(model.graph, accumulators)
+        gradients = {each.parameter: each.gradient for each in accumulators}
+        taken = names(gate.index(model))
+        state = join_step(model, gradients, [*checkpoint.frozen], update, taken, accumulate=accumulate)
+    values = _first_values(checkpoint, gradients, state, training)
+    return StandardStep(model, values, outcome.report(len(data), len(model.SerializeToString())))
+
+
+def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: Options) -> ModelProto:
+    """Return the evaluation model, lowered, with the names that the step has for weights and loss."""
+    model, gate = parse_model(read_bytes(path, options.limits), path), Gate(options.limits, ModelFolder.of_file(path))
+    with errors_name(path):
+        lower_in_place(model, options, gate)
+    renamed = {name: _WEIGHT + name for name in checkpoint.parameters}
+    renamed[model.graph.output[0].name] = "loss"
+    rename(model.graph, renamed)
+    return model
+
+
+def read_checkpoint(path: PathLike) -> dict[str, Array]:
+    """Read a checkpoint of onnxruntime's training API as arrays with the names of a step's inputs.
+
+    These are `weight.<parameter>`, and if the checkpoint has the state of an AdamW `state.mean.<parameter>`,
+    `state.square.<parameter>` and `state.steps`. `runtime.TrainingLoop` takes them, also by its `load`.
+
+    Raises `FileError` if the file cannot be read, or is no such checkpoint.
+    """
+    checkpoint = read_checkpoint_file(path)
+    values = {_WEIGHT + name: array for name, array in checkpoint.parameters.items()}
+    group = checkpoint.group
+    if group is not None and all(len(held) == len(_SLOTS) for held in group.momentums.values()):
+        for name, held in group.momentums.items():
+            values |= {f"{_STATE}{slot}.{name}": array for slot, array in zip(_SLOTS, held, strict=True)}
+        values[_STEPS] = np.array(group.step, np.float32)
+    return values
+
+
+def write_checkpoint(path: PathLike, values: Mapping[str, Array], *, like: PathLike) -> None:
+    """Write the values of a step as a checkpoint that onnxruntime's training API loads.
+
+    `values` are named as those of `read_checkpoint`, e.g. what `TrainingLoop.values` returns; gradients that are kept
+    for an update are left out. `like` is a checkpoint of the same artifacts, which says which parameters are trained.
+
+    Raises `FileError` if a parameter is missing or has another shape, or a file cannot be read or written; then `path`
+    has not changed.
+    """
+    kept = read_checkpoint_file(like)
+    group = kept.group
+    if _STEPS in values:
+        momentums = {
+            name: tuple(_fitting(values, f"{_STATE}{slot}.{name}", array) for slot in _SLOTS)
+            for name, array in kept.trainable.items()
+        }
+        steps = int(np.asarray(values[_STEPS]).reshape(()))
+        group = replace(group or OptimizerGroup(), step=steps, momentums=momentums)
+    trainable = {name: _fitting(values, _WEIGHT + name, array) for name, array in kept.trainable.items()}
+    frozen = {name: np.asarray(values.get(_WEIGHT + name, array)) for name, array in kept.frozen.items()}
+    write_checkpoint_file(path, Checkpoint(trainable, frozen, group))
+
+
+def _fitting(values: Mapping[str, Array], name: str, like: Array) -> Array:
+    """Return a value; raises `FileError` if it is missing or of another shape or type than an array."""
+    found = values.get(name)
+    if found is None:
+        raise FileError(f"the values lack '{name}', which the checkpoint has")
+    array = np.asarray(found)
+    if array.shape != like.shape or array.dtype != like.dtype:
+        raise FileError(
+            f"'{name}' is {array.dtype}{list(array.shape)}, the checkpoint has {like.dtype}{list(like.shape)}"
+        )
+    return array
+
+
+def _update(path: Path, options: Options) -> Update:
+    with errors_name(path):
+        return read_update(parse_model(read_bytes(path, options.limits), path))
+
+
+def _first_values(
+    checkpoint: Checkpoint, gradients: Mapping[str, str], state: Mapping[str, Array], training: Path
+) -> dict[str, Array]:
+    missing = sorted(gradients.keys() - checkpoint.parameters.keys())
+    if missing:
+        raise FileError(f"the checkpoint beside '{training}' lacks the parameter '{missing[0]}'")
+    return {**{_WEIGHT + name: array for name, array in checkpoint.parameters.items()}, **state}
