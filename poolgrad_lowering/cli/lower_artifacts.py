@@ -21,7 +21,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="lower onnxruntime's training artifacts into a folder to train from",
         description="Lower the training model of onnxruntime's training artifacts, and copy the evaluation model, the "
         "optimizer model and the checkpoint into the same new folder, for use with `onnxruntime.training.api`. With "
-        "--standard, write the step as one model in standard ONNX, which `runtime.TrainingLoop` trains in any onnxruntime.",
+        "--standard, write the step as one model in standard ONNX, for use with `runtime.TrainingLoop`.",
         examples=(
             ("poolgrad lower-artifacts artifacts -o lowered", "training, eval and optimizer model, checkpoint"),
             ("poolgrad lower-artifacts artifacts -o step --standard", "a step, eval model, first values, checkpoint"),

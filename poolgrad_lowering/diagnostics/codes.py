@@ -53,36 +53,6 @@ class Code(Diagnostic):
         "Export the model again so that the graph computes the Indices: script the module, or use the newer exporter, "
         "instead of a trace.",
     )
-    DEFINITION_ATEN = (
-        "An ATen node calls a function of PyTorch that has no definition in standard ONNX; pools have one.",
-        "Export the step by `poolgrad_lowering.torch`, which writes ONNX's operators.",
-    )
-    DEFINITION_OPERAND = (
-        "An operator of a training runtime has an attribute or an operand that its definition in standard ONNX does not"
-        " cover.",
-        "Export the forward graph without it, or run the step in onnxruntime-training.",
-    )
-    DEFINITION_OPSET = (
-        "The definition of an operator of a training runtime needs a newer opset than the model has.",
-        "Export the forward graph at opset 18 and make the artifacts again.",
-    )
-    DEFINITION_OUTSIDE = (
-        "An operator calls Python, exchanges values with other processes, or is written for CUDA alone.",
-        "Export the step without it.",
-    )
-    DEFINITION_RECURRENT = (
-        "An LSTM or a GRU is trained: its gradient has no definition in standard ONNX.",
-        "Run the step in onnxruntime-training.",
-    )
-    DEFINITION_SHAPE = (
-        "The definition of an operator of a training runtime depends on a size, a rank or a type that is not known.",
-        "Give the sizes of images as numbers in the forward graph; the batch may be symbolic.",
-    )
-    DEFINITION_STEP = (
-        "The node is a part of a step that another program drives: a cut between its halves, or an optimizer over "
-        "sequences of tensors.",
-        "Lower the folder of artifacts with `poolgrad lower-artifacts --standard`, which writes the step as one model.",
-    )
     DIALECT_CONFLICT = (
         "The model uses another version of domain npu, or defines its own function with the name of a dialect "
         "operator.",
@@ -191,10 +161,6 @@ class Code(Diagnostic):
     NOT_SELECTED = (
         "POOLGRAD_ONLY is set and names neither the site nor its form (docs/command-line.md).",
         "Unset POOLGRAD_ONLY, or add the site or its form to it.",
-    )
-    NO_DEFINITION = (
-        "The operator is not one of ONNX, and has no definition in standard ONNX.",
-        "Export the model without it, or run it in the runtime that has it.",
     )
     NO_FORWARD_POOL = (
         "TensorFlow's operator computes the maxima itself, and the graph has no MaxPool over the same tensor whose "
@@ -324,12 +290,14 @@ class Code(Diagnostic):
 
 @dataclass(frozen=True)
 class Refusal:
-    """The reason why an anchor is not lowered: a code, and a sentence that names the node or value at fault.
+    """The reason why an anchor is not lowered, or an operator not defined.
+
+    A code, and a sentence that names the node or value at fault.
 
     The sentence is stored as a format string and its values, and formatted when it is read.
     """
 
-    code: Code
+    code: Diagnostic
     template: str
     values: tuple[object, ...]
 
@@ -348,9 +316,9 @@ class Refusal:
 
 
 class Refuse(Exception):  # noqa: N818 - raised as what it says
-    """Raised where a condition of a form does not hold: the anchor is refused, with `refusal`."""
+    """Raised where a condition of a form or a definition does not hold: the node is refused, with `refusal`."""
 
-    def __init__(self, code: Code, template: str, *values: object) -> None:
+    def __init__(self, code: Diagnostic, template: str, *values: object) -> None:
         super().__init__(code, template, *values)
         self.refusal = Refusal(code, template, values)
 

@@ -2,7 +2,8 @@
 
 """The row of the catalogue of diagnostics: a code with what it means, what to do about it, and how much it matters.
 
-The catalogue is four enums of such rows, each in its module beside this one: `Code`, `Fault`, `Obstacle`, `NoteCode`.
+The catalogue is five enums of such rows, each in its module beside this one: `Code`, `DefinitionCode`, `Fault`,
+`Obstacle`, `NoteCode`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Diagnostic(Enum):
         self.meaning = meaning
         self.advice = advice
         self.severity = severity
+        self.of_constants = False
 
     @classmethod
     def _missing_(cls, value: object) -> Diagnostic | None:

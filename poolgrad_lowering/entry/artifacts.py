@@ -74,7 +74,16 @@ def lower_artifacts(
         artifacts = [folder / name for folder in (source, destination) for name in (*names, *states)]
         require_other_file(described, "report", *artifacts)
     if standard:
-        return _write_step(source, destination, names, states, options, described, on_proven, accumulate=accumulate)
+        return _write_step(
+            source,
+            destination,
+            options,
+            models=names,
+            states=states,
+            described=described,
+            on_proven=on_proven,
+            accumulate=accumulate,
+        )
     with NewFolder(destination) as folder:
         reports = [lower_path(source / name, folder.file(name), options, SideOutputs(), on_proven) for name in names]
         report = reports[0]
@@ -89,27 +98,27 @@ def lower_artifacts(
 def _write_step(
     source: Path,
     destination: Path,
-    names: list[str],
-    states: list[str],
     options: Options,
+    *,
+    models: list[str],
+    states: list[str],
     described: Path | None,
     on_proven: Callable[[Verification], None] | None,
-    *,
     accumulate: bool,
 ) -> Report:
     """Write the artifacts as a step in standard ONNX; return the report of the training model."""
     from poolgrad_lowering.entry.standard_step import renamed_evaluation, training_step  # noqa: PLC0415 - loads bodies
 
-    prefix = names[0].removesuffix(TRAINING)
+    prefix = models[0].removesuffix(TRAINING)
     checkpoint = read_checkpoint_file(source / f"{prefix}{STATES[0]}")
     with NewFolder(destination) as folder:
-        training, optimizer = source / names[0], source / f"{prefix}{OTHERS[1]}"
+        training, optimizer = source / models[0], source / f"{prefix}{OTHERS[1]}"
         step = training_step(training, optimizer, checkpoint, options, on_proven, accumulate=accumulate)
         report = step.report
         if not (options.strict and report.incomplete):
             write_bytes(folder.file(f"{prefix}{STEP}"), step.model.SerializeToString())
             write_bytes(folder.file(f"{prefix}{VALUES}"), as_npz(step.values))
-            if prefix + OTHERS[0] in names:
+            if prefix + OTHERS[0] in models:
                 evaluation = renamed_evaluation(source / (prefix + OTHERS[0]), checkpoint, options)
                 write_bytes(folder.file(prefix + OTHERS[0]), evaluation.SerializeToString())
             write_files({folder.file(name): source / name for name in states})

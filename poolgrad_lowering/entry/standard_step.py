@@ -38,7 +38,7 @@ _SLOTS = ("mean", "square")
 
 @dataclass(frozen=True)
 class StandardStep:
-    """A training step in standard ONNX: its model, the first values of weights and state, and the training model's report."""
+    """A training step in standard ONNX: its model, the first values of its inputs, and the training model's report."""
 
     model: ModelProto
     values: dict[str, Array]

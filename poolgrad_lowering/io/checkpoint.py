@@ -56,7 +56,7 @@ class OptimizerGroup:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The parameters by name, those that are trained and those that are not, and the optimizer's state if it has one."""
+    """The parameters by name, those that are trained and those that are not, and the optimizer's state or None."""
 
     trainable: Mapping[str, Array]
     frozen: Mapping[str, Array]
@@ -111,7 +111,7 @@ def write_checkpoint_file(path: PathLike, checkpoint: Checkpoint) -> None:
 def as_npz(values: Mapping[str, Array]) -> bytes:
     """Return the bytes of a file that `numpy.load` reads as these arrays."""
     held = io.BytesIO()
-    np.savez(held, **values)
+    np.savez(held, allow_pickle=False, **values)
     return held.getvalue()
 
 

@@ -16,7 +16,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.diagnostics.codes import Refuse
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.dims import Shape, is_static
 from poolgrad_lowering.standard.definition import Call, Definition, ints, reduce, reshape, transpose
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
@@ -83,7 +84,7 @@ def _windows(call: Call, image: str, outputs: str) -> Windows:
     axes = [pool.axis(number, size) for number, size in enumerate(known[2:])]
     windows = [window for window in axes if window is not None]
     if len(windows) < len(axes) or pool.has_ambiguous_pads:
-        raise Refuse(Code.DEFINITION_SHAPE, "auto_pad with sizes or strides for which its pads are not known")
+        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "auto_pad with sizes or strides for which its pads are not known")
     sizes = _static(known[2:])
     counts = (
         None if sizes is None else [w.output_size(size, ceil=False) for w, size in zip(windows, sizes, strict=True)]
@@ -226,7 +227,7 @@ def _positions(source: str, windows: Windows, counts: Sequence[int], *, first_ax
 def _by_convolution(windows: Windows, dw: str) -> str:
     """One convolution of X and dY with batch and channels, and strides and dilations, exchanged, cut to the kernel."""
     if windows.groups > 1:
-        raise Refuse(Code.DEFINITION_SHAPE, "a convolution with groups over an image whose sizes are symbolic")
+        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "a convolution with groups over an image whose sizes are symbolic")
     order = [1, 0, *windows.axes]
     return (
         transpose("channels_first", windows.image, order)

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.diagnostics.codes import Refuse
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.attributes import UNREADABLE, attribute
 from poolgrad_lowering.ir.dims import Dim, Shape, Shown, is_static
 from poolgrad_lowering.ir.scopes import Node, Value
@@ -66,7 +67,7 @@ class Undefined:
     """An operator of a training runtime that has no definition, and why."""
 
     operator: str
-    code: Code
+    code: DefinitionCode
     reason: str
     domain: str = MICROSOFT
 
@@ -116,7 +117,7 @@ class Call:
         value = self._given(name)
         shape = self._facts.shape(value)
         if shape is None:
-            raise Refuse(Code.DEFINITION_SHAPE, "the rank of '{}' is not known", value.name)
+            raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the rank of '{}' is not known", value.name)
         return shape
 
     def rank(self, name: str) -> int:
@@ -127,14 +128,16 @@ class Call:
         """Return the sizes of an input from an axis on, as numbers."""
         shape = self.shape(name)[first:]
         if not is_static(shape):
-            raise Refuse(Code.DEFINITION_SHAPE, "'{}' has sizes {}", self._given(name).name, Shown(shape))
+            raise Refuse(DefinitionCode.UNKNOWN_SIZES, "'{}' has sizes {}", self._given(name).name, Shown(shape))
         return [dim.coefficient for dim in shape]
 
     def count(self, name: str, axis: int) -> int:
         """Return the size of an axis of an input, as a number."""
         size = self.shape(name)[axis].static
         if size is None:
-            raise Refuse(Code.DEFINITION_SHAPE, "'{}' has no fixed size on axis {}", self._given(name).name, axis)
+            raise Refuse(
+                DefinitionCode.UNKNOWN_SIZES, "'{}' has no fixed size on axis {}", self._given(name).name, axis
+            )
         return size
 
     def element_type(self, name: str) -> int:
@@ -142,7 +145,7 @@ class Call:
         value = self._given(name)
         element_type = self._facts.element_type(value)
         if not element_type:
-            raise Refuse(Code.DEFINITION_SHAPE, "the element type of '{}' is not known", value.name)
+            raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the element type of '{}' is not known", value.name)
         return element_type
 
     def is_half(self, name: str) -> bool:
@@ -159,7 +162,7 @@ class Call:
         value = self._given(name)
         found = self._facts.integers(value)
         if found is None:
-            raise Refuse(Code.DEFINITION_OPERAND, "'{}' is no constant", value.name)
+            raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "'{}' is no constant", value.name)
         return found
 
     def numbers(self, name: str) -> list[float] | None:
@@ -189,7 +192,7 @@ class Call:
         """Return the elements of any constant vector of integers of the graph."""
         found = None if value is None else self._facts.integers(value)
         if value is None or found is None or not is_static(found):
-            raise Refuse(Code.DEFINITION_OPERAND, "'{}' is no constant", "" if value is None else value.name)
+            raise Refuse(DefinitionCode.UNCOVERED_OPERAND, "'{}' is no constant", "" if value is None else value.name)
         return [dim.coefficient for dim in found]
 
     # -- attributes
@@ -210,7 +213,7 @@ class Call:
 
     def refuse(self, what: str) -> Refuse:
         """Return the refusal of a node with an attribute or an operand that the definition does not cover."""
-        return Refuse(Code.DEFINITION_OPERAND, "{}", what)
+        return Refuse(DefinitionCode.UNCOVERED_OPERAND, "{}", what)
 
     def _given(self, name: str) -> Value:
         value = self.operand(name)

@@ -9,7 +9,8 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.diagnostics.codes import Refuse
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.standard.definition import (
     Call,
@@ -207,7 +208,7 @@ def _summed(own: Shape, other: Shape, name: str, whole: str) -> str:
     """Return the nodes that sum a gradient over the axes on which an operand was broadcast, as d<name>."""
     axes = broadcast_axes(own, _broadcast(own, other, name))
     if axes is None:
-        raise Refuse(Code.DEFINITION_SHAPE, "it is not known on which axes {} is broadcast", name)
+        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "it is not known on which axes {} is broadcast", name)
     if not axes:
         return f"d{name} = Identity({whole})\n"
     return (
@@ -230,11 +231,11 @@ def _broadcast(own: Shape, other: Shape, name: str) -> Shape:
         elif here.static == 1:
             result.append(there)
         else:
-            raise Refuse(Code.DEFINITION_SHAPE, "it is not known on which axes {} is broadcast", name)
+            raise Refuse(DefinitionCode.UNKNOWN_SIZES, "it is not known on which axes {} is broadcast", name)
     return tuple(size for size in result if size is not None)
 
 
-def _fused_mat_mul(call: Call, activation: str = "") -> str:
+def _fused_mat_mul(call: Call) -> str:
     text = _operand(call, "A") + _operand(call, "B")
     alpha = call.attribute("alpha", 1.0)
     if alpha == 1:

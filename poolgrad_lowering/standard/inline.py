@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, helper, numpy_helper, parser
 
@@ -25,17 +24,16 @@ class Constants:
     def __init__(self, graph: GraphProto, taken: set[str]) -> None:
         self._graph = graph
         self._taken = taken
-        self._names: dict[tuple[object, ...], str] = {}
+        self.names: dict[tuple[object, ...], str] = {}
+        """The names of the initializers, by type, shape and bytes."""
 
     def name(self, wanted: str, values: Array) -> str:
         """Return the initializer with these values, which is added under the wanted name if there is none."""
         key = values.dtype.str, values.dtype.name, values.shape, values.tobytes()
-        if key not in self._names:
-            name = self._names[key] = new_name(wanted, self._taken)
-            self._graph.initializer.append(
-                numpy_helper.from_array(np.ascontiguousarray(values).reshape(values.shape), name)
-            )
-        return self._names[key]
+        if key not in self.names:
+            name = self.names[key] = new_name(wanted, self._taken)
+            self._graph.initializer.append(numpy_helper.from_array(values, name))
+        return self.names[key]
 
 
 class Inliner:
@@ -57,58 +55,46 @@ class Inliner:
         self._taken = taken
         self._constants = Constants(graph, taken)
 
+    @property
+    def constants(self) -> set[str]:
+        """The initializers that were added."""
+        return set(self._constants.names.values())
+
     def nodes(self, body: Body, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> list[NodeProto]:
         """Return the nodes of a body that reads `inputs` and writes `outputs`, by their names in the body.
 
         New names begin with `prefix`. Raises `Refuse` if the opset lacks an operator.
         """
         given = {**inputs, **{name: value.name for name, value in body.values.items()}}
-        written = parsed(body.text)
-        folded = _Folded(written, body.tensors, set(given))
-        alias = folded.alias
-        names: dict[str, str] = {}
+        folded = _Folded(parsed(body.text), body.tensors)
+        results = {folded.alias(name): actual for name, actual in reversed([*outputs.items()])}
+        names = given | {name: actual for name, actual in results.items() if name in folded.computed}
+        needed, kept = folded.needed(outputs)
+
+        def named(local: str) -> str:
+            name = folded.alias(local)
+            if name in folded.constants:
+                return self._constants.name(f"{prefix}/{name}", folded.constants[name])
+            if name and name not in names:
+                names[name] = new_name(f"{prefix}/{name}", self._taken)
+            return str(names.get(name, ""))
+
+        written = []
+        for node in kept:
+            new = NodeProto(op_type=node.op_type, name=new_name(f"{prefix}/{node.output[0]}", self._taken))
+            new.attribute.extend(node.attribute)
+            new.input.extend(map(named, node.input))
+            new.output.extend(named(name) if name in needed else "" for name in node.output)
+            constants = {named(name): folded.constants.get(folded.alias(name)) for name in node.input}
+            written.append(spelled(new, self._opset, partial(self._integers, constants)))
         for name, actual in outputs.items():
-            if alias(name) in folded.computed and alias(name) not in names:
-                names[alias(name)] = actual
-        needed = {alias(name) for name in outputs}
-        kept = []
-        for node in reversed(folded.nodes):
-            if needed.intersection(node.output):
-                kept.append(node)
-                needed.update(map(alias, node.input))
+            if (source := named(name)) != actual:
+                copy = NodeProto(op_type="Identity", input=[source], output=[actual])
+                copy.name = new_name(f"{prefix}/{name}", self._taken)
+                written.append(copy)
+        return written
 
-        def named(name: str) -> str:
-            found = alias(name)
-            if not found:
-                return ""
-            if found in folded.constants:
-                return self._constants.name(f"{prefix}/{found}", folded.constants[found])
-            if found in given:
-                return given[found]
-            if found not in names:
-                names[found] = new_name(f"{prefix}/{found}", self._taken)
-            return names[found]
-
-        result = []
-        for node in reversed(kept):
-            new = NodeProto()
-            new.CopyFrom(node)
-            new.name = new_name(f"{prefix}/{node.output[0]}", self._taken)
-            read = [named(name) for name in node.input]
-            new.input[:] = read
-            values = dict(zip(read, (folded.constants.get(alias(name)) for name in node.input), strict=True))
-            new.output[:] = [named(name) if name in needed else "" for name in node.output]
-            result.append(spelled(new, self._opset, lambda operand, values=values: self._integers(operand, values)))
-        for name, actual in outputs.items():
-            if names.get(alias(name)) != actual:
-                result.append(
-                    helper.make_node(
-                        "Identity", [named(name)], [actual], name=new_name(f"{prefix}/{name}", self._taken)
-                    )
-                )
-        return result
-
-    def _integers(self, operand: str, constants: Mapping[str, Array | None]) -> Sequence[int] | None:
+    def _integers(self, constants: Mapping[str, Array | None], operand: str) -> Sequence[int] | None:
         found = constants.get(operand)
         return self._integers_of(operand) if found is None else [int(number) for number in found.flat]
 
@@ -116,10 +102,9 @@ class Inliner:
 class _Folded:
     """A body whose constants, and what follows from constants alone, are arrays, and whose copies are aliases."""
 
-    def __init__(self, nodes: Iterable[NodeProto], tensors: Mapping[str, Array], given: set[str]) -> None:
+    def __init__(self, nodes: Iterable[NodeProto], tensors: Mapping[str, Array]) -> None:
         self.constants: dict[str, Array] = dict(tensors)
         self.nodes: list[NodeProto] = []
-        self.computed: set[str] = set()
         self._aliases: dict[str, str] = {}
         for node in nodes:
             if node.op_type == "Constant":
@@ -130,18 +115,30 @@ class _Folded:
                 self.constants[node.output[0]] = value
             else:
                 self.nodes.append(node)
-                self.computed.update(node.output)
-        self.computed -= given
+
+    @property
+    def computed(self) -> set[str]:
+        """The values that nodes compute."""
+        return {name for node in self.nodes for name in node.output}
 
     def alias(self, name: str) -> str:
         """Return the value that a name stands for."""
         return self._aliases.get(name, name)
 
+    def needed(self, outputs: Iterable[str]) -> tuple[set[str], list[NodeProto]]:
+        """Return the values that these outputs need, and the nodes that compute them."""
+        needed, kept = set(map(self.alias, outputs)), []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                kept.append(node)
+                needed.update(map(self.alias, node.input))
+        return needed, kept[::-1]
+
     def _value(self, node: NodeProto) -> Array | None:
         """Return the result of a conversion or a view of a constant, else None."""
         operands = [self.constants.get(self.alias(name)) for name in node.input]
         source = operands[0] if operands else None
-        if source is None or None in [type(each) if each is not None else None for each in operands]:
+        if source is None:
             return None
         if node.op_type == "Cast":
             return source.astype(helper.tensor_dtype_to_np_dtype(node.attribute[0].i))

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.diagnostics.codes import Refuse
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.standard.definition import Body, Call, Definition, in_float32, ints, reshape, unsqueeze
 
 
@@ -45,7 +46,7 @@ def _zeros(element_type: int = TensorProto.FLOAT) -> str:
     return f"zeros = ConstantOfShape<value = {_ZEROS[element_type]}>(shape)\n"
 
 
-_ZEROS = {TensorProto.FLOAT: "float[1] {0.0}", TensorProto.DOUBLE: "double[1] {0.0}"}
+_ZEROS: dict[int, str] = {TensorProto.FLOAT: "float[1] {0.0}", TensorProto.DOUBLE: "double[1] {0.0}"}
 
 
 def _scattered(call: Call, body: str) -> str:
@@ -95,7 +96,7 @@ def _slice_grad(call: Call) -> str:
         at = axis % len(sizes)
         size = sizes[at].static
         if size is None:
-            raise Refuse(Code.DEFINITION_SHAPE, "the size of axis {} that a Slice cuts is not known", at)
+            raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the size of axis {} that a Slice cuts is not known", at)
         taken = range(size)[slice(start, end, step)]
         if taken.step == 1:
             pads[at], pads[at + len(sizes)] = taken.start, size - taken.start - len(taken)
@@ -103,17 +104,15 @@ def _slice_grad(call: Call) -> str:
             scattered.append((at, taken, size))
     text, source = "", "dY_wide"
     for number, (at, taken, size) in enumerate(scattered):
-        text += _spread(number, source, at, len(sizes), list(taken), size)
+        rows = [taken.index(position) if position in taken else len(taken) for position in range(size)]
+        text += _spread(number, source, at, len(sizes), rows)
         source = f"spread_{number}"
     text += ints("pads", pads) + f"dX_wide = Pad({source}, pads)\n"
     return in_float32(call, text, ("dY",), ("dX",))
 
 
-def _spread(number: int, source: str, axis: int, rank: int, positions: Sequence[int], size: int) -> str:
-    """The rows of a value at these positions of an axis of `size` elements, zeros elsewhere: a Gather beside a zero row."""
-    rows = [len(positions)] * size
-    for row, position in enumerate(positions):
-        rows[position] = row
+def _spread(number: int, source: str, axis: int, rank: int, rows: Sequence[int]) -> str:
+    """The rows of a value along an axis in another order; a number behind the last row is a row of zeros."""
     pads = [0] * (2 * rank)
     pads[rank + axis] = 1
     return (
@@ -204,8 +203,8 @@ def _trilu(call: Call) -> str:
 
 
 def _reduce_sum_training(call: Call) -> str:
-    flags = f"keepdims = {call.attribute('keepdims', 1)}, noop_with_empty_axes = {call.attribute('noop_with_empty_axes', 0)}"
-    return f"Y = ReduceSum<{flags}>(X, axes)\n"
+    keep, noop = call.attribute("keepdims", 1), call.attribute("noop_with_empty_axes", 0)
+    return f"Y = ReduceSum<keepdims = {keep}, noop_with_empty_axes = {noop}>(X, axes)\n"
 
 
 DEFINITIONS = (

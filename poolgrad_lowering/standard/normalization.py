@@ -39,7 +39,8 @@ def _batch_norm_internal(call: Call) -> str:
         + scalar("taken", 1 - kept)
         + "old_mean = Mul(mean_wide, kept)\nnew_mean = Mul(saved_mean_wide, taken)\n"
         + "running_mean_wide = Add(old_mean, new_mean)\n"
-        + "old_var = Mul(var_wide, kept)\nnew_var = Mul(flat_variance, taken)\nrunning_var_wide = Add(old_var, new_var)\n"
+        + "old_var = Mul(var_wide, kept)\nnew_var = Mul(flat_variance, taken)\n"
+        + "running_var_wide = Add(old_var, new_var)\n"
     )
     outputs = ("Y", "running_mean", "running_var", "saved_mean", "saved_inv_std")
     return in_float32(call, body, ("X", *_STATISTICS), outputs)

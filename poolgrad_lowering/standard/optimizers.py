@@ -33,7 +33,7 @@ class Optimizer(Protocol):
         """Return the nodes that compute what all updates share, from `rate` and `steps`."""
 
     def update(self) -> str:
-        """Return the nodes of one update: from `weight`, `gradient`, slots and factors, `new_weight` and `new_<slot>`."""
+        """Return the nodes that compute `new_weight` and `new_<slot>` from `weight`, `gradient`, slots and factors."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ class AdamW:
         text = scalar("alpha", self.alpha) + scalar("alpha_left", 1 - self.alpha)
         text += scalar("beta", self.beta) + scalar("beta_left", 1 - self.beta) + scalar("epsilon", self.epsilon)
         text += "weight_before = Identity(weight)\n" if self.adam_mode else self._decayed("weight_before", "weight")
-        text += "old_mean = Mul(mean, alpha)\ntaken_mean = Mul(gradient, alpha_left)\nnew_mean = Add(old_mean, taken_mean)\n"
+        text += "old_mean = Mul(mean, alpha)\ntaken_mean = Mul(gradient, alpha_left)\n"
+        text += "new_mean = Add(old_mean, taken_mean)\n"
         text += "gradient_square = Mul(gradient, gradient)\nold_square = Mul(square, beta)\n"
         text += "taken_square = Mul(gradient_square, beta_left)\nnew_square = Add(old_square, taken_square)\n"
         text += "deviation = Sqrt(new_square)\n"

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.diagnostics.codes import Refuse
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.scopes import Node, Value
 from poolgrad_lowering.standard.definition import Body, Call, Definition, cast, reduce, reshape, unsqueeze
 from poolgrad_lowering.windows.axis import AxisWindow
@@ -26,22 +28,22 @@ def _average_pool_grad(call: Call) -> Body:
         raise call.refuse("attributes that are not those of an average pool")
     shape = call.shape_of(x)
     if x is None or shape is None:
-        raise Refuse(Code.DEFINITION_SHAPE, "the sizes of its pool's input are not known")
+        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the sizes of its pool's input are not known")
     sizes = [dim.static for dim in shape[1:]]
     channels, *spatial = [size for size in sizes if size is not None]
     windows = [window for axis, size in enumerate(shape[2:]) if (window := pool.axis(axis, size)) is not None]
     if None in sizes or len(windows) < len(spatial) or len(spatial) != len(pool.kernel):
-        raise Refuse(Code.DEFINITION_SHAPE, "the sizes of '{}' are not known", x.name)
+        raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the sizes of '{}' are not known", x.name)
     counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, spatial, strict=True)]
     divisors = [
         _taps(window, size, count, padded=bool(call.attribute("count_include_pad", 0)))
         for window, size, count in zip(windows, spatial, counts, strict=True)
     ]
-    return spread(call.element_type("dY"), channels, windows, spatial, counts, divisors)
+    return _spread(call.element_type("dY"), channels, MeanWindows(windows, spatial, counts, divisors))
 
 
 def _pooled(call: Call) -> Value | None:
-    """Return the input of the forward pool: of the one whose name the node's name begins with, or of all with its attributes."""
+    """Return the input of the forward pool: the one that the node is named after, or those with its attributes."""
     own = _windows_of(call.node)
     pools = [node for node in call.forward("AveragePool") if _windows_of(node) == own]
     named = [node for node in pools if node.proto.name and call.node.proto.name.startswith(f"{node.proto.name}_Grad/")]
@@ -63,18 +65,24 @@ def _taps(window: AxisWindow, size: int, count: int, *, padded: bool) -> list[in
     return [sum(low <= start + tap * window.dilation < high for tap in range(window.kernel)) for start in starts]
 
 
-def spread(
-    element_type: int,
-    channels: int,
-    windows: Sequence[AxisWindow],
-    sizes: Sequence[int],
-    counts: Sequence[int],
-    divisors: Sequence[Sequence[int]],
-) -> Body:
+class MeanWindows(NamedTuple):
+    """The windows of an average pool; each list has an entry for each axis.
+
+    `sizes` are those of the input, `counts` the numbers of windows, `divisors` what each window's sum is divided by.
+    """
+
+    windows: list[AxisWindow]
+    sizes: list[int]
+    counts: list[int]
+    divisors: list[list[int]]
+
+
+def _spread(element_type: int, channels: int, pool: MeanWindows) -> Body:
     """Each element of dY over its divisor, on every element of its window: a transposed convolution with ones.
 
     The windows end at the last element that one reaches, or at the end of the input.
     """
+    windows, sizes, counts, divisors = pool
     ends = [
         (count - 1) * window.stride + window.extent - window.begin - size
         for window, size, count in zip(windows, sizes, counts, strict=True)
@@ -126,12 +134,12 @@ def _max_pool_grad(call: Call) -> Body:
 def _aten(call: Call) -> Body | str:
     operator = call.attribute("operator")
     if operator not in _ATEN_BODIES:
-        raise Refuse(Code.DEFINITION_ATEN, "aten::{}", operator)
+        raise Refuse(DefinitionCode.ATEN_FUNCTION, "aten::{}", operator)
     return _ATEN_BODIES[operator](call)
 
 
-def _mean_windows(call: Call, x: str, first: int) -> tuple[list[AxisWindow], list[int], list[int], list[list[int]]]:
-    """Return windows, sizes, counts and divisors of an average pool with its arguments from operand `first` on."""
+def _mean_windows(call: Call, x: str, first: int) -> MeanWindows:
+    """Return the windows of an average pool of ATen, whose arguments are the operands from `first` on."""
     sizes = call.sizes(x, 2)
     axes = len(sizes)
 
@@ -147,15 +155,14 @@ def _mean_windows(call: Call, x: str, first: int) -> tuple[list[AxisWindow], lis
     divisors = [_taps(w, size, count, padded=padded) for w, size, count in zip(windows, sizes, counts, strict=True)]
     if fixed:
         divisors = [[int(fixed)] * counts[0], *([1] * count for count in counts[1:])]
-    return windows, sizes, counts, divisors
+    return MeanWindows(windows, sizes, counts, divisors)
 
 
 def _aten_avg_pool(call: Call) -> str:
-    windows, sizes, counts, divisors = _mean_windows(call, "a0", 1)
+    windows = _mean_windows(call, "a0", 1).windows
     if call.number("a6"):
         raise call.refuse("a divisor of an average pool")
     includes, rounds_up = int(bool(call.number("a5"))), int(bool(call.number("a4")))
-    del sizes, counts, divisors
     pads = [window.begin for window in windows] * 2
     return (
         f"r0 = AveragePool<kernel_shape = {[window.kernel for window in windows]}, "
@@ -165,11 +172,7 @@ def _aten_avg_pool(call: Call) -> str:
 
 
 def _aten_avg_pool_backward(call: Call) -> Body:
-    windows, sizes, counts, divisors = _mean_windows(call, "a1", 2)
-    return _renamed(spread(call.element_type("a0"), call.count("a1", 1), windows, sizes, counts, divisors))
-
-
-def _renamed(body: Body) -> Body:
+    body = _spread(call.element_type("a0"), call.count("a1", 1), _mean_windows(call, "a1", 2))
     return Body(body.text.replace("dY", "a0").replace("dX", "r0"), body.tensors)
 
 
@@ -191,7 +194,7 @@ def _adaptive_counts(call: Call) -> list[int]:
     for node in uses:
         if node.op == call.node.op and node.position < call.node.position:
             return call.integers_of(node.input(1))
-    raise Refuse(Code.DEFINITION_SHAPE, "the output sizes of its forward pool are not known")
+    raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the output sizes of its forward pool are not known")
 
 
 def _products(call: Call, source: str, x: str, counts: Sequence[int], *, transposed: bool) -> Body:
@@ -219,7 +222,7 @@ def _aten_max(call: Call) -> str:
     """The maximum along an axis and its position; the overload `dim` alone has two results."""
     axis, keep = call.number("a1"), call.number("a2")
     if call.attribute("overload_name") != "dim" or axis is None:
-        raise Refuse(Code.DEFINITION_ATEN, "aten::max, overload '{}'", call.attribute("overload_name", ""))
+        raise Refuse(DefinitionCode.ATEN_FUNCTION, "aten::max, overload '{}'", call.attribute("overload_name", ""))
     kept = int(bool(keep))
     return (
         reduce("ReduceMax", "r0", "a0", [int(axis)], keep=bool(kept))
@@ -241,7 +244,7 @@ def _aten_value_selecting_reduction_backward(call: Call) -> str:
     return text + f"r0 = ScatterElements<axis = {int(axis)}>(base, positions, terms)\n"
 
 
-_ATEN_BODIES = {
+_ATEN_BODIES: dict[str, Callable[[Call], Body | str]] = {
     "_adaptive_avg_pool2d": _aten_adaptive_avg_pool,
     "_adaptive_avg_pool2d_backward": _aten_adaptive_avg_pool_backward,
     "_adaptive_avg_pool3d": _aten_adaptive_avg_pool,

@@ -6,19 +6,20 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import GraphProto, ModelProto, NodeProto
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.graphs import names_read
 from poolgrad_lowering.ir.index import ModelIndex
-from poolgrad_lowering.ir.scopes import Node, Scope
+from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.rewriting.rewrite import names
 from poolgrad_lowering.standard.definition import Body, Call, Definition, operand_names
 from poolgrad_lowering.standard.inline import Inliner
@@ -36,79 +37,97 @@ def standardise(model: ModelProto, index: ModelIndex, facts: Facts) -> Standardi
     `index` and `facts` are the model's, and invalid afterwards. A node without a definition stays as it is. Names of
     inputs and of values stay; the output of an InPlaceAccumulatorV2 is the new buffer, in place of a flag.
     """
-    taken, replaced, left = names(index), Counter[str](), list[NodeLeft]()
+    taken = names(index)
     before = sum(len(scope.proto.node) for scope in index.scopes)
-    for scope in index.scopes:
-        if isinstance(scope.proto, GraphProto):
-            inliner = Inliner(scope.proto, scope.opset, taken, partial(_integers, scope, facts))
-            _standardise_graph(scope, facts, inliner, replaced, left)
+    passes = [
+        _GraphPass(scope, scope.proto, facts, taken) for scope in index.scopes if isinstance(scope.proto, GraphProto)
+    ]
+    replaced = sum((each.run() for each in passes), Counter[str]())
+    left = tuple(node for each in passes for node in each.left)
     if replaced:
         _drop_imports(model)
-    logger.info("%s replaced by definitions, %d left", counted(sum(replaced.values()), "node"), len(left))
-    growth = sum(len(scope.proto.node) for scope in index.scopes) - before
-    return Standardised(dict(replaced), tuple(left), growth)
+    logger.info("%s replaced by definitions, %d left", counted(replaced.total(), "node"), len(left))
+    return Standardised(dict(replaced), left, sum(len(scope.proto.node) for scope in index.scopes) - before)
 
 
-def _standardise_graph(
-    scope: Scope, facts: Facts, inliner: Inliner, replaced: Counter[str], left: list[NodeLeft]
-) -> None:
-    nodes: list[NodeProto] = []
-    changed = False
-    buffers: dict[str, int] = {}
-    for position, proto in enumerate(scope.proto.node):
-        op = scope.operator(proto.domain, proto.op_type)
-        if op not in DEFINITIONS and (op[0] == DOMAIN or onnx.defs.has(op[1], op[0])):
-            nodes.append(proto)
-            continue
-        node = scope.node(position)
-        if facts.is_function(node):
-            nodes.append(proto)
-            continue
+class _GraphPass:
+    """The pass over one graph. `left` are the nodes without a definition."""
+
+    def __init__(self, scope: Scope, graph: GraphProto, facts: Facts, taken: set[str]) -> None:
+        self.left: list[NodeLeft] = []
+        self._scope = scope
+        self._graph = graph
+        self._facts = facts
+        self._inliner = Inliner(graph, scope.opset, taken, self._integers)
+
+    def run(self) -> Counter[str]:
+        """Replace the nodes that have a definition; return their number by operator."""
+        replaced, nodes, buffers = Counter[str](), list[NodeProto](), dict[str, Value | None]()
+        for position, proto in enumerate(self._graph.node):
+            op = self._scope.operator(proto.domain, proto.op_type)
+            written = None if _is_standard(op) else self._written(self._scope.node(position))
+            nodes += [proto] if written is None else written
+            if written is not None:
+                replaced[_shown(op)] += 1
+            if written is not None and op == ACCUMULATOR:
+                buffers[proto.output[0]] = self._scope.resolve(proto.input[0])
+        if replaced:
+            read = self._read()
+            copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+            del self._graph.node[:]
+            self._graph.node.extend(copies)
+            self._drop(read | self._inliner.constants)
+            self._declare(buffers)
+        return replaced
+
+    def _written(self, node: Node) -> list[NodeProto] | None:
+        """Return the nodes in place of a node; None if it stays, which is noted unless the model defines it."""
+        if self._facts.is_function(node):
+            return None
         try:
-            written = _defined(node, facts, inliner)
+            return self._defined(node)
         except Refuse as refused:
-            left.append(NodeLeft(node.label, _shown(op), refused.refusal.code.value, refused.refusal.reason))
-            nodes.append(proto)
-            continue
-        if node.op == ACCUMULATOR:
-            buffers[proto.output[0]] = _element_type(node, facts)
-        nodes += written
-        changed = True
-        replaced[_shown(op)] += 1
-    if changed:
-        _declare_buffers(scope, buffers)
-        read_before = _read(scope.proto)
-        kept = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-        del scope.proto.node[:]
-        scope.proto.node.extend(kept)
-        _drop_unread(scope.proto, read_before - _read(scope.proto))
+            refusal = refused.refusal
+            self.left.append(NodeLeft(node.label, _shown(node.op), refusal.code.value, refusal.reason))
+            return None
 
+    def _defined(self, node: Node) -> list[NodeProto]:
+        definition, undefined = DEFINITIONS.get(node.op), UNDEFINED.get(node.op)
+        if definition is None:
+            if undefined is not None:
+                raise Refuse(undefined.code, "{}", undefined.reason)
+            raise Refuse(DefinitionCode.NO_DEFINITION, "{} is no operator of ONNX", _shown(node.op))
+        inputs = _named(definition.inputs, node.proto.input)
+        outputs = _named(definition.outputs, node.proto.output)
+        body = written_body(node, self._facts, definition)
+        written = self._inliner.nodes(body, next(iter(outputs.values()), node.label), inputs, outputs)
+        for new in written:
+            new.metadata_props.extend(node.proto.metadata_props)
+        return written
 
-def _defined(node: Node, facts: Facts, inliner: Inliner) -> list[NodeProto]:
-    """Return the nodes in place of a node. Raises `Refuse`."""
-    definition = DEFINITIONS.get(node.op)
-    if definition is None:
-        undefined = UNDEFINED.get(node.op)
-        if undefined is not None:
-            raise Refuse(undefined.code, "{}", undefined.reason)
-        raise Refuse(Code.NO_DEFINITION, "{} is no operator of ONNX, and has no definition", _shown(node.op))
-    body = written_body(node, facts, definition)
-    proto = node.proto
-    inputs = {
-        name: actual
-        for name, actual in zip(operand_names(definition.inputs, len(proto.input)), proto.input, strict=False)
-        if actual
-    }
-    outputs = {
-        name: actual
-        for name, actual in zip(operand_names(definition.outputs, len(proto.output)), proto.output, strict=False)
-        if actual
-    }
-    prefix = next(iter(outputs.values()), node.label)
-    written = inliner.nodes(body, prefix, inputs, outputs)
-    for new in written:
-        new.metadata_props.extend(proto.metadata_props)
-    return written
+    def _integers(self, name: str) -> list[int] | None:
+        """Return the elements of a constant vector of the graph, None if it is none."""
+        value = self._scope.resolve(name)
+        dims = None if value is None else self._facts.integers(value)
+        return [dim.coefficient for dim in dims] if dims is not None and is_static(dims) else None
+
+    def _read(self) -> set[str]:
+        return {*names_read(self._graph.node), *(value.name for value in self._graph.output)}
+
+    def _drop(self, unread: set[str]) -> None:
+        """Remove initializers, unless a caller may give them."""
+        gone = unread - self._read() - {value.name for value in self._graph.input}
+        for position in reversed(range(len(self._graph.initializer))):
+            if self._graph.initializer[position].name in gone:
+                del self._graph.initializer[position]
+
+    def _declare(self, buffers: Mapping[str, Value | None]) -> None:
+        """Declare the new buffers like the old ones, in place of the flags that the accumulators had as outputs."""
+        for declared in (*self._graph.output, *self._graph.value_info):
+            old = buffers.get(declared.name)
+            given = None if old is None else self._scope.declared(old.name)
+            if given is not None:
+                declared.type.CopyFrom(given.type)
 
 
 def written_body(node: Node, facts: Facts, definition: Definition) -> Body:
@@ -117,44 +136,15 @@ def written_body(node: Node, facts: Facts, definition: Definition) -> Body:
     return written if isinstance(written, Body) else Body(written)
 
 
-def _integers(scope: Scope, facts: Facts, name: str) -> list[int] | None:
-    """Return the elements of a constant vector of a graph, None if it is none."""
-    value = scope.resolve(name)
-    dims = None if value is None else facts.integers(value)
-    return [dim.coefficient for dim in dims] if dims is not None and is_static(dims) else None
+def _is_standard(op: tuple[str, str]) -> bool:
+    """Whether a node of the operator stays without a word: one of ONNX without a definition, or of the dialect."""
+    return op not in DEFINITIONS and (op[0] == DOMAIN or bool(onnx.defs.has(op[1], op[0])))
 
 
-def _element_type(node: Node, facts: Facts) -> int:
-    buffer = node.input(0)
-    return (facts.element_type(buffer) if buffer is not None else None) or TensorProto.FLOAT
-
-
-def _declare_buffers(scope: Scope, buffers: dict[str, int]) -> None:
-    """Declare the new buffers in place of the flags that the accumulators had as outputs."""
-    graph = scope.proto
-    shapes = {value.name: value.type for value in graph.input}
-    for node in graph.node:
-        if scope.operator(node.domain, node.op_type) == ACCUMULATOR and node.output[0] in buffers:
-            for value in (*graph.output, *graph.value_info):
-                if value.name == node.output[0]:
-                    declared = shapes.get(node.input[0])
-                    if declared is not None:
-                        value.type.CopyFrom(declared)
-                    else:
-                        value.type.Clear()
-                        value.type.tensor_type.elem_type = buffers[node.output[0]]
-
-
-def _read(graph: GraphProto) -> set[str]:
-    return {*names_read(graph.node), *(value.name for value in graph.output)}
-
-
-def _drop_unread(graph: GraphProto, unread: set[str]) -> None:
-    """Remove the initializers that nothing reads any more, unless a caller may give them."""
-    gone = unread.difference(value.name for value in graph.input)
-    for position in reversed(range(len(graph.initializer))):
-        if graph.initializer[position].name in gone:
-            del graph.initializer[position]
+def _named(written: str, actual: Sequence[str]) -> dict[str, str]:
+    """Return the names of operands that are there, by those in the body."""
+    names_in_body = operand_names(written, len(actual))
+    return {name: value for name, value in zip(names_in_body, actual, strict=False) if value}
 
 
 def _drop_imports(model: ModelProto) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 import onnx
 from onnx import NodeProto, helper
 
-from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.diagnostics.codes import Refuse
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 
 OPSET = 18
 """The opset of the text of bodies."""
@@ -56,7 +57,7 @@ def _to_attributes(node: NodeProto, names: Sequence[str], numbers: Callable[[str
     for name, operand in list(zip(names, node.input, strict=False))[1:]:
         values = numbers(operand)
         if values is None:
-            raise Refuse(Code.DEFINITION_OPSET, "{} of {} is no constant", name, node.op_type)
+            raise Refuse(DefinitionCode.OLD_OPSET, "{} of {} is no constant", name, node.op_type)
         node.attribute.append(helper.make_attribute(name, list(values)))
     del node.input[1:]
 
@@ -65,9 +66,9 @@ def _require(node: NodeProto, opset: int) -> None:
     try:
         schema = onnx.defs.get_schema(node.op_type, opset)
     except onnx.defs.SchemaError:
-        raise Refuse(Code.DEFINITION_OPSET, "opset {} has no {}", opset, node.op_type) from None
+        raise Refuse(DefinitionCode.OLD_OPSET, "opset {} has no {}", opset, node.op_type) from None
     strange = [attribute.name for attribute in node.attribute if attribute.name not in schema.attributes]
     if strange or len(node.input) > schema.max_input or opset < _INFERRED_CHECK_OPSET:
         raise Refuse(
-            Code.DEFINITION_OPSET, "{} of opset {} has no {}", node.op_type, opset, *(strange or ["such operands"])
+            DefinitionCode.OLD_OPSET, "{} of opset {} has no {}", node.op_type, opset, *(strange or ["such operands"])
         )

@@ -41,7 +41,8 @@ class Update:
 
 def read_update(model: ModelProto) -> Update:
     """Return what an optimizer model does. Raises `FileError` if it has other operators than onnxruntime's."""
-    update, most = None, None
+    update: Optimizer | None = None
+    most: float | None = None
     for node in model.graph.node:
         attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
         if node.op_type == "AdamWOptimizer" and update is None:
@@ -119,8 +120,8 @@ def join_step(
 ) -> dict[str, Array]:
     """Append the updates to a training model without accumulators, and name its inputs and outputs; in place.
 
-    Returns the first values of the state. Without an `update` the outputs are the gradients. With `accumulate` the step has an input `update`: where it is false, the
-    gradients are only added to those of the steps before.
+    Returns the first values of the state. Without an `update` the outputs are the gradients. With `accumulate` the step
+    has an input `update`: where it is false, the gradients are only added to those of the steps before.
     """
     graph = model.graph
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))

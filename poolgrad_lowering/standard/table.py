@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.standard import convolution, elementwise, losses, moving, normalization, pools, tensorflow
 from poolgrad_lowering.standard.definition import Definition, Undefined
 
@@ -28,11 +28,11 @@ UNDEFINED: Mapping[tuple[str, str], Undefined] = MappingProxyType(
         undefined.op: undefined
         for undefined in (
             *(
-                Undefined(operator, Code.DEFINITION_RECURRENT, _RECURRENT)
+                Undefined(operator, DefinitionCode.RECURRENT_NETWORK, _RECURRENT)
                 for operator in ("GRUGrad", "GRUTraining", "LSTMGrad", "LSTMTraining")
             ),
             *(
-                Undefined(operator, Code.DEFINITION_OUTSIDE, _DISTRIBUTED)
+                Undefined(operator, DefinitionCode.OUTSIDE_OF_THE_GRAPH, _DISTRIBUTED)
                 for operator in (
                     "MegatronF",
                     "MegatronG",
@@ -43,18 +43,25 @@ UNDEFINED: Mapping[tuple[str, str], Undefined] = MappingProxyType(
                     "Send",
                 )
             ),
-            *(Undefined(operator, Code.DEFINITION_OUTSIDE, _PYTHON) for operator in ("PythonOp", "PythonOpGrad")),
             *(
-                Undefined(operator, Code.DEFINITION_OUTSIDE, _DEVICE)
+                Undefined(operator, DefinitionCode.OUTSIDE_OF_THE_GRAPH, _PYTHON)
+                for operator in ("PythonOp", "PythonOpGrad")
+            ),
+            *(
+                Undefined(operator, DefinitionCode.OUTSIDE_OF_THE_GRAPH, _DEVICE)
                 for operator in (
                     *("BiasDropout", "BiasSoftmax", "BitmaskBiasDropout", "BitmaskDropout", "BitmaskDropoutGrad"),
                     *("FakeQuant", "MatMulBnb4", "SoftmaxDropoutGrad"),
                 )
             ),
-            Undefined("YieldOp", Code.DEFINITION_STEP, "a step that torch drives is cut here: its halves run apart"),
+            Undefined(
+                "YieldOp", DefinitionCode.PART_OF_A_STEP, "a step that torch drives is cut here: its halves run apart"
+            ),
             *(
                 Undefined(
-                    operator, Code.DEFINITION_STEP, "it reads sequences of tensors: lower the folder of artifacts"
+                    operator,
+                    DefinitionCode.PART_OF_A_STEP,
+                    "it reads sequences of tensors: lower the folder of artifacts",
                 )
                 for operator in ("AdamWOptimizer", "ClipGradNormV2", "SGDOptimizerV2")
             ),
