@@ -157,11 +157,13 @@ def _without_sites(original: Path, lowered: Path) -> str:
 
 
 def _print_verification(found: Verification) -> None:
-    from poolgrad_lowering.verification.text import failure_text, inputs_line, site_row, whole_lines  # noqa: PLC0415 - as above
+    from poolgrad_lowering.verification.text import failure_text, inputs_line, operator_row, site_row, whole_lines  # noqa: PLC0415 - as above
 
     if found.sites:
         rows = [site_row(site) for site in found.sites]
         print_table(*with_layers([site.layer for site in found.sites], ("site", "status", "what"), rows))
+    if found.operators:
+        print_table(("operator in standard ONNX", "status", "what"), [operator_row(each) for each in found.operators])
     for difference in found.differences[:_SHOWN]:
         print_line(f"{difference.where}: {difference.what}")
     if (left := len(found.differences) - _SHOWN) > 0:

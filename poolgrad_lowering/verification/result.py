@@ -104,10 +104,34 @@ class WholeModel:
 
 
 @dataclass(frozen=True)
+class OperatorResult:
+    """The result for an operator of a training runtime that the lowered model has in standard ONNX.
+
+    `status` is "proven" (each of the `nodes` gave the results of onnxruntime's kernel, up to rounding), "differs" or
+    "unproven", with a `reason`. `error` is the largest difference, relative to the largest element that a node reads or
+    writes.
+    """
+
+    operator: str
+    status: str
+    nodes: int
+    error: float = 0.0
+    reason: str | None = None
+
+    def joined(self, other: OperatorResult) -> OperatorResult:
+        """Return the result for the nodes of both: the worse status, with its reason."""
+        order = ("proven", "unproven", "differs")
+        worse = max(self, other, key=lambda each: order.index(each.status))
+        nodes, error = self.nodes + other.nodes, max(self.error, other.error)
+        return OperatorResult(self.operator, worse.status, nodes, error, worse.reason)
+
+
+@dataclass(frozen=True)
 class Verification:
     """The result of a verification: the sites, the differences outside them, and the runs of the whole models.
 
-    `new_inputs` are the initializers of the original that the lowered model has as inputs, without a value.
+    `new_inputs` are the initializers of the original that the lowered model has as inputs, without a value. `operators`
+    are those of training runtimes that the lowered model has in standard ONNX.
     """
 
     seed: int
@@ -117,11 +141,12 @@ class Verification:
     whole_model: WholeModel
     seconds: float
     new_inputs: tuple[str, ...] = ()
+    operators: tuple[OperatorResult, ...] = ()
 
     @property
     def proven(self) -> bool:
-        """Whether every site is proven and nothing else differs."""
-        sites = all(site.status == "proven" for site in self.sites)
+        """Whether every site and every operator is proven, and nothing else differs."""
+        sites = all(found.status == "proven" for found in (*self.sites, *self.operators))
         return sites and not self.differences and self.whole_model.status != "differs"
 
     @property

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.printable import printable
-from poolgrad_lowering.verification.result import Mismatch, SiteResult, Verification, WholeModel
+from poolgrad_lowering.verification.result import Mismatch, OperatorResult, SiteResult, Verification, WholeModel
 
 
 def site_row(site: SiteResult) -> tuple[str, str, str]:
@@ -18,6 +18,13 @@ def site_row(site: SiteResult) -> tuple[str, str, str]:
     left_out = f"; not drawn: {', '.join(site.not_drawn)}" if site.not_drawn else ""
     for_atc = "; expanded as for ATC: the execution provider has no gradient to run here" if site.expanded else ""
     return site.name, site.status, f"{counted(site.runs, 'run')}{left_out}{for_atc}"
+
+
+def operator_row(found: OperatorResult) -> tuple[str, str, str]:
+    """Return an operator, its status and a text on its result."""
+    if found.reason is not None:
+        return found.operator, found.status, found.reason
+    return found.operator, found.status, f"{counted(found.nodes, 'node')}, differences up to {found.error:.1e}"
 
 
 def whole_lines(found: WholeModel) -> list[str]:
@@ -67,6 +74,9 @@ def _failure(found: Verification) -> str:
         return f"{found.differences[0].where}: {found.differences[0].what}"
     if found.whole_model.status == "differs":
         return f"the whole models differ {found.whole_model.reason}"
+    operator = next((each for each in found.operators if each.status != "proven"), None)
+    if operator is not None:
+        return f"operator {operator.operator} {'is unproven' if operator.status == 'unproven' else 'differs'}: {operator.reason}"
     return "" if site is None else f"site {_named(site)} is unproven: {site_row(site)[2]}"
 
 

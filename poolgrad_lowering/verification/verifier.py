@@ -14,6 +14,7 @@ from onnx import ModelProto
 from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.io.results import WithModel, model_of
 from poolgrad_lowering.verification.exports.restored import restored, with_rounded_forms
+from poolgrad_lowering.verification.exports.rewritten import put_back
 from poolgrad_lowering.verification.outside.inputs import initializers_as_inputs
 from poolgrad_lowering.verification.outside.stored import with_loaded_constants
 from poolgrad_lowering.verification.outside.structure import Obligation, compare_structure, exchanged
@@ -21,6 +22,7 @@ from poolgrad_lowering.verification.reproducer import write_reproducer
 from poolgrad_lowering.verification.result import SiteResult, UnprovenError, Verification, WholeModel
 from poolgrad_lowering.verification.running.data import NO_NEGATIVE_ZERO
 from poolgrad_lowering.verification.running.evaluator import require_provider
+from poolgrad_lowering.verification.running.operators import compare_operators
 from poolgrad_lowering.verification.running.site import DifferentialTest, Failure, Settings, describe
 from poolgrad_lowering.verification.running.whole import compare_whole
 from poolgrad_lowering.verification.sites.cut import cut_out
@@ -50,6 +52,9 @@ def verify(
     both models are also run from end to end if onnxruntime can run them. The smallest failing case of the first site
     that differs is written into a subfolder of `reproducer`. Tensors in external files are read from `folder`.
 
+    Operators of training runtimes that the lowered model has in standard ONNX are compared up to rounding, each with
+    onnxruntime's own kernel; without onnxruntime-training they are unproven.
+
     Raises `TypeError` for a path, `ValueError` for less than one run or an unknown backend, `InvalidModelError` for
     names that are not UTF-8, `FileError` if the reproducer cannot be written, and the errors of `runtime.register` if
     there is no execution provider.
@@ -59,6 +64,9 @@ def verify(
         require_model(model)
     settings = _settings(runs, seed, backend)
     started = time.perf_counter()
+    rewritten = put_back(original, given)
+    operators = compare_operators(original, given, rewritten.nodes, seed)
+    given = rewritten.model
     compared = restored(original, given)
     differences, cases = compare_structure((original, compared))
     if differences and not cases:
@@ -82,7 +90,8 @@ def verify(
         whole = WholeModel("skipped", "not requested")
     seconds = time.perf_counter() - started
     inputs = tuple(initializers_as_inputs(original.graph, compared.graph))
-    return Verification(seed, backend or "bodies", tuple(results), tuple(differences), whole, seconds, inputs)
+    proofs = tuple(results), tuple(differences)
+    return Verification(seed, backend or "bodies", *proofs, whole, seconds, inputs, operators)
 
 
 def _spares_zero_signs(sites: Collection[SiteResult]) -> bool:

@@ -59,16 +59,22 @@ def compare_whole(
     if random := _random_operator(original):
         return WholeModel("skipped", f"{random} draws other random numbers in every run")
     try:
-        drawn = [_feeds(original, size, np.random.default_rng(seed)) for size in _symbols(original)]
-        original, weights = with_inputs_of(lowered, original)
-        values = {name: onnx.numpy_helper.to_array(tensor) for name, tensor in weights.items()}
+        choices = drawn_inputs(original, lowered, seed)
+        original, _ = with_inputs_of(lowered, original)
     except Exception as error:  # numpy and onnx raise errors of many classes
         return WholeModel("skipped", f"no data can be generated for the inputs: {first_line(error)}")
-    choices = [feeds | values for feeds in drawn]
     levels = [_compare_at(level, original, lowered, choices, spares_zero_signs) for level in LEVELS]
     if any(level.status == "differs" for level in levels) and has_half_precision(original):
         levels = _without_lost_roundings(levels, original, lowered, choices)
     return WholeModel.of_levels(tuple(levels))
+
+
+def drawn_inputs(original: ModelProto, lowered: ModelProto, seed: int) -> list[dict[str, AnyArray]]:
+    """Return inputs for the two models, one choice for each of the sizes that symbols are tried with."""
+    drawn = [_feeds(original, size, np.random.default_rng(seed)) for size in _symbols(original)]
+    _, weights = with_inputs_of(lowered, original)
+    values = {name: onnx.numpy_helper.to_array(tensor) for name, tensor in weights.items()}
+    return [feeds | values for feeds in drawn]
 
 
 def _without_lost_roundings(
@@ -111,7 +117,7 @@ def _compare_at(
     reason = ""
     for feeds in choices:
         try:
-            expected = _run(original, level, names, feeds)
+            expected = run_model(original, names, feeds, level)
             break
         except _RunError as error:
             reason = f"the original does not run with the inputs that verify drew: {error}"
@@ -120,7 +126,7 @@ def _compare_at(
     else:
         return LevelResult(level, "skipped", reason)
     try:
-        found = _run(lowered, level, names, feeds)
+        found = run_model(lowered, names, feeds, level)
     except Exception as error:  # as above
         reason = f"onnxruntime runs the original, but not the lowered model: {first_line(error)}"
         return LevelResult(level, "differs", reason)
@@ -145,7 +151,10 @@ def _without_zero_signs(array: AnyArray) -> AnyArray:
     return np.where(array == 0, np.zeros_like(array), array)
 
 
-def _run(model: ModelProto, level: str, names: list[str], feeds: dict[str, AnyArray]) -> list[AnyArray]:
+def run_model(
+    model: ModelProto, names: list[str], feeds: dict[str, AnyArray], level: str = LEVELS[0]
+) -> list[AnyArray]:
+    """Return the outputs of a model on onnxruntime's CPU provider. Raises the errors of onnxruntime."""
     import onnxruntime  # noqa: PLC0415 - optional
 
     options = onnxruntime.SessionOptions()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Finds the operators of training runtimes that a model has as nodes of standard ONNX, and puts them back.
+
+Names of values stay where such an operator is rewritten. So its nodes are those between its outputs and the values that
+the original defines, and no operator of the dialect is among them. What is put back is compared byte for byte with the
+original like the rest; whether the nodes compute the same, only a run can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+
+import onnx
+from onnx import GraphProto, ModelProto, NodeProto
+
+from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.verification.graph.protos import nested_nodes, replace_nodes
+
+DECOMPOSED = ("LayerNormalization",)
+"""Operators of ONNX that are rewritten too."""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A lowered model with the original's operators in the places of nodes of standard ONNX, and these operators."""
+
+    model: ModelProto
+    nodes: tuple[NodeProto, ...]
+
+
+def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
+    """Return the lowered model with the operators of training runtimes that it has as nodes of standard ONNX."""
+    wanted = [node for node in original.graph.node if _may_be_rewritten(original, node)]
+    producers = {name: node for node in lowered.graph.node for name in node.output if name}
+    known = {name for node in original.graph.node for name in node.output if name}
+    gone, in_place, found = set[int](), dict[int, NodeProto](), []
+    for node in wanted:
+        pieces = _pieces(node, producers, known)
+        if not pieces:
+            continue
+        gone.update(map(id, pieces))
+        in_place[id(producers[next(filter(None, node.output))])] = node
+        found.append(node)
+    if not found:
+        return Rewritten(lowered, ())
+    changed = deepcopy(lowered)
+    kept = [
+        in_place.get(id(old), new)
+        for old, new in zip(lowered.graph.node, changed.graph.node, strict=True)
+        if id(old) in in_place or id(old) not in gone
+    ]
+    replace_nodes(changed.graph, kept)
+    _restore_declarations(original, changed)
+    return Rewritten(changed, tuple(found))
+
+
+def _may_be_rewritten(model: ModelProto, node: NodeProto) -> bool:
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if domain == DOMAIN or any((each.domain, each.name) == (node.domain, node.op_type) for each in model.functions):
+        return False
+    return (domain == "" and node.op_type in DECOMPOSED) or not onnx.defs.has(node.op_type, domain)
+
+
+def _pieces(node: NodeProto, producers: dict[str, NodeProto], known: set[str]) -> list[NodeProto]:
+    """Return the lowered model's nodes between a node's outputs and values of the original; none if it is no rewrite."""
+    pending = [name for name in node.output if name in producers]
+    pieces: dict[int, NodeProto] = {}
+    while pending:
+        name = pending.pop()
+        if name in known and name not in node.output:
+            continue
+        piece = producers.get(name)
+        if piece is None or id(piece) in pieces:
+            continue
+        if piece.domain == DOMAIN or (piece.domain, piece.op_type) == (node.domain, node.op_type):
+            return []
+        pieces[id(piece)] = piece
+        pending += piece.input
+    return list(pieces.values())
+
+
+def _restore_declarations(original: ModelProto, changed: ModelProto) -> None:
+    """Put back the initializers, imports and types of outputs that the original has, and drop those of the rewrite."""
+    graph, before = changed.graph, original.graph
+    read = {name for node in nested_nodes(graph.node) for name in node.input} | {v.name for v in graph.output}
+    theirs = {tensor.name for tensor in before.initializer}
+    own = {tensor.name: tensor for tensor in graph.initializer if tensor.name in theirs or tensor.name in read}
+    missing = {tensor.name: tensor for tensor in before.initializer if tensor.name in read and tensor.name not in own}
+    _fill(graph, "initializer", [*_in_order(before.initializer, own | missing), *_others(own, theirs)])
+    types = {value.name: value for value in (*before.output, *before.value_info)}
+    for value in (*graph.output, *graph.value_info):
+        if value.name in types:
+            value.CopyFrom(types[value.name])
+    dialect = [entry for entry in changed.opset_import if entry.domain == DOMAIN]
+    imports = [entry for entry in original.opset_import if entry.domain != DOMAIN]
+    del changed.opset_import[:]
+    changed.opset_import.extend([*imports, *dialect])
+
+
+def _in_order(like: Iterable[onnx.TensorProto], kept: dict[str, onnx.TensorProto]) -> list[onnx.TensorProto]:
+    return [kept[tensor.name] for tensor in like if tensor.name in kept]
+
+
+def _others(kept: dict[str, onnx.TensorProto], theirs: set[str]) -> list[onnx.TensorProto]:
+    return [tensor for name, tensor in kept.items() if name not in theirs]
+
+
+def _fill(graph: GraphProto, field: str, entries: Iterable[onnx.TensorProto]) -> None:
+    copies = GraphProto(initializer=list(entries))
+    graph.ClearField(field)  # type: ignore[arg-type]
+    graph.initializer.extend(copies.initializer)
