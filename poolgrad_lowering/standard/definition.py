@@ -148,6 +148,10 @@ class Call:
             raise Refuse(DefinitionCode.UNKNOWN_SIZES, "the element type of '{}' is not known", value.name)
         return element_type
 
+    def has_other_type(self, name: str, element_type: int) -> bool:
+        """Whether an input is known to have another element type."""
+        return self._facts.element_type(self._given(name)) not in (None, element_type)
+
     def is_half(self, name: str) -> bool:
         """Whether an input is of a 16-bit floating-point type."""
         return self.element_type(name) in _HALVES
@@ -289,6 +293,16 @@ def transpose(result: str, source: str, order: Iterable[int]) -> str:
 def cast(result: str, source: str, element_type: int) -> str:
     """Return a Cast node."""
     return f"{result} = Cast<to = {element_type}>({source})\n"
+
+
+def converted(call: Call, result: str, name: str, element_type: int) -> str:
+    """Return a Cast node of an input if it is known to have another type, else a copy.
+
+    Some releases of onnxruntime fail with a Cast of a 16-bit float to its own type.
+    """
+    if call.has_other_type(name, element_type):
+        return cast(result, name, element_type)
+    return f"{result} = Identity({name})\n"
 
 
 def in_float32(call: Call, body: str, inputs: Sequence[str], outputs: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from poolgrad_lowering.standard.definition import (
     Definition,
     broadcast_axes,
     cast,
+    converted,
     in_float32,
     reduce,
     scalar,
@@ -161,7 +162,9 @@ def _dropout_grad(call: Call) -> str:
         text += scalar("factor", float(np.float32(1) / (np.float32(1) - np.float32(ratio))), element_type)
     else:
         text += scalar("one", 1, element_type)
-        text += cast("given", "ratio", element_type) if call.has("ratio") else scalar("given", 0.5, element_type)
+        text += (
+            converted(call, "given", "ratio", element_type) if call.has("ratio") else scalar("given", 0.5, element_type)
+        )
         text += "dropped = Where(training_mode, given, zero)\n" if training is None else "dropped = Identity(given)\n"
         text += "kept = Sub(one, dropped)\nfactor = Reciprocal(kept)\n"
     return text + "scaled = Mul(dY, factor)\ndX = Where(mask, scaled, zero)\n"
@@ -178,7 +181,7 @@ def _fake_quant_grad(call: Call) -> str:
 
 def _scale(call: Call) -> str:
     operator = "Div" if call.attribute("scale_down", 0) else "Mul"
-    return cast("factor", "scale", call.element_type("X")) + f"Y = {operator}(X, factor)\n"
+    return converted(call, "factor", "scale", call.element_type("X")) + f"Y = {operator}(X, factor)\n"
 
 
 def _scaled_sum(call: Call) -> str:
@@ -321,7 +324,7 @@ def _reduce_all_l2(call: Call) -> str:
 
 def _in_place_accumulator(call: Call) -> str:
     """The output is the new buffer; the operator itself writes over the buffer that it reads."""
-    text = cast("term", "value", call.element_type("buffer")) + "sum = Add(buffer, term)\n"
+    text = converted(call, "term", "value", call.element_type("buffer")) + "sum = Add(buffer, term)\n"
     return text + ("new_buffer = Where(reset, term, sum)\n" if call.has("reset") else "new_buffer = Identity(sum)\n")
 
 

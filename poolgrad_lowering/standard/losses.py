@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.standard.definition import Call, Definition, cast, integer, reduce, reshape, unsqueeze
+from poolgrad_lowering.standard.definition import Call, Definition, cast, converted, integer, reduce, reshape, unsqueeze
 
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -21,7 +21,7 @@ def _ignored(call: Call) -> str:
     element_type = call.element_type("label")
     ignored = call.attribute("ignore_index")
     if call.has("ignore_index"):
-        text = cast("ignored", "ignore_index", element_type)
+        text = converted(call, "ignored", "ignore_index", element_type)
     elif ignored is not None:
         text = integer("ignored", ignored, element_type)
     else:

@@ -13,7 +13,7 @@ from onnx import TensorProto
 from poolgrad_lowering.diagnostics.codes import Refuse
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.ir.scopes import Node, Value
-from poolgrad_lowering.standard.definition import Body, Call, Definition, cast, reduce, reshape, unsqueeze
+from poolgrad_lowering.standard.definition import Body, Call, Definition, cast, converted, reduce, reshape, unsqueeze
 from poolgrad_lowering.windows.axis import AxisWindow
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
@@ -121,7 +121,7 @@ def _max_pool_grad(call: Call) -> Body:
     wide = call.element_type("dY") == TensorProto.DOUBLE
     kind = ("double[1] {0.0}", TensorProto.DOUBLE) if wide else ("float[1] {0.0}", TensorProto.FLOAT)
     text = "shape = Shape(X)\nsize = Size(X)\n" + reshape("length", "size", [1])
-    text += f"zeros = ConstantOfShape<value = {kind[0]}>(length)\n" + cast("terms", "dY", kind[1])
+    text += f"zeros = ConstantOfShape<value = {kind[0]}>(length)\n" + converted(call, "terms", "dY", kind[1])
     text += reshape("flat", "terms", [-1]) + reshape("positions", "Indices", [-1])
     text += 'sums = ScatterElements<axis = 0, reduction = "add">(zeros, positions, flat)\n'
     text += "whole = Reshape(sums, shape)\n" + cast("dX", "whole", call.element_type("dY"))

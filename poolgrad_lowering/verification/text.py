@@ -76,7 +76,8 @@ def _failure(found: Verification) -> str:
         return f"the whole models differ {found.whole_model.reason}"
     operator = next((each for each in found.operators if each.status != "proven"), None)
     if operator is not None:
-        return f"operator {operator.operator} {'is unproven' if operator.status == 'unproven' else 'differs'}: {operator.reason}"
+        verdict = "is unproven" if operator.status == "unproven" else "differs"
+        return f"operator {operator.operator} {verdict}: {operator.reason}"
     return "" if site is None else f"site {_named(site)} is unproven: {site_row(site)[2]}"
 
 

@@ -65,7 +65,7 @@ def _may_be_rewritten(model: ModelProto, node: NodeProto) -> bool:
 
 
 def _pieces(node: NodeProto, producers: dict[str, NodeProto], known: set[str]) -> list[NodeProto]:
-    """Return the lowered model's nodes between a node's outputs and values of the original; none if it is no rewrite."""
+    """Return the lowered nodes between a node's outputs and values of the original, none if it is no rewrite."""
     pending = [name for name in node.output if name in producers]
     pieces: dict[int, NodeProto] = {}
     while pending:
