@@ -24,12 +24,15 @@ from onnx import AttributeProto
 from docs import before_after, flow, rooms, torch_npu_calls
 from docs.api_reference import reference
 from docs.markdown import table
+from models.training_operators import example as example_of
 from poolgrad_lowering import LoweringPlan, lower
 from poolgrad_lowering import inspect as inspect_model
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.cli import build_parser
 from poolgrad_lowering.cli.exit_codes import MEANINGS
 from poolgrad_lowering.cli.parser import Parser
 from poolgrad_lowering.diagnostics.codes import Code
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.diagnostics.diagnostic import Diagnostic
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.diagnostics.note_codes import NoteCode
@@ -42,9 +45,13 @@ from poolgrad_lowering.gate.limits import Limits
 from poolgrad_lowering.html_report.page import PAGE_SIZE
 from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN
+from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.patterns import own_patterns
 from poolgrad_lowering.report.drawing.parts import MAX_AROUND, MAX_NODES
 from poolgrad_lowering.report.drawing.text import MAX_NAME
+from poolgrad_lowering.standard.definition import Definition
+from poolgrad_lowering.standard.rewrite import written_body
+from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED
 from poolgrad_lowering.targets.table import DEFAULT_TARGET, TARGETS, Target
 from tests.other_tools.after_lowering import OUTCOMES, TOOLS, VERSIONS, Outcome, Tool
 
@@ -80,6 +87,32 @@ def notes() -> str:
 def _diagnostics(kind: type[Diagnostic], header: Sequence[str], code: str = "`{}`") -> str:
     rows = sorted((row.value, row.meaning, row.advice, row.severity.value) for row in kind)
     return table(header, ((code.format(value), *row[: len(header) - 1]) for value, *row in rows))
+
+
+def definition_codes() -> str:
+    """The table of reasons why an operator of a training runtime has no definition: meaning and advice."""
+    return _diagnostics(DefinitionCode, ("code", "when a node stays as it is", "what to do"))
+
+
+def undefined() -> str:
+    """The table of operators without a definition."""
+    rows = sorted(UNDEFINED.values(), key=lambda each: each.operator)
+    return table(("operator", "code", "why"), ((_code(r.operator), _code(r.code.value), r.reason) for r in rows))
+
+
+def definitions() -> str:
+    """A section per definition: its formula, and the body of a small node."""
+    return "\n\n".join(_definition(each) for each in sorted(DEFINITIONS.values(), key=lambda each: each.op[::-1]))
+
+
+def _definition(found: Definition) -> str:
+    index = ModelIndex(example_of(found.operator))
+    scope = index.scopes[0]
+    node = next(each for each in map(scope.node, range(len(scope.proto.node))) if each.op[1] == found.operator)
+    body = written_body(node, Facts(index), found).text.rstrip()
+    domain = f"{found.domain}." if found.domain else ""
+    inputs, outputs = found.inputs.replace(" ", ", "), found.outputs.replace(" ", ", ")
+    return f"### {found.operator}\n\n`{outputs} = {domain}{found.operator}({inputs})`: {found.formula}\n\n```text\n{body}\n```"
 
 
 def limits() -> str:
@@ -269,6 +302,11 @@ PAGES: dict[str, Callable[[], dict[str, object]]] = {
     "patterns": lambda: {"forms": forms()},
     "plan": lambda: {"example": plan_example()},
     "report": lambda: {"example": example(), "notes": notes(), **page_limits()},
+    "standard-operators": lambda: {
+        "codes": definition_codes(),
+        "undefined": undefined(),
+        "definitions": definitions(),
+    },
     "security": lambda: {"faults": faults(), "limits": limits()},
     "torch-npu": torch_npu_calls.parts,
     "targets": lambda: {"products": products(), "operators": operators(), "default": DEFAULT_TARGET},

@@ -9,7 +9,6 @@ original like the rest; whether the nodes compute the same, only a run can tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -19,6 +18,10 @@ from onnx import GraphProto, ModelProto, NodeProto
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.verification.graph.protos import nested_nodes, replace_nodes
 
+POOL_GRADIENT = "MaxPoolGrad"
+"""Alone, it is the gradient of a site, also if an export has the nodes of the lowered gradient's body in its place."""
+_ATEN = "org.pytorch.aten"
+_DOMAINS = ("", "com.microsoft", _ATEN)
 DECOMPOSED = ("LayerNormalization",)
 """Operators of ONNX that are rewritten too."""
 
@@ -44,7 +47,7 @@ def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
         gone.update(map(id, pieces))
         in_place[id(producers[next(filter(None, node.output))])] = node
         found.append(node)
-    if not found:
+    if all(node.op_type == POOL_GRADIENT for node in found):
         return Rewritten(lowered, ())
     changed = deepcopy(lowered)
     kept = [
@@ -59,8 +62,11 @@ def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
 
 def _may_be_rewritten(model: ModelProto, node: NodeProto) -> bool:
     domain = "" if node.domain == "ai.onnx" else node.domain
-    if domain == DOMAIN or any((each.domain, each.name) == (node.domain, node.op_type) for each in model.functions):
+    if domain not in _DOMAINS or any((each.domain, each.name) == (domain, node.op_type) for each in model.functions):
         return False
+    if domain == _ATEN:
+        names = [attribute.s for attribute in node.attribute if attribute.name == "operator"]
+        return bool(names) and b"max_pool" not in names[0]
     return (domain == "" and node.op_type in DECOMPOSED) or not onnx.defs.has(node.op_type, domain)
 
 
@@ -89,7 +95,12 @@ def _restore_declarations(original: ModelProto, changed: ModelProto) -> None:
     theirs = {tensor.name for tensor in before.initializer}
     own = {tensor.name: tensor for tensor in graph.initializer if tensor.name in theirs or tensor.name in read}
     missing = {tensor.name: tensor for tensor in before.initializer if tensor.name in read and tensor.name not in own}
-    _fill(graph, "initializer", [*_in_order(before.initializer, own | missing), *_others(own, theirs)])
+    kept = own | missing
+    stored = [kept[tensor.name] for tensor in before.initializer if tensor.name in kept]
+    stored += [tensor for name, tensor in own.items() if name not in theirs]
+    copies = GraphProto(initializer=stored)
+    del graph.initializer[:]
+    graph.initializer.extend(copies.initializer)
     types = {value.name: value for value in (*before.output, *before.value_info)}
     for value in (*graph.output, *graph.value_info):
         if value.name in types:
@@ -98,17 +109,3 @@ def _restore_declarations(original: ModelProto, changed: ModelProto) -> None:
     imports = [entry for entry in original.opset_import if entry.domain != DOMAIN]
     del changed.opset_import[:]
     changed.opset_import.extend([*imports, *dialect])
-
-
-def _in_order(like: Iterable[onnx.TensorProto], kept: dict[str, onnx.TensorProto]) -> list[onnx.TensorProto]:
-    return [kept[tensor.name] for tensor in like if tensor.name in kept]
-
-
-def _others(kept: dict[str, onnx.TensorProto], theirs: set[str]) -> list[onnx.TensorProto]:
-    return [tensor for name, tensor in kept.items() if name not in theirs]
-
-
-def _fill(graph: GraphProto, field: str, entries: Iterable[onnx.TensorProto]) -> None:
-    copies = GraphProto(initializer=list(entries))
-    graph.ClearField(field)  # type: ignore[arg-type]
-    graph.initializer.extend(copies.initializer)

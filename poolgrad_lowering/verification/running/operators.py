@@ -19,7 +19,7 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.result import OperatorResult
 from poolgrad_lowering.verification.running.evaluator import first_line
-from poolgrad_lowering.verification.running.whole import drawn_inputs, run_model
+from poolgrad_lowering.verification.running.whole import LEVELS, drawn_inputs, run_model
 
 ERRORS = {"float64": 1e-10, "float32": 2e-5, "float16": 1e-2, "bfloat16": 8e-2}
 """The largest difference of two results, relative to the largest element.
@@ -84,7 +84,7 @@ def _values(original: ModelProto, lowered: ModelProto, nodes: Sequence[NodeProto
     for drawn, gain in itertools.product(choices, _GAINS):
         feeds = _moderate(original, drawn, gain)
         try:
-            found = dict(zip(names, run_model(model, names, feeds), strict=True))
+            found = dict(zip(names, run_model(model, LEVELS[0], names, feeds), strict=True))
         except Exception as error:  # onnxruntime raises errors of many classes
             best = best if best.values else _Run({}, f"onnxruntime does not run the lowered model: {first_line(error)}")
             continue
@@ -134,10 +134,10 @@ def _compare(original: ModelProto, node: NodeProto, run: _Run, name: str) -> Ope
         return OperatorResult(name, "unproven", 1, reason=f"'{outputs[0]}' is 0 or not finite with the inputs drawn")
     errors = _errors(node, expected, results, lambda: _kernel(original, node, _absolute(feeds), results))
     worst = 0.0
-    for value, before, error in zip(outputs, expected, errors, strict=True):
-        worst = max(worst, error)
-        if not error <= ERRORS.get(str(before.dtype), 0.0):
-            return OperatorResult(name, "differs", 1, worst, f"'{value}' differs by {error:.1e} of its largest element")
+    for value, before, found in zip(outputs, expected, errors, strict=True):
+        worst = max(worst, found)
+        if not found <= ERRORS.get(str(before.dtype), 0.0):
+            return OperatorResult(name, "differs", 1, worst, f"'{value}' differs by {found:.1e} of its largest element")
     return OperatorResult(name, "proven", 1, worst)
 
 
@@ -175,7 +175,7 @@ def _kernel(
 ) -> list[AnyArray]:
     """Run a node alone; in float32, rounded once, where there is no kernel for 16-bit floats."""
     try:
-        return run_model(_alone(original, node, feeds, results), list(results), dict(feeds))
+        return run_model(_alone(original, node, feeds, results), LEVELS[0], list(results), dict(feeds))
     except Exception:  # onnxruntime raises errors of many classes
         if not any(map(_is_half, feeds.values())):
             raise
@@ -183,7 +183,7 @@ def _kernel(
         {name: array.astype(np.float32) if _is_half(array) else array for name, array in arrays.items()}
         for arrays in (feeds, results)
     )
-    expected = run_model(_alone(original, node, wide_feeds, wide_results), list(results), wide_feeds)
+    expected = run_model(_alone(original, node, wide_feeds, wide_results), LEVELS[0], list(results), wide_feeds)
     return [array.astype(like.dtype) for array, like in zip(expected, results.values(), strict=True)]
 
 

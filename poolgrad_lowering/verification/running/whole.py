@@ -117,7 +117,7 @@ def _compare_at(
     reason = ""
     for feeds in choices:
         try:
-            expected = run_model(original, names, feeds, level)
+            expected = run_model(original, level, names, feeds)
             break
         except _RunError as error:
             reason = f"the original does not run with the inputs that verify drew: {error}"
@@ -126,7 +126,7 @@ def _compare_at(
     else:
         return LevelResult(level, "skipped", reason)
     try:
-        found = run_model(lowered, names, feeds, level)
+        found = run_model(lowered, level, names, feeds)
     except Exception as error:  # as above
         reason = f"onnxruntime runs the original, but not the lowered model: {first_line(error)}"
         return LevelResult(level, "differs", reason)
@@ -151,9 +151,7 @@ def _without_zero_signs(array: AnyArray) -> AnyArray:
     return np.where(array == 0, np.zeros_like(array), array)
 
 
-def run_model(
-    model: ModelProto, names: list[str], feeds: dict[str, AnyArray], level: str = LEVELS[0]
-) -> list[AnyArray]:
+def run_model(model: ModelProto, level: str, names: list[str], feeds: dict[str, AnyArray]) -> list[AnyArray]:
     """Return the outputs of a model on onnxruntime's CPU provider. Raises the errors of onnxruntime."""
     import onnxruntime  # noqa: PLC0415 - optional
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
+from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
 from poolgrad_lowering.diagnostics.diagnostic import Diagnostic
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.diagnostics.note_codes import NoteCode
@@ -22,8 +23,20 @@ from poolgrad_lowering.diagnostics.obstacles import Obstacle
 ROOT = Path(__file__).parent.parent.parent.parent
 SOURCES = [path for folder in ("poolgrad_lowering", "patterns") for path in (ROOT / folder).rglob("*.py")]
 
-MARKS: dict[type[Diagnostic], str] = {Code: "refusal", Fault: "fault", Obstacle: "obstacle", NoteCode: "note"}
-PAGES = {Code: "troubleshooting.md", Fault: "security.md", Obstacle: "offline-with-atc.md", NoteCode: "report.md"}
+MARKS: dict[type[Diagnostic], str] = {
+    Code: "refusal",
+    DefinitionCode: "undefined",
+    Fault: "fault",
+    Obstacle: "obstacle",
+    NoteCode: "note",
+}
+PAGES = {
+    Code: "troubleshooting.md",
+    DefinitionCode: "standard-operators.md",
+    Fault: "security.md",
+    Obstacle: "offline-with-atc.md",
+    NoteCode: "report.md",
+}
 each_kind = pytest.mark.parametrize("kind", MARKS, ids=MARKS.get)
 each_row = pytest.mark.parametrize("row", [row for kind in MARKS for row in kind], ids=str)
 

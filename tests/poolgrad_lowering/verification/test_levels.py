@@ -64,7 +64,7 @@ def statuses(found: WholeModel) -> dict[str, str]:
 
 def failing(model: ModelProto, level: str) -> Callable[..., Any]:
     """What runs a model in onnxruntime, except that one model fails at one level."""
-    run = whole._run
+    run = whole.run_model
 
     def running(given: ModelProto, at: str, *arguments: Any) -> Any:
         if given is model and at == level:
@@ -123,7 +123,7 @@ def test_optimisations_may_change_the_original() -> None:
         }}"""
     )
     feeds = {"x": np.ones([1, 1, 8], np.float32)}
-    plain, optimised = (whole._run(model, level, ["y_scaled"], feeds)[0] for level in LEVELS)
+    plain, optimised = (whole.run_model(model, level, ["y_scaled"], feeds)[0] for level in LEVELS)
     assert plain.tobytes() != optimised.tobytes()
     assert compare_whole(model, model, seed=0).status == "same"
 
@@ -131,7 +131,7 @@ def test_optimisations_may_change_the_original() -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_lowered_model_that_fails_at_one_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lowered = lower(POOL).model
-    monkeypatch.setattr(whole, "_run", failing(lowered, level))
+    monkeypatch.setattr(whole, "run_model", failing(lowered, level))
     found = verify(POOL, lowered)
     reason = f"onnxruntime runs the original, but not the lowered model: {NO_NAME}"
     assert not found.proven
@@ -142,7 +142,7 @@ def test_a_lowered_model_that_fails_at_one_level(level: str, monkeypatch: pytest
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_an_original_that_fails_at_one_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole, "_run", failing(POOL, level))
+    monkeypatch.setattr(whole, "run_model", failing(POOL, level))
     found = verify(POOL, lower(POOL).model)
     assert found.proven
     assert (found.whole_model.status, found.whole_model.reason) == ("same", None)
