@@ -28,6 +28,7 @@ Array = npt.NDArray[Any]
 
 ACCUMULATOR = "InPlaceAccumulatorV2"
 _BUFFER = "_grad.accumulation.buffer"
+_CLIPS = ("ClipGradNormV2", "InplaceClipGradNorm")
 _RATE, _STEPS, _UPDATE = "learning_rate", "state.steps", "update"
 
 
@@ -49,7 +50,7 @@ def read_update(model: ModelProto) -> Update:
             update = AdamW(**attributes)
         elif node.op_type == "SGDOptimizerV2" and update is None:
             update = SGD()
-        elif node.op_type == "ClipGradNormV2" and most is None and attributes.get("norm_type", b"fro") == b"fro":
+        elif node.op_type in _CLIPS and most is None and attributes.get("norm_type", b"fro") == b"fro":
             most = float(attributes.get("max_norm", 1.0))
         elif node.op_type not in ("SequenceConstruct", "SequenceAt", "Identity"):
             what = (

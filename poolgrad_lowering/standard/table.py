@@ -63,7 +63,7 @@ UNDEFINED: Mapping[tuple[str, str], Undefined] = MappingProxyType(
                     DefinitionCode.PART_OF_A_STEP,
                     "it reads sequences of tensors: lower the folder of artifacts",
                 )
-                for operator in ("AdamWOptimizer", "ClipGradNormV2", "SGDOptimizerV2")
+                for operator in ("AdamWOptimizer", "ClipGradNormV2", "InplaceClipGradNorm", "SGDOptimizerV2")
             ),
         )
     }
