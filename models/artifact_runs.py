@@ -28,7 +28,7 @@ class Run:
 
 RUNS = {
     "lenet": Run(0.01),
-    "resnet": Run(0.05),
+    "resnet": Run(0.02),
     "transformer": Run(0.005),
     "unet": Run(0.01, per_pixel=True),
 }

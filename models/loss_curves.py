@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 640, 320, 56, 16, 40
 _LOW, _HIGH = 1e-3, 4.0
-"""The ends of the axis of losses."""
+"""The ends of the axis of losses; a smaller loss is drawn at its lower end."""
 
 _STYLES = (("#3b5b8c", 6, ""), ("#e08214", 3, ""), ("#16202e", 1.2, "5 4"))
 """Colour, width and dashes of each curve. Curves that lie on each other stay visible: the first is the widest."""
+
+_PAIRS = (("#3b5b8c", "#16202e"), ("#e08214", "#7f3b08"), ("#7fb57a", "#1b5e20"), ("#b58ec2", "#4a148c"))
+"""Colours of pairs of curves: the one below, and the one on it."""
 
 _AVERAGED = 15
 """Steps over which a curve is averaged."""
@@ -38,6 +41,24 @@ def draw(curves: Sequence[Curve]) -> str:
         parts.append(f'<path d="M {_WIDTH - 190} {y} h 36" {line}/>')
         parts.append(f'<text x="{_WIDTH - 146}" y="{y + 4}">{curve.name}</text>')
     steps = len(curves[0].losses)
+    parts.append(f'<text x="{_LEFT}" y="{_HEIGHT - 12}">loss over {steps} steps</text>')
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def draw_pairs(pairs: Sequence[tuple[Curve, Curve]], title: str) -> str:
+    """Return an SVG of pairs of curves, the second of each dashed on the first; names are those of the first."""
+    head = _HEAD.replace("Losses of three trainings of the same network.", title)
+    parts = [head, *(_grid(value) for value in (1.0, 0.1, 0.01))]
+    for number, (below, above) in enumerate(pairs):
+        light, dark = _PAIRS[number]
+        x, y = _WIDTH - 250, _TOP + 76 + 18 * number
+        for curve, style in ((below, (light, 6, "")), (above, (dark, 1.4, "5 4"))):
+            colour, width, dashes = style
+            line = f'fill="none" stroke="{colour}" stroke-width="{width}" stroke-dasharray="{dashes}"'
+            parts.append(f'<path d="{_path(curve.losses)}" {line}/>')
+            parts.append(f'<path d="M {x} {y} h 36" {line}/>')
+        parts.append(f'<text x="{x + 44}" y="{y + 4}">{below.name}</text>')
+    steps = len(pairs[0][0].losses)
     parts.append(f'<text x="{_LEFT}" y="{_HEIGHT - 12}">loss over {steps} steps</text>')
     return "\n".join([*parts, "</svg>\n"])
 

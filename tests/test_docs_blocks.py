@@ -51,6 +51,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copyfile(ROOT / "models/built/torch/lenet.onnx", made / "training.onnx")
     lower_file(made / "training.onnx", made / "lowered.onnx")
     (made / "models").symlink_to(ROOT / "models")
+    shutil.copytree(ROOT / "models/built/artifacts/lenet", made / "artifacts")
     shutil.copy(ROOT / "docs" / "examples" / "run_lowered.cpp", made)
     lay_out(made / "onnxruntime")
     return made

@@ -18,8 +18,9 @@ from tests.training.training_runs import CLASSES, IMAGES, NET, SEED
 pytestmark = pytest.mark.training
 
 PAGE = Path(__file__).parents[2] / "docs" / "training.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-"""The export, the artifacts, the training, and the operators alone."""
+_ALL = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+BLOCKS = [block for block in _ALL if "create_session" not in block and "write_checkpoint" not in block]
+"""The export, the artifacts, their lowering, the training, and the operators alone; the step is for other releases."""
 
 
 def with_a_stored_shape(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -54,7 +55,7 @@ def check(names: dict[str, Any]) -> None:
 
 def test_blocks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names = run(BLOCKS, (32, 1, 8, 8), 10)
+    names = run(BLOCKS, (32, 1, 16, 16), 5)
     check(names)
     assert {node.op_type for node in names["model"].graph.node} >= {"BatchNormalization", "Dropout", "MaxPool"}
     assert len(names["report"].lowered) == 1
@@ -63,4 +64,4 @@ def test_blocks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_artifacts_of_a_model_with_a_stored_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     onnx.save(with_a_stored_shape(forward(NET, SEED)), "forward.onnx")
-    check(run(BLOCKS[1:3], IMAGES, CLASSES))
+    check(run(BLOCKS[1:4], IMAGES, CLASSES))
