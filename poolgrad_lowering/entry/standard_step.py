@@ -60,7 +60,7 @@ def training_step(
     model, gate = parse_model(data, training), Gate(options.limits, ModelFolder.of_file(training))
     with errors_name(training):
         gate.index(model)
-        accumulators = read_accumulators(model.graph)
+        accumulators = read_accumulators(model.graph, training)
         outcome = lower_in_place(model, options, gate)
         lowered = gate.serialised(model)
         if options.verify and outcome.changed:
@@ -70,7 +70,7 @@ def training_step(
         taken = names(gate.index(model))
         state = join_step(model, gradients, [*checkpoint.frozen], update, taken, accumulate=accumulate)
     values = _first_values(checkpoint, gradients, state, training)
-    return StandardStep(model, values, outcome.report(len(data), len(model.SerializeToString())))
+    return StandardStep(model, values, outcome.report(len(data), len(lowered)))
 
 
 def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: Options) -> ModelProto:
@@ -140,7 +140,7 @@ def _fitting(values: Mapping[str, Array], name: str, like: Array) -> Array:
 
 def _update(path: Path, options: Options) -> Update:
     with errors_name(path):
-        return read_update(parse_model(read_bytes(path, options.limits), path))
+        return read_update(parse_model(read_bytes(path, options.limits), path), path)
 
 
 def _first_values(

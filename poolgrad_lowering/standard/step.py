@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,8 @@ class Update:
     most: float | None = None
 
 
-def read_update(model: ModelProto) -> Update:
-    """Return what an optimizer model does. Raises `FileError` if it has other operators than onnxruntime's."""
+def read_update(model: ModelProto, file: Path) -> Update:
+    """Return what the optimizer model in a file does. Raises `FileError` if it has other operators than onnxruntime's."""
     update: Optimizer | None = None
     most: float | None = None
     for node in model.graph.node:
@@ -56,9 +57,9 @@ def read_update(model: ModelProto) -> Update:
             what = (
                 f"it has a node {node.op_type}; a step is written for AdamW, SGD and clipping by the norm of gradients"
             )
-            raise FileError(f"the optimizer model: {what}")
+            raise FileError(f"'{file}' is no optimizer model that a step can have: {what}")
     if update is None:
-        raise FileError("the optimizer model has neither AdamWOptimizer nor SGDOptimizerV2")
+        raise FileError(f"'{file}' is no optimizer model: it has neither AdamWOptimizer nor SGDOptimizerV2")
     return Update(update, most)
 
 
@@ -73,8 +74,8 @@ class Accumulator:
     reset: str
 
 
-def read_accumulators(graph: GraphProto) -> list[Accumulator]:
-    """Return the accumulators of a training model. Raises `FileError` if there are none, or a strange one."""
+def read_accumulators(graph: GraphProto, file: Path) -> list[Accumulator]:
+    """Return the accumulators of the training model in a file. Raises `FileError` if there are none, or a strange one."""
     inputs = {value.name for value in graph.input}
     found = []
     for node in graph.node:
@@ -84,11 +85,11 @@ def read_accumulators(graph: GraphProto) -> list[Accumulator]:
         parameter = buffer.removesuffix(_BUFFER)
         if parameter == buffer or not {buffer, parameter} <= inputs:
             what = f"'{node.name}' accumulates in '{buffer}', which is no buffer of a parameter's gradient"
-            raise FileError(f"the training model: {what}")
+            raise FileError(f"'{file}' is no training model of generate_artifacts: {what}")
         found.append(Accumulator(parameter, gradient, buffer, node.output[0], *reset or [""]))
     if not found:
-        what = f"it has no {ACCUMULATOR}: it is no training model of generate_artifacts"
-        raise FileError(f"the training model: {what}")
+        what = f"it has no {ACCUMULATOR}"
+        raise FileError(f"'{file}' is no training model of generate_artifacts: {what}")
     return found
 
 

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Artifacts as a step in standard ONNX: its names, its updates, and its losses beside those of onnxruntime-training."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, parser
+
+from models.artifact_curves import train
+from models.artifact_runs import FOLDERS, RESUMED, RUNS, STEPS, batches
+from poolgrad_lowering import (
+    FileError,
+    lower_artifacts,
+    read_checkpoint,
+    write_checkpoint,
+)
+from poolgrad_lowering.cli import main
+from poolgrad_lowering.diagnostics.errors import UsageError
+from poolgrad_lowering.runtime import TrainingLoop, create_session
+from poolgrad_lowering.standard.optimizers import SGD, AdamW
+from poolgrad_lowering.standard.step import Update, read_update
+
+Array = np.ndarray[Any, Any]
+
+DIFFERENCE = 2e-5
+"""Of losses, by which sums in another order differ after some steps; measured are 2e-6 after 200."""
+
+
+@pytest.fixture(scope="module")
+def lenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The step of the LeNet."""
+    folder = tmp_path_factory.mktemp("lenet") / "step"
+    lower_artifacts(FOLDERS / "lenet", folder, standard=True)
+    return folder
+
+
+def session(file: Path) -> onnxruntime.InferenceSession:
+    return onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+
+
+def loop(folder: Path) -> TrainingLoop:
+    return TrainingLoop(session(folder / "training_step.onnx"), np.load(folder / "values.npz"))
+
+
+def steps(trained: TrainingLoop, name: str, first: int, last: int) -> list[float]:
+    fed = list(batches(name, last))[first:]
+    rate = RUNS[name].rate
+    return [float(trained.step(images=images, labels=labels, learning_rate=rate)["loss"]) for images, labels in fed]
+
+
+def test_names_and_files(lenet: Path) -> None:
+    model = onnx.load(lenet / "training_step.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    inputs, outputs = ([value.name for value in values] for values in (model.graph.input, model.graph.output))
+    trained = ["0.weight", "3.weight", "3.bias", "7.weight", "7.bias"]
+    kept = [f"{kind}.{name}" for name in trained for kind in ("weight", "state.mean", "state.square")]
+    assert {*inputs} == {"images", "labels", "learning_rate", "weight.0.bias", "state.steps", *kept}
+    assert {*outputs} == {"loss", "new_state.steps", *(f"new_{name}" for name in kept)}
+    assert {node.domain for node in model.graph.node} == {"", "npu"}
+    assert {entry.domain for entry in model.opset_import} == {"", "npu"}
+    files = ["checkpoint", "eval_model.onnx", "training_step.onnx", "values.npz"]
+    assert sorted(path.name for path in lenet.iterdir()) == files
+    assert (lenet / "checkpoint").read_bytes() == (FOLDERS / "lenet" / "checkpoint").read_bytes()
+    evaluation = onnx.load(lenet / "eval_model.onnx")
+    assert {value.name for value in evaluation.graph.input} == {n for n in inputs if n in ("images", "labels")} | {
+        f"weight.{name}" for name in ("0.bias", *trained)
+    }
+    assert [value.name for value in evaluation.graph.output] == ["loss"]
+
+
+def test_first_values_are_those_of_the_checkpoint(lenet: Path) -> None:
+    values = dict(np.load(lenet / "values.npz"))
+    stored = read_checkpoint(lenet / "checkpoint")
+    assert {name for name in values if name.startswith("weight.")} == stored.keys()
+    assert all(np.array_equal(values[name], array) for name, array in stored.items())
+    assert not any(array.any() for name, array in values.items() if name.startswith("state."))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_losses_of_onnxruntime_training(name: str, tmp_path: Path) -> None:
+    """Forty steps; all two hundred in `tests/training`."""
+    losses, trained = train(name, tmp_path / "step", 40)
+    expected = np.load(FOLDERS / name / "run.npz")["losses"][:40]
+    assert np.abs(expected - losses).max() < DIFFERENCE
+    assert expected[:5].mean() > expected[-5:].mean(), "it learns"
+    assert len(trained.values()) > 4
+
+
+@pytest.mark.parametrize("name", ["lenet", "transformer", "unet"])
+def test_a_checkpoint_of_the_middle_goes_on(name: str, tmp_path: Path) -> None:
+    """With the state of AdamW, from where onnxruntime-training left it."""
+    lower_artifacts(FOLDERS / name, tmp_path / "step", standard=True)
+    trained = loop(tmp_path / "step")
+    middle = read_checkpoint(FOLDERS / name / RESUMED)
+    assert middle["state.steps"] == STEPS // 2
+    trained.load(middle)
+    losses = steps(trained, name, STEPS // 2, STEPS // 2 + 20)
+    expected = np.load(FOLDERS / name / "run.npz")["losses"][STEPS // 2 :][:20]
+    assert np.abs(expected - losses).max() < DIFFERENCE
+
+
+def test_checkpoints_back_and_forth(lenet: Path, tmp_path: Path) -> None:
+    trained = loop(lenet)
+    steps(trained, "lenet", 0, 3)
+    write_checkpoint(tmp_path / "three", trained.values(), like=lenet / "checkpoint")
+    found = read_checkpoint(tmp_path / "three")
+    assert found.keys() == trained.values().keys()
+    assert all(np.array_equal(found[name], array) for name, array in trained.values().items())
+    again = loop(lenet)
+    again.load(found)
+    assert steps(again, "lenet", 3, 6) == steps(trained, "lenet", 3, 6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda values: values.pop("weight.3.bias"), "the values lack 'weight.3.bias'"),
+        (lambda values: values.pop("state.mean.3.bias"), "the values lack 'state.mean.3.bias'"),
+        (lambda values: values.update({"weight.3.bias": np.zeros(9, np.float32)}), r"float32\[9\].*float32\[8\]"),
+        (lambda values: values.update({"weight.3.bias": np.zeros(8)}), r"float64\[8\].*float32\[8\]"),
+    ],
+)
+def test_values_that_do_not_fit_a_checkpoint(change: Any, message: str, lenet: Path, tmp_path: Path) -> None:
+    values = dict(np.load(lenet / "values.npz"))
+    change(values)
+    with pytest.raises(FileError, match=message):
+        write_checkpoint(tmp_path / "new", values, like=lenet / "checkpoint")
+    assert not (tmp_path / "new").exists()
+
+
+def test_accumulation_adds_up_gradients(tmp_path: Path) -> None:
+    """Two halves of a batch, accumulated, move the weights as their sum does: by twice the gradient of the whole."""
+    lower_artifacts(with_sgd(tmp_path / "in"), tmp_path / "out", standard=True, accumulate=True)
+    trained = loop(tmp_path / "out")
+    images, labels = next(batches("lenet", 1))
+    before = trained.values()
+    for half in (slice(0, 4), slice(4, 8)):
+        found = trained.step(images=images[half], labels=labels[half], learning_rate=0.1, update=half.start == 4)
+        if half.start == 0:
+            unchanged = trained.values()
+            assert all(np.array_equal(unchanged[n], a) for n, a in before.items() if n.startswith("weight."))
+            assert all(unchanged[name].any() for name in unchanged if name.startswith("state.gradient."))
+    assert found["loss"] > 0
+    after = trained.values()
+    assert not any(array.any() for name, array in after.items() if name.startswith("state.gradient."))
+    plain = TrainingLoop(session(tmp_path / "out" / "training_step.onnx"), np.load(tmp_path / "out" / "values.npz"))
+    plain.step(images=images, labels=labels, learning_rate=0.2, update=True)
+    for name, array in plain.values().items():
+        np.testing.assert_allclose(after[name], array, rtol=1e-4, atol=1e-6, err_msg=name)  # sums in another order
+
+
+def with_sgd(folder: Path) -> Path:
+    """The LeNet's artifacts with SGD, whose update is linear in the gradient."""
+    shutil.copytree(FOLDERS / "lenet", folder)
+    shutil.copy(FOLDERS / "resnet" / "optimizer_model.onnx", folder)
+    return folder
+
+
+def test_without_an_optimizer_the_outputs_are_gradients(tmp_path: Path, lenet: Path) -> None:
+    shutil.copytree(FOLDERS / "lenet", tmp_path / "in")
+    (tmp_path / "in" / "optimizer_model.onnx").unlink()
+    lower_artifacts(tmp_path / "in", tmp_path / "out", standard=True)
+    images, labels = next(batches("lenet", 1))
+    found = loop(tmp_path / "out").step(images=images, labels=labels)
+    assert found.keys() == {
+        "loss",
+        *(f"grad.{name}" for name in ("0.weight", "3.weight", "3.bias", "7.weight", "7.bias")),
+    }
+    first = loop(lenet)
+    first.step(images=images, labels=labels, learning_rate=0.0)
+    for name, gradient in found.items():
+        if name != "loss":
+            kept = first.values()[name.replace("grad.", "state.mean.")]
+            np.testing.assert_allclose(kept, 0.1 * gradient, rtol=1e-5)  # one product is rounded in between
+
+
+def test_the_provider_runs_the_pools(lenet: Path) -> None:
+    expected, found = (
+        loop(lenet),
+        TrainingLoop(create_session(str(lenet / "training_step.onnx")), np.load(lenet / "values.npz")),
+    )
+    assert steps(found, "lenet", 0, 5) == steps(expected, "lenet", 0, 5)
+
+
+def test_a_prefix_and_no_evaluation_model(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("training_model.onnx", "optimizer_model.onnx", "checkpoint"):
+        shutil.copy(FOLDERS / "lenet" / name, tmp_path / "in" / f"net_{name}")
+    lower_artifacts(tmp_path / "in", tmp_path / "out", standard=True)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "net_checkpoint",
+        "net_training_step.onnx",
+        "net_values.npz",
+    ]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.json"
+    assert (
+        main(
+            [
+                "lower-artifacts",
+                str(FOLDERS / "unet"),
+                "-o",
+                str(tmp_path / "out"),
+                "--standard",
+                "--report",
+                str(report),
+            ]
+        )
+        == 0
+    )
+    printed = capsys.readouterr().out
+    assert "19 nodes of 6 operators of training runtimes replaced; the model runs in any onnxruntime" in printed
+    found = json.loads(report.read_text())
+    assert found["standard"]["left"] == []
+    assert found["standard"]["replaced"]["com.microsoft.ConvGrad"] == 4
+
+
+def test_accumulate_needs_standard(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="standard"):
+        lower_artifacts(FOLDERS / "lenet", tmp_path / "out", accumulate=True)
+    assert main(["lower-artifacts", str(FOLDERS / "lenet"), "-o", str(tmp_path / "out"), "--accumulate"]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+def damaged(folder: Path, name: str, change: Any) -> Path:
+    shutil.copytree(FOLDERS / "lenet", folder)
+    model = onnx.load(folder / name)
+    change(model)
+    onnx.save(model, folder / name)
+    return folder
+
+
+def with_lstm(model: onnx.ModelProto) -> None:
+    model.graph.node.append(
+        helper.make_node("LSTMGrad", ["images"], ["strange"], name="recurrent", domain="com.microsoft")
+    )
+    model.graph.output.append(helper.make_tensor_value_info("strange", TensorProto.FLOAT, None))
+
+
+def test_what_has_no_definition_stays_and_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = damaged(tmp_path / "in", "training_model.onnx", with_lstm)
+    assert main(["lower-artifacts", str(source), "-o", str(tmp_path / "out"), "--standard"]) == 0
+    printed = capsys.readouterr().out
+    assert "recurrent" in printed
+    assert "recurrent-network: " in printed
+    assert "1 left; the model runs only in a runtime that has the operators left" in printed
+    assert [
+        n.op_type for n in onnx.load(tmp_path / "out" / "training_step.onnx").graph.node if n.domain == "com.microsoft"
+    ] == ["LSTMGrad"]
+    assert main(["lower-artifacts", str(source), "-o", str(tmp_path / "strict"), "--standard", "--strict"]) == 1
+    assert "1 node without a definition, no model written" in capsys.readouterr().err
+    assert not (tmp_path / "strict").exists()
+
+
+def of_an_input(name: str) -> Any:
+    return lambda model: model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]))
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        (
+            "optimizer_model.onnx",
+            lambda model: model.graph.node.append(helper.make_node("LambOptimizer", [], [], domain="com.microsoft")),
+            "optimizer_model.onnx' is no optimizer model that a step can have: it has a node LambOptimizer",
+        ),
+        ("optimizer_model.onnx", lambda model: model.graph.node.pop(), "neither AdamWOptimizer nor SGDOptimizerV2"),
+        ("training_model.onnx", of_an_input("learning_rate"), "has an input 'learning_rate'"),
+        (
+            "training_model.onnx",
+            lambda model: [entries.pop() for entries in (model.graph.node, model.graph.output) for _ in range(5)],
+            "training_model.onnx' is no training model of generate_artifacts: it has no InPlaceAccumulatorV2",
+        ),
+    ],
+)
+def test_other_artifacts(
+    file: str, change: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = damaged(tmp_path / "in", file, change)
+    assert main(["lower-artifacts", str(source), "-o", str(tmp_path / "out"), "--standard"]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_checkpoint_of_another_network(tmp_path: Path) -> None:
+    shutil.copytree(FOLDERS / "lenet", tmp_path / "in")
+    shutil.copy(FOLDERS / "unet" / "checkpoint", tmp_path / "in")
+    with pytest.raises(FileError, match=r"lacks the parameter '0\.weight'"):
+        lower_artifacts(tmp_path / "in", tmp_path / "out", standard=True)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("lenet", Update(AdamW(0.9, 0.999, 1e-6, 0.0, 1, 1))),
+        ("resnet", Update(SGD())),
+        ("transformer", Update(AdamW(0.9, 0.999, 1e-6, 0.01, 1, 1), 0.5)),
+    ],
+)
+def test_optimizer_models(name: str, expected: Update) -> None:
+    found = read_update(onnx.load(FOLDERS / name / "optimizer_model.onnx"), Path("optimizer_model.onnx"))
+    assert type(found.optimizer) is type(expected.optimizer)
+    assert found.most == expected.most
+    for field, value in vars(expected.optimizer).items():
+        assert getattr(found.optimizer, field) == pytest.approx(value), field  # attributes are float32
+
+
+def adamw(values: Mapping[str, Array], rate: float, step: int, mode: AdamW) -> dict[str, Array]:
+    """An update in float64, from the two definitions: torch's AdamW, and that of transformers."""
+    weight, gradient, mean, square = (
+        values[name].astype(np.float64) for name in ("weight", "gradient", "mean", "square")
+    )
+    if mode.adam_mode == 0:
+        weight = weight - rate * mode.weight_decay * weight
+    mean = mode.alpha * mean + (1 - mode.alpha) * gradient
+    square = mode.beta * square + (1 - mode.beta) * gradient**2
+    corrections = 1 - mode.alpha**step, 1 - mode.beta**step
+    if mode.adam_mode == 0:
+        weight = weight - rate * (mean / corrections[0]) / (np.sqrt(square / corrections[1]) + mode.epsilon)
+    else:
+        size = rate * np.sqrt(corrections[1]) / corrections[0] if mode.correct_bias else rate
+        weight = weight - size * mean / (np.sqrt(square) + mode.epsilon)
+        weight = weight - rate * mode.weight_decay * weight
+    return {"new_weight": weight, "new_mean": mean, "new_square": square}
+
+
+@pytest.mark.parametrize("step", [1, 2, 1000])
+@pytest.mark.parametrize(
+    "mode",
+    [AdamW(0.9, 0.999, 1e-6, 0.1, 0, 1), AdamW(0.8, 0.99, 1e-8, 0.1, 1, 1), AdamW(0.9, 0.999, 1e-6, 0.0, 1, 0)],
+)
+def test_adamw_is_its_definition(mode: AdamW, step: int) -> None:
+    random = np.random.default_rng(step)
+    values = {name: random.standard_normal(5).astype(np.float32) for name in ("weight", "gradient", "mean")}
+    values["square"] = random.random(5).astype(np.float32)
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[5] weight, float[5] gradient, float[5] mean,'
+        " float[5] square, float size, float decay_rate, float root)"
+        f" => (float[5] new_weight, float[5] new_mean, float[5] new_square) {{{mode.update()}}}"
+    )
+    shared = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float rate, float steps) => (float size, float decay_rate'
+        f"{', float root' if 'root =' in mode.factors() else ''}) {{{mode.factors()}}}"
+    )
+    run = onnxruntime.InferenceSession(shared.SerializeToString())
+    rate = {"rate": np.array(0.01, np.float32), "steps": np.array(step, np.float32)}
+    names = [value.name for value in run.get_outputs()]
+    fed = {value.name for value in run.get_inputs()}
+    factors = dict(zip(names, map(np.asarray, run.run(None, {n: a for n, a in rate.items() if n in fed})), strict=True))
+    update = onnxruntime.InferenceSession(model.SerializeToString())
+    inputs = {value.name for value in update.get_inputs()}
+    found = dict(
+        zip(
+            ("new_weight", "new_mean", "new_square"),
+            update.run(
+                None, {n: a for n, a in {"root": np.array(0, np.float32), **values, **factors}.items() if n in inputs}
+            ),
+            strict=True,
+        )
+    )
+    for name, expected in adamw(values, 0.01, step, mode).items():
+        # 1 − βᵗ of the first steps is a small difference of float32 numbers: 6e-8 of 1e-3, of which the root is taken.
+        np.testing.assert_allclose(found[name], expected, rtol=4e-5, atol=1e-7, err_msg=name)
