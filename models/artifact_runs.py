@@ -35,7 +35,7 @@ RUNS = {
 
 
 def batches(name: str, steps: int = STEPS) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield noisy images of waves, of shape (8, 1, 16, 16), and labels: the wave's number, or the signs of its pixels."""
+    """Yield noisy images of waves, of shape (8, 1, 16, 16), and the waves' numbers, or the signs of their pixels."""
     random = np.random.default_rng(len(name))
     places = np.arange(16) / 16
     for _ in range(steps):

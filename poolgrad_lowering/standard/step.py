@@ -42,7 +42,7 @@ class Update:
 
 
 def read_update(model: ModelProto, file: Path) -> Update:
-    """Return what the optimizer model in a file does. Raises `FileError` if it has other operators than onnxruntime's."""
+    """Return what the optimizer model in a file does. Raises `FileError` if it has other operators."""
     update: Optimizer | None = None
     most: float | None = None
     for node in model.graph.node:
@@ -75,7 +75,7 @@ class Accumulator:
 
 
 def read_accumulators(graph: GraphProto, file: Path) -> list[Accumulator]:
-    """Return the accumulators of the training model in a file. Raises `FileError` if there are none, or a strange one."""
+    """Return the accumulators of the training model in a file; raises `FileError` if it has none, or a strange one."""
     inputs = {value.name for value in graph.input}
     found = []
     for node in graph.node:
