@@ -111,7 +111,7 @@ def write_checkpoint_file(path: PathLike, checkpoint: Checkpoint) -> None:
 def as_npz(values: Mapping[str, Array]) -> bytes:
     """Return the bytes of a file that `numpy.load` reads as these arrays."""
     held = io.BytesIO()
-    np.savez(held, allow_pickle=False, **values)
+    np.savez(held, **dict(values))  # type: ignore[arg-type]
     return held.getvalue()
 
 

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
+from models.artifact_runs import RUNS
 from poolgrad_lowering import lower
+from tests.cann_ep.standard_steps import OPTIMIZERS, standard_step
 from tests.harness.sessions.coverage import SOCS, Coverage, measure
 
 _PAGE = Path(__file__).parents[2] / "docs" / "graph_mode.json"
@@ -43,12 +46,18 @@ def row(name: str, model: onnx.ModelProto, found: Coverage) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure the steps of a folder that are in float32."""
+    """Measure the steps of a folder that are in float32, and the built artifacts as steps in standard ONNX."""
     rows = []
     for file in sorted(Path(sys.argv[1]).glob("*__float32.onnx")):
         model = lower(onnx.load(file), target="ascend950").model
         feeds = {name[3:]: array for name, array in np.load(file.with_suffix(".npz")).items()}
         rows.append(row(file.stem, model, measure(model, feeds, soc=SOCS["ascend950"])))
+        sys.stdout.write(f"{rows[-1]}\n")
+    for name in RUNS:
+        with tempfile.TemporaryDirectory() as folder:
+            model, feeds = standard_step(name, "ascend950", Path(folder, "step"))
+        found = measure(model, feeds, soc=SOCS["ascend950"])
+        rows.append(row(f"{name}, artifacts__{OPTIMIZERS[name]}__float32", model, found))
         sys.stdout.write(f"{rows[-1]}\n")
     _PAGE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

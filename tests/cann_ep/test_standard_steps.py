@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Artifacts of onnxruntime-training beside the CANN provider: all of a step is on the NPU, and nothing is copied in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from models.artifact_runs import FOLDERS, RUNS
+from poolgrad_lowering import lower_artifacts
+from tests.cann_ep.standard_steps import OPTIMIZERS, standard_step
+from tests.cann_ep.write_coverage import row
+from tests.harness.sessions.coverage import SOCS, measure
+
+pytestmark = pytest.mark.cann_ep
+
+
+@pytest.mark.parametrize("target", SOCS)
+@pytest.mark.parametrize("name", RUNS)
+def test_a_step_is_on_the_npu(name: str, target: str, tmp_path: Path) -> None:
+    model, feeds = standard_step(name, target, tmp_path / "step")
+    found = row(f"{name}__{OPTIMIZERS[name]}__float32", model, measure(model, feeds, soc=SOCS[target]))
+    problems = ("refused", "scalars", "on_cpu", "copies", "violations", "error")
+    assert {problem: found[problem] for problem in problems if found[problem]} == {}
+    assert found["same_bits"], found["why"]
+
+
+def test_without_definitions_no_part_of_the_gradients_runs(tmp_path: Path) -> None:
+    """What a lowering alone leaves: operators that onnxruntime-cann does not know."""
+    lower_artifacts(FOLDERS / "lenet", tmp_path / "lowered")
+    import onnxruntime
+
+    with pytest.raises(Exception, match=r"(ConvGrad|SoftmaxCrossEntropyLossGrad).*is not a registered function"):
+        onnxruntime.InferenceSession(str(tmp_path / "lowered" / "training_model.onnx"))
