@@ -13,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto
 
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.entry.files import require_proven
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.atomic_write import PathLike
 from poolgrad_lowering.io.checkpoint import Checkpoint, OptimizerGroup, read_checkpoint_file, write_checkpoint_file
 from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
+from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.external import ModelFolder
+from poolgrad_lowering.ir.scopes import Value
 from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.report.report import Report
@@ -67,8 +70,12 @@ def training_step(
             require_proven(data, lowered, training, on_proven)
         cut_accumulators(model.graph, accumulators)
         gradients = {each.parameter: each.gradient for each in accumulators}
-        taken = names(gate.index(model))
-        state = join_step(model, gradients, [*checkpoint.frozen], update, taken, accumulate=accumulate)
+        index = gate.index(model)
+        facts, scope = Facts(index), index.scopes[0]
+        shapes = {name: facts.shape(Value(scope, name)) for name in gradients.values()}
+        unknown = {name for name, shape in shapes.items() if shape is None or not is_static(shape)}
+        frozen = [*checkpoint.frozen]
+        state = join_step(model, gradients, frozen, update, names(index), unknown=unknown, accumulate=accumulate)
     values = _first_values(checkpoint, gradients, state, training)
     return StandardStep(model, values, outcome.report(len(data), len(lowered)))
 

@@ -12,10 +12,12 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProt
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.inference import InferredTypes
+from poolgrad_lowering.analysis.shape_rules import is_opaque
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.ir.graphs import graphs
 from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Scope, Value
 
 SHAPE_OPERANDS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 """The operand that is the shape of the result. GE has to know its numbers when it builds a graph."""
@@ -81,7 +83,9 @@ def value_types(model: ModelProto, index: ModelIndex, external: ExternalData) ->
         inferred.setdefault(value.name, value.type)
     for name, inferred_type in inferred.items():
         _learn_inferred(found, name, inferred_type)
-    _learn_vectors(found, index, Facts(index, external))
+    facts = Facts(index, external)
+    _learn_derived(found, index.scopes[0], facts)
+    _learn_vectors(found, index, facts)
     return found
 
 
@@ -110,6 +114,15 @@ def _learn_inferred(found: ValueTypes, name: str, inferred: TypeProto) -> None:
     if tensor.HasField("shape"):
         found.shapes[name] = shape = _shape(tensor.shape)
         found.ranks[name] = len(shape)
+
+
+def _learn_derived(found: ValueTypes, scope: Scope, facts: Facts) -> None:
+    """Add the shapes that onnx does not infer and that follow from shapes which the main graph computes."""
+    for name in scope.producers:
+        shape = None if name in found.ranks else facts.shape(Value(scope, name))
+        if shape is not None:
+            sizes = [dim.static if dim.static is not None else None if is_opaque(dim) else str(dim) for dim in shape]
+            found.learn(name, None, sizes)
 
 
 def _learn_vectors(found: ValueTypes, index: ModelIndex, facts: Facts) -> None:

@@ -21,7 +21,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 from poolgrad_lowering.diagnostics.errors import FileError
 from poolgrad_lowering.ir.graphs import names_read
 from poolgrad_lowering.ir.index import subgraphs
-from poolgrad_lowering.standard.definition import Body, scalar
+from poolgrad_lowering.standard.definition import Body, ints, scalar
 from poolgrad_lowering.standard.inline import Inliner
 from poolgrad_lowering.standard.optimizers import SGD, AdamW, Optimizer, clipped, shared_factors
 
@@ -118,11 +118,12 @@ def join_step(
     update: Update | None,
     taken: set[str],
     *,
+    unknown: Collection[str] = (),
     accumulate: bool = False,
 ) -> dict[str, Array]:
     """Append the updates to a training model without accumulators, and name its inputs and outputs; in place.
 
-    Returns the first values of the state. Without an `update` the outputs are the gradients. With `accumulate` the step
+    `unknown` are the gradients whose shapes are not known. Returns the first values of the state. Without an `update` the outputs are the gradients. With `accumulate` the step
     has an input `update`: where it is false, the gradients are only added to those of the steps before.
     """
     graph = model.graph
@@ -137,14 +138,26 @@ def join_step(
         if tensor.elem_type != TensorProto.FLOAT or not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
             raise FileError(f"the parameter '{name}' is no float32 tensor of known sizes, which a step needs")
     shapes = {name: [dim.dim_value for dim in declared[name].type.tensor_type.shape.dim] for name in found}
+    inliner = Inliner(graph, opset, taken)
+    for name, gradient in gradients.items():
+        if gradient in unknown:
+            found[name] = _reshaped(graph, inliner, found[name], name, shapes[name])
     if update is None:
         for name, shape in shapes.items():
             graph.node.append(helper.make_node("Identity", [found[name]], [f"grad.{name}"], name=f"grad/{name}"))
             graph.output.append(helper.make_tensor_value_info(f"grad.{name}", TensorProto.FLOAT, shape))
         return {}
-    writer = _Writer(graph, Inliner(graph, opset, taken), update, accumulate=accumulate)
+    writer = _Writer(graph, inliner, update, accumulate=accumulate)
     writer.write(shapes, found)
     return writer.state
+
+
+def _reshaped(graph: GraphProto, inliner: Inliner, gradient: str, name: str, shape: Sequence[int]) -> str:
+    """Give a gradient of unknown shape that of its parameter: a graph engine has to know the ranks of operands."""
+    text = ints("shape", shape) + "known = Reshape(gradient, shape)\n"
+    known = f"update/{name}/known"
+    graph.node.extend(inliner.nodes(Body(text), f"update/{name}", {"gradient": gradient}, {"known": known}))
+    return known
 
 
 class _Writer:

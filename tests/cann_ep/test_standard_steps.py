@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Artifacts of onnxruntime-training beside the CANN provider: all of a step is on the NPU, and nothing is copied in it."""
+"""Artifacts of onnxruntime-training beside the CANN provider: all of a step is on the NPU; nothing is copied in it."""
 
 from __future__ import annotations
 
