@@ -127,11 +127,8 @@ class Verification:
     @property
     def first_failure(self) -> SiteResult | None:
         """The first site that differs, else the first that is unproven."""
-        for status in ("differs", "unproven"):
-            for site in self.sites:
-                if site.status == status:
-                    return site
-        return None
+        failed = (site for status in ("differs", "unproven") for site in self.sites if site.status == status)
+        return next(failed, None)
 
     def __repr__(self) -> str:
         return f"<Verification: {self._totals()}>"
