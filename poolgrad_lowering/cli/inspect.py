@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import add_jobs, add_limits, add_target, add_trust, limits
+from poolgrad_lowering.cli.arguments import add_jobs, add_limits, add_shared, limits
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.folders import FolderOutput, print_files, show_file
 from poolgrad_lowering.cli.streams import model_file
@@ -33,15 +33,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("model", type=model_file, metavar="IN", help="the model, or a folder of models")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--plan", type=Path, metavar="PLAN.json", help="write the lowering as a plan to edit")
-    parser.add_argument(
-        "--html",
-        type=Path,
-        metavar="REPORT.html",
-        help="write the report as a page for a browser; for a folder of models, a folder of pages with an index.html",
-    )
-    add_target(parser)
-    parser.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
-    add_trust(parser)
+    add_shared(parser, "--html", "--target", "--no-forward", "--trust-defaults")
     add_jobs(parser)
     add_limits(parser)
     return parser

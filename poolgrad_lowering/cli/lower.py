@@ -8,16 +8,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import (
-    add_checks,
-    add_in_place,
-    add_jobs,
-    add_limits,
-    add_target,
-    add_trust,
-    limits,
-    require_other_output,
-)
+from poolgrad_lowering.cli.arguments import add_jobs, add_limits, add_shared, limits, require_other_output
 from poolgrad_lowering.cli.folders import FolderOutput, print_files, show_file
 from poolgrad_lowering.cli.streams import model_file
 from poolgrad_lowering.diagnostics.errors import UsageError
@@ -56,23 +47,15 @@ def add(commands: Any) -> argparse.ArgumentParser:
         metavar="REPORT.json",
         help="write the report as JSON; for a folder of models, a folder of reports",
     )
-    parser.add_argument(
-        "--html",
-        type=Path,
-        metavar="REPORT.html",
-        help="write the report as a page for a browser; for a folder of models, a folder of pages with an index.html",
-    )
-    add_in_place(parser)
-    add_checks(parser)
+    add_shared(parser, "--html", "--in-place", "--strict", "--verify")
     parser.add_argument(
         "--copy-external",
         action="store_true",
         help="copy the external data that the lowered model needs into the output's folder",
     )
-    add_target(parser)
-    add_trust(parser)
+    add_shared(parser, "--target", "--trust-defaults")
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
+    add_shared(choice, "--no-forward")
     choice.add_argument("--plan", type=Path, metavar="PLAN.json", help="lower each site as this plan says")
     add_jobs(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON; for a folder, all of them")

@@ -17,9 +17,8 @@ from onnx import ModelProto, NodeProto, TensorProto
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ge.forms import attributes_of, kernel_of
-from poolgrad_lowering.ge.graph_mode_operators import is_taken
 from poolgrad_lowering.ge.graphs import graphs, inputs_to_feed, is_standard
-from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered
+from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered, is_taken
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
 from poolgrad_lowering.ir.scopes import canonical_domain
 
@@ -164,8 +163,7 @@ def _max_pool(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes,
     is_large = core is not None and (math.prod(kernel) > core or max(strides, default=1) > _LARGEST_STRIDE)
     if is_flat and is_large and _extends(attributes):
         yield Obstacle.LARGE_WINDOW, f"its kernel is {kernel}, its strides are {strides or 1}"
-    if attributes.get("storage_order", 0):
-        yield Obstacle.STORAGE_ORDER, "its storage_order is 1"
+    yield from _flags(node, attributes, types, use)
     yield from _same_lower(node, attributes, types, use)
 
 
@@ -189,11 +187,6 @@ def _convolution(node: NodeProto, attributes: Mapping[str, Any], types: ValueTyp
     if max(kernel, default=1) > largest:
         yield Obstacle.LARGE_KERNEL, f"its kernel is {kernel}; CANN documents {largest} at most"
     yield from _same_lower(node, attributes, types, use)
-
-
-def _batch_normalization(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
-    if attributes.get("training_mode", 0):
-        yield Obstacle.TRAINING_MODE, "its training_mode is 1"
 
 
 def _pad(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
@@ -229,16 +222,26 @@ def _gemm(node: NodeProto, attributes: Mapping[str, Any], _: ValueTypes, __: Use
         yield Obstacle.DROPPED_ALPHA, f"its alpha is {attributes['alpha']:g}, and it has no C"
 
 
-def _arg(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
-    if attributes.get("select_last_index", 0):
-        yield Obstacle.LAST_INDEX, "its select_last_index is 1"
+_FLAGS = {
+    ("ArgMax", "select_last_index"): Obstacle.LAST_INDEX,
+    ("ArgMin", "select_last_index"): Obstacle.LAST_INDEX,
+    ("BatchNormalization", "training_mode"): Obstacle.TRAINING_MODE,
+    ("MaxPool", "storage_order"): Obstacle.STORAGE_ORDER,
+}
+"""Attributes that GE drops, by the operator and the attribute."""
+
+
+def _flags(node: NodeProto, attributes: Mapping[str, Any], _: ValueTypes, __: Use) -> Found:
+    for name in attributes:
+        if attributes[name] and (node.op_type, name) in _FLAGS:
+            yield _FLAGS[node.op_type, name], f"its {name} is 1"
 
 
 _CHECKS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], ValueTypes, Use], Found]] = {
-    "ArgMax": _arg,
-    "ArgMin": _arg,
+    "ArgMax": _flags,
+    "ArgMin": _flags,
     "AveragePool": _same_lower,
-    "BatchNormalization": _batch_normalization,
+    "BatchNormalization": _flags,
     "Conv": _convolution,
     "ConvTranspose": _convolution,
     "Gemm": _gemm,

@@ -11,6 +11,7 @@ again: outputs of a sub-model are not announced. Names and shapes of the graph's
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
@@ -90,10 +91,7 @@ class _Graph:
     def __init__(
         self, model: ModelProto, scalars: set[str], inputs: Sequence[str], opset: int, types: ValueTypes
     ) -> None:
-        self._model = model
-        self._scalars = scalars
-        self._inputs = inputs
-        self._types = types
+        self._model, self._scalars, self._inputs, self._types = model, scalars, inputs, types
         self._results = {value.name for value in model.graph.output}
         self._there = {*self._results, *inputs}  # the scalars that are values under their own names too
         self._writer = Writer(model.graph, opset, types, names_of(model.graph))
@@ -130,9 +128,7 @@ class _Graph:
         if not reads and not results:
             self._writer.keep(node)
             return
-        copied = NodeProto()
-        copied.CopyFrom(node)
-        self._write_changed(copied, results)
+        self._write_changed(deepcopy(node), results)
 
     def _write_changed(self, node: NodeProto, results: Sequence[str]) -> None:
         if is_standard(node) and self._computes_alike(node):
@@ -169,8 +165,7 @@ class _Graph:
             if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
                 self._constants[name] = self._writer.reshape(name, [1], self._writer.name(wanted))
             else:
-                copied = TensorProto()
-                copied.CopyFrom(tensor)
+                copied = deepcopy(tensor)
                 copied.name, copied.dims[:] = wanted, [1]
                 self._constants[name] = self._writer.tensor(copied)
         return self._constants[name]

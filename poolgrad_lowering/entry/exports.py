@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Exports a model for ATC: from an original or a lowered model to one that CANN's ONNX parser takes.
+"""Exports a model, an original or a lowered one, for CANN's graph engine: for ATC, or for onnxruntime's CANN provider.
 
 The exported model still runs in onnxruntime, by function bodies or with the execution provider, with the same bits.
 """
@@ -21,9 +21,10 @@ from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion
-from poolgrad_lowering.ge.atc.prepare import Edits, prepare_for_atc
-from poolgrad_lowering.ge.atc.weights import defaults
+from poolgrad_lowering.ge.atc.prepare import Edits, defaults, prepare_for_atc
+from poolgrad_lowering.ge.graph_mode import GraphModeEdits, prepare_for_graph_mode
 from poolgrad_lowering.io.atomic_write import PathLike
+from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.model_file import require_model
 from poolgrad_lowering.ir.external import ModelFolder
 from poolgrad_lowering.lowering.options import Options
@@ -35,22 +36,54 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
-class AtcReport:
+class ExportReport:
+    """The report of an export: the lowering, the edits, and what CANN's graph engine still refuses or changes."""
+
+    lowering: Report
+    edits: Edits | GraphModeEdits
+    obstacles: tuple[NodeObstacle, ...]
+
+    @property
+    def converts(self) -> bool:
+        """Whether nothing is known that CANN's graph engine refuses or changes."""
+        return all(found.is_weak for found in self.obstacles)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data with the keys of the JSON report."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "converts": self.converts,
+            "obstacles": [obstacle.to_dict() for obstacle in self.obstacles],
+            "edits": asdict(self.edits),
+            **self._details(),
+            "lowering": self.lowering.to_dict(),
+        }
+
+    def _details(self) -> dict[str, Any]:
+        return {}
+
+    def to_json(self) -> str:
+        """Return the report as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True)
+class CannReport(ExportReport):
+    """The report of an export for graph mode: the lowering, the edits, and the obstacles that are left."""
+
+    edits: GraphModeEdits
+
+
+@dataclass(frozen=True)
+class AtcReport(ExportReport):
     """The report of an export: the lowering, the edits, what ATC cannot convert, and how to run ATC.
 
     `constant_inputs` are graph inputs that have a default: ATC makes constants of them.
     """
 
-    lowering: Report
     edits: Edits
-    obstacles: tuple[NodeObstacle, ...]
     constant_inputs: tuple[str, ...]
     conversion: Conversion
-
-    @property
-    def converts(self) -> bool:
-        """Whether nothing is known that ATC's parser refuses or changes."""
-        return all(found.is_weak for found in self.obstacles)
 
     def __repr__(self) -> str:
         return f"<AtcReport for {self.lowering.target}: {self._totals()}>"
@@ -62,21 +95,8 @@ class AtcReport:
     def _totals(self) -> str:
         return f"{counted(len(self.obstacles), 'obstacle')}, {counted(self.edits.raised, 'node')} brought to rank 5"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain data with the keys of the JSON report."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "converts": self.converts,
-            "obstacles": [obstacle.to_dict() for obstacle in self.obstacles],
-            "edits": asdict(self.edits),
-            "constant_inputs": list(self.constant_inputs),
-            "conversion": asdict(self.conversion),
-            "lowering": self.lowering.to_dict(),
-        }
-
-    def to_json(self) -> str:
-        """Return the report as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+    def _details(self) -> dict[str, Any]:
+        return {"constant_inputs": list(self.constant_inputs), "conversion": asdict(self.conversion)}
 
 
 @dataclass(frozen=True)
@@ -91,6 +111,14 @@ class AtcExport:
 
     def _repr_html_(self) -> str:
         return self.report._repr_html_()
+
+
+@dataclass(frozen=True)
+class CannExport:
+    """A model for a session beside onnxruntime's CANN provider, and its report."""
+
+    model: ModelProto
+    report: CannReport
 
 
 def export_atc(
@@ -111,13 +139,33 @@ def export_atc(
     Raises `TypeError` for a path, `UnknownTargetError`, `InvalidModelError`, and `UsageError` for a pattern that
     matches no initializer.
     """
-    require_model(model)
-    exported = ModelProto()
-    exported.CopyFrom(model)
-    gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
-    bytes_before = len(gate.serialised(exported))
+    exported, gate, bytes_before = _copied(model, base_dir, limits)
     report = export_in_place(exported, target, weights_as_inputs, gate=gate, bytes_before=bytes_before)
     return AtcExport(exported, report)
+
+
+def export_cann(
+    model: ModelProto, *, target: str | None = None, base_dir: PathLike | None = None, limits: Limits = DEFAULT_LIMITS
+) -> CannExport:
+    """Lower a model if it is not lowered yet, and export it for a session beside onnxruntime's CANN provider.
+
+    `runtime.create_session` does the same by itself; this is for sessions that are made in other ways. The model has
+    the same inputs, outputs and results, and nodes in forms that CANN's graph engine reads. `target`, `base_dir` and
+    `limits` are those of `lower`. The argument is not modified.
+
+    Raises `TypeError` for a path, `UnknownTargetError` and `InvalidModelError`.
+    """
+    exported, gate, bytes_before = _copied(model, base_dir, limits)
+    return CannExport(exported, export_cann_in_place(exported, target, gate, bytes_before))
+
+
+def _copied(model: ModelProto, base_dir: PathLike | None, limits: Limits) -> tuple[ModelProto, Gate, int]:
+    """Return a copy of a model, the gate for it, and its size in bytes. Raises `TypeError` if it is no model."""
+    require_model(model)
+    copied = ModelProto()
+    copied.CopyFrom(model)
+    gate = Gate(limits, None if base_dir is None else ModelFolder(Path(base_dir)))
+    return copied, gate, len(gate.serialised(copied))
 
 
 def export_in_place(
@@ -134,13 +182,15 @@ def export_in_place(
     found, outcome = options.product, lower_in_place(model, options, gate)
     lowering = outcome.report(bytes_before, len(gate.serialised(model)) if outcome.changed else bytes_before)
     edits, obstacles = prepare_for_atc(model, found, weights_as_inputs, gate)
-    return AtcReport(
-        lowering=lowering,
-        edits=edits,
-        obstacles=obstacles,
-        constant_inputs=tuple(defaults(model)),
-        conversion=conversion(model, found, _exact_name(found, target), file),
-    )
+    how = conversion(model, found, _exact_name(found, target), file)
+    return AtcReport(lowering, edits, obstacles, tuple(defaults(model)), how)
+
+
+def export_cann_in_place(model: ModelProto, target: str | None, gate: Gate, size: int) -> CannReport:
+    """As `export_cann`, but modifies the model; `size` is that of the model in bytes."""
+    outcome = lower_in_place(model, Options(target), gate)
+    edits, obstacles = prepare_for_graph_mode(model, ExternalData(gate.folder, gate.limits), gate)
+    return CannReport(outcome.report(size, len(gate.serialised(model))), edits, obstacles)
 
 
 def _exact_name(target: Target, name: str | None) -> str | None:
