@@ -43,8 +43,8 @@ from poolgrad_lowering.html_report.page import PAGE_SIZE
 from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN
 from poolgrad_lowering.patterns import own_patterns
+from poolgrad_lowering.report.drawing.markup import MAX_NAME
 from poolgrad_lowering.report.drawing.parts import MAX_AROUND, MAX_NODES
-from poolgrad_lowering.report.drawing.text import MAX_NAME
 from poolgrad_lowering.targets.table import DEFAULT_TARGET, TARGETS, Target
 from tests.other_tools.after_lowering import OUTCOMES, TOOLS, VERSIONS, Outcome, Tool
 

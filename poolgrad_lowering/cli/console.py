@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, TextIO
 
-from poolgrad_lowering.diagnostics.printable import printable
+from poolgrad_lowering.diagnostics.text import printable
 
 _STYLES = {
     "lowered": "32",

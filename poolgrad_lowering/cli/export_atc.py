@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.cli.console import print_error
 from poolgrad_lowering.cli.exports import add_export, add_files, export, print_export
-from poolgrad_lowering.diagnostics.counted import counted
-from poolgrad_lowering.diagnostics.printable import printable
+from poolgrad_lowering.diagnostics.text import counted, printable
 
 if TYPE_CHECKING:
     from poolgrad_lowering.entry.exports import AtcReport

@@ -8,7 +8,7 @@ import argparse
 from typing import Any
 
 from poolgrad_lowering.cli.exports import add_export, add_files, export, print_export
-from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.text import counted
 
 
 def add(commands: Any) -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from poolgrad_lowering.cli.console import print_error, print_json, print_line, print_result
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.progress import ProgressBar
-from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.text import counted
 
 if TYPE_CHECKING:
     from poolgrad_lowering.entry.folders import FileResult

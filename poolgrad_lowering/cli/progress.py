@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from poolgrad_lowering.diagnostics.printable import printable
+from poolgrad_lowering.diagnostics.text import printable
 
 _WIDTH = 24
 

@@ -15,9 +15,9 @@ from poolgrad_lowering.cli.console import print_error, print_json, print_line, p
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.folders import FolderOutput
 from poolgrad_lowering.cli.streams import model_file
-from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.errors import UsageError
-from poolgrad_lowering.diagnostics.layer_column import with_layers
+from poolgrad_lowering.diagnostics.tables import with_layers
+from poolgrad_lowering.diagnostics.text import counted
 
 if TYPE_CHECKING:
     from poolgrad_lowering.entry.verified_folders import PairResult

@@ -15,9 +15,9 @@ from typing import Any
 
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.counted import counted
-from poolgrad_lowering.diagnostics.html_table import html_table
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.diagnostics.tables import html_table
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.ge.atc.conversion import Conversion, conversion

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import onnx.inliner
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.dialect.op import DOMAIN
 from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.forms import write_forms

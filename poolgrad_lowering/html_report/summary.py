@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.html_report.record import Recorder
 from poolgrad_lowering.html_report.tables import code, refusals, table
 from poolgrad_lowering.patterns import all_patterns
-from poolgrad_lowering.report.drawing.markup import Child, Markup, element
-from poolgrad_lowering.report.drawing.text import shown
+from poolgrad_lowering.report.drawing.markup import Child, Markup, element, shown
 from poolgrad_lowering.report.report import Report
 
 
@@ -31,8 +31,7 @@ def _notes(report: Report) -> Iterator[Markup]:
             yield element("div", *lines, class_=style)
 
 
-def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Child]], ids: Iterable[str] = ()) -> Markup:
-    return table(caption, header, rows, ids, stacked=True)
+_table = partial(table, stacked=True)
 
 
 def _figures(report: Report) -> Markup:

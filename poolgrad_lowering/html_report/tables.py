@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from poolgrad_lowering.diagnostics.codes import Code
-from poolgrad_lowering.report.drawing.markup import Child, Markup, element
-from poolgrad_lowering.report.drawing.text import MAX_NAME, shown
+from poolgrad_lowering.report.drawing.markup import MAX_NAME, Child, Markup, element, shown
 
 _PROSE = 40
 """A cell with more characters of plain text is a sentence, whose lines may break."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.diagnostics.errors import PlanError
-from poolgrad_lowering.diagnostics.suggestions import did_you_mean
+from poolgrad_lowering.diagnostics.text import did_you_mean
 from poolgrad_lowering.families.registry import family_of
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
 from poolgrad_lowering.lowering.plan import LoweringPlan, SiteChoice

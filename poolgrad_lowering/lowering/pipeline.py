@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from onnx import ModelProto
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.status import Status
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.families.registry import Choices
 from poolgrad_lowering.families.verdicts import Verdict
 from poolgrad_lowering.gate.gate import Gate
@@ -34,9 +34,8 @@ from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.select import select
 from poolgrad_lowering.lowering.switches import dump
 from poolgrad_lowering.patterns import broken_plugins
-from poolgrad_lowering.report.drawing.site import SiteDrawing, first_site
-from poolgrad_lowering.report.notes import notes
-from poolgrad_lowering.report.operator_counts import Operators, count_operators, edited
+from poolgrad_lowering.report.drawing.parts import SiteDrawing, first_site
+from poolgrad_lowering.report.notes import Operators, count_operators, edited, notes
 from poolgrad_lowering.report.report import AnchorReport, Note, OperatorCount, Report
 from poolgrad_lowering.rewriting.rewrite import Replacement, names, rewrite
 

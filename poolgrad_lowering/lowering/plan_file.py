@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from poolgrad_lowering.diagnostics.errors import PlanError, UnknownTargetError
-from poolgrad_lowering.diagnostics.suggestions import did_you_mean
+from poolgrad_lowering.diagnostics.text import did_you_mean
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.io.model_file import read_bytes

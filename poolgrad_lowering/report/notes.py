@@ -2,22 +2,47 @@
 
 """Notes on a model as a whole: a forward graph, a model that is lowered already, damage by another tool.
 
-They come from operators and names alone, and never decide what is lowered.
+They come from operators and names alone, and never decide what is lowered. The operators are counted before and after
+the lowering.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
-from poolgrad_lowering.diagnostics.counted import counted, either
+from onnx import FunctionProto, NodeProto
+
 from poolgrad_lowering.diagnostics.diagnostic import Severity
 from poolgrad_lowering.diagnostics.note_codes import NoteCode
+from poolgrad_lowering.diagnostics.text import counted, either
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Node, canonical_domain
 from poolgrad_lowering.report.damage import damages
-from poolgrad_lowering.report.operator_counts import Operators
 from poolgrad_lowering.report.report import Note
 from poolgrad_lowering.targets.table import TARGETS, Target
+
+Operators = Counter[tuple[str, str]]
+"""The number of nodes of each operator, a domain and an op type; ONNX's own domain is the empty string."""
+
+
+def count_operators(index: ModelIndex) -> Operators:
+    """Return the counts of an indexed model, without function bodies of the dialect."""
+    found: Operators = Counter()
+    for scope in index.scopes:
+        root = scope.root.proto
+        if not (isinstance(root, FunctionProto) and root.domain == DOMAIN):
+            found.update({op: len(positions) for op, positions in scope.by_op.items()})
+    return found
+
+
+def edited(before: Operators, removed: Iterable[Node], added: Iterable[NodeProto]) -> Operators:
+    """Return the counts of a model after an edit; operators that are gone have the count 0."""
+    after = before.copy()
+    after.subtract(node.op for node in set(removed))
+    after.update((canonical_domain(node.domain), node.op_type) for node in added)
+    return after
 
 
 def notes(index: ModelIndex, operators: Operators, target: Target, *, has_anchors: bool) -> tuple[Note, ...]:

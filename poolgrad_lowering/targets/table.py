@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.errors import UnknownTargetError
-from poolgrad_lowering.diagnostics.suggestions import asked, did_you_mean
+from poolgrad_lowering.diagnostics.text import asked, did_you_mean
 
 MAX_POOL_3D_GRAD = "MaxPool3DGradWithArgmax"
 MAX_POOL_2D_GRAD = "MaxPoolGradWithArgmaxV3"

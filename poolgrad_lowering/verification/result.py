@@ -8,9 +8,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from poolgrad_lowering.diagnostics.counted import counted
-from poolgrad_lowering.diagnostics.html_table import html_table
-from poolgrad_lowering.diagnostics.layer_column import with_layers
+from poolgrad_lowering.diagnostics.tables import html_table, with_layers
+from poolgrad_lowering.diagnostics.text import counted
 
 SCHEMA_VERSION = 1
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import onnx.defs
 from onnx import ModelProto, NodeProto
 
-from poolgrad_lowering.diagnostics.counted import first_of
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.diagnostics.text import first_of
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
 from poolgrad_lowering.gate.gate import Gate

@@ -4,10 +4,25 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
+
 from poolgrad_lowering.report.drawing.graph import Box, Graph, Kind
 from poolgrad_lowering.report.drawing.layered import Point, place
-from poolgrad_lowering.report.drawing.markup import Markup, element, joined
-from poolgrad_lowering.report.drawing.text import columns, fitted, shown
+from poolgrad_lowering.report.drawing.markup import Markup, columns, element, fitted, joined, shown
+
+
+def stylesheet() -> str:
+    """The style sheet of a page with drawings."""
+    return files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+
+
+def scoped(selector: str) -> str:
+    """The style sheet for the drawings within a selector of a page of other origin, in the light colours."""
+    light, _, rest = stylesheet().partition("@media")
+    rules = "\n".join(line for line in rest.splitlines() if line.startswith("svg "))
+    return light.replace(":root", selector) + re.sub(r"(^|, )svg ", rf"\1{selector} svg ", rules, flags=re.M)
+
 
 _MAX_COLUMNS = 28
 _COLUMN, _LINE, _FIRST_LINE = 7.3, 15.0, 17.0
