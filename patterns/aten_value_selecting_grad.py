@@ -27,13 +27,12 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.aten import aten_anchors, aten_operator, flag
-from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import argmax_node, as_max_pool, reduced_shape
 from poolgrad_lowering.families.max_pool.matching.backward_ops import (
     check_not_constant,
     stated_element_type,
     unchanged_source,
 )
-from poolgrad_lowering.families.max_pool.matching.first_maximum import argmax_node
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.ir.attributes import boolean, integer
 from poolgrad_lowering.ir.dims import Shape, Shown

@@ -71,11 +71,10 @@ def is_registered(domain: str, op_type: str, version: int) -> bool:
 
 def least_release(operators: Iterable[str], target: Target) -> str:
     """Return the oldest CANN release that has these operators of the dialect and knows the target."""
-    return max([target.cann, *(PROTOTYPES[name].since for name in operators)], key=_release_number)
-
-
-def _release_number(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))
+    return max(
+        [target.cann, *(PROTOTYPES[name].since for name in operators)],
+        key=lambda release: [int(number) for number in release.split(".")],
+    )
 
 
 @lru_cache

@@ -131,9 +131,10 @@ class _Graph:
         self._write_changed(deepcopy(node), results)
 
     def _write_changed(self, node: NodeProto, results: Sequence[str]) -> None:
+        changes_rank = results or (node.input[0] in self._scalars and node.output[0] in self._types.ranks)
         if is_standard(node) and self._computes_alike(node):
             self._one_axis(node, results)
-        elif is_standard(node) and node.op_type in _VIEWS and self._is_view(node, results):
+        elif is_standard(node) and node.op_type in _VIEWS and changes_rank:
             target = self._with_axis[results[0]] if results else node.output[0]
             rank = 1 if results else self._types.ranks[node.output[0]]
             self._writer.reshape(self._with_axis.get(node.input[0], node.input[0]), [1] * rank, target)
@@ -169,10 +170,6 @@ class _Graph:
                 copied.name, copied.dims[:] = wanted, [1]
                 self._constants[name] = self._writer.tensor(copied)
         return self._constants[name]
-
-    def _is_view(self, node: NodeProto, results: Sequence[str]) -> bool:
-        """Whether a node that changes a shape changes it from rank 0, or to rank 0."""
-        return bool(results) or (node.input[0] in self._scalars and node.output[0] in self._types.ranks)
 
     def _between_views(self, node: NodeProto, results: Sequence[str]) -> None:
         """Add a node between Reshapes that drop and add the axis. A reduction keeps its axes, with size 1."""

@@ -63,15 +63,15 @@ def _on_target(target: Target) -> Iterator[tuple[NoteCode, str]]:
         return
     able = {soc: other for other in TARGETS.values() if other.operators for soc in other.socs}
     similar = [soc for soc in able if soc.startswith(target.socs)]
-    wanted = either(similar) + f", {able[similar[0]].title}" if similar else either(_with_operators())
+    wanted = (
+        either(similar) + f", {able[similar[0]].title}"
+        if similar
+        else either(target.name for target in TARGETS.values() if target.operators)
+    )
     yield (
         NoteCode.TARGET_WITHOUT_OPERATORS,
         f"{target.title} has no operator for a max-pool gradient: every gradient is refused. Did you mean {wanted}?",
     )
-
-
-def _with_operators() -> list[str]:
-    return [target.name for target in TARGETS.values() if target.operators]
 
 
 def _on_dialect(index: ModelIndex, operators: Operators) -> Iterator[tuple[NoteCode, str]]:

@@ -89,10 +89,6 @@ def _write_kernel_shape(node: ir.Node) -> None:
         node.attributes["kernel_shape"] = ir.AttrInt64s("kernel_shape", list(weight.shape.numpy()[2:]))
 
 
-def _write_axis(node: ir.Node) -> None:
-    node.attributes.setdefault("axis", ir.AttrInt64("axis", -1))
-
-
 def _write_bounds(node: ir.Node) -> None:
     """Give a Clip both bounds. One that is missing becomes an infinity or the last number of the type.
 
@@ -112,11 +108,11 @@ def _write_bounds(node: ir.Node) -> None:
             node.replace_input_with(position, _constant(node.graph, array, f"{node.name}_bound_{position}"))
 
 
-_ATTRIBUTES: dict[str, Callable[[ir.Node], None]] = {
+_ATTRIBUTES: dict[str, Callable[[ir.Node], object]] = {
     "Clip": _write_bounds,
     "Conv": _write_kernel_shape,
     "ConvTranspose": _write_kernel_shape,
-    "LogSoftmax": _write_axis,
+    "LogSoftmax": lambda node: node.attributes.setdefault("axis", ir.AttrInt64("axis", -1)),
 }
 """What is added to the operators, by operator."""
 

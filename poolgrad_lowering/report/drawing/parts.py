@@ -68,7 +68,11 @@ class Parts:
             for node in one.nodes if one is not None else ():
                 operation = _written(node, replacement.root.scope)
                 if node.op_type == "Constant":
-                    literals |= {value: _literal(node) for value in operation.outputs if value is not None}
+                    literals |= {
+                        value: _content(onnx.numpy_helper.to_array(node.attribute[0].t))
+                        for value in operation.outputs
+                        if value is not None
+                    }
                 else:
                     operations.append(operation)
         if pool is not None and (pooled := pool.output(0)) is not None:
@@ -137,10 +141,6 @@ def _written(proto: NodeProto, scope: Scope) -> Operation:
 def _named(scope: Scope, name: str) -> Value | None:
     """The value that a name of a new node refers to: a value of the model, or a new one."""
     return (scope.resolve(name) or Value(scope, name)) if name else None
-
-
-def _literal(proto: NodeProto) -> str:
-    return _content(onnx.numpy_helper.to_array(proto.attribute[0].t))
 
 
 def _attributes(proto: NodeProto) -> str:

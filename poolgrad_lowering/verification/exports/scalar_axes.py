@@ -104,7 +104,7 @@ class _AxisRemoval:
 
     def _reshaped(self, node: NodeProto) -> list[NodeProto] | None:
         """Return what stands for a Reshape to numbers; None if it is a node like any other."""
-        value, result, shape = node.input[0], node.output[0], self._numbers(node.input[1])
+        value, result, shape = node.input[0], node.output[0], integers(self._stored.get(node.input[1]))
         if shape is None or any(size != 1 for size in shape) or node.attribute:
             return None
         scalar = self._with_axis.get(value)
@@ -166,9 +166,6 @@ class _AxisRemoval:
 
     def _rank(self, name: str) -> int | None:
         return rank_of(name, self._types)
-
-    def _numbers(self, name: str) -> list[int] | None:
-        return integers(self._stored.get(name))
 
 
 def _broadcasts(node: NodeProto) -> bool:

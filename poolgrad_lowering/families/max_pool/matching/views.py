@@ -52,14 +52,13 @@ def find_source(facts: Facts, updates: Value, pooled: Pooled) -> Operand:
 
 def _widens(facts: Facts, node: Node, pooled: Pooled) -> bool:
     """Whether it casts x's half type to float32. That cast is exact, so its input can be the gradient."""
-    source = node.input(0)
-    return (
-        node.is_a("Cast")
-        and source is not None
-        and facts.element_type(source) == pooled.element_type
-        and pooled.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-        and integer(node, "to") == TensorProto.FLOAT
-    )
+    is_half = pooled.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    return is_half and _casts(facts, node, pooled.element_type, TensorProto.FLOAT)
+
+
+def _casts(facts: Facts, node: Node, element_type: int, to: int) -> bool:
+    source = node.input(0) if node.is_a("Cast") else None
+    return source is not None and facts.element_type(source) == element_type and integer(node, "to") == to
 
 
 def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> Operand:
@@ -78,10 +77,9 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> Operand:
                 return Operand.of(value, shape, pooled.x_shape)
             rows = rows or value
         reader = _only_reader(value)
-        if reader is None or not _passes(facts, reader, value, pooled):
+        if reader is None or not _keeps_elements(facts, reader, value, pooled):
             break
-        following = reader.output(0)
-        if following is None:
+        if (following := reader.output(0)) is None:
             break
         value = following
     return _rows(facts, rows, value, pooled)
@@ -130,9 +128,10 @@ def _shapes_of_x(facts: Facts, pooled: Pooled) -> set[Shape]:
     return {pooled.x_shape} | {shape for shape in known if shape is not None and fits_reshape(shape)}
 
 
-def _passes(facts: Facts, reader: Node, value: Value, pooled: Pooled) -> bool:
-    """Whether a consumer returns the same elements, except for their element type."""
-    return facts.is_view(reader) or _narrows(facts, reader, pooled) or _adds_zeros(facts, reader, value)
+def _keeps_elements(facts: Facts, reader: Node, value: Value, pooled: Pooled) -> bool:
+    """Whether a consumer returns the same elements, half types cast back from float32."""
+    is_narrowed = _casts(facts, reader, TensorProto.FLOAT, pooled.element_type)
+    return facts.is_view(reader) or is_narrowed or _adds_zeros(facts, reader, value)
 
 
 def _adds_zeros(facts: Facts, node: Node, value: Value) -> bool:
@@ -144,17 +143,6 @@ def _adds_zeros(facts: Facts, node: Node, value: Value) -> bool:
         and facts.is_zero(others[0])
         and facts.shape(others[0]) is not None
         and facts.shape(others[0]) == facts.shape(value)
-    )
-
-
-def _narrows(facts: Facts, node: Node, pooled: Pooled) -> bool:
-    """Whether it is the cast of the float32 sums back to x's half type."""
-    source = node.input(0)
-    return (
-        node.is_a("Cast")
-        and source is not None
-        and facts.element_type(source) == TensorProto.FLOAT
-        and integer(node, "to") == pooled.element_type
     )
 
 

@@ -15,7 +15,7 @@ from poolgrad_lowering.analysis.evaluation import MAX_ELEMENTS, Array, Evaluatio
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.movement_rules import MOVEMENT_RULES, NOWHERE
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.ir.scopes import Value
 
 
