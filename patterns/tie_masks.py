@@ -22,11 +22,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.ir.scopes import Node, Value
 
-_CODES = {
-    "ReduceMax": Code.SPLITS_TIES,
-    "GlobalMaxPool": Code.SPLITS_TIES,
-    "MaxPool": Code.GRADIENT_TO_ALL_TIES,
-}
+_CODES = {"ReduceMax": Code.SPLITS_TIES, "GlobalMaxPool": Code.SPLITS_TIES, "MaxPool": Code.GRADIENT_TO_ALL_TIES}
 _LAYOUT = (*VIEW_OPS, "Transpose")
 _SPREADS = (*_LAYOUT, "Expand", "Resize", "Tile")
 

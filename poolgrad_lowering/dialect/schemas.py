@@ -9,9 +9,9 @@ added.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import onnx.defs
 from onnx import AttributeProto, TensorProto
@@ -20,9 +20,6 @@ from onnx.defs import OpSchema
 from poolgrad_lowering.dialect.attributes import default_proto
 from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Op, Operand
 from poolgrad_lowering.dialect.ops import OPS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def schema(op: Op) -> OpSchema:

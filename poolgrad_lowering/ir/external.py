@@ -101,17 +101,12 @@ def external_flaw(entries: Iterable[StringStringEntryProto], size: int) -> Flaw 
             return Flaw(Fault.EXTERNAL_EXTENT, f"the {key} of its external data is {shown(text)}")
     if "length" in extent and int(extent["length"]) != size:
         return Flaw(
-            Fault.EXTERNAL_EXTENT,
-            f"its external data is {extent['length']} bytes long, but its elements take {size}",
+            Fault.EXTERNAL_EXTENT, f"its external data is {extent['length']} bytes long, but its elements take {size}"
         )
     return None
 
 
-_FAULT_OF = {
-    "location": Fault.EXTERNAL_LOCATION,
-    "offset": Fault.EXTERNAL_EXTENT,
-    "length": Fault.EXTERNAL_EXTENT,
-}
+_FAULT_OF = {"location": Fault.EXTERNAL_LOCATION, "offset": Fault.EXTERNAL_EXTENT, "length": Fault.EXTERNAL_EXTENT}
 
 
 def _location_flaw(location: object) -> str | None:

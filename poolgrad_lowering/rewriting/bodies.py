@@ -10,9 +10,8 @@ from onnx import FunctionProto, ModelProto, TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, NoFunctionBodyError, function_body
-from poolgrad_lowering.dialect.body_bytes import body_bytes
-from poolgrad_lowering.dialect.maximum import Maximum
-from poolgrad_lowering.dialect.op import VALUE
+from poolgrad_lowering.dialect.functions import body_bytes
+from poolgrad_lowering.dialect.op import VALUE, Maximum
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Scope
 

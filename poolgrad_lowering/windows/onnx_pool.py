@@ -77,11 +77,7 @@ class PoolAttributes:
     def axis(self, number: int, size: Dim) -> AxisWindow | None:
         """Return the windows of one axis with `auto_pad` resolved; None if the pads depend on a symbolic size."""
         window = AxisWindow(
-            self.kernel[number],
-            self.strides[number],
-            self.begins[number],
-            self.ends[number],
-            self.dilations[number],
+            self.kernel[number], self.strides[number], self.begins[number], self.ends[number], self.dilations[number]
         )
         if self.auto_pad == "NOTSET":
             return window

@@ -50,7 +50,7 @@ _PRIORITIES = {
     "user_symbolic_grad": 40,
 }
 _NAMES = {
-    "dialect.maximum.Maximum": ("filled", "gathered", "selected", "whole"),
+    "dialect.op.Maximum": ("filled", "gathered", "selected", "whole"),
     "patterns.tensorflow_max_pool_grad_with_argmax": ("batch", "channel", "position"),
 }
 _STATIC_FIRST = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")

@@ -17,8 +17,7 @@ from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoo
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.windows.aclnn import AclnnWindow, widened
-from poolgrad_lowering.windows.adaptive import adaptive_bounds
-from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.axis import AxisWindow, adaptive_bounds
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, attempt
-from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.family import LoweredPool
 from poolgrad_lowering.families.gradient import Operand, View
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient

@@ -20,7 +20,7 @@ from onnx import ModelProto, NodeProto
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.diagnostics.text import first_of
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
+from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.ge.atc.prepare import expand_operators, remaining_obstacles
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes

@@ -10,7 +10,7 @@ from dataclasses import replace
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient, Reduction
 from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.views import view_sources
