@@ -34,6 +34,10 @@ def add_output_options(parser: argparse.ArgumentParser, *, default: bool) -> Non
 
 
 _SHARED: dict[str, dict[str, Any]] = {
+    "--copy-external": {
+        "action": "store_true",
+        "help": "copy the external data that the written model needs into the output's folder",
+    },
     "--html": {
         "type": Path,
         "metavar": "REPORT.html",

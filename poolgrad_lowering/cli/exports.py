@@ -35,12 +35,7 @@ def add_export(parser: argparse.ArgumentParser, *, force: str) -> None:
     parser.add_argument("--force", action="store_true", help=force)
     add_shared(parser, "--verify")
     parser.add_argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON")
-    parser.add_argument(
-        "--copy-external",
-        action="store_true",
-        help="copy the external data that the exported model needs into the output's folder",
-    )
-    add_shared(parser, "--target")
+    add_shared(parser, "--copy-external", "--target")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     add_limits(parser)
 

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> int:
-    from poolgrad_lowering.cli.progress import ProgressBar  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.cli.console import ProgressBar  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.verification.files import verify_files  # noqa: PLC0415 - as above
 
     found = verify_files(
