@@ -108,12 +108,8 @@ def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
         raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
     axis, other = axes
     if axis != other or keepdims != forward.keepdims:
-        raise Refuse(
-            Code.ATTRIBUTE_MISMATCH,
-            "'{}' reduces another axis, or otherwise, than the maximum of '{}'",
-            node.label,
-            forward.x.name,
-        )
+        what = "'{}' reduces another axis, or otherwise, than the maximum of '{}'"
+        raise Refuse(Code.ATTRIBUTE_MISMATCH, what, node.label, forward.x.name)
     return axis
 
 

@@ -74,14 +74,8 @@ def _goes_over_rows(facts: Facts, scatter: Scatter, axis: int, pooled: Pooled) -
     are_lines = base[-1:] == shape[-1:] and size(base[:-1]) == size(shape[:-1])
     if is_last and are_lines and recorded == reduced_shape(base, len(base) - 1):
         return True
-    raise Refuse(
-        Code.ROWS_NOT_PLANES,
-        "{} onto {} is not proven to go along axis {} of {}",
-        Shown(recorded),
-        Shown(base),
-        axis,
-        Shown(pooled.x_shape),
-    )
+    what = "{} onto {} is not proven to go along axis {} of {}"
+    raise Refuse(Code.ROWS_NOT_PLANES, what, Shown(recorded), Shown(base), axis, Shown(pooled.x_shape))
 
 
 PATTERN = Pattern(

@@ -36,14 +36,8 @@ def match(_: Facts, node: Node) -> None:
         spread = list(_upstream(bound, _SPREADS))[-1]
         maximum = spread.producer
         if maximum is not None and maximum.is_a(*_CODES) and _pools(maximum, spread, compared):
-            raise Refuse(
-                _CODES[maximum.op[1]],
-                "Equal '{}' marks all elements of '{}' that equal {} '{}', not the first",
-                node.label,
-                compared.name,
-                maximum.op[1],
-                maximum.label,
-            )
+            what = "Equal '{}' marks all elements of '{}' that equal {} '{}', not the first"
+            raise Refuse(_CODES[maximum.op[1]], what, node.label, compared.name, maximum.op[1], maximum.label)
 
 
 def _pools(maximum: Node, pooled: Value, compared: Value) -> bool:

@@ -46,9 +46,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         metavar="REPORT.json",
         help="write the report as JSON; for a folder of models, a folder of reports",
     )
-    add_shared(
-        parser, "--html", "--in-place", "--strict", "--verify", "--copy-external", "--target", "--trust-defaults"
-    )
+    add_shared(parser, "--html", "--in-place", "--strict", "--verify", "--copy-external")
+    add_shared(parser, "--target", "--trust-defaults")
     choice = parser.add_mutually_exclusive_group()
     add_shared(choice, "--no-forward")
     choice.add_argument("--plan", type=Path, metavar="PLAN.json", help="lower each site as this plan says")

@@ -127,12 +127,8 @@ def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> int:
     passed = sum(_passed(found, options) for found in verified)
     if options.json:
         files = [
-            {
-                "path": result.path,
-                "error": result.error,
-                "verification": result.verification and result.verification.to_dict(),
-            }
-            for result in results
+            {"path": r.path, "error": r.error, "verification": r.verification and r.verification.to_dict()}
+            for r in results
         ]
         print_json({"files": files, "summary": {"files": len(results), "passed": passed}})
     elif not options.quiet:

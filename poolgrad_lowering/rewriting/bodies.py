@@ -59,15 +59,10 @@ class FunctionBodies:
         try:
             self._body(op, both, maximum)
         except NoFunctionBodyError as error:
-            raise Refuse(
-                Code.FUNCTION_DTYPE,
-                "the body of {} at opset {} supports only {}, the element type of an earlier gradient",
-                op,
-                self._index.opset,
-                " and ".join(TensorProto.DataType.Name(other).lower() for other in sorted(before)),
-            ) from error
+            supported = " and ".join(TensorProto.DataType.Name(other).lower() for other in sorted(before))
+            what = "the body of {} at opset {} supports only {}, the element type of an earlier gradient"
+            raise Refuse(Code.FUNCTION_DTYPE, what, op, self._index.opset, supported) from error
         self._element_types[op], self._maxima[op] = both, maximum
-        return
 
     def missing(self, element_types: Mapping[str, Collection[int]]) -> list[FunctionProto]:
         """Return the bodies that the model lacks, given the operators and the element types of their nodes.

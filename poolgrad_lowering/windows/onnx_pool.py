@@ -51,16 +51,8 @@ class PoolAttributes:
             return None
         if min(*kernel, *strides, *dilations) < 1 or min(pads) < 0:
             return None
-        return cls(
-            tuple(kernel),
-            tuple(strides),
-            tuple(pads[:rank]),
-            tuple(pads[rank:]),
-            tuple(dilations),
-            bool(ceil),
-            auto_pad,
-            order,
-        )
+        lists = tuple(kernel), tuple(strides), tuple(pads[:rank]), tuple(pads[rank:]), tuple(dilations)
+        return cls(*lists, bool(ceil), auto_pad, order)
 
     @property
     def has_ambiguous_pads(self) -> bool:

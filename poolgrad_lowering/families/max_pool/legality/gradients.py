@@ -42,12 +42,8 @@ def select_op(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str]
     if not 1 <= rank <= 3:
         raise Refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
     if gradient.element_type not in _LOWERABLE:
-        raise Refuse(
-            Code.DTYPE,
-            "'{}' is {}; Ascend supports float32, float16 and bfloat16",
-            gradient.x.value.name,
-            type_name(gradient.element_type),
-        )
+        what = "'{}' is {}; Ascend supports float32, float16 and bfloat16"
+        raise Refuse(Code.DTYPE, what, gradient.x.value.name, type_name(gradient.element_type))
     if isinstance(gradient.windows, AdaptiveWindows):
         windows = dividing_windows(gradient)
         legal = None if windows is None else _Legal(windows, ceil=False)
@@ -76,13 +72,8 @@ def check_support(op: LoweredOp, gradient: MaxPoolGradient, target: Target) -> N
     known = [extent + sum(margin) for extent, margin in zip(sizes, margins, strict=True) if extent is not None]
     # A symbolic size counts as 1 here; the provider checks the actual plane in each Run.
     if math.prod(known) > support.max_plane:
-        raise Refuse(
-            Code.PLANE_SIZE,
-            "a plane has {} elements; {} supports at most {}",
-            math.prod(known),
-            op.name,
-            support.max_plane,
-        )
+        what = "a plane has {} elements; {} supports at most {}"
+        raise Refuse(Code.PLANE_SIZE, what, math.prod(known), op.name, support.max_plane)
 
 
 def dividing_windows(gradient: MaxPoolGradient) -> list[AclnnWindow] | None:
@@ -118,13 +109,8 @@ def _legal_windows(gradient: MaxPoolGradient, pool: PoolAttributes) -> _Legal:
     for number, (extent, count) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
         window = pool.axis(number, extent)
         if window is None:
-            raise Refuse(
-                Code.AUTO_PAD_SYMBOLIC,
-                "auto_pad={} on spatial axis {} of symbolic size {}",
-                pool.auto_pad,
-                number,
-                extent,
-            )
+            what = "auto_pad={} on spatial axis {} of symbolic size {}"
+            raise Refuse(Code.AUTO_PAD_SYMBOLIC, what, pool.auto_pad, number, extent)
         axis = _Axis(number, window, extent.static, count.static)
         axis.check_windows()
         axes.append(axis)
@@ -150,12 +136,8 @@ class _Axis:
         if self.extent is None or self.count is None:
             return
         if starts_in_padding(window, self.extent, self.count):
-            raise Refuse(
-                Code.WINDOW_IN_PADDING,
-                "on spatial axis {} the last of {} windows starts in the padding after the input",
-                self.number,
-                self.count,
-            )
+            what = "on spatial axis {} the last of {} windows starts in the padding after the input"
+            raise Refuse(Code.WINDOW_IN_PADDING, what, self.number, self.count)
         if has_empty_window(window, self.extent, self.count):
             raise Refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window contains no element", self.number)
 
@@ -203,12 +185,8 @@ def _refused_windows(axes: list[_Axis], onnx_ceil: bool) -> Refuse:
             return Refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, but a size is symbolic", pads)
         if onnx_ceil and pads[0] != pads[1]:
             return Refuse(Code.SYMBOLIC_CEIL, "ceil_mode with pads {} on an axis of symbolic size", pads)
-    return Refuse(
-        Code.OUTPUT_SIZE,
-        "no rounding mode gives the output sizes {} for the input sizes {} on all axes",
-        [axis.count for axis in axes],
-        [axis.extent for axis in axes],
-    )
+    what = "no rounding mode gives the output sizes {} for the input sizes {} on all axes"
+    return Refuse(Code.OUTPUT_SIZE, what, [axis.count for axis in axes], [axis.extent for axis in axes])
 
 
 def window_attributes(
@@ -239,13 +217,8 @@ def select_op_named(op: str, gradient: MaxPoolGradient, target: Target) -> Lower
     lowered = select_op(gradient, target, (op,) if is_able else WINDOWED_GRADIENTS)
     if lowered.name == op:
         return lowered
-    raise Refuse(
-        Code.OPERATOR_WINDOWS,
-        "{} cannot express the windows of a pool of {} to {}",
-        op,
-        Shown(gradient.x_shape),
-        Shown(gradient.pooled_shape),
-    )
+    what = "{} cannot express the windows of a pool of {} to {}"
+    raise Refuse(Code.OPERATOR_WINDOWS, what, op, Shown(gradient.x_shape), Shown(gradient.pooled_shape))
 
 
 def _is_adaptive(gradient: MaxPoolGradient) -> bool:

@@ -87,13 +87,8 @@ def as_max_pool(gradient: MaxPoolGradient, axis: int) -> MaxPoolGradient:
     if size(shape).static == 0:
         raise Refuse(Code.EMPTY_WINDOW, "'{}' of shape {} has no element", gradient.x.value.name, Shown(shape))
     if not fits_reshape(shape):
-        raise Refuse(
-            Code.UNKNOWN_SHAPE,
-            "'{}' of shape {} cannot be folded around axis {}: several sizes are not known",
-            gradient.x.value.name,
-            Shown(shape),
-            axis,
-        )
+        what = "'{}' of shape {} cannot be folded around axis {}: several sizes are not known"
+        raise Refuse(Code.UNKNOWN_SHAPE, what, gradient.x.value.name, Shown(shape), axis)
     folded = (size(shape[:axis]), Dim(1), shape[axis], size(shape[axis + 1 :]))
     return replace(
         gradient,

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.checks import mixed_types
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, View
@@ -40,14 +41,7 @@ def find_source(facts: Facts, updates: Value, pooled: Pooled) -> Operand:
             nearest = nearest or found
     if nearest is not None:
         return nearest
-    raise Refuse(
-        Code.DTYPE_MIX,
-        "'{}' is {}, the pooled input '{}' {}",
-        updates.name,
-        type_name(facts.element_type(updates)),
-        pooled.x.name,
-        type_name(pooled.element_type),
-    )
+    raise mixed_types(updates, facts.element_type(updates), pooled.x, pooled.element_type)
 
 
 def _widens(facts: Facts, node: Node, pooled: Pooled) -> bool:
@@ -91,24 +85,15 @@ def _rows(facts: Facts, rows: Value | None, last: Value, pooled: Pooled) -> Oper
     `rows` is the first value in x's element type: the scattered one, or what it is cast to.
     """
     if rows is None:
-        raise Refuse(
-            Code.OTHER_CONSUMER if len(last.uses) > 1 or last.is_output else Code.DTYPE_MIX,
-            "'{}' is not brought back to {} {} by one chain of views and a Cast",
-            last.name,
-            type_name(pooled.element_type),
-            Shown(pooled.x_shape),
-        )
+        code = Code.OTHER_CONSUMER if len(last.uses) > 1 or last.is_output else Code.DTYPE_MIX
+        what = "'{}' is not brought back to {} {} by one chain of views and a Cast"
+        raise Refuse(code, what, last.name, type_name(pooled.element_type), Shown(pooled.x_shape))
     shape, shapes = facts.shape(rows), _shapes_of_x(facts, pooled)
     readers = [use.scope.node(use.position) for use in rows.uses if use.position >= 0]
     served = any(not facts.is_view(reader) or _output_shape(facts, reader) in shapes for reader in readers)
     if shape is None or not fits_reshape(shape) or rows.is_output or not served:
-        raise Refuse(
-            Code.DX_SHAPE,
-            "'{}' has shape {}, the pooled input {}",
-            last.name,
-            Shown(facts.shape(last)),
-            Shown(pooled.x_shape),
-        )
+        what = "'{}' has shape {}, the pooled input {}"
+        raise Refuse(Code.DX_SHAPE, what, last.name, Shown(facts.shape(last)), Shown(pooled.x_shape))
     return Operand.of(rows, shape, pooled.x_shape)
 
 
