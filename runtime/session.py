@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from poolgrad_lowering.diagnostics.onnxruntime_errors import quoted
-from poolgrad_lowering.io.model_file import model_of
+from poolgrad_lowering.io.results import model_of
 from poolgrad_lowering.runtime.assignment import RECORD_ASSIGNMENT, assignment
 from poolgrad_lowering.runtime.cann_provider import CANN_PROVIDER, is_graph_mode, set_defaults
 from poolgrad_lowering.runtime.errors import SessionError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime
 
-    from poolgrad_lowering.io.model_file import WithModel
+    from poolgrad_lowering.io.results import WithModel
     from poolgrad_lowering.ir.index import ModelIndex
 
 # The session entry that selects the backend of the provider and of the custom operators.

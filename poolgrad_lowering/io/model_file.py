@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
@@ -17,19 +16,6 @@ from poolgrad_lowering.diagnostics.errors import InvalidModelError, explained
 from poolgrad_lowering.diagnostics.faults import Fault
 from poolgrad_lowering.gate.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.io.atomic_write import open_regular
-
-
-class WithModel(Protocol):
-    """A result with a model, such as `LoweringResult`."""
-
-    @property
-    def model(self) -> ModelProto:
-        """The model."""
-
-
-def model_of(given: Any) -> Any:
-    """Return the model of a result, which functions accept in its place, and anything else as it is."""
-    return getattr(given, "model", given)
 
 
 def read_bytes(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:

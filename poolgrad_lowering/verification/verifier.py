@@ -11,7 +11,8 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from poolgrad_lowering.io.model_file import WithModel, model_of, require_model
+from poolgrad_lowering.io.model_file import require_model
+from poolgrad_lowering.io.results import WithModel, model_of
 from poolgrad_lowering.verification.exports.restored import restored, with_rounded_forms
 from poolgrad_lowering.verification.outside.inputs import initializers_as_inputs
 from poolgrad_lowering.verification.outside.stored import with_loaded_constants

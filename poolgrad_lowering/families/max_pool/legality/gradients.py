@@ -22,7 +22,6 @@ from poolgrad_lowering.ir.dims import Dim, Shown
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
 from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
 from poolgrad_lowering.windows.axis import AxisWindow
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 INT32_CODE = 3
 """The attribute of an operator with the type of argmax: int32 (aclDataType)."""
@@ -44,12 +43,13 @@ def select_op(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str]
     if gradient.element_type not in _LOWERABLE:
         what = "'{}' is {}; Ascend supports float32, float16 and bfloat16"
         raise Refuse(Code.DTYPE, what, gradient.x.value.name, type_name(gradient.element_type))
-    if isinstance(gradient.windows, AdaptiveWindows):
-        windows = dividing_windows(gradient)
-        legal = None if windows is None else _Legal(windows, ceil=False)
-    else:
-        legal = _legal_windows(gradient, gradient.windows)
-    op = LoweredOp(ADAPTIVE_GRAD, {}) if legal is None else legal.op(operator_for(rank, target, windowed))
+    windows, ceil = _legal_windows(gradient)
+    op = LoweredOp(ADAPTIVE_GRAD, {})
+    if windows is not None:
+        name = operator_for(rank, target, windowed)
+        margins = tuple((window.before, window.after) for window in windows)
+        attributes = window_attributes(name, windows, ceil=ceil)
+        op = LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
     check_support(op, gradient, target)
     return op
 
@@ -90,21 +90,11 @@ def _ratio(extent: Dim, count: Dim) -> int | None:
     return extent.static // count.static or None
 
 
-@dataclass(frozen=True)
-class _Legal:
-    """The windows of all axes as aclnn takes them, with one rounding mode."""
-
-    windows: Sequence[AclnnWindow]
-    ceil: bool
-
-    def op(self, name: str) -> LoweredOp:
-        """Return the lowering to the operator of this name."""
-        margins = tuple((window.before, window.after) for window in self.windows)
-        attributes = window_attributes(name, self.windows, ceil=self.ceil)
-        return LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
-
-
-def _legal_windows(gradient: MaxPoolGradient, pool: PoolAttributes) -> _Legal:
+def _legal_windows(gradient: MaxPoolGradient) -> tuple[list[AclnnWindow] | None, bool]:
+    """Return the windows of all axes as aclnn takes them, None without any, and whether counts are rounded up."""
+    pool = gradient.windows
+    if isinstance(pool, AdaptiveWindows):
+        return dividing_windows(gradient), False
     axes: list[_Axis] = []
     for number, (extent, count) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
         window = pool.axis(number, extent)
@@ -160,18 +150,18 @@ class _Axis:
         return window if window.output_size(self.extent, ceil=ceil) == self.count else None
 
 
-def _legalize(axes: list[_Axis], onnx_ceil: bool) -> _Legal:
+def _legalize(axes: list[_Axis], onnx_ceil: bool) -> tuple[list[AclnnWindow], bool]:
     """Legalize all axes with one rounding mode: try the pool's own, then the other; then both with a canvas."""
     roundings = (onnx_ceil, not onnx_ceil)
     for ceil in roundings:
         direct = [window for axis in axes if (window := axis.direct(ceil=ceil, onnx_ceil=onnx_ceil)) is not None]
         if len(direct) == len(axes):
-            return _Legal(direct, ceil)
+            return direct, ceil
     for ceil in roundings:
         legalized = [axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) or axis.canvas(ceil=ceil) for axis in axes]
         windows = [window for window in legalized if window is not None]
         if len(windows) == len(axes):
-            return _Legal(windows, ceil)
+            return windows, ceil
     raise _refused_windows(axes, onnx_ceil)
 
 
