@@ -392,22 +392,19 @@ _UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorPr
 _FORMS_OF_CUT_GRAPHS: dict[str, WriteForm] = dict.fromkeys(SHAPE_OPERANDS, _to_numbers)
 
 _FORMS: dict[str, WriteForm] = {
-    "AveragePool": _pool,
+    **dict.fromkeys(("AveragePool", "MaxPool"), _pool),
     "BatchNormalization": _batch_normalization,
     "Clip": _clip,
     "Constant": _constant,
-    "Conv": _convolution,
-    "ConvTranspose": _convolution,
+    **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
     "Dropout": _dropout,
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,
-    "LogSoftmax": _softmax,
-    "MaxPool": _pool,
+    **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     "Mod": _mod,
     "Pad": _pad,
     "ScatterND": _scatter_nd,
     "Shape": _shape,
-    "Softmax": _softmax,
     "Transpose": _transpose,
 }
 

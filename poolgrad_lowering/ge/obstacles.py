@@ -197,18 +197,12 @@ def _pad(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> F
         yield Obstacle.NEGATIVE_PADS, f"its pads are {pads}"
 
 
-def _transpose(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, use: Use) -> Found:
-    if "perm" not in attributes:
-        yield from _global_max_pool(node, attributes, types, use)
+_OF_RANK = {"GlobalMaxPool": None, "LogSoftmax": "axis", "Transpose": "perm"}
+"""Operators whose rank GE's forms of them need, unless they have the attribute."""
 
 
-def _global_max_pool(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
-    if node.input[0] not in types.ranks:
-        yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
-
-
-def _softmax(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
-    if "axis" not in attributes and node.input[0] not in types.ranks:
+def _rank(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, _: Use) -> Found:
+    if _OF_RANK[node.op_type] not in attributes and node.input[0] not in types.ranks:
         yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
 
 
@@ -238,17 +232,12 @@ def _flags(node: NodeProto, attributes: Mapping[str, Any], _: ValueTypes, __: Us
 
 
 _CHECKS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], ValueTypes, Use], Found]] = {
-    "ArgMax": _flags,
-    "ArgMin": _flags,
+    **dict.fromkeys(("ArgMax", "ArgMin", "BatchNormalization"), _flags),
     "AveragePool": _same_lower,
-    "BatchNormalization": _flags,
-    "Conv": _convolution,
-    "ConvTranspose": _convolution,
+    **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
     "Gemm": _gemm,
-    "GlobalMaxPool": _global_max_pool,
-    "LogSoftmax": _softmax,
     "MaxPool": _max_pool,
     "Pad": _pad,
     "ScatterND": _scatter_nd,
-    "Transpose": _transpose,
+    **dict.fromkeys(_OF_RANK, _rank),
 }

@@ -36,9 +36,10 @@ _table = partial(table, stacked=True)
 
 def _figures(report: Report) -> Markup:
     saved = report.bytes_before - report.bytes_after
+    moved = sum(anchor.forward_op is not None for anchor in report.lowered)
     figures = (
         ("anchors", str(len(report.anchors)), "nodes that could be max-pool gradients"),
-        ("lowered", str(len(report.lowered)), _of_forward(report)),
+        ("lowered", str(len(report.lowered)), f"{moved} with their forward pool"),
         ("refused", str(len(report.refused)), "left unchanged"),
         *([("unrelated", str(len(report.unrelated)), "no gradients of pools")] if report.unrelated else []),
         ("nodes", f"{report.nodes_before:,} → {report.nodes_after:,}", "without function bodies"),
@@ -52,11 +53,6 @@ def _figures(report: Report) -> Markup:
         ),
         class_="figures",
     )
-
-
-def _of_forward(report: Report) -> str:
-    moved = sum(anchor.forward_op is not None for anchor in report.lowered)
-    return f"{moved} with their forward pool"
 
 
 def _forms(report: Report) -> Markup | str:

@@ -331,24 +331,17 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 _FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[Form]]] = {
-    "AveragePool": _windows,
+    **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose", "MaxPool"), _windows),
     "BatchNormalization": _batch_normalization,
-    "Clip": _identity,
+    **dict.fromkeys(("Clip", "Dropout"), _identity),
     "Constant": _constant,
-    "ConstantOfShape": _to_numbers,
-    "Conv": _windows,
-    "ConvTranspose": _windows,
-    "Dropout": _identity,
-    "Expand": _to_numbers,
+    **dict.fromkeys(("ConstantOfShape", "Expand", "Reshape"), _to_numbers),
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,
-    "LogSoftmax": _softmax,
-    "MaxPool": _windows,
+    **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     "Mod": _mod,
     "Pad": _pad,
-    "Reshape": _to_numbers,
     "ScatterND": _scatter_nd,
     "Shape": _shape,
-    "Softmax": _softmax,
     "Transpose": _transpose,
 }
