@@ -21,6 +21,7 @@ from poolgrad_lowering.runtime import training
 TASKS: Mapping[str, Sequence[str]] = {
     "Lower a model in memory": ("lower", "LoweringResult", "inspect"),
     "Lower files and folders": ("lower_file", "lower_folder", "FileResult", "lower_artifacts"),
+    "Checkpoints of onnxruntime's artifacts": ("read_checkpoint", "write_checkpoint"),
     "Read the report": ("Report", "AnchorReport", "DataWarning"),
     "Choose operators by a plan": ("read_plan", "LoweringPlan", "SiteChoice"),
     "Verify a lowered model": ("verify", "verify_files", "Verification"),
@@ -132,12 +133,22 @@ def _members(thing: Any) -> Iterator[str]:
     fields = {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
     rows = [
         f"* `{name}{'' if isinstance(member, property) else '()'}`: {_docstring(member).splitlines()[0]}"
-        for name, member in vars(thing).items()
+        for name, member in _attributes(thing).items()
         if not (name.startswith("_") or name.isupper() or name in fields)
         and (isinstance(member, property) or callable(member))
     ]
     if rows:
         yield "\n".join(rows)
+
+
+def _attributes(thing: type) -> dict[str, Any]:
+    """What a class and the dataclasses that it extends define."""
+    return {
+        name: member
+        for each in reversed(thing.__mro__)
+        if dataclasses.is_dataclass(each) or each is thing
+        for name, member in vars(each).items()
+    }
 
 
 def _docstring(thing: Any) -> str:

@@ -21,8 +21,7 @@ from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.pipeline import lower_in_place
 from poolgrad_lowering.report.drawing.graph import Graph, Kind
 from poolgrad_lowering.report.drawing.markup import Markup, element
-from poolgrad_lowering.report.drawing.style import stylesheet
-from poolgrad_lowering.report.drawing.svg import svg
+from poolgrad_lowering.report.drawing.svg import stylesheet, svg
 
 _MODEL = Path(__file__).parents[1] / "models" / "built" / "torch" / "lenet.onnx"
 _SCATTERED = "scatter_add_1"

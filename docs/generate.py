@@ -47,8 +47,8 @@ from poolgrad_lowering.html_report.places import MAX_CELLS
 from poolgrad_lowering.html_report.record import MAX_DRAWN
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.patterns import own_patterns
+from poolgrad_lowering.report.drawing.markup import MAX_NAME
 from poolgrad_lowering.report.drawing.parts import MAX_AROUND, MAX_NODES
-from poolgrad_lowering.report.drawing.text import MAX_NAME
 from poolgrad_lowering.standard.definition import Definition
 from poolgrad_lowering.standard.rewrite import written_body
 from poolgrad_lowering.standard.table import DEFINITIONS, UNDEFINED

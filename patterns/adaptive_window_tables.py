@@ -30,7 +30,7 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern
 from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.first_maximum import RANKS, FirstMaximum, argmax_node
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum, argmax_node
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
 from poolgrad_lowering.families.max_pool.matching.scatter import (

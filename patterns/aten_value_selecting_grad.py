@@ -27,13 +27,12 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.max_pool.matching.aten import aten_anchors, aten_operator, flag
-from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import argmax_node, as_max_pool, reduced_shape
 from poolgrad_lowering.families.max_pool.matching.backward_ops import (
     check_not_constant,
     stated_element_type,
     unchanged_source,
 )
-from poolgrad_lowering.families.max_pool.matching.first_maximum import argmax_node
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.ir.attributes import boolean, integer
 from poolgrad_lowering.ir.dims import Shape, Shown
@@ -109,12 +108,8 @@ def _axis(facts: Facts, node: Node, forward: _Reduction, rank: int) -> int:
         raise Refuse(Code.POOL_ATTRIBUTES, "'{}' has arguments that are not constant or out of range", node.label)
     axis, other = axes
     if axis != other or keepdims != forward.keepdims:
-        raise Refuse(
-            Code.ATTRIBUTE_MISMATCH,
-            "'{}' reduces another axis, or otherwise, than the maximum of '{}'",
-            node.label,
-            forward.x.name,
-        )
+        what = "'{}' reduces another axis, or otherwise, than the maximum of '{}'"
+        raise Refuse(Code.ATTRIBUTE_MISMATCH, what, node.label, forward.x.name)
     return axis
 
 

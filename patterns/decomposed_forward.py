@@ -31,7 +31,7 @@ from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.first_maximum import RANKS, FirstMaximum
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import RANKS, FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction
 from poolgrad_lowering.families.max_pool.matching.scatter import (
@@ -73,7 +73,7 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     gathered = _gathered(facts, gather)
     if gathered is None or maximum.axis != len(maximum.shape) - 1:
         raise Refuse(Code.WINDOW_TABLES, "GatherND '{}' is not proven to take windows", gather.label)
-    windows = _windows(gathered)
+    windows = [_window(gathered, axis) for axis in range(len(gathered.sizes) - 2)]
     pooled, is_adaptive = _pooled(facts, maximum, scatter.recorded, gathered, windows)
     check_adds_to_zeros(facts, scatter)
     check_rows_are_planes(facts, scatter, pooled, Numbering.PLANE)
@@ -133,12 +133,8 @@ def _gathered(facts: Facts, gather: Node) -> _Gathered | None:
     return _Gathered(x, sizes, tuple(pads), coordinates) if coordinates.shape[-1] == spatial else None
 
 
-def _windows(gathered: _Gathered) -> list[AxisWindow]:
-    """The windows that the table looks like, one per spatial axis; not proven yet."""
-    return [_window(gathered, axis) for axis in range(len(gathered.sizes) - 2)]
-
-
 def _window(gathered: _Gathered, axis: int) -> AxisWindow:
+    """The windows that the table looks like along a spatial axis; not proven yet."""
     rank = len(gathered.sizes)
     begin, end = gathered.pads[2 + axis], gathered.pads[rank + 2 + axis]
     others = tuple(other for other in range(2 * (rank - 2)) if other // 2 != axis)

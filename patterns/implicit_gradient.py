@@ -25,13 +25,8 @@ def match(facts: Facts, node: Node) -> None:
     name = text(node, "y") or ""
     pool = _pool_before(node.scope.resolve(name))
     if pool is not None:
-        raise Refuse(
-            Code.IMPLICIT_GRADIENT,
-            "Gradient '{}' differentiates '{}' through MaxPool '{}', and no node computes that",
-            node.label,
-            name,
-            pool.label,
-        )
+        what = "Gradient '{}' differentiates '{}' through MaxPool '{}', and no node computes that"
+        raise Refuse(Code.IMPLICIT_GRADIENT, what, node.label, name, pool.label)
 
 
 def _pool_before(value: Value | None) -> Node | None:

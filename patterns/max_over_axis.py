@@ -24,8 +24,12 @@ from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.axis_maximum import as_max_pool, reduced_shape
-from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum, argmax_node
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import (
+    FirstMaximum,
+    argmax_node,
+    as_max_pool,
+    reduced_shape,
+)
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.families.max_pool.matching.scatter import Scatter, check_adds_to_zeros, scattered_gradient
@@ -70,14 +74,8 @@ def _goes_over_rows(facts: Facts, scatter: Scatter, axis: int, pooled: Pooled) -
     are_lines = base[-1:] == shape[-1:] and size(base[:-1]) == size(shape[:-1])
     if is_last and are_lines and recorded == reduced_shape(base, len(base) - 1):
         return True
-    raise Refuse(
-        Code.ROWS_NOT_PLANES,
-        "{} onto {} is not proven to go along axis {} of {}",
-        Shown(recorded),
-        Shown(base),
-        axis,
-        Shown(pooled.x_shape),
-    )
+    what = "{} onto {} is not proven to go along axis {} of {}"
+    raise Refuse(Code.ROWS_NOT_PLANES, what, Shown(recorded), Shown(base), axis, Shown(pooled.x_shape))
 
 
 PATTERN = Pattern(

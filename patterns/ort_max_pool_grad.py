@@ -63,14 +63,8 @@ def _check_attributes(node: Node, forward: ForwardPool) -> None:
     """The node's own attributes are the pool's, where it has any."""
     for name, expected in _attributes(forward.attributes).items():
         if has_attribute(node, name) and (found := attribute(node, name)) != expected:
-            raise Refuse(
-                Code.ATTRIBUTE_MISMATCH,
-                "{} is {} here and {} on MaxPool '{}'",
-                name,
-                found,
-                expected,
-                forward.node.label,
-            )
+            what = "{} is {} here and {} on MaxPool '{}'"
+            raise Refuse(Code.ATTRIBUTE_MISMATCH, what, name, found, expected, forward.node.label)
 
 
 def _attributes(pool: PoolAttributes) -> dict[str, Any]:

@@ -52,14 +52,8 @@ def _check_no_overlap(node: Node, forward: ForwardPool) -> None:
     axes = zip(pool.kernel, pool.dilations, pool.strides, forward.pooled_shape[2:], strict=True)
     for number, (kernel, dilation, stride, count) in enumerate(axes):
         if (kernel - 1) * dilation + 1 > stride and count.static != 1:
-            raise Refuse(
-                Code.OVERLAPPING_OVERWRITE,
-                "{} '{}' overwrites, and windows of MaxPool '{}' overlap on spatial axis {}",
-                node.proto.op_type,
-                node.label,
-                forward.node.label,
-                number,
-            )
+            what = "{} '{}' overwrites, and windows of MaxPool '{}' overlap on spatial axis {}"
+            raise Refuse(Code.OVERLAPPING_OVERWRITE, what, node.proto.op_type, node.label, forward.node.label, number)
 
 
 PATTERN = Pattern(

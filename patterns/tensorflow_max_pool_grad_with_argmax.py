@@ -54,12 +54,8 @@ def match(facts: Facts, node: Node) -> MaxPoolGradient | None:
     if pool is None or not operator.channels_last:
         raise Refuse(Code.NO_FORWARD_POOL, "'{}' does not come from the Indices of a MaxPool", argmax.name)
     if not _is_argmax(facts, argmax, pool, counts_batch=bool(attribute(node, "include_batch_in_index"))):
-        raise Refuse(
-            Code.INDICES_NUMBERING,
-            "'{}' is not proven to be the Indices of MaxPool '{}' counted channels last",
-            argmax.name,
-            pool.label,
-        )
+        what = "'{}' is not proven to be the Indices of MaxPool '{}' counted channels last"
+        raise Refuse(Code.INDICES_NUMBERING, what, argmax.name, pool.label)
     return tensorflow_gradient(facts, operator, pool, x, grad)
 
 

@@ -22,11 +22,7 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.ir.scopes import Node, Value
 
-_CODES = {
-    "ReduceMax": Code.SPLITS_TIES,
-    "GlobalMaxPool": Code.SPLITS_TIES,
-    "MaxPool": Code.GRADIENT_TO_ALL_TIES,
-}
+_CODES = {"ReduceMax": Code.SPLITS_TIES, "GlobalMaxPool": Code.SPLITS_TIES, "MaxPool": Code.GRADIENT_TO_ALL_TIES}
 _LAYOUT = (*VIEW_OPS, "Transpose")
 _SPREADS = (*_LAYOUT, "Expand", "Resize", "Tile")
 
@@ -40,14 +36,8 @@ def match(_: Facts, node: Node) -> None:
         spread = list(_upstream(bound, _SPREADS))[-1]
         maximum = spread.producer
         if maximum is not None and maximum.is_a(*_CODES) and _pools(maximum, spread, compared):
-            raise Refuse(
-                _CODES[maximum.op[1]],
-                "Equal '{}' marks all elements of '{}' that equal {} '{}', not the first",
-                node.label,
-                compared.name,
-                maximum.op[1],
-                maximum.label,
-            )
+            what = "Equal '{}' marks all elements of '{}' that equal {} '{}', not the first"
+            raise Refuse(_CODES[maximum.op[1]], what, node.label, compared.name, maximum.op[1], maximum.label)
 
 
 def _pools(maximum: Node, pooled: Value, compared: Value) -> bool:

@@ -19,7 +19,7 @@ from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.families.gradient import Pattern
 from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum, argmax_node
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.families.max_pool.matching.forward import Pooled
 from poolgrad_lowering.families.max_pool.matching.reduction import with_whole_reduction
 from poolgrad_lowering.families.max_pool.matching.scatter import (

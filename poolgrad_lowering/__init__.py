@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from poolgrad_lowering.diagnostics.faults import Fault
     from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
     from poolgrad_lowering.entry.artifacts import lower_artifacts
-    from poolgrad_lowering.entry.atc_export import AtcExport, AtcReport, export_atc
-    from poolgrad_lowering.entry.cann_export import CannExport, CannReport, export_cann
     from poolgrad_lowering.entry.export_files import export_atc_file, export_cann_file
+    from poolgrad_lowering.entry.exports import AtcExport, AtcReport, CannExport, CannReport, export_atc, export_cann
     from poolgrad_lowering.entry.files import lower_file
     from poolgrad_lowering.entry.folders import FileResult, lower_folder
     from poolgrad_lowering.entry.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
@@ -52,50 +51,36 @@ _FOLDER = Path(__file__).parent
 if not (_FOLDER / "patterns").is_dir():  # a source tree has patterns/ and runtime/ beside this folder
     __path__.append(str(_FOLDER.parent))
 
-_HOMES = {
-    "AnchorReport": "report.report",
-    "AtcExport": "entry.atc_export",
-    "AtcPlugin": "ge.atc.plugin_folder",
-    "AtcReport": "entry.atc_export",
-    "CannExport": "entry.cann_export",
-    "CannReport": "entry.cann_export",
-    "DataWarning": "io.external_files",
-    "Fault": "diagnostics.faults",
-    "FileError": "diagnostics.errors",
-    "FileResult": "entry.folders",
-    "InvalidModelError": "diagnostics.errors",
-    "Limits": "gate.limits",
-    "LoweringPlan": "lowering.plan",
-    "LoweringResult": "lowering.lower",
-    "NodeObstacle": "diagnostics.obstacles",
-    "OperatorRecord": "entry.listing",
-    "PatternRecord": "entry.listing",
-    "PlanError": "diagnostics.errors",
-    "PoolgradError": "diagnostics.errors",
-    "Report": "report.report",
-    "SiteChoice": "lowering.plan",
-    "TargetRecord": "entry.listing",
-    "UnknownTargetError": "diagnostics.errors",
-    "Verification": "verification.result",
-    "VerificationError": "diagnostics.errors",
-    "export_atc": "entry.atc_export",
-    "export_atc_file": "entry.export_files",
-    "export_cann": "entry.cann_export",
-    "export_cann_file": "entry.export_files",
-    "inspect": "lowering.lower",
-    "list_patterns": "entry.listing",
-    "list_targets": "entry.listing",
-    "lower": "lowering.lower",
-    "lower_artifacts": "entry.artifacts",
-    "lower_file": "entry.files",
-    "lower_folder": "entry.folders",
-    "read_checkpoint": "entry.standard_step",
-    "read_plan": "lowering.plan_file",
-    "verify": "verification.verifier",
-    "verify_files": "verification.files",
-    "write_atc_plugin": "ge.atc.plugin_folder",
-    "write_checkpoint": "entry.standard_step",
+_NAMES = {
+    "diagnostics.errors": (
+        "FileError",
+        "InvalidModelError",
+        "PlanError",
+        "PoolgradError",
+        "UnknownTargetError",
+        "VerificationError",
+    ),
+    "diagnostics.faults": ("Fault",),
+    "diagnostics.obstacles": ("NodeObstacle",),
+    "entry.artifacts": ("lower_artifacts",),
+    "entry.export_files": ("export_atc_file", "export_cann_file"),
+    "entry.exports": ("AtcExport", "AtcReport", "CannExport", "CannReport", "export_atc", "export_cann"),
+    "entry.files": ("lower_file",),
+    "entry.folders": ("FileResult", "lower_folder"),
+    "entry.listing": ("OperatorRecord", "PatternRecord", "TargetRecord", "list_patterns", "list_targets"),
+    "entry.standard_step": ("read_checkpoint", "write_checkpoint"),
+    "gate.limits": ("Limits",),
+    "ge.atc.plugin_folder": ("AtcPlugin", "write_atc_plugin"),
+    "io.external_files": ("DataWarning",),
+    "lowering.lower": ("LoweringResult", "inspect", "lower"),
+    "lowering.plan": ("LoweringPlan", "SiteChoice"),
+    "lowering.plan_file": ("read_plan",),
+    "report.report": ("AnchorReport", "Report"),
+    "verification.files": ("verify_files",),
+    "verification.result": ("Verification",),
+    "verification.verifier": ("verify",),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AnchorReport",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.diagnostics.counted import first_of
+from poolgrad_lowering.diagnostics.text import first_of
 from poolgrad_lowering.runtime.errors import SessionError
 
 if TYPE_CHECKING:

@@ -60,7 +60,6 @@ PARTS = (
     ("exports", "sites"),
     ("outside", "text"),
     ("running",),
-    ("reproducer",),
     ("verifier",),
     ("files",),
 )

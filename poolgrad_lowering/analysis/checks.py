@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.analysis.facts import Facts
+from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.ir.dims import Shape, Shown, differ, size
 from poolgrad_lowering.ir.scopes import Value
@@ -16,6 +16,12 @@ def known_element_type(facts: Facts, x: Value) -> int:
     if not element_type:
         raise Refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", x.name)
     return element_type
+
+
+def mixed_types(value: Value, found: int | None, x: Value, element_type: int) -> Refuse:
+    """Return the refusal of a value of another element type than the pooled input."""
+    what = "'{}' is {}, the pooled input '{}' {}"
+    return Refuse(Code.DTYPE_MIX, what, value.name, type_name(found), x.name, type_name(element_type))
 
 
 def check_shape(facts: Facts, code: Code, value: Value, expected: Shape, *, flat: bool = False) -> None:

@@ -27,10 +27,6 @@ from poolgrad_lowering.ir.scopes import Node, Value
 _INTEGER_LIMITS: dict[int, int] = {TensorProto.INT32: 2**31, TensorProto.INT64: 2**63}
 
 
-def _int_pass(known: Known, node: Node) -> Shape | None:
-    return input_integers(known, node, 0)
-
-
 def _int_reshape(known: Known, node: Node) -> Shape | None:
     target = input_integers(known, node, 1)
     return input_integers(known, node, 0) if target is not None and len(target) <= 1 else None
@@ -59,20 +55,12 @@ def _kept_by_input(known: Known, node: Node, elements: Shape) -> Shape | None:
     return None if source is None else _kept(elements, known.element_type(source))
 
 
-def _int_shape(known: Known, node: Node) -> Shape | None:
-    return dims_taken(known, node)
-
-
 def _int_gather(known: Known, node: Node) -> Shape | None:
     data, positions = input_integers(known, node, 0), static_integers(known, node, 1)
-    if (
-        integer(node, "axis") != 0
-        or data is None
-        or positions is None
-        or any(not -len(data) <= position < len(data) for position in positions)
-    ):
+    if integer(node, "axis") != 0 or data is None or positions is None:
         return None
-    return tuple(data[position] for position in positions)
+    inside = all(-len(data) <= position < len(data) for position in positions)
+    return tuple(data[position] for position in positions) if inside else None
 
 
 def _int_slice(known: Known, node: Node) -> Shape | None:
@@ -86,16 +74,13 @@ def _int_split(value: Value, known: Known, node: Node) -> Shape | None:
     if data is None or integer(node, "axis") != 0:
         return None
     given = node.input(1) is not None or attribute(node, "split") is not None
-    parts = (integers(node, "split") or static_integers(known, node, 1)) if given else _equal_parts(data, outputs)
+    equal = [len(data) // len(outputs)] * len(outputs)
+    parts = (integers(node, "split") or static_integers(known, node, 1)) if given else equal
     if parts is None or len(parts) != len(outputs) or sum(parts) != len(data):
         return None
     position = outputs.index(value.name)
     start = sum(parts[:position])
     return data[start : start + parts[position]]
-
-
-def _equal_parts(data: Shape, outputs: list[str]) -> list[int]:
-    return [len(data) // len(outputs)] * len(outputs)
 
 
 def _int_concat(known: Known, node: Node) -> Shape | None:
@@ -145,7 +130,7 @@ def _int_size(known: Known, node: Node) -> Shape | None:
 
 
 INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
-    **dict.fromkeys(("Identity", "Squeeze"), _int_pass),
+    **dict.fromkeys(("Identity", "Squeeze"), partial(input_integers, position=0)),
     "Cast": _int_cast,
     "Concat": _int_concat,
     "Gather": _int_gather,
@@ -153,7 +138,7 @@ INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
     "Mul": _int_multiply,
     "ReduceProd": _int_product,
     "Reshape": _int_reshape,
-    "Shape": _int_shape,
+    "Shape": dims_taken,
     "Size": _int_size,
     "Slice": _int_slice,
     "Unsqueeze": _int_unsqueeze,

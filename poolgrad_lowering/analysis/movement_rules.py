@@ -50,9 +50,8 @@ def _gather_nd(known: Evaluation, node: Node) -> Array | None:
     if data is None or positions is None or not positions.ndim or integer(node, "batch_dims"):
         return None
     coordinates = [positions[..., axis] for axis in range(positions.shape[-1])]
-    if not 0 < len(coordinates) <= data.ndim or not is_affordable(
-        coordinates[0].shape + data.shape[len(coordinates) :]
-    ):
+    depth = len(coordinates)
+    if not 0 < depth <= data.ndim or not is_affordable(positions.shape[:-1] + data.shape[depth:]):
         return None
     inside = all(are_within(part, extent) for part, extent in zip(coordinates, data.shape, strict=False))
     return data[tuple(coordinates)] if inside else None

@@ -88,13 +88,8 @@ def _trace(facts: Facts, value: Value) -> Indices:
         return _through_cast(facts, node, found, value)
     if node.is_a("Sub", "Mod"):
         return _to_plane(facts, node, found, value)
-    raise Refuse(
-        Code.INDICES_ALTERED,
-        "{} '{}' changes the Indices of MaxPool '{}'",
-        node.proto.op_type,
-        node.label,
-        found.pool.label,
-    )
+    what = "{} '{}' changes the Indices of MaxPool '{}'"
+    raise Refuse(Code.INDICES_ALTERED, what, node.proto.op_type, node.label, found.pool.label)
 
 
 def _is_integer_input(facts: Facts, value: Value) -> bool:
@@ -137,25 +132,16 @@ def _to_plane(facts: Facts, node: Node, found: Indices, value: Value) -> Indices
     proof = _is_plane_base if node.is_a("Sub") else _is_plane_size
     if found.numbering is Numbering.TENSOR and operand is not None and proof(facts, operand, found, node):
         return _reached(facts, replace(found, numbering=Numbering.PLANE), value)
-    raise Refuse(
-        Code.PLANE_BASE,
-        "{} '{}' is not proven to make the Indices of MaxPool '{}' plane-local",
-        node.proto.op_type,
-        node.label,
-        found.pool.label,
-    )
+    what = "{} '{}' is not proven to make the Indices of MaxPool '{}' plane-local"
+    raise Refuse(Code.PLANE_BASE, what, node.proto.op_type, node.label, found.pool.label)
 
 
 def _to_tensor(facts: Facts, node: Node, found: Indices, source: Value, table: Value | None) -> Indices:
     """`plane-local index + first index of the plane`, by a constant table that is checked value by value."""
     if found.numbering is Numbering.PLANE and table is not None and _is_base_table(facts, table, found, source):
         return replace(found, numbering=Numbering.TENSOR)
-    raise Refuse(
-        Code.PLANE_BASE,
-        "Add '{}' is not proven to give the Indices of MaxPool '{}' their plane's first index",
-        node.label,
-        found.pool.label,
-    )
+    what = "Add '{}' is not proven to give the Indices of MaxPool '{}' their plane's first index"
+    raise Refuse(Code.PLANE_BASE, what, node.label, found.pool.label)
 
 
 def _is_base_table(facts: Facts, table: Value, found: Indices, source: Value) -> bool:

@@ -77,10 +77,6 @@ def _axes(known: Known, node: Node, rank: int) -> list[int] | None:
     return [axis % rank for axis in axes]
 
 
-def _same(known: Known, node: Node, _: Value) -> Shape | None:
-    return input_shape(known, node, 0)
-
-
 def _reshape(known: Known, node: Node, value: Value) -> Shape | None:
     target = input_integers(known, node, 1)
     if target is None:
@@ -138,8 +134,12 @@ def _max_pool(known: Known, node: Node, value: Value) -> Shape | None:
     pool = known.pool(node)
     if source is None or pool is None or len(source) != len(pool.kernel) + 2:
         return None
-    sizes = enumerate(pooled_sizes(pool, source[2:]), start=2)
-    return source[:2] + tuple(opaque(value, axis) if dim is None else dim for axis, dim in sizes)
+    return source[:2] + _pooled(value, pool, source)
+
+
+def _pooled(value: Value, window: PoolAttributes, source: Shape) -> Shape:
+    sizes = enumerate(pooled_sizes(window, source[2:]), start=2)
+    return tuple(opaque(value, axis) if dim is None else dim for axis, dim in sizes)
 
 
 def _slice(known: Known, node: Node, value: Value) -> Shape | None:
@@ -191,10 +191,6 @@ def common_shape(value: Value | None, left: Shape | None, right: Shape | None) -
     return tuple(dims)
 
 
-def _expand(known: Known, node: Node, value: Value) -> Shape | None:
-    return common_shape(value, input_shape(known, node, 0), input_integers(known, node, 1))
-
-
 def _convolved(known: Known, node: Node, value: Value) -> Shape | None:
     source, weights = input_shape(known, node, 0), input_shape(known, node, 1)
     window = known.pool(node)  # onnx infers the shape of one without kernel_shape
@@ -202,12 +198,7 @@ def _convolved(known: Known, node: Node, value: Value) -> Shape | None:
         return None
     if not len(source) == len(weights) == len(window.kernel) + 2:
         return None
-    sizes = enumerate(pooled_sizes(window, source[2:]), start=2)
-    return (source[0], weights[0], *(opaque(value, axis) if dim is None else dim for axis, dim in sizes))
-
-
-def _constant_of_shape(known: Known, node: Node, _: Value) -> Shape | None:
-    return input_integers(known, node, 0)
+    return (source[0], weights[0], *_pooled(value, window, source))
 
 
 def _constant_shape(known: Known, _: Node, value: Value) -> Shape | None:
@@ -244,10 +235,6 @@ def _gather(known: Known, node: Node, _: Value) -> Shape | None:
     return data[:axis] + positions + data[axis + 1 :]
 
 
-def _gather_elements(known: Known, node: Node, _: Value) -> Shape | None:
-    return input_shape(known, node, 1)
-
-
 def _transpose(known: Known, node: Node, _: Value) -> Shape | None:
     source = input_shape(known, node, 0)
     if source is None:
@@ -274,24 +261,12 @@ def _concat(known: Known, node: Node, value: Value) -> Shape | None:
 
 
 KEEP_SHAPE = (
-    *(
-        "Abs",
-        "Acos",
-        "Acosh",
-        "Asin",
-        "Asinh",
-        "Atan",
-        "Atanh",
-        "BatchNormalization",
-        "Cast",
-        "CastLike",
-        "Ceil",
-        "Celu",
-    ),
-    *("Clip", "Cos", "Cosh", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity"),
-    *("InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "Mish"),
-    *("Neg", "Not", "PRelu", "Reciprocal", "Relu", "Round", "ScatterElements", "ScatterND", "Selu", "Sigmoid", "Sign"),
-    *("Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu"),
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "Cast", "CastLike", "Ceil"),
+    *("Celu", "Clip", "Cos", "Cosh", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),
+    *("Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Log"),
+    *("LogSoftmax", "Mish", "Neg", "Not", "PRelu", "Reciprocal", "Relu", "Round", "ScatterElements", "ScatterND"),
+    *("Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh"),
+    "ThresholdedRelu",
 )
 """Operators whose first output has the shape of the first input."""
 
@@ -322,17 +297,19 @@ NEW_SIZES = ("AveragePool", "Concat", "Conv", "ConvTranspose", "LpPool", "MaxPoo
 """Operators that compute sizes by a formula of the sizes of their inputs."""
 
 SHAPE_RULES: dict[str, Callable[[Known, Node, Value], Shape | None]] = {
-    **dict.fromkeys(KEEP_SHAPE, _same),
+    **dict.fromkeys(KEEP_SHAPE, lambda known, node, _: input_shape(known, node, 0)),
     **dict.fromkeys(BROADCAST, _broadcast),
     "ArgMax": _arg_max,
     "Concat": _concat,
     "Constant": _constant_shape,
-    "ConstantOfShape": _constant_of_shape,
+    "ConstantOfShape": lambda known, node, _: input_integers(known, node, 0),
     "Conv": _convolved,
-    "Expand": _expand,
+    "Expand": lambda known, node, value: common_shape(
+        value, input_shape(known, node, 0), input_integers(known, node, 1)
+    ),
     "Flatten": _flatten,
     "Gather": _gather,
-    "GatherElements": _gather_elements,
+    "GatherElements": lambda known, node, _: input_shape(known, node, 1),
     "MaxPool": _max_pool,
     "Reshape": _reshape,
     "Shape": _shape_shape,

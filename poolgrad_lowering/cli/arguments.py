@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
+from pathlib import Path
+from typing import Any
 
 from poolgrad_lowering.diagnostics.errors import UsageError
 from poolgrad_lowering.gate.limits import Limits
@@ -31,38 +33,38 @@ def add_output_options(parser: argparse.ArgumentParser, *, default: bool) -> Non
     )
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """Add --target."""
-    parser.add_argument("--target", metavar="T", help="product or SoC name (default: atlas-a2; see `poolgrad targets`)")
+_SHARED: dict[str, dict[str, Any]] = {
+    "--copy-external": {
+        "action": "store_true",
+        "help": "copy the external data that the written model needs into the output's folder",
+    },
+    "--html": {
+        "type": Path,
+        "metavar": "REPORT.html",
+        "help": "write the report as a page for a browser; for a folder of models, a folder of pages with an "
+        "index.html",
+    },
+    "--in-place": {"action": "store_true", "help": "let OUT be the same file as IN, which is replaced"},
+    "--no-forward": {"action": "store_true", "help": "do not lower forward pools"},
+    "--standard": {
+        "action": "store_true",
+        "help": "write the operators of training runtimes that are left, such as ConvGrad, in standard ONNX",
+    },
+    "--strict": {"action": "store_true", "help": "exit 1 and write no model if an anchor was refused"},
+    "--target": {"metavar": "T", "help": "product or SoC name (default: atlas-a2; see `poolgrad targets`)"},
+    "--trust-defaults": {
+        "action": "store_true",
+        "help": "take initializers that are also graph inputs for constants; right if no caller overrides them",
+    },
+    "--verify": {"action": "store_true", "help": "exit 1 and write no model if the result is not proven"},
+}
+"""Options of several commands, with what argparse has to know of them."""
 
 
-def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Add --trust-defaults."""
-    parser.add_argument(
-        "--trust-defaults",
-        action="store_true",
-        help="take initializers that are also graph inputs for constants; right if no caller overrides them",
-    )
-
-
-def add_standard(parser: argparse.ArgumentParser) -> None:
-    """Add --standard."""
-    parser.add_argument(
-        "--standard",
-        action="store_true",
-        help="write the operators of training runtimes that are left, such as ConvGrad, in standard ONNX",
-    )
-
-
-def add_checks(parser: argparse.ArgumentParser) -> None:
-    """Add --strict and --verify, the conditions under which a model is written."""
-    parser.add_argument("--strict", action="store_true", help="exit 1 and write no model if an anchor was refused")
-    parser.add_argument("--verify", action="store_true", help="exit 1 and write no model if the result is not proven")
-
-
-def add_in_place(parser: argparse.ArgumentParser) -> None:
-    """Add --in-place."""
-    parser.add_argument("--in-place", action="store_true", help="let OUT be the same file as IN, which is replaced")
+def add_shared(parser: argparse._ActionsContainer, *flags: str) -> None:
+    """Add options that several commands have."""
+    for flag in flags:
+        parser.add_argument(flag, **_SHARED[flag])
 
 
 def require_other_output(options: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, TextIO
 
-from poolgrad_lowering.diagnostics.printable import printable
+from poolgrad_lowering.diagnostics.text import printable
 
 _STYLES = {
     "lowered": "32",
@@ -109,3 +109,30 @@ def _styled(text: str, kind: str, stream: TextIO) -> str:
 def _has_colours(stream: TextIO) -> bool:
     """Whether the stream is a terminal that shows colours, and NO_COLOR is not set (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+_WIDTH = 24
+
+
+class ProgressBar:
+    """Shows the number of finished items in one line, which is overwritten and finally cleared."""
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
+        self._stream = stream
+        self._shown = stream.isatty() and not quiet
+
+    def __call__(self, done: int, total: int, name: str) -> None:
+        """Show that `done` of `total` items are finished and that `name` is the last; clear the bar at the end."""
+        if not self._shown:
+            return
+        self.clear()
+        if done < total:
+            filled = "#" * (_WIDTH * done // total)
+            self._stream.write(f"[{filled:<{_WIDTH}}] {done}/{total} {printable(name[-40:])}")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Clear the bar, so that other lines can be printed."""
+        if self._shown:
+            self._stream.write("\r\033[K")
+            self._stream.flush()

@@ -9,15 +9,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import limits, require_other_output
 from poolgrad_lowering.cli.console import print_error
-from poolgrad_lowering.cli.exports import add_export, add_files, print_export
-from poolgrad_lowering.diagnostics.counted import counted
-from poolgrad_lowering.diagnostics.printable import printable
+from poolgrad_lowering.cli.exports import add_export, add_files, export, print_export
+from poolgrad_lowering.diagnostics.text import counted, printable
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.entry.atc_export import AtcReport
-    from poolgrad_lowering.verification.result import Verification
+    from poolgrad_lowering.entry.exports import AtcReport
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -53,20 +50,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from poolgrad_lowering.entry.export_files import export_atc_file  # noqa: PLC0415 - `--help` must not load onnx
 
-    require_other_output(options)
-    proofs: list[Verification] = []
-    report = export_atc_file(
-        options.model,
-        options.output,
-        target=options.target,
-        weights_as_inputs=options.weights_as_inputs,
-        force=options.force,
-        verify=options.verify,
-        on_proven=proofs.append,
-        report_path=options.report,
-        copy_external=options.copy_external,
-        limits=limits(options),
-    )
+    report, proofs = export(export_atc_file, options, weights_as_inputs=options.weights_as_inputs)
     for name in () if options.quiet else report.constant_inputs:
         print_error(
             f"warning: {printable(name)}: ATC makes a constant of this input, which has a default; with "

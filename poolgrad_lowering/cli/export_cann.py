@@ -5,14 +5,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from poolgrad_lowering.cli.arguments import limits, require_other_output
-from poolgrad_lowering.cli.exports import add_export, add_files, print_export
-from poolgrad_lowering.diagnostics.counted import counted
-
-if TYPE_CHECKING:
-    from poolgrad_lowering.verification.result import Verification
+from poolgrad_lowering.cli.exports import add_export, add_files, export, print_export
+from poolgrad_lowering.diagnostics.text import counted
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -37,19 +33,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from poolgrad_lowering.entry.export_files import export_cann_file  # noqa: PLC0415 - `--help` must not load onnx
 
-    require_other_output(options)
-    proofs: list[Verification] = []
-    report = export_cann_file(
-        options.model,
-        options.output,
-        target=options.target,
-        force=options.force,
-        verify=options.verify,
-        on_proven=proofs.append,
-        report_path=options.report,
-        copy_external=options.copy_external,
-        limits=limits(options),
-    )
+    report, proofs = export(export_cann_file, options)
     written = [f"wrote {options.output}: {report.edits.text}"]
     refused = f"graph mode: {counted(len(report.obstacles), 'obstacle')}"
     return print_export(report, options, proofs, written=written, refused=refused)

@@ -5,60 +5,58 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from poolgrad_lowering.cli.arguments import add_in_place, add_limits, add_target
+from poolgrad_lowering.cli.arguments import add_limits, add_shared, limits, require_other_output
 from poolgrad_lowering.cli.console import print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.streams import model_file
 
 if TYPE_CHECKING:
     from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
-    from poolgrad_lowering.report.report import Report
+    from poolgrad_lowering.entry.exports import ExportReport
     from poolgrad_lowering.verification.result import Verification
 
 
-class ExportReport(Protocol):
-    """The report of an export."""
-
-    @property
-    def lowering(self) -> Report:
-        """The report of the lowering before the export."""
-
-    @property
-    def obstacles(self) -> tuple[NodeObstacle, ...]:
-        """What is left that CANN refuses or changes."""
-
-    @property
-    def converts(self) -> bool:
-        """Whether the model is written without --force."""
-
-    def to_json(self) -> str:
-        """Return the report as JSON text."""
+R = TypeVar("R", bound="ExportReport")
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:
     """Add the model, --output and --in-place."""
     parser.add_argument("model", type=model_file, metavar="IN.onnx", help="the model, original or lowered")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx", help="where to write it")
-    add_in_place(parser)
+    add_shared(parser, "--in-place")
 
 
 def add_export(parser: argparse.ArgumentParser, *, force: str) -> None:
     """Add the arguments behind those of one command alone. `force` is the help of --force."""
     parser.add_argument("--force", action="store_true", help=force)
-    parser.add_argument("--verify", action="store_true", help="exit 1 and write no model if the result is not proven")
+    add_shared(parser, "--verify")
     parser.add_argument("--report", type=Path, metavar="REPORT.json", help="write the report as JSON")
-    parser.add_argument(
-        "--copy-external",
-        action="store_true",
-        help="copy the external data that the exported model needs into the output's folder",
-    )
-    add_target(parser)
+    add_shared(parser, "--copy-external", "--target")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     add_limits(parser)
+
+
+def export(export_file: Callable[..., R], options: argparse.Namespace, **more: Any) -> tuple[R, list[Verification]]:
+    """Export the model as the options say, with `more` arguments; return the report, and the proof if there is one."""
+    require_other_output(options)
+    proofs: list[Verification] = []
+    report = export_file(
+        options.model,
+        options.output,
+        target=options.target,
+        force=options.force,
+        verify=options.verify,
+        on_proven=proofs.append,
+        report_path=options.report,
+        copy_external=options.copy_external,
+        limits=limits(options),
+        **more,
+    )
+    return report, proofs
 
 
 def print_export(

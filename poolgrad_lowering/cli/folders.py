@@ -7,14 +7,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from poolgrad_lowering.cli.console import print_error, print_json, print_line, print_result
+from poolgrad_lowering.cli.console import ProgressBar, print_error, print_json, print_line, print_result
 from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.cli.progress import ProgressBar
-from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.errors import UsageError
+from poolgrad_lowering.diagnostics.text import counted
 
 if TYPE_CHECKING:
     from poolgrad_lowering.entry.folders import FileResult
@@ -64,9 +64,16 @@ class FolderOutput:
         self._bar(done, total, line.path)
 
 
-def show_file(output: FolderOutput, status: str, options: argparse.Namespace) -> OnFile:
-    """Return a function that prints the line of a model that was inspected or lowered."""
+def run_folder(work: Callable[..., list[FileResult]], status: str, options: argparse.Namespace) -> int:
+    """Lower or inspect the models of a folder, print a line for each and the totals, and return the exit code.
+
+    `work` takes `jobs`, `html_folder` and `on_result`; `status` is the word for a model that is done.
+    """
     from poolgrad_lowering.cli.report_text import print_warnings  # noqa: PLC0415 - `--help` must not load onnx
+
+    if options.plan is not None:
+        raise UsageError("--plan is for one model, not for a folder")
+    output = FolderOutput(options)
 
     def show(result: FileResult, done: int, total: int) -> None:
         detail = ""
@@ -77,17 +84,12 @@ def show_file(output: FolderOutput, status: str, options: argparse.Namespace) ->
             detail = f"{len(result.report.lowered)} lowered{proven}, {len(result.report.refused)} refused{notes}"
         output.show(result, status, detail, done, total)
 
-    return show
+    with output.interrupts_say_how_far():
+        results = work(jobs=options.jobs, html_folder=options.html, on_result=show)
+    return _print_files(results, status, options)
 
 
-class OnFile(Protocol):
-    """Prints the line of a model; called with the number of results so far and the number of models."""
-
-    def __call__(self, result: FileResult, done: int, total: int, /) -> None:
-        """Print the line."""
-
-
-def print_files(results: list[FileResult], status: str, options: argparse.Namespace) -> int:
+def _print_files(results: list[FileResult], status: str, options: argparse.Namespace) -> int:
     """Print the totals, or everything as JSON, and return the exit code."""
     failed = sum(result.error is not None for result in results)
     reports = [result.report for result in results if result.report is not None]

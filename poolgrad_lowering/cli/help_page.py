@@ -9,7 +9,7 @@ from typing import Any
 
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.diagnostics.errors import UsageError
-from poolgrad_lowering.diagnostics.suggestions import did_you_mean
+from poolgrad_lowering.diagnostics.text import did_you_mean
 
 
 def add(commands: Any) -> argparse.ArgumentParser:

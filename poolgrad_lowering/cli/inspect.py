@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from poolgrad_lowering.cli.arguments import add_jobs, add_limits, add_standard, add_target, add_trust, limits
+from poolgrad_lowering.cli.arguments import add_jobs, add_limits, add_shared, limits
 from poolgrad_lowering.cli.exit_codes import ExitCode
-from poolgrad_lowering.cli.folders import FolderOutput, print_files, show_file
 from poolgrad_lowering.cli.streams import model_file
-from poolgrad_lowering.diagnostics.errors import UsageError
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -33,16 +32,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("model", type=model_file, metavar="IN", help="the model, or a folder of models")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--plan", type=Path, metavar="PLAN.json", help="write the lowering as a plan to edit")
-    parser.add_argument(
-        "--html",
-        type=Path,
-        metavar="REPORT.html",
-        help="write the report as a page for a browser; for a folder of models, a folder of pages with an index.html",
-    )
-    add_target(parser)
-    parser.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
-    add_trust(parser)
-    add_standard(parser)
+    add_shared(parser, "--html", "--target", "--no-forward", "--trust-defaults", "--standard")
     add_jobs(parser)
     add_limits(parser)
     return parser
@@ -57,11 +47,12 @@ def run(options: argparse.Namespace) -> int:
         "standard": options.standard,
         "limits": limits(options),
     }
-    return (_inspect_folder if options.model.is_dir() else _inspect_file)(options, inspection)
+    if options.model.is_dir():
+        from poolgrad_lowering.cli.folders import run_folder  # noqa: PLC0415 - `--help` must not load onnx
+        from poolgrad_lowering.entry.folders import inspect_folder  # noqa: PLC0415 - as above
 
-
-def _inspect_file(options: argparse.Namespace, inspection: dict[str, Any]) -> int:
-    from poolgrad_lowering.cli.report_text import print_placement, print_report, print_warnings, print_ways  # noqa: PLC0415 - `--help` must not load onnx
+        return run_folder(partial(inspect_folder, options.model, **inspection), "inspected", options)
+    from poolgrad_lowering.cli.report_text import print_placement, print_report, print_warnings, print_ways  # noqa: PLC0415 - as above
     from poolgrad_lowering.entry.files import inspect_file  # noqa: PLC0415 - as above
 
     report = inspect_file(options.model, plan_path=options.plan, html_path=options.html, **inspection)
@@ -73,20 +64,3 @@ def _inspect_file(options: argparse.Namespace, inspection: dict[str, Any]) -> in
         print_ways(report)
         print_placement(report)
     return ExitCode.DONE
-
-
-def _inspect_folder(options: argparse.Namespace, inspection: dict[str, Any]) -> int:
-    from poolgrad_lowering.entry.folders import inspect_folder  # noqa: PLC0415 - as above
-
-    if options.plan is not None:
-        raise UsageError("--plan is for one model, not for a folder")
-    output = FolderOutput(options)
-    with output.interrupts_say_how_far():
-        results = inspect_folder(
-            options.model,
-            jobs=options.jobs,
-            html_folder=options.html,
-            on_result=show_file(output, "inspected", options),
-            **inspection,
-        )
-    return print_files(results, "inspected", options)

@@ -11,7 +11,7 @@ import logging
 import os
 
 from poolgrad_lowering.diagnostics.errors import UsageError
-from poolgrad_lowering.diagnostics.printable import printable
+from poolgrad_lowering.diagnostics.text import printable
 
 VARIABLE = "POOLGRAD_LOG"
 _ROOT = "poolgrad_lowering"

@@ -5,23 +5,12 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import (
-    add_checks,
-    add_in_place,
-    add_jobs,
-    add_limits,
-    add_standard,
-    add_target,
-    add_trust,
-    limits,
-    require_other_output,
-)
-from poolgrad_lowering.cli.folders import FolderOutput, print_files, show_file
+from poolgrad_lowering.cli.arguments import add_jobs, add_limits, add_shared, limits, require_other_output
 from poolgrad_lowering.cli.streams import model_file
-from poolgrad_lowering.diagnostics.errors import UsageError
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
@@ -58,24 +47,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
         metavar="REPORT.json",
         help="write the report as JSON; for a folder of models, a folder of reports",
     )
-    parser.add_argument(
-        "--html",
-        type=Path,
-        metavar="REPORT.html",
-        help="write the report as a page for a browser; for a folder of models, a folder of pages with an index.html",
-    )
-    add_in_place(parser)
-    add_checks(parser)
-    parser.add_argument(
-        "--copy-external",
-        action="store_true",
-        help="copy the external data that the lowered model needs into the output's folder",
-    )
-    add_target(parser)
-    add_trust(parser)
-    add_standard(parser)
+    add_shared(parser, "--html", "--in-place", "--strict", "--verify", "--copy-external")
+    add_shared(parser, "--target", "--trust-defaults", "--standard")
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
+    add_shared(choice, "--no-forward")
     choice.add_argument("--plan", type=Path, metavar="PLAN.json", help="lower each site as this plan says")
     add_jobs(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON; for a folder, all of them")
@@ -96,11 +71,13 @@ def run(options: argparse.Namespace) -> int:
         "limits": limits(options),
     }
     require_other_output(options)
-    return (_lower_folder if options.model.is_dir() else _lower_file)(options, lowering)
+    if options.model.is_dir():
+        from poolgrad_lowering.cli.folders import run_folder  # noqa: PLC0415 - `--help` must not load onnx
+        from poolgrad_lowering.entry.folders import lower_folder  # noqa: PLC0415 - as above
 
-
-def _lower_file(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
-    from poolgrad_lowering.cli.report_text import print_outcome  # noqa: PLC0415 - `--help` must not load onnx
+        work = partial(lower_folder, options.model, options.output, report_folder=options.report, **lowering)
+        return run_folder(work, "written", options)
+    from poolgrad_lowering.cli.report_text import print_outcome  # noqa: PLC0415 - as above
     from poolgrad_lowering.entry.files import lower_file  # noqa: PLC0415 - as above
 
     plan = None
@@ -119,22 +96,3 @@ def _lower_file(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
         **lowering,
     )
     return print_outcome(report, options, proofs)
-
-
-def _lower_folder(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
-    from poolgrad_lowering.entry.folders import lower_folder  # noqa: PLC0415 - as above
-
-    if options.plan is not None:
-        raise UsageError("--plan is for one model, not for a folder")
-    output = FolderOutput(options)
-    with output.interrupts_say_how_far():
-        results = lower_folder(
-            options.model,
-            options.output,
-            jobs=options.jobs,
-            report_folder=options.report,
-            html_folder=options.html,
-            on_result=show_file(output, "written", options),
-            **lowering,
-        )
-    return print_files(results, "written", options)

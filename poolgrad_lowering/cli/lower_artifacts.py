@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poolgrad_lowering.cli.arguments import add_checks, add_limits, add_standard, add_target, limits
+from poolgrad_lowering.cli.arguments import add_limits, add_shared, limits
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
@@ -31,11 +31,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("source", type=Path, metavar="DIR", help="the folder that generate_artifacts has written")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUTDIR", help="a new or empty folder")
     parser.add_argument("--report", type=Path, metavar="REPORT.json", help="write the training model's report as JSON")
-    add_checks(parser)
-    add_target(parser)
-    add_standard(parser)
+    add_shared(parser, "--strict", "--verify", "--target", "--no-forward", "--standard")
     parser.add_argument("--accumulate", action="store_true", help="with --standard: give the step an input `update`")
-    parser.add_argument("--no-forward", action="store_true", help="do not lower forward pools")
     parser.add_argument("--json", action="store_true", help="print the training model's report as JSON")
     add_limits(parser)
     return parser

@@ -11,8 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from poolgrad_lowering.diagnostics.printable import printable
-from poolgrad_lowering.diagnostics.suggestions import did_you_mean
+from poolgrad_lowering.diagnostics.text import did_you_mean, printable
 
 
 class Parser(argparse.ArgumentParser):

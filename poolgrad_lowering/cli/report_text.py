@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from poolgrad_lowering.cli.console import operator_text, print_error, print_line, print_table
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.streams import STREAM
-from poolgrad_lowering.diagnostics.counted import counted
-from poolgrad_lowering.diagnostics.layer_column import with_layers
-from poolgrad_lowering.diagnostics.printable import printable
 from poolgrad_lowering.diagnostics.status import Status
+from poolgrad_lowering.diagnostics.tables import with_layers
+from poolgrad_lowering.diagnostics.text import counted, printable
 from poolgrad_lowering.report.report import PLACES, AnchorReport, Report
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from poolgrad_lowering.cli.progress import ProgressBar  # noqa: PLC0415 - the compiler needs no runtime
+    from poolgrad_lowering.cli.console import ProgressBar  # noqa: PLC0415 - the compiler needs no runtime
     from poolgrad_lowering.runtime.self_test.tester import self_test  # noqa: PLC0415 - as above
     from poolgrad_lowering.runtime.self_test.text import to_text  # noqa: PLC0415 - as above
 

@@ -15,9 +15,9 @@ from poolgrad_lowering.cli.console import print_error, print_json, print_line, p
 from poolgrad_lowering.cli.exit_codes import ExitCode
 from poolgrad_lowering.cli.folders import FolderOutput
 from poolgrad_lowering.cli.streams import model_file
-from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.errors import UsageError
-from poolgrad_lowering.diagnostics.layer_column import with_layers
+from poolgrad_lowering.diagnostics.tables import with_layers
+from poolgrad_lowering.diagnostics.text import counted
 
 if TYPE_CHECKING:
     from poolgrad_lowering.entry.verified_folders import PairResult
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _verify_files(options: argparse.Namespace, verification: dict[str, Any]) -> int:
-    from poolgrad_lowering.cli.progress import ProgressBar  # noqa: PLC0415 - `--help` must not load onnx
+    from poolgrad_lowering.cli.console import ProgressBar  # noqa: PLC0415 - `--help` must not load onnx
     from poolgrad_lowering.verification.files import verify_files  # noqa: PLC0415 - as above
 
     found = verify_files(
@@ -127,12 +127,8 @@ def _print_pairs(results: list[PairResult], options: argparse.Namespace) -> int:
     passed = sum(_passed(found, options) for found in verified)
     if options.json:
         files = [
-            {
-                "path": result.path,
-                "error": result.error,
-                "verification": result.verification and result.verification.to_dict(),
-            }
-            for result in results
+            {"path": r.path, "error": r.error, "verification": r.verification and r.verification.to_dict()}
+            for r in results
         ]
         print_json({"files": files, "summary": {"files": len(results), "passed": passed}})
     elif not options.quiet:

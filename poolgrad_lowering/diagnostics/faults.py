@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from poolgrad_lowering.diagnostics.diagnostic import Diagnostic
-from poolgrad_lowering.diagnostics.printable import printable
+from poolgrad_lowering.diagnostics.text import printable
 
 
 class Fault(Diagnostic):

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from poolgrad_lowering.dialect.checked_node import DialectError
 from poolgrad_lowering.dialect.functions import NoFunctionBodyError, function_body
-from poolgrad_lowering.dialect.op import ASCEND_TYPES, DOMAIN, TYPES, VERSION, Attribute, Op, Operand
+from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Op
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.dialect.schemas import registered_schemas, schema
 
 __all__ = [
-    "ASCEND_TYPES",
     "DOMAIN",
     "OPS",
     "TYPES",
@@ -24,7 +23,6 @@ __all__ = [
     "DialectError",
     "NoFunctionBodyError",
     "Op",
-    "Operand",
     "function_body",
     "registered_schemas",
     "schema",

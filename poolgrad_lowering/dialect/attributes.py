@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnx import AttributeProto, helper
 
-if TYPE_CHECKING:
-    from poolgrad_lowering.dialect.op import Attribute
+from poolgrad_lowering.dialect.op import Attribute
 
 
 def default_proto(attribute: Attribute) -> AttributeProto:

@@ -4,21 +4,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
 
 from onnx import TensorProto, TypeProto
-from onnx.shape_inference import InferenceError
+from onnx.shape_inference import InferenceContext, InferenceError
 
 from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.dialect.attributes import value_of
-from poolgrad_lowering.dialect.op import ASCEND_TYPES, DOMAIN, TYPES, Op
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from onnx.shape_inference import InferenceContext
-
-    from poolgrad_lowering.dialect.op import Attribute
+from poolgrad_lowering.dialect.op import ASCEND_TYPES, DOMAIN, TYPES, Attribute, Op
 
 #: The known sizes; None for a symbol. A shape is None if the rank is unknown.
 Shape = tuple["int | None", ...]

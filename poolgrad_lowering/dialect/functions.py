@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from google.protobuf.message import Message
 from onnx import FunctionProto, NodeProto, TensorProto, parser
 
 from poolgrad_lowering.diagnostics.errors import PoolgradError
 from poolgrad_lowering.dialect.attributes import default_proto
-from poolgrad_lowering.dialect.maximum import Maximum
-from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VALUE, Body, Op
+from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VALUE, Body, Maximum, Op
 from poolgrad_lowering.dialect.ops import OPS
 
 
@@ -98,3 +98,27 @@ def _require_body(op: Op, body: Body, opset: int, element_types: frozenset[int])
         raise NoFunctionBodyError(
             f"{DOMAIN}.{op.name}: no body for {names} at opset {opset}; convert the model to opset {oldest} or newer."
         )
+
+
+def body_bytes(function: FunctionProto) -> bytes:
+    """Return the bytes by which bodies are compared: without empty strings and the defaults that the dialect declares.
+
+    Other tools that read and write a model leave both out. Raises `KeyError` for a function whose name is not in `OPS`.
+    """
+    kept = FunctionProto()
+    kept.CopyFrom(function)
+    defaults = [default_proto(attribute) for attribute in OPS[function.name].attributes if not attribute.required]
+    others = [attribute for attribute in kept.attribute_proto if attribute not in defaults]
+    del kept.attribute_proto[:]
+    kept.attribute_proto.extend(others)
+    _clear_empty_strings(kept)
+    return kept.SerializeToString(deterministic=True)
+
+
+def _clear_empty_strings(message: Message) -> None:
+    for field, value in message.ListFields():
+        if value == "":
+            message.ClearField(field.name)
+        elif field.type == field.TYPE_MESSAGE:
+            for inner in (value,) if isinstance(value, Message) else value:
+                _clear_empty_strings(inner)

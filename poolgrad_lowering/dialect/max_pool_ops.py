@@ -7,6 +7,8 @@ Names, order and types are those of Ascend's operator definitions (CANN document
 
 from __future__ import annotations
 
+from functools import partial
+
 from onnx import AttributeProto, TensorProto
 
 from poolgrad_lowering.dialect import onnx_window
@@ -17,11 +19,9 @@ from poolgrad_lowering.dialect.adaptive_pool import (
     gathered_pool_text,
 )
 from poolgrad_lowering.dialect.gradient import OLDEST_GRADIENT_OPSET, gradient_text
-from poolgrad_lowering.dialect.gradient_inference import infer_gradient
-from poolgrad_lowering.dialect.maximum import Maximum
-from poolgrad_lowering.dialect.op import ASCEND_TYPES, INDEX, VALUE, Attribute, Body, Op, Operand
+from poolgrad_lowering.dialect.inference import infer_adaptive_pool, infer_gradient, infer_pool
+from poolgrad_lowering.dialect.op import ASCEND_TYPES, INDEX, VALUE, Attribute, Body, Maximum, Op, Operand
 from poolgrad_lowering.dialect.pool import OLDEST_POOL_OPSET, pool_text
-from poolgrad_lowering.dialect.pool_inference import infer_adaptive_pool, infer_pool
 from poolgrad_lowering.dialect.reduced_pool import reduced_pool_text
 
 _X = Operand("x", VALUE, "The pooled input, (N, C, spatial axes); only its shape and type are used.")
@@ -52,6 +52,9 @@ _ASCEND_NAN = f"On Ascend, {_NAN_WINS} The body is ONNX's MaxPool, with its beha
 _LEADING_AXES = "Attributes always have entries for D, H and W; leading spatial axes that x does not have have size 1."
 
 
+_INT = AttributeProto.INT
+
+
 def _window(axes: str) -> tuple[Attribute, ...]:
     """Return the window attributes of a pool over `axes` ("DHW" or "HW"): ksize, strides, pads and dilation."""
     count = len(axes)
@@ -71,26 +74,14 @@ def _window(axes: str) -> tuple[Attribute, ...]:
 def _layout(name: str) -> tuple[Attribute, ...]:
     """Return the attributes for output rounding and for the layout of the tensors, which has one allowed value."""
     return (
-        Attribute(
-            "ceil_mode",
-            AttributeProto.INT,
-            "1 if the pooled size was rounded up, 0 if down.",
-            default=0,
-            allowed=(0, 1),
-        ),
-        Attribute(
-            "data_format",
-            AttributeProto.STRING,
-            "Layout of the tensors.",
-            default=name,
-            allowed=(name,),
-        ),
+        Attribute("ceil_mode", _INT, "1 if the pooled size was rounded up, 0 if down.", default=0, allowed=(0, 1)),
+        Attribute("data_format", AttributeProto.STRING, "Layout of the tensors.", default=name, allowed=(name,)),
     )
 
 
 def _index_type(name: str) -> Attribute:
     text = "Ascend's number of argmax's type: 3 is int32, 9 is int64."
-    return Attribute(name, AttributeProto.INT, text, default=3, allowed=tuple(ASCEND_TYPES))
+    return Attribute(name, _INT, text, default=3, allowed=tuple(ASCEND_TYPES))
 
 
 def _onnx_window() -> tuple[Attribute, ...]:
@@ -105,7 +96,7 @@ def _onnx_window() -> tuple[Attribute, ...]:
         ints(onnx_window.STRIDES, "Window step", 1),
         ints(onnx_window.PADS, "Padding before, then after x", 0),
         ints(onnx_window.DILATIONS, "Spacing of the window's elements", 1),
-        Attribute(onnx_window.CEIL, AttributeProto.INT, "The ceil_mode of ONNX's MaxPool.", allowed=(0, 1)),
+        Attribute(onnx_window.CEIL, _INT, "The ceil_mode of ONNX's MaxPool.", allowed=(0, 1)),
     )
 
 
@@ -122,59 +113,42 @@ _ADAPTIVE_BODIES = {
     Maximum.FILLED: Body(filled_pool_text, OLDEST_ADAPTIVE_OPSET, oldest_bfloat16=_WHERE_OF_BFLOAT16),
 }
 
+_gradient = partial(Op, inputs=(_X, _GRAD, _ARGMAX), outputs=(_Y,), infer=infer_gradient, bodies=_GRADIENT_BODY)
+_pool = partial(Op, inputs=(_POOL_X,), outputs=(_POOL_Y, _POOL_ARGMAX), infer=infer_pool, bodies=_POOL_BODY)
+
 MAX_POOL_OPS = (
-    Op(
+    _gradient(
         "MaxPool3DGradWithArgmax",
         f"Gradient of a max pool over up to three spatial axes: {_SCATTER} {_LEADING_AXES}",
-        inputs=(_X, _GRAD, _ARGMAX),
-        outputs=(_Y,),
         attributes=(*_window("DHW"), *_layout("NCDHW")),
         ranks=(3, 4, 5),
-        infer=infer_gradient,
-        bodies=_GRADIENT_BODY,
     ),
-    Op(
+    _gradient(
         "MaxPoolGradWithArgmaxV3",
         f"Gradient of a max pool over two spatial axes: {_SCATTER}",
-        inputs=(_X, _GRAD, _ARGMAX),
-        outputs=(_Y,),
         attributes=(*_window("HW"), _DTYPE, *_layout("NCHW")),
         ranks=(4,),
-        infer=infer_gradient,
-        bodies=_GRADIENT_BODY,
         index_type="dtype",
     ),
-    Op(
+    _gradient(
         "AdaptiveMaxPool3DGrad",
         f"Gradient of an adaptive max pool over up to three spatial axes: {_SCATTER}",
-        inputs=(_X, _GRAD, _ARGMAX),
-        outputs=(_Y,),
         attributes=(),
         ranks=(3, 4, 5),
-        infer=infer_gradient,
-        bodies=_GRADIENT_BODY,
     ),
-    Op(
+    _pool(
         "MaxPool3DWithArgmaxV2",
         f"Max pool over up to three spatial axes. {_FIRST_WINS} {_ASCEND_NAN} Padding is never the maximum. "
         f"{_LEADING_AXES}",
-        inputs=(_POOL_X,),
-        outputs=(_POOL_Y, _POOL_ARGMAX),
         attributes=(*_window("DHW"), *_layout("NCDHW"), _DTYPE, *_onnx_window()),
         ranks=(3, 4, 5),
-        infer=infer_pool,
-        bodies=_POOL_BODY,
         index_type="dtype",
     ),
-    Op(
+    _pool(
         "MaxPoolWithArgmaxV3",
         f"Max pool over two spatial axes. {_FIRST_WINS} {_ASCEND_NAN} Padding is never the maximum.",
-        inputs=(_POOL_X,),
-        outputs=(_POOL_Y, _POOL_ARGMAX),
         attributes=(*_window("HW"), _DTYPE, *_layout("NCHW"), *_onnx_window()),
         ranks=(4,),
-        infer=infer_pool,
-        bodies=_POOL_BODY,
         index_type="dtype",
     ),
     Op(

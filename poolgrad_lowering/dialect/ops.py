@@ -7,14 +7,17 @@ Schemas, function bodies, the rewrite and the documentation read this table.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from poolgrad_lowering.dialect.max_pool_ops import MAX_POOL_OPS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from poolgrad_lowering.dialect.op import Op
+from poolgrad_lowering.dialect.op import Op
+from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
 
 OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in (*MAX_POOL_OPS,)})
+
+PROVIDER_OPERATORS = frozenset((*(op.name for op in MAX_POOL_OPS), UNSQUEEZE_SCALARS))
+"""The operators of the domain for which the execution provider has kernels; a test compares the runtime's routes.
+
+Any other operator runs by its function body, or not at all.
+"""

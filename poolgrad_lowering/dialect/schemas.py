@@ -9,9 +9,9 @@ added.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import onnx.defs
 from onnx import AttributeProto, TensorProto
@@ -21,8 +21,10 @@ from poolgrad_lowering.dialect.attributes import default_proto
 from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Op, Operand
 from poolgrad_lowering.dialect.ops import OPS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+_lock = threading.Lock()
+_users = 0
+_own: list[str] = []
+"""The operators that the active contexts have registered; the last one to finish removes them."""
 
 
 def schema(op: Op) -> OpSchema:
@@ -48,50 +50,35 @@ def registered_schemas() -> Iterator[None]:
     Inside, `onnx.checker` and `onnx.shape_inference` also check the nodes of domain `npu`. Schemas that were already
     registered are used and stay registered.
     """
-    _registration.acquire()
+    global _users  # noqa: PLW0603 - onnx's registry is global to the process, and so is this count
+    with _lock:
+        _register_missing()
+        _users += 1
     try:
         yield
     finally:
-        _registration.release()
+        with _lock:
+            _users -= 1
+            if not _users:
+                _deregister_own()
 
 
-class _Registration:
-    """Counts the active contexts: each registers missing schemas, the last removes them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._own: list[str] = []
-
-    def acquire(self) -> None:
-        with self._lock:
-            self._register_missing()
-            self._users += 1
-
-    def release(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._deregister_own()
-
-    def _register_missing(self) -> None:
-        try:
-            for op in OPS.values():
-                if not onnx.defs.has(op.name, DOMAIN):
-                    onnx.defs.register_schema(schema(op))
-                    self._own.append(op.name)
-        except BaseException:
-            self._deregister_own()
-            raise
-
-    def _deregister_own(self) -> None:
-        while self._own:
-            name = self._own.pop()
-            if onnx.defs.has(name, DOMAIN):
-                onnx.defs.deregister_schema(name, VERSION, DOMAIN)
+def _register_missing() -> None:
+    try:
+        for op in OPS.values():
+            if not onnx.defs.has(op.name, DOMAIN):
+                onnx.defs.register_schema(schema(op))
+                _own.append(op.name)
+    except BaseException:
+        _deregister_own()
+        raise
 
 
-_registration = _Registration()
+def _deregister_own() -> None:
+    while _own:
+        name = _own.pop()
+        if onnx.defs.has(name, DOMAIN):
+            onnx.defs.deregister_schema(name, VERSION, DOMAIN)
 
 
 def _parameter(operand: Operand) -> OpSchema.FormalParameter:

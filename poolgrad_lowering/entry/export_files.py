@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from onnx import ModelProto
 
-from poolgrad_lowering.entry.atc_export import AtcReport, export_in_place
-from poolgrad_lowering.entry.cann_export import CannReport, export_cann_in_place
+from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport, export_cann_in_place, export_in_place
 from poolgrad_lowering.entry.external_copies import missing_data, move_references
 from poolgrad_lowering.entry.files import require_proven
 from poolgrad_lowering.entry.side_outputs import require_other_file
@@ -23,6 +21,7 @@ from poolgrad_lowering.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.io.external_files import require_not_external
 from poolgrad_lowering.io.model_file import errors_name, parse_model, read_bytes
 from poolgrad_lowering.ir.external import ModelFolder
+from poolgrad_lowering.lowering.options import Options
 
 if TYPE_CHECKING:
     from poolgrad_lowering.verification.result import Verification
@@ -52,22 +51,13 @@ def export_atc_file(
 
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `UsageError`; then no file has changed.
     """
-    files = _Files(Path(source), Path(destination), None if report_path is None else Path(report_path))
 
     def export(model: ModelProto, gate: Gate, size: int) -> AtcReport:
-        return export_in_place(
-            model, target, weights_as_inputs, gate=gate, bytes_before=size, file=files.destination.name
-        )
+        file = Path(destination).name
+        return export_in_place(model, target, weights_as_inputs, gate=gate, bytes_before=size, file=file)
 
-    return _write(
-        files,
-        export,
-        force=force,
-        verify=verify,
-        on_proven=on_proven,
-        copy_external=copy_external,
-        limits=limits,
-    )
+    options = Options(target, limits=limits, verify=verify, copy_external=copy_external)
+    return _write((source, destination, report_path), export, options, force, on_proven)
 
 
 def export_cann_file(
@@ -89,67 +79,40 @@ def export_cann_file(
 
     Raises `FileError`, `InvalidModelError`, `UnknownTargetError` and `VerificationError`; then no file has changed.
     """
-    files = _Files(Path(source), Path(destination), None if report_path is None else Path(report_path))
 
     def export(model: ModelProto, gate: Gate, size: int) -> CannReport:
         return export_cann_in_place(model, target, gate, size)
 
-    return _write(
-        files,
-        export,
-        force=force,
-        verify=verify,
-        on_proven=on_proven,
-        copy_external=copy_external,
-        limits=limits,
-    )
+    options = Options(target, limits=limits, verify=verify, copy_external=copy_external)
+    return _write((source, destination, report_path), export, options, force, on_proven)
 
 
-@dataclass(frozen=True)
-class _Files:
-    source: Path
-    destination: Path
-    report: Path | None
-
-
-class _ExportReport(Protocol):
-    @property
-    def converts(self) -> bool:
-        """Whether the model may be written."""
-
-    def to_json(self) -> str:
-        """Return the report as JSON text."""
-
-
-R = TypeVar("R", bound=_ExportReport)
+R = TypeVar("R", bound=ExportReport)
 
 
 def _write(
-    files: _Files,
+    paths: tuple[PathLike, PathLike, PathLike | None],
     export: Callable[[ModelProto, Gate, int], R],
-    *,
+    options: Options,
     force: bool,
-    verify: bool,
     on_proven: Callable[[Verification], None] | None,
-    copy_external: bool,
-    limits: Limits,
 ) -> R:
     """Read the source, export the model, and write the files. `export` takes the model, its gate and its size."""
-    source, destination = files.source, files.destination
-    descriptions = [] if files.report is None else [files.report]
+    source, destination, report_path = Path(paths[0]), Path(paths[1]), paths[2]
+    descriptions = [] if report_path is None else [Path(report_path)]
     for path in descriptions:
         require_other_file(path, "JSON report", source, destination)
-    data = read_bytes(source, limits)
+    data = read_bytes(source, options.limits)
     model = parse_model(data, source)
-    gate = Gate(limits, ModelFolder.of_file(source))
+    gate = Gate(options.limits, ModelFolder.of_file(source))
     with errors_name(source):
         report = export(model, gate, len(data))
     require_not_external(gate.external, source, [destination, *descriptions])
     contents: dict[Path, Content] = {}
     if report.converts or force:
-        if verify:
+        if options.verify:
             require_proven(data, gate.serialised(model), source, on_proven)
-        contents, moved = missing_data(gate, model, source, destination, copy=copy_external)
+        contents, moved = missing_data(gate, model, source, destination, copy=options.copy_external)
         if moved:
             move_references(model, moved)
         contents[destination] = gate.serialised(model)

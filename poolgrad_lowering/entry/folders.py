@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.errors import FileError
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.entry.each_model import OnResult, for_each, models_below
 from poolgrad_lowering.entry.files import inspect_path, lower_path
 from poolgrad_lowering.entry.side_outputs import SideOutputs

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from poolgrad_lowering.patterns import all_patterns, broken_plugins
-from poolgrad_lowering.targets.aclnn_functions import aclnn_functions
-from poolgrad_lowering.targets.table import DEFAULT_TARGET, TARGETS, Target
+from poolgrad_lowering.targets.table import DEFAULT_TARGET, TARGETS, Target, aclnn_functions
 
 
 @dataclass(frozen=True)

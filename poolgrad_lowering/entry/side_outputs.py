@@ -21,11 +21,7 @@ class SideOutputs:
     """The requested side outputs of a lowering. `recorder` must observe the lowering; None without an HTML report."""
 
     def __init__(
-        self,
-        *models: Path,
-        report: PathLike | None = None,
-        page: PathLike | None = None,
-        plan: PathLike | None = None,
+        self, *models: Path, report: PathLike | None = None, page: PathLike | None = None, plan: PathLike | None = None
     ) -> None:
         """Raises `FileError` if two paths, or a path and a model, are the same file."""
         wanted = {"JSON report": report, "page": page, "plan": plan}

@@ -35,10 +35,7 @@ def calls_flaw(scopes: Sequence[Scope], limits: Limits) -> Flaw | None:
 
 
 def _size_flaw(
-    order: Iterable[Scope],
-    scopes: Iterable[Scope],
-    calls: dict[Scope, Counter[tuple[Scope, int]]],
-    limits: Limits,
+    order: Iterable[Scope], scopes: Iterable[Scope], calls: dict[Scope, Counter[tuple[Scope, int]]], limits: Limits
 ) -> Flaw | None:
     nodes: Counter[Scope] = Counter()
     depths: dict[Scope, int] = {}

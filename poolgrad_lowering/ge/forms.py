@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -99,9 +100,8 @@ def kernel_of(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes)
     if "kernel_shape" in attributes:
         return list(attributes["kernel_shape"])
     kernel = types.shapes.get(node.input[1], ())[2:]
-    return (
-        [int(size) for size in kernel if isinstance(size, int)] if kernel and all(_is_int(k) for k in kernel) else None
-    )
+    sizes = [size for size in kernel if isinstance(size, int)]
+    return sizes if sizes and len(sizes) == len(kernel) else None
 
 
 def _written_pads(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes) -> dict[str, Any]:
@@ -366,10 +366,11 @@ def _to_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
         shape = tuple(size if isinstance(size, int) else -1 for size in shape)
     elif node.op_type == "Expand":
         shape = _expanded(writer.types.shapes.get(node.input[0]), shape)
-    if not all(map(_is_int, shape)):
+    numbers = [size for size in shape if isinstance(size, int)]
+    if len(numbers) < len(shape):
         return False
     inputs = list(node.input)
-    inputs[position] = writer.vector([size for size in shape if isinstance(size, int)])
+    inputs[position] = writer.vector(numbers)
     writer.keep(_with(node, {}, inputs=inputs))
     return True
 
@@ -391,28 +392,21 @@ _UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorPr
 _FORMS_OF_CUT_GRAPHS: dict[str, WriteForm] = dict.fromkeys(SHAPE_OPERANDS, _to_numbers)
 
 _FORMS: dict[str, WriteForm] = {
-    "AveragePool": _pool,
+    **dict.fromkeys(("AveragePool", "MaxPool"), _pool),
     "BatchNormalization": _batch_normalization,
     "Clip": _clip,
     "Constant": _constant,
-    "Conv": _convolution,
-    "ConvTranspose": _convolution,
+    **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
     "Dropout": _dropout,
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,
-    "LogSoftmax": _softmax,
-    "MaxPool": _pool,
+    **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     "Mod": _mod,
     "Pad": _pad,
     "ScatterND": _scatter_nd,
     "Shape": _shape,
-    "Softmax": _softmax,
     "Transpose": _transpose,
 }
-
-
-def _is_int(size: object) -> bool:
-    return isinstance(size, int)
 
 
 def _with(
@@ -424,7 +418,7 @@ def _with(
     outputs: Sequence[str] | None = None,
 ) -> NodeProto:
     """Return a copy of a node with other attributes, inputs or outputs."""
-    changed = _copy(node)
+    changed = deepcopy(node)
     kept = [found for found in node.attribute if found.name not in attributes and found.name not in without]
     del changed.attribute[:]
     changed.attribute.extend([*kept, *(helper.make_attribute(name, value) for name, value in attributes.items())])
@@ -432,9 +426,3 @@ def _with(
         if wanted is not None:
             names[:] = wanted
     return changed
-
-
-def _copy(node: NodeProto) -> NodeProto:
-    copied = NodeProto()
-    copied.CopyFrom(node)
-    return copied

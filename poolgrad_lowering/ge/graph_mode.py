@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import onnx.inliner
 from onnx import ModelProto
 
-from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.dialect.op import DOMAIN
-from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
+from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.forms import write_forms
 from poolgrad_lowering.ge.obstacles import GRAPH_MODE, find_obstacles, opset_of
 from poolgrad_lowering.ge.scalars import give_scalars_an_axis

@@ -17,8 +17,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ge.forms import attributes_of, kernel_of
-from poolgrad_lowering.ge.graph_mode_operators import is_taken
-from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered
+from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered, is_taken
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
 from poolgrad_lowering.ir.graphs import graphs, inputs_to_feed, is_standard
 from poolgrad_lowering.ir.scopes import canonical_domain
@@ -164,8 +163,7 @@ def _max_pool(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes,
     is_large = core is not None and (math.prod(kernel) > core or max(strides, default=1) > _LARGEST_STRIDE)
     if is_flat and is_large and _extends(attributes):
         yield Obstacle.LARGE_WINDOW, f"its kernel is {kernel}, its strides are {strides or 1}"
-    if attributes.get("storage_order", 0):
-        yield Obstacle.STORAGE_ORDER, "its storage_order is 1"
+    yield from _flags(node, attributes, types, use)
     yield from _same_lower(node, attributes, types, use)
 
 
@@ -191,11 +189,6 @@ def _convolution(node: NodeProto, attributes: Mapping[str, Any], types: ValueTyp
     yield from _same_lower(node, attributes, types, use)
 
 
-def _batch_normalization(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
-    if attributes.get("training_mode", 0):
-        yield Obstacle.TRAINING_MODE, "its training_mode is 1"
-
-
 def _pad(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
     if len(node.input) > 3 and node.input[3]:
         yield Obstacle.PAD_AXES, f"it has the input axes '{node.input[3]}'"
@@ -204,18 +197,12 @@ def _pad(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> F
         yield Obstacle.NEGATIVE_PADS, f"its pads are {pads}"
 
 
-def _transpose(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, use: Use) -> Found:
-    if "perm" not in attributes:
-        yield from _global_max_pool(node, attributes, types, use)
+_OF_RANK = {"GlobalMaxPool": None, "LogSoftmax": "axis", "Transpose": "perm"}
+"""Operators whose rank GE's forms of them need, unless they have the attribute."""
 
 
-def _global_max_pool(node: NodeProto, _: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
-    if node.input[0] not in types.ranks:
-        yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
-
-
-def _softmax(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, __: Use) -> Found:
-    if "axis" not in attributes and node.input[0] not in types.ranks:
+def _rank(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, _: Use) -> Found:
+    if _OF_RANK[node.op_type] not in attributes and node.input[0] not in types.ranks:
         yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
 
 
@@ -229,23 +216,28 @@ def _gemm(node: NodeProto, attributes: Mapping[str, Any], _: ValueTypes, __: Use
         yield Obstacle.DROPPED_ALPHA, f"its alpha is {attributes['alpha']:g}, and it has no C"
 
 
-def _arg(_: NodeProto, attributes: Mapping[str, Any], __: ValueTypes, ___: Use) -> Found:
-    if attributes.get("select_last_index", 0):
-        yield Obstacle.LAST_INDEX, "its select_last_index is 1"
+_FLAGS = {
+    ("ArgMax", "select_last_index"): Obstacle.LAST_INDEX,
+    ("ArgMin", "select_last_index"): Obstacle.LAST_INDEX,
+    ("BatchNormalization", "training_mode"): Obstacle.TRAINING_MODE,
+    ("MaxPool", "storage_order"): Obstacle.STORAGE_ORDER,
+}
+"""Attributes that GE drops, by the operator and the attribute."""
+
+
+def _flags(node: NodeProto, attributes: Mapping[str, Any], _: ValueTypes, __: Use) -> Found:
+    for name in attributes:
+        if attributes[name] and (node.op_type, name) in _FLAGS:
+            yield _FLAGS[node.op_type, name], f"its {name} is 1"
 
 
 _CHECKS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], ValueTypes, Use], Found]] = {
-    "ArgMax": _arg,
-    "ArgMin": _arg,
+    **dict.fromkeys(("ArgMax", "ArgMin", "BatchNormalization"), _flags),
     "AveragePool": _same_lower,
-    "BatchNormalization": _batch_normalization,
-    "Conv": _convolution,
-    "ConvTranspose": _convolution,
+    **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
     "Gemm": _gemm,
-    "GlobalMaxPool": _global_max_pool,
-    "LogSoftmax": _softmax,
     "MaxPool": _max_pool,
     "Pad": _pad,
     "ScatterND": _scatter_nd,
-    "Transpose": _transpose,
+    **dict.fromkeys(_OF_RANK, _rank),
 }

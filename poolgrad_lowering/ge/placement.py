@@ -31,9 +31,9 @@ from typing import NamedTuple
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.dialect.op import DOMAIN
-from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
-from poolgrad_lowering.ge.graph_mode_operators import is_taken
+from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.order import operands_of_names, session_order
+from poolgrad_lowering.ge.registered import is_taken
 from poolgrad_lowering.ge.values import ValueTypes
 from poolgrad_lowering.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What CANN's graph engine (GE) knows: the operators with ATC plugins, and the prototypes of the dialect's operators.
+"""What CANN's graph engine (GE) knows: operators with ATC plugins, the dialect's prototypes, and those of graph mode.
 
 `operators.json` is the table of the plugins that CANN's operator repositories register for ONNX. The plugin of this
 package registers the operators of domain `npu`.
@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from onnx import NodeProto
+
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.ir.graphs import is_standard
 from poolgrad_lowering.ir.scopes import canonical_domain
 from poolgrad_lowering.targets.table import (
     ADAPTIVE,
@@ -68,11 +71,10 @@ def is_registered(domain: str, op_type: str, version: int) -> bool:
 
 def least_release(operators: Iterable[str], target: Target) -> str:
     """Return the oldest CANN release that has these operators of the dialect and knows the target."""
-    return max([target.cann, *(PROTOTYPES[name].since for name in operators)], key=_release_number)
-
-
-def _release_number(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))
+    return max(
+        [target.cann, *(PROTOTYPES[name].since for name in operators)],
+        key=lambda release: [int(number) for number in release.split(".")],
+    )
 
 
 @lru_cache
@@ -90,3 +92,35 @@ def _numbers(text: str) -> Iterable[int]:
     for part in text.split(","):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
+
+
+_TAKEN = frozenset(
+    (
+        *("Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool"),
+        *("BatchNormalization", "BitShift", "Cast", "Ceil", "Celu", "Clip", "Compress", "Concat", "Constant"),
+        *("ConstantOfShape", "Conv", "ConvTranspose", "Cos", "Cosh", "CumSum", "DepthToSpace", "Det", "Div"),
+        *("Dropout", "Elu", "Equal", "Erf", "Exp", "Expand", "EyeLike", "Flatten", "Floor", "Gather"),
+        *("GatherElements", "GatherND", "Gemm", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "Greater"),
+        *("GreaterOrEqual", "Hardmax", "HardSigmoid", "HardSwish", "Identity", "InstanceNormalization", "LeakyRelu"),
+        *("Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "LpPool", "LRN", "LSTM", "MatMul", "Max"),
+        *("MaxPool", "MaxRoiPool", "MaxUnpool", "Mean", "MeanVarianceNormalization", "Min", "Mod", "Mul"),
+        *("Multinomial", "Neg", "NonMaxSuppression", "NonZero", "Not", "OneHot", "Or", "Pad", "Pow", "PRelu"),
+        *("RandomNormalLike", "RandomUniform", "RandomUniformLike", "Range", "Reciprocal", "ReduceL1", "ReduceL2"),
+        *("ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"),
+        *("ReduceSumSquare", "Relu", "Reshape", "Resize", "ReverseSequence", "RoiAlign", "Round", "Scatter"),
+        *("ScatterElements", "ScatterND", "Selu", "Shape", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Size"),
+        *("Slice", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Softsign", "SpaceToDepth", "Split", "Sqrt"),
+        *("Squeeze", "Sub", "Sum", "Tanh", "TfIdfVectorizer", "ThresholdedRelu", "Tile", "TopK", "Transpose"),
+        *("Unsqueeze", "Where", "Xor"),
+    )
+)
+"""The operators of ONNX that onnxruntime's CANN provider takes in graph mode.
+
+Source: `SupportONNXModel` of onnxruntime-cann 1.24.4. It looks at nothing but the operator, ONNX's domain, and that an
+operand is no constant.
+"""
+
+
+def is_taken(node: NodeProto) -> bool:
+    """Whether the provider takes a node with this operator, if an operand is no constant."""
+    return is_standard(node) and node.op_type in _TAKEN

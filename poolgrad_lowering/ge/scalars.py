@@ -11,6 +11,7 @@ again: outputs of a sub-model are not announced. Names and shapes of the graph's
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
@@ -90,10 +91,7 @@ class _Graph:
     def __init__(
         self, model: ModelProto, scalars: set[str], inputs: Sequence[str], opset: int, types: ValueTypes
     ) -> None:
-        self._model = model
-        self._scalars = scalars
-        self._inputs = inputs
-        self._types = types
+        self._model, self._scalars, self._inputs, self._types = model, scalars, inputs, types
         self._results = {value.name for value in model.graph.output}
         self._there = {*self._results, *inputs}  # the scalars that are values under their own names too
         self._writer = Writer(model.graph, opset, types, names_of(model.graph))
@@ -130,14 +128,13 @@ class _Graph:
         if not reads and not results:
             self._writer.keep(node)
             return
-        copied = NodeProto()
-        copied.CopyFrom(node)
-        self._write_changed(copied, results)
+        self._write_changed(deepcopy(node), results)
 
     def _write_changed(self, node: NodeProto, results: Sequence[str]) -> None:
+        changes_rank = results or (node.input[0] in self._scalars and node.output[0] in self._types.ranks)
         if is_standard(node) and self._computes_alike(node):
             self._one_axis(node, results)
-        elif is_standard(node) and node.op_type in _VIEWS and self._is_view(node, results):
+        elif is_standard(node) and node.op_type in _VIEWS and changes_rank:
             target = self._with_axis[results[0]] if results else node.output[0]
             rank = 1 if results else self._types.ranks[node.output[0]]
             self._writer.reshape(self._with_axis.get(node.input[0], node.input[0]), [1] * rank, target)
@@ -169,15 +166,10 @@ class _Graph:
             if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
                 self._constants[name] = self._writer.reshape(name, [1], self._writer.name(wanted))
             else:
-                copied = TensorProto()
-                copied.CopyFrom(tensor)
+                copied = deepcopy(tensor)
                 copied.name, copied.dims[:] = wanted, [1]
                 self._constants[name] = self._writer.tensor(copied)
         return self._constants[name]
-
-    def _is_view(self, node: NodeProto, results: Sequence[str]) -> bool:
-        """Whether a node that changes a shape changes it from rank 0, or to rank 0."""
-        return bool(results) or (node.input[0] in self._scalars and node.output[0] in self._types.ranks)
 
     def _between_views(self, node: NodeProto, results: Sequence[str]) -> None:
         """Add a node between Reshapes that drop and add the axis. A reduction keeps its axes, with size 1."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ge.values import ValueTypes
@@ -41,18 +41,15 @@ def drop_unread_indices(model: ModelProto) -> int:
     """Take the Indices output off each MaxPool whose Indices nobody reads; return their number."""
     dropped = 0
     for graph in graphs(model.graph):
-        pools = [node for node in graph.node if _is_max_pool(node) and len(node.output) > 1]
+        pools = [
+            node for node in graph.node if node.op_type == "MaxPool" and is_standard(node) and len(node.output) > 1
+        ]
         read = {*names_read(graph.node), *(value.name for value in graph.output)} if pools else set()
         for node in pools:
             if node.output[1] not in read:
                 dropped += bool(node.output[1])
                 del node.output[1:]
     return dropped
-
-
-def _is_max_pool(node: NodeProto) -> bool:
-    """Whether the node is ONNX's MaxPool."""
-    return node.op_type == "MaxPool" and is_standard(node)
 
 
 def drop_stale_value_infos(model: ModelProto) -> None:

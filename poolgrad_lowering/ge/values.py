@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.inference import InferredTypes
@@ -112,8 +112,9 @@ def _learn_inferred(found: ValueTypes, name: str, inferred: TypeProto) -> None:
     if name not in found.elements and tensor.elem_type:
         found.elements[name] = tensor.elem_type
     if tensor.HasField("shape"):
-        found.shapes[name] = shape = _shape(tensor.shape)
-        found.ranks[name] = len(shape)
+        dims = tensor.shape.dim
+        found.shapes[name] = tuple([d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in dims])
+        found.ranks[name] = len(dims)
 
 
 def _learn_derived(found: ValueTypes, scope: Scope, facts: Facts) -> None:
@@ -156,8 +157,3 @@ def _learn(found: ValueTypes, name: str, known: TypeProto) -> None:
         found.elements.setdefault(name, tensor.elem_type)
     if tensor.HasField("shape"):
         found.ranks.setdefault(name, len(tensor.shape.dim))
-
-
-def _shape(shape: TensorShapeProto) -> tuple[int | str | None, ...]:
-    """Return a number, a name or None for each axis."""
-    return tuple([dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in shape.dim])

@@ -13,10 +13,9 @@ from poolgrad_lowering.html_report.record import AnchorRecord, Lowering
 from poolgrad_lowering.html_report.tables import code, name, scrolled, table
 from poolgrad_lowering.ir.dims import Dim, Shown
 from poolgrad_lowering.report.drawing.graph import Graph
-from poolgrad_lowering.report.drawing.markup import Markup, element, joined
+from poolgrad_lowering.report.drawing.markup import Markup, element, joined, shown
 from poolgrad_lowering.report.drawing.parts import element_name
 from poolgrad_lowering.report.drawing.svg import in_words, svg
-from poolgrad_lowering.report.drawing.text import shown
 from poolgrad_lowering.report.report import AnchorReport
 
 KEY = (
@@ -30,9 +29,9 @@ KEY = (
 
 _MAX_REASON = 600
 _MAX_VALUES = 16
+"""The number of inputs and of outputs that are listed."""
 _MAX_SYMBOL = 40
 """The number of characters of a symbolic size that are shown."""
-"""The number of inputs and of outputs that are listed."""
 
 
 def anchor_section(number: int, anchor: AnchorReport, record: AnchorRecord) -> Markup:

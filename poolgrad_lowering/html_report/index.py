@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
-from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.html_report.page import document
 from poolgrad_lowering.html_report.tables import code, refusals, table
-from poolgrad_lowering.report.drawing.markup import Child, Markup, element
-from poolgrad_lowering.report.drawing.text import shown
+from poolgrad_lowering.report.drawing.markup import Child, Markup, element, shown
 from poolgrad_lowering.report.report import Report
 
 _WIDTH, _HEIGHT = 120, 10

@@ -14,9 +14,9 @@ from poolgrad_lowering.html_report.anchor import anchor_section
 from poolgrad_lowering.html_report.places import places_section
 from poolgrad_lowering.html_report.record import MAX_DRAWN, Recorder
 from poolgrad_lowering.html_report.summary import summary_section
-from poolgrad_lowering.report.drawing.markup import Child, Markup, element, joined
-from poolgrad_lowering.report.drawing.style import stylesheet
-from poolgrad_lowering.report.drawing.text import shown
+from poolgrad_lowering.html_report.tables import code
+from poolgrad_lowering.report.drawing.markup import Markup, element, shown
+from poolgrad_lowering.report.drawing.svg import stylesheet
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.targets.table import TARGETS
 from poolgrad_lowering.version import __version__
@@ -67,7 +67,7 @@ def _header(report: Report, model_name: str) -> Markup:
     return element(
         "header",
         element("h1", shown(model_name)),
-        element("p", f"Max-pool gradients lowered for {TARGETS[report.target].title} (", _code(report.target), ")"),
+        element("p", f"Max-pool gradients lowered for {TARGETS[report.target].title} (", code(report.target), ")"),
     )
 
 
@@ -134,7 +134,3 @@ def _hash(text: str) -> str:
 
 def _asset(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _code(*children: Child) -> Markup:
-    return element("code", joined(*children))

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.ge.placement import Place, PlacedNode, Placement
 from poolgrad_lowering.html_report.tables import code, table
-from poolgrad_lowering.report.drawing.markup import Markup, element, joined
-from poolgrad_lowering.report.drawing.text import shown
+from poolgrad_lowering.report.drawing.markup import Markup, element, joined, shown
 from poolgrad_lowering.report.report import PLACES
 
 MAX_CELLS = 2000

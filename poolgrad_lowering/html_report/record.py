@@ -20,7 +20,7 @@ from poolgrad_lowering.ir.scopes import Node
 from poolgrad_lowering.report.drawing.graph import Graph
 from poolgrad_lowering.report.drawing.parts import Parts
 from poolgrad_lowering.rewriting.rewrite import Replacement
-from poolgrad_lowering.targets.aclnn_functions import aclnn_function
+from poolgrad_lowering.targets.table import aclnn_function
 
 MAX_DRAWN = 200
 """The number of anchors whose graphs are drawn, the first ones of the page; the others are shown without drawings."""

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 
 from poolgrad_lowering.diagnostics.codes import Code
 from poolgrad_lowering.html_report.record import Recorder
 from poolgrad_lowering.html_report.tables import code, refusals, table
 from poolgrad_lowering.patterns import all_patterns
-from poolgrad_lowering.report.drawing.markup import Child, Markup, element
-from poolgrad_lowering.report.drawing.text import shown
+from poolgrad_lowering.report.drawing.markup import Child, Markup, element, shown
 from poolgrad_lowering.report.report import Report
 
 
@@ -31,15 +31,15 @@ def _notes(report: Report) -> Iterator[Markup]:
             yield element("div", *lines, class_=style)
 
 
-def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Child]], ids: Iterable[str] = ()) -> Markup:
-    return table(caption, header, rows, ids, stacked=True)
+_table = partial(table, stacked=True)
 
 
 def _figures(report: Report) -> Markup:
     saved = report.bytes_before - report.bytes_after
+    moved = sum(anchor.forward_op is not None for anchor in report.lowered)
     figures = (
         ("anchors", str(len(report.anchors)), "nodes that could be max-pool gradients"),
-        ("lowered", str(len(report.lowered)), _of_forward(report)),
+        ("lowered", str(len(report.lowered)), f"{moved} with their forward pool"),
         ("refused", str(len(report.refused)), "left unchanged"),
         *([("unrelated", str(len(report.unrelated)), "no gradients of pools")] if report.unrelated else []),
         ("nodes", f"{report.nodes_before:,} → {report.nodes_after:,}", "without function bodies"),
@@ -53,11 +53,6 @@ def _figures(report: Report) -> Markup:
         ),
         class_="figures",
     )
-
-
-def _of_forward(report: Report) -> str:
-    moved = sum(anchor.forward_op is not None for anchor in report.lowered)
-    return f"{moved} with their forward pool"
 
 
 def _forms(report: Report) -> Markup | str:

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from poolgrad_lowering.diagnostics.codes import Code
-from poolgrad_lowering.report.drawing.markup import Child, Markup, element
-from poolgrad_lowering.report.drawing.text import MAX_NAME, shown
+from poolgrad_lowering.report.drawing.markup import MAX_NAME, Child, Markup, element, shown
 
 _PROSE = 40
 """A cell with more characters of plain text is a sentence, whose lines may break."""
@@ -35,7 +34,12 @@ def table(
             "tr",
             element("th", first, scope="row"),
             *(
-                element("td", cell, class_="prose" if _is_prose(cell) else None, data_label=label)
+                element(
+                    "td",
+                    cell,
+                    class_="prose" if not isinstance(cell, Markup) and len(str(cell)) > _PROSE else None,
+                    data_label=label,
+                )
                 for cell, label in zip(rest, labels, strict=True)
             ),
             id=row_ids[number] if row_ids else None,
@@ -54,10 +58,6 @@ def refusals(counts: Mapping[str, int], ids: Iterable[str] = (), *, captioned: b
     rows = [(code(name), count, Code(name).meaning, Code(name).advice) for name, count in counts.items()]
     header = ("code", "anchors", "meaning", "what would have to change")
     return table("Refused, by code", header, rows, ids, stacked=True, captioned=captioned)
-
-
-def _is_prose(cell: Child) -> bool:
-    return not isinstance(cell, Markup) and len(str(cell)) > _PROSE
 
 
 def scrolled(content: Markup, label: str) -> Markup:

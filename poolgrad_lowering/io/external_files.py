@@ -39,24 +39,21 @@ def data_warnings(files: Mapping[str, ExternalFile], folder: ModelFolder | None)
     """
     if folder is None:
         return ()
-    found = ((location, file, _complaint(folder, location, file)) for location, file in files.items())
-    return tuple(
-        DataWarning(location, place, reason)
-        for location, file, complaint in found
-        if complaint is not None
-        for place, reason in [complaint]
-    )
+    warnings = (_warning(folder, location, file) for location, file in files.items())
+    return tuple(warning for warning in warnings if warning is not None)
 
 
-def _complaint(folder: ModelFolder, location: str, file: ExternalFile) -> tuple[str, str] | None:
-    """The place of a tensor without data and the reason; None if the file is complete."""
+def _warning(folder: ModelFolder, location: str, file: ExternalFile) -> DataWarning | None:
+    """The warning of a file that is not complete, with the place of a tensor without data; else None."""
+    name = shown(location)
     try:
         found = folder.resolve(location).lstat()
         require_regular(found.st_mode)
     except OSError as error:
-        return file.first, f"external data {shown(location)} is not there: {error.strerror or error}"
+        return DataWarning(location, file.first, f"external data {name} is not there: {error.strerror or error}")
     if found.st_size < file.end:
-        return file.last, f"external data {shown(location)} has {found.st_size} bytes, but a tensor ends at {file.end}"
+        what = f"external data {name} has {found.st_size} bytes, but a tensor ends at {file.end}"
+        return DataWarning(location, file.last, what)
     return None
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Results that hold a model, which functions accept in its place."""
+"""Results that hold a model, which functions accept in its place. Imports no onnx, which the runtime loads late."""
 
 from __future__ import annotations
 

@@ -92,7 +92,8 @@ def external_flaw(entries: Iterable[StringStringEntryProto], size: int) -> Flaw 
     values = dict(pairs)
     for key in ("location", "offset", "length"):
         if sum(1 for other, _ in pairs if other == key) > 1:
-            return Flaw(_FAULT_OF[key], f"its external data has more than one {key}")
+            fault = Fault.EXTERNAL_LOCATION if key == "location" else Fault.EXTERNAL_EXTENT
+            return Flaw(fault, f"its external data has more than one {key}")
     if (what := _location_flaw(values.get("location", ""))) is not None:
         return Flaw(Fault.EXTERNAL_LOCATION, f"its external data is in {shown(values.get('location', ''))}, {what}")
     extent = {key: values[key] for key in ("offset", "length") if key in values}
@@ -101,17 +102,9 @@ def external_flaw(entries: Iterable[StringStringEntryProto], size: int) -> Flaw 
             return Flaw(Fault.EXTERNAL_EXTENT, f"the {key} of its external data is {shown(text)}")
     if "length" in extent and int(extent["length"]) != size:
         return Flaw(
-            Fault.EXTERNAL_EXTENT,
-            f"its external data is {extent['length']} bytes long, but its elements take {size}",
+            Fault.EXTERNAL_EXTENT, f"its external data is {extent['length']} bytes long, but its elements take {size}"
         )
     return None
-
-
-_FAULT_OF = {
-    "location": Fault.EXTERNAL_LOCATION,
-    "offset": Fault.EXTERNAL_EXTENT,
-    "length": Fault.EXTERNAL_EXTENT,
-}
 
 
 def _location_flaw(location: object) -> str | None:

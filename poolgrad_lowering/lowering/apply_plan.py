@@ -10,7 +10,7 @@ from typing import Any
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.diagnostics.errors import PlanError
-from poolgrad_lowering.diagnostics.suggestions import did_you_mean
+from poolgrad_lowering.diagnostics.text import did_you_mean
 from poolgrad_lowering.families.registry import family_of
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp, Refused, Verdict
 from poolgrad_lowering.lowering.plan import LoweringPlan, SiteChoice
@@ -43,11 +43,9 @@ def require_same_file(plan: LoweringPlan, sha256: str) -> None:
 def apply_plan(
     plan: LoweringPlan, verdicts: Sequence[Verdict], target: Target, bodies: FunctionBodies
 ) -> list[Verdict]:
-    """The verdicts with the plan's choice for each site.
+    """The verdicts with the plan's choice for each site. `bodies` collects the function bodies that these require.
 
-    `bodies` collects the function bodies that
-    the chosen operators require. Raises `PlanError` if the plan does not name exactly the sites of the model, or if a
-    choice is not possible.
+    Raises `PlanError` if the plan does not name exactly the sites of the model, or if a choice is not possible.
     """
     by_site = {verdict.site: verdict for verdict in verdicts}
     choices = {choice.site: choice for choice in plan.sites}

@@ -11,14 +11,16 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from onnx import ModelProto
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.diagnostics.counted import counted
+from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.diagnostics.status import Status
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.families.registry import Choices
-from poolgrad_lowering.families.verdicts import Verdict
+from poolgrad_lowering.families.verdicts import LoweredOp, Refused, Verdict
 from poolgrad_lowering.gate.gate import Gate
 from poolgrad_lowering.io.external_data import ExternalData
 from poolgrad_lowering.io.external_files import DataWarning, data_warnings
@@ -26,7 +28,6 @@ from poolgrad_lowering.ir.collector import collector_paused
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.metadata import layer_of
 from poolgrad_lowering.lowering.apply_plan import check_forward_pools
-from poolgrad_lowering.lowering.describe import describe
 from poolgrad_lowering.lowering.emit import emit
 from poolgrad_lowering.lowering.join import join
 from poolgrad_lowering.lowering.match import match_anchors
@@ -34,9 +35,8 @@ from poolgrad_lowering.lowering.options import Options
 from poolgrad_lowering.lowering.select import select
 from poolgrad_lowering.lowering.switches import dump
 from poolgrad_lowering.patterns import broken_plugins
-from poolgrad_lowering.report.drawing.site import SiteDrawing, first_site
-from poolgrad_lowering.report.notes import notes
-from poolgrad_lowering.report.operator_counts import Operators, count_operators, edited
+from poolgrad_lowering.report.drawing.parts import SiteDrawing, first_site
+from poolgrad_lowering.report.notes import Operators, count_operators, edited, notes
 from poolgrad_lowering.report.report import AnchorReport, Note, OperatorCount, Report
 from poolgrad_lowering.rewriting.rewrite import Replacement, names, rewrite
 from poolgrad_lowering.standard.result import Standardised
@@ -168,3 +168,34 @@ def _operator_counts(before: Operators, replaced: Sequence[Replacement]) -> tupl
         (node for replacement in replaced for node in replacement.nodes),
     )
     return tuple(OperatorCount(*op, before[op], number) for op, number in sorted(after.items()))
+
+
+def describe(verdict: Verdict, layer: str | None, choices: Choices) -> AnchorReport:
+    """Return the entry of the report for an anchor, which belongs to `layer` of the model if that is known."""
+    anchor = verdict.anchor
+    domain, op_type = anchor.op
+    common: dict[str, Any] = {
+        "name": anchor.label,
+        "site": verdict.site,
+        "op_type": op_type,
+        "domain": domain,
+        "scope": anchor.scope.path,
+        "status": verdict.status.value,
+        "layer": layer,
+    }
+    if isinstance(verdict, Refused):
+        refusal = verdict.refusal
+        return AnchorReport(**common, pattern=verdict.pattern, code=refusal.code.value, reason=refusal.reason)
+    forward = verdict.forward
+    stays = forward if isinstance(forward, Refusal) else None
+    return AnchorReport(
+        **common,
+        pattern=verdict.pattern,
+        op=verdict.op.name,
+        attributes=dict(verdict.op.attributes),
+        alternatives=choices.alternatives(verdict.gradient, verdict.op.name),
+        forward_op=forward.name if isinstance(forward, LoweredOp) else None,
+        forward_code=stays.code.value if stays is not None else None,
+        forward_reason=stays.reason if stays is not None else None,
+        trusted_defaults=list(verdict.trusted_defaults) or None,
+    )

@@ -15,6 +15,9 @@ from poolgrad_lowering.report.report import Report
 
 PLAN_VERSION = 1
 
+_IN_FILE = ("site", "layer", "pattern", "operator", "alternatives", "forward")
+"""The fields of a choice in a file."""
+
 
 def model_sha256(data: bytes) -> str:
     """The SHA-256 of a model's file in hexadecimal, which identifies the model in a plan."""
@@ -46,8 +49,8 @@ class LoweringPlan:
     """A choice for every site of a model on a target.
 
     `target` is the product's name, `model_sha256` the SHA-256 of the model's file in hexadecimal. `trust_defaults` says
-    that defaults of graph inputs are constants (`lower`). `where` maps the
-    names of these fields to their places in a file, for messages.
+    that defaults of graph inputs are constants (`lower`). `where` maps the names of these fields to their places in a
+    file, for messages.
     """
 
     target: str
@@ -60,15 +63,8 @@ class LoweringPlan:
     def of(cls, report: Report, model_sha256: str) -> LoweringPlan:
         """The plan of the lowering that a report describes."""
         choices = (
-            SiteChoice(
-                anchor.site,
-                anchor.op,
-                anchor.forward_op,
-                anchor.pattern,
-                tuple(anchor.alternatives or ()),
-                layer=anchor.layer,
-            )
-            for anchor in report.lowered
+            SiteChoice(one.site, one.op, one.forward_op, one.pattern, tuple(one.alternatives or ()), layer=one.layer)
+            for one in report.lowered
         )
         trusting = any(anchor.trusted_defaults for anchor in report.lowered)
         return cls(report.target, model_sha256, tuple(choices), trusting)
@@ -80,16 +76,6 @@ class LoweringPlan:
             "model_sha256": self.model_sha256,
             "target": self.target,
             **({"trust_defaults": True} if self.trust_defaults else {}),
-            "sites": [
-                {
-                    "site": choice.site,
-                    "layer": choice.layer,
-                    "pattern": choice.pattern,
-                    "operator": choice.operator,
-                    "alternatives": list(choice.alternatives),
-                    "forward": choice.forward,
-                }
-                for choice in self.sites
-            ],
+            "sites": [{name: getattr(choice, name) for name in _IN_FILE} for choice in self.sites],
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from poolgrad_lowering.diagnostics.errors import PlanError, UnknownTargetError
-from poolgrad_lowering.diagnostics.suggestions import did_you_mean
+from poolgrad_lowering.diagnostics.text import did_you_mean
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.families.registry import GRADIENT_OPERATORS
 from poolgrad_lowering.io.model_file import read_bytes
@@ -133,15 +133,8 @@ def _choice(site: _Object) -> SiteChoice:
         what = "'forward' must be null if 'operator' is null: a pool is lowered only with its gradient"
         raise PlanError(site.place("forward"), what)
     alternatives = tuple(str(name) for name in site.note("alternatives", list) or ())
-    return SiteChoice(
-        site.field("site", str),
-        operator,
-        forward,
-        site.note("pattern", str),
-        alternatives,
-        where=site.where,
-        layer=site.note("layer", str),
-    )
+    name, pattern, layer = site.field("site", str), site.note("pattern", str), site.note("layer", str)
+    return SiteChoice(name, operator, forward, pattern, alternatives, where=site.where, layer=layer)
 
 
 def _operator(site: _Object, name: str, known: Collection[str]) -> str | None:

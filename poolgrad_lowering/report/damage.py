@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from onnx import FunctionProto, TensorProto, TypeProto
 from onnx.shape_inference import InferenceError, infer_function_output_types
 
-from poolgrad_lowering.diagnostics.counted import counted, either
 from poolgrad_lowering.diagnostics.note_codes import NoteCode
 from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.diagnostics.text import counted, either
 from poolgrad_lowering.dialect import DOMAIN, OPS, TYPES
 from poolgrad_lowering.dialect.op import VALUE
 from poolgrad_lowering.ir.index import ModelIndex

@@ -2,22 +2,47 @@
 
 """Notes on a model as a whole: a forward graph, a model that is lowered already, damage by another tool.
 
-They come from operators and names alone, and never decide what is lowered.
+They come from operators and names alone, and never decide what is lowered. The operators are counted before and after
+the lowering.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
-from poolgrad_lowering.diagnostics.counted import counted, either
+from onnx import FunctionProto, NodeProto
+
 from poolgrad_lowering.diagnostics.diagnostic import Severity
 from poolgrad_lowering.diagnostics.note_codes import NoteCode
+from poolgrad_lowering.diagnostics.text import counted, either
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ir.index import ModelIndex
+from poolgrad_lowering.ir.scopes import Node, canonical_domain
 from poolgrad_lowering.report.damage import damages
-from poolgrad_lowering.report.operator_counts import Operators
 from poolgrad_lowering.report.report import Note
 from poolgrad_lowering.targets.table import TARGETS, Target
+
+Operators = Counter[tuple[str, str]]
+"""The number of nodes of each operator, a domain and an op type; ONNX's own domain is the empty string."""
+
+
+def count_operators(index: ModelIndex) -> Operators:
+    """Return the counts of an indexed model, without function bodies of the dialect."""
+    found: Operators = Counter()
+    for scope in index.scopes:
+        root = scope.root.proto
+        if not (isinstance(root, FunctionProto) and root.domain == DOMAIN):
+            found.update({op: len(positions) for op, positions in scope.by_op.items()})
+    return found
+
+
+def edited(before: Operators, removed: Iterable[Node], added: Iterable[NodeProto]) -> Operators:
+    """Return the counts of a model after an edit; operators that are gone have the count 0."""
+    after = before.copy()
+    after.subtract(node.op for node in set(removed))
+    after.update((canonical_domain(node.domain), node.op_type) for node in added)
+    return after
 
 
 def notes(index: ModelIndex, operators: Operators, target: Target, *, has_anchors: bool) -> tuple[Note, ...]:
@@ -38,15 +63,15 @@ def _on_target(target: Target) -> Iterator[tuple[NoteCode, str]]:
         return
     able = {soc: other for other in TARGETS.values() if other.operators for soc in other.socs}
     similar = [soc for soc in able if soc.startswith(target.socs)]
-    wanted = either(similar) + f", {able[similar[0]].title}" if similar else either(_with_operators())
+    wanted = (
+        either(similar) + f", {able[similar[0]].title}"
+        if similar
+        else either(target.name for target in TARGETS.values() if target.operators)
+    )
     yield (
         NoteCode.TARGET_WITHOUT_OPERATORS,
         f"{target.title} has no operator for a max-pool gradient: every gradient is refused. Did you mean {wanted}?",
     )
-
-
-def _with_operators() -> list[str]:
-    return [target.name for target in TARGETS.values() if target.operators]
 
 
 def _on_dialect(index: ModelIndex, operators: Operators) -> Iterator[tuple[NoteCode, str]]:

@@ -12,14 +12,16 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from poolgrad_lowering.diagnostics.counted import counted
-from poolgrad_lowering.diagnostics.layer_column import with_layers
 from poolgrad_lowering.diagnostics.status import Status, reading_order
+from poolgrad_lowering.diagnostics.tables import html_table, with_layers
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.families.plugins import BrokenPlugin
 from poolgrad_lowering.io.external_files import DataWarning
 from poolgrad_lowering.standard.result import Standardised
 
 SCHEMA_VERSION = 1
+_LISTS = ("anchors", "broken_plugins", "warnings", "ways", "notes", "operators")
+"""The fields of a report that are lists of records."""
 
 
 @dataclass(frozen=True)
@@ -208,8 +210,6 @@ class Report:
         return f"<Report for {self.target}: {self.totals}>"
 
     def _repr_html_(self) -> str:
-        from poolgrad_lowering.diagnostics.html_table import html_table  # noqa: PLC0415 - only notebooks need it
-
         anchors = self.for_people
         rows = [(a.site, a.status, a.op or f"{a.code}: {a.reason}") for a in anchors]
         header = "anchor", "status", "what"
@@ -221,12 +221,7 @@ class Report:
         return {
             "schema_version": SCHEMA_VERSION,
             "target": self.target,
-            "anchors": [asdict(anchor) for anchor in self.anchors],
-            "broken_plugins": [asdict(plugin) for plugin in self.broken_plugins],
-            "warnings": [asdict(warning) for warning in self.warnings],
-            "ways": [asdict(way) for way in self.ways],
-            "notes": [asdict(note) for note in self.notes],
-            "operators": [asdict(count) for count in self.operators],
+            **{name: [asdict(each) for each in getattr(self, name)] for name in _LISTS},
             "placement": None if self.placement is None else asdict(self.placement),
             "standard": None if self.standard is None else self.standard.to_dict(),
             "summary": {

@@ -10,9 +10,8 @@ from onnx import FunctionProto, ModelProto, TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import DOMAIN, TYPES, VERSION, NoFunctionBodyError, function_body
-from poolgrad_lowering.dialect.body_bytes import body_bytes
-from poolgrad_lowering.dialect.maximum import Maximum
-from poolgrad_lowering.dialect.op import VALUE
+from poolgrad_lowering.dialect.functions import body_bytes
+from poolgrad_lowering.dialect.op import VALUE, Maximum
 from poolgrad_lowering.ir.index import ModelIndex
 from poolgrad_lowering.ir.scopes import Scope
 
@@ -60,15 +59,10 @@ class FunctionBodies:
         try:
             self._body(op, both, maximum)
         except NoFunctionBodyError as error:
-            raise Refuse(
-                Code.FUNCTION_DTYPE,
-                "the body of {} at opset {} supports only {}, the element type of an earlier gradient",
-                op,
-                self._index.opset,
-                " and ".join(TensorProto.DataType.Name(other).lower() for other in sorted(before)),
-            ) from error
+            supported = " and ".join(TensorProto.DataType.Name(other).lower() for other in sorted(before))
+            what = "the body of {} at opset {} supports only {}, the element type of an earlier gradient"
+            raise Refuse(Code.FUNCTION_DTYPE, what, op, self._index.opset, supported) from error
         self._element_types[op], self._maxima[op] = both, maximum
-        return
 
     def missing(self, element_types: Mapping[str, Collection[int]]) -> list[FunctionProto]:
         """Return the bodies that the model lacks, given the operators and the element types of their nodes.

@@ -19,16 +19,12 @@ if TYPE_CHECKING:
     import networkx as nx
 
 # A node without uses is removed only if it has no effect other than its outputs.
-_RANDOM = (
-    "Bernoulli",
-    "Dropout",
-    "Multinomial",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
+_EFFECTS = frozenset(
+    (
+        *("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform"),
+        *("RandomUniformLike", "If", "Loop", "Scan", "SequenceMap"),
+    )
 )
-_EFFECTS = frozenset((*_RANDOM, "If", "Loop", "Scan", "SequenceMap"))
 
 
 class _Left(dict[Value, int]):

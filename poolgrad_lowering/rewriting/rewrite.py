@@ -128,9 +128,8 @@ def _element_types(replaced: Sequence[Replacement]) -> dict[str, set[int]]:
 
 
 def _apply(edits: dict[Scope, _Edit]) -> None:
-    for scope, edit in sorted(
-        edits.items(), key=lambda one: -one[0].depth
-    ):  # inner scopes first: positions in outer ones are still valid
+    # Inner scopes first: positions in outer ones are still valid.
+    for scope, edit in sorted(edits.items(), key=lambda one: -one[0].depth):
         proto = scope.proto
         kept = {node.output[0] for node in edit.written}  # an argmax with the name of Indices has another type
         _edit_nodes(proto.node, edit)

@@ -13,8 +13,8 @@ from onnx import GraphProto, ModelProto, NodeProto
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.diagnostics.counted import counted
 from poolgrad_lowering.diagnostics.definition_codes import DefinitionCode
+from poolgrad_lowering.diagnostics.text import counted
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.ir.dims import is_static
 from poolgrad_lowering.ir.graphs import names_read

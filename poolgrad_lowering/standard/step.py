@@ -123,8 +123,9 @@ def join_step(
 ) -> dict[str, Array]:
     """Append the updates to a training model without accumulators, and name its inputs and outputs; in place.
 
-    `unknown` are the gradients whose shapes are not known. Returns the first values of the state. Without an `update` the outputs are the gradients. With `accumulate` the step
-    has an input `update`: where it is false, the gradients are only added to those of the steps before.
+    `unknown` are the gradients whose shapes are not known. Returns the first values of the state. Without an `update`
+    the outputs are the gradients. With `accumulate` the step has an input `update`: where it is false, the gradients
+    are only added to those of the steps before.
     """
     graph = model.graph
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.errors import UnknownTargetError
-from poolgrad_lowering.diagnostics.suggestions import asked, did_you_mean
+from poolgrad_lowering.diagnostics.text import asked, did_you_mean
 
 MAX_POOL_3D_GRAD = "MaxPool3DGradWithArgmax"
 MAX_POOL_2D_GRAD = "MaxPoolGradWithArgmaxV3"
@@ -171,3 +171,26 @@ def _meant(part: str) -> str | None:
 def _compact(name: str) -> str:
     """Return the letters and digits of a name, in lower case."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+_3D, _2D = "aclnnMaxPool3dWithArgmax", "aclnnMaxPool2dWithIndices"
+_ADAPTIVE_3D, _ADAPTIVE_2D = "aclnnAdaptiveMaxPool3d", "aclnnAdaptiveMaxPool2d"
+
+_FUNCTIONS: dict[str, dict[int, str]] = {
+    MAX_POOL_3D_GRAD: dict.fromkeys((3, 4, 5), f"{_3D}Backward"),
+    MAX_POOL_2D_GRAD: {4: f"{_2D}Backward"},
+    ADAPTIVE_GRAD: {3: f"{_ADAPTIVE_2D}Backward", 4: f"{_ADAPTIVE_2D}Backward", 5: f"{_ADAPTIVE_3D}Backward"},
+    MAX_POOL_3D: dict.fromkeys((3, 4, 5), _3D),
+    MAX_POOL_2D: {4: _2D},
+    ADAPTIVE: dict.fromkeys((3, 4, 5), _ADAPTIVE_3D),
+}
+
+
+def aclnn_function(op: str, rank: int) -> str:
+    """Return the function that runs an operator of the dialect on an x of this rank, (N, C, spatial axes)."""
+    return _FUNCTIONS[op][rank]
+
+
+def aclnn_functions(op: str) -> tuple[str, ...]:
+    """Return the functions that run an operator, without duplicates, in the order of x's rank."""
+    return tuple(dict.fromkeys(_FUNCTIONS[op].values()))

@@ -22,12 +22,10 @@ from poolgrad_lowering.runtime.registration import import_onnxruntime
 from poolgrad_lowering.torch import names
 from poolgrad_lowering.torch.arrays import to_array, to_tensor
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError
-from poolgrad_lowering.torch.exported_step import ExportedStep
-from poolgrad_lowering.torch.gradients import transformed
+from poolgrad_lowering.torch.exported_step import ExportedStep, transformed
 from poolgrad_lowering.torch.groups import in_torch, load_state, state_of
 from poolgrad_lowering.torch.halves import has_halves, in_float32, rounded_like_torch
-from poolgrad_lowering.torch.internals import RecordedMasks
-from poolgrad_lowering.torch.kernels import without_one_dnn
+from poolgrad_lowering.torch.internals import RecordedMasks, without_one_dnn
 from poolgrad_lowering.torch.optimizers import Adam
 
 LEARNING_RATE = 0.01
@@ -127,10 +125,8 @@ class _Eager:
         self._parameters, buffers = self._module.in_model()
         first = {name: to_tensor(value) for name, value in step.values.items()}
         with torch.no_grad():
-            for name, parameter in self._parameters.items():
-                parameter.copy_(first[names.weight(name)])
-            for name, buffer in buffers.items():
-                buffer.copy_(first[names.buffer(name)])
+            for name, tensor in names.tensors(self._parameters, buffers).items():
+                tensor.copy_(first[name])
         self._torch = in_torch(step.groups, self._parameters, _rates(step)) if step.groups else None
         if self._torch is not None:
             load_state(self._groups, first, self._torch, self._parameters)
@@ -150,9 +146,7 @@ class _Eager:
             self._parameters[name].grad = gradient
         found = {names.LOSS: loss}
         found |= {names.gradient(name): p.grad for name, p in self._parameters.items() if p.grad is not None}
-        parameters, buffers = self._module.in_model()
-        after = {names.weight(name): p for name, p in parameters.items()}
-        after |= {names.buffer(name): b for name, b in buffers.items()}
+        after = names.tensors(*self._module.in_model())
         if self._torch is not None:
             self._torch.step()
             after |= state_of(self._groups, self._torch, self._parameters)
@@ -165,8 +159,7 @@ def _with_masks_as_inputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list
 
     Raises `TorchExportError` for random numbers that do not come from a dropout layer.
     """
-    copied = onnx.ModelProto()
-    copied.CopyFrom(model)
+    copied = copy.deepcopy(model)
     drawn = [node for node in copied.graph.node if node.op_type == "RandomUniformLike"]
     drawn.sort(key=lambda node: names.random_number(node.output[0]))  # the order of PyTorch, not that of the file
     for node in copied.graph.node:

@@ -12,8 +12,7 @@ A transposed convolution is the same sum with x and y exchanged, so the gradient
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,8 +31,7 @@ FEW_CHANNELS = 16
 aten = torch.ops.aten
 
 
-@dataclass(frozen=True)
-class _Windows:
+class _Windows(NamedTuple):
     """The windows of a convolution: the sizes of the kernel, stride, padding and dilation by axis, and the groups."""
 
     kernel: tuple[int, ...]
@@ -73,31 +71,12 @@ def convolution_backward(weight_gradient: WeightGradient) -> Callable[..., tuple
 
 def _input_gradient(dy: Tensor, x: Tensor, weight: Tensor, windows: _Windows, *, transposed: bool) -> Tensor:
     """Return dx: the convolution of dy in the other direction, with as many rows as the forward pass rounded off."""
-    output_padding = [0] * len(windows.kernel)
+    kernel, stride, padding, dilation, groups = windows
+    output_padding = [0] * len(kernel)
     if not transposed:
-        output_padding = [
-            size - ((outputs - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1)
-            for size, outputs, kernel, stride, padding, dilation in zip(
-                x.shape[2:],
-                dy.shape[2:],
-                windows.kernel,
-                windows.stride,
-                windows.padding,
-                windows.dilation,
-                strict=True,
-            )
-        ]
-    dx: Tensor = aten.convolution(
-        dy,
-        weight,
-        None,
-        windows.stride,
-        windows.padding,
-        windows.dilation,
-        not transposed,
-        output_padding,
-        windows.groups,
-    )
+        axes = zip(x.shape[2:], dy.shape[2:], kernel, stride, padding, dilation, strict=True)
+        output_padding = [size - ((n - 1) * s - 2 * p + d * (k - 1) + 1) for size, n, k, s, p, d in axes]
+    dx: Tensor = aten.convolution(dy, weight, None, stride, padding, dilation, not transposed, output_padding, groups)
     return dx
 
 
@@ -141,14 +120,11 @@ def _positions(image: Tensor, outputs: Tensor, windows: _Windows, *, first_axis:
     after = image.ndim - first_axis - len(windows.kernel)
     pads = [pad for padding in reversed(windows.padding) for pad in (padding, padding)]
     parts = [aten.constant_pad_nd(image, [0, 0] * after + pads, 0) if any(pads) else image]
-    for axis, (kernel, stride, dilation) in enumerate(
-        zip(windows.kernel, windows.stride, windows.dilation, strict=True)
-    ):
-        reach = (outputs.shape[2 + axis] - 1) * stride + 1
+    axes = zip(outputs.shape[2:], windows.kernel, windows.stride, windows.dilation, strict=True)
+    for axis, (count, kernel, stride, dilation) in enumerate(axes, start=first_axis):
+        reach = (count - 1) * stride + 1
         starts = [position * dilation for position in range(kernel)]
-        parts = [
-            aten.slice(part, first_axis + axis, start, start + reach, stride) for part in parts for start in starts
-        ]
+        parts = [aten.slice(part, axis, start, start + reach, stride) for part in parts for start in starts]
     yield from parts
 
 

@@ -75,14 +75,6 @@ def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Te
     return x * kept * (1 / (1 - p) if p < 1 else 0), kept
 
 
-def _bernoulli(x: Tensor, p: float = 0.5, **_: Any) -> Tensor:
-    return _kept(x, p).to(x.dtype)
-
-
-def _bernoulli_in_place(x: Tensor, p: float = 0.5, **_: Any) -> Tensor:
-    return x.copy_(_kept(x, p))
-
-
 def _kept(x: Tensor, p: float) -> Tensor:
     """Return a mask that is true with probability p. `check` relies on this one way to draw it."""
     return torch.rand_like(x, dtype=torch.float32) < p
@@ -156,6 +148,6 @@ _REPLICATION_PADS = (
 )
 _OF_RANDOM_NUMBERS: Decompositions = {
     aten.native_dropout.default: _native_dropout,
-    aten.bernoulli.p: _bernoulli,
-    aten.bernoulli_.float: _bernoulli_in_place,
+    aten.bernoulli.p: lambda x, p=0.5, **_: _kept(x, p).to(x.dtype),
+    aten.bernoulli_.float: lambda x, p=0.5, **_: x.copy_(_kept(x, p)),
 }

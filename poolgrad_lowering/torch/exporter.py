@@ -6,19 +6,20 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import onnx
 import onnx_ir as ir
 import torch
+from onnx import NodeProto
 from onnxscript import optimizer
 from torch import Tensor, nn
 
+from poolgrad_lowering.ge.order import Operands, depth_first, leaves, operands
 from poolgrad_lowering.torch import scopes
 from poolgrad_lowering.torch.errors import TorchExportError, first_line
 from poolgrad_lowering.torch.forms import name_nodes, normalize
 from poolgrad_lowering.torch.internals import expected_logs_are_left_out
-from poolgrad_lowering.torch.order import arrange
 
 _OPERATOR = re.compile(r"OpOverload\(op='([^']+)', overload='([^']+)'\)")
 
@@ -128,3 +129,41 @@ def _without_traces(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in (*model.graph.value_info, *model.graph.input, *model.graph.output):
         del value.metadata_props[:]
     return model
+
+
+def arrange(graph: onnx.GraphProto) -> None:
+    """Order the nodes of a step, in place, such that its pools run one after the other where they can.
+
+    The order decides into how many parts onnxruntime divides the step. A provider that compiles whole parts of a graph,
+    as the CANN provider does, gets the runs of its nodes between nodes of other providers, in the order in which
+    onnxruntime runs a graph (`ge.order`); the nodes of pools go to another provider. So onnxruntime first runs what has
+    the most pools behind it: in an Inception module, for example, the branch with the pool, which then runs right after
+    the pool before the module.
+    """
+    nodes = list(graph.node)
+    read = operands(nodes)
+    behind = _pools_behind(nodes, read)
+
+    def last_first(positions: Iterable[int]) -> list[int]:
+        return sorted(positions, key=lambda position: (behind[position], position))
+
+    # `ge.order.session_order` turns round what it finds in the file, so what it is to visit first is written last.
+    order = depth_first(read, last_first(leaves(read)), last_first)
+    del graph.node[:]
+    graph.node.extend(nodes[position] for position in order)
+
+
+def _pools_behind(nodes: Sequence[NodeProto], read: Operands) -> list[int]:
+    """Return for each node the number of pools, and of gradients of pools, that its results depend on."""
+    ancestors = [0] * len(nodes)  # sets of positions, as bits
+    for position, node in enumerate(nodes):
+        ancestors[position] = 1 << position if _is_of_a_pool(node) else 0
+        for operand in read[position]:
+            ancestors[position] |= ancestors[operand]
+    return [found.bit_count() for found in ancestors]
+
+
+def _is_of_a_pool(node: NodeProto) -> bool:
+    """Whether a node is a max pool, or adds to elements, as the gradient of one does."""
+    adds = any(attribute.name == "reduction" and attribute.s == b"add" for attribute in node.attribute)
+    return node.op_type == "MaxPool" or adds

@@ -26,8 +26,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import LiftConstantsToInitializersPass, ShapeInferencePass
 
 from poolgrad_lowering.torch import names
-
-HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+from poolgrad_lowering.torch.halves import HALVES, compute_in_float32, replace_reads
 
 Nodes = tuple[ir.Node, ...]
 """Nodes that replace another one. The outputs of the last take the place of its outputs."""
@@ -39,7 +38,7 @@ def normalize(model: ir.Model) -> None:
     if not all(value.dtype for node in model.graph for value in node.outputs):  # of functions that are inlined
         ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(model)
     for node in list(model.graph):
-        for complete in _ATTRIBUTES.get(node.op_type, ()):
+        if complete := _ATTRIBUTES.get(node.op_type):
             complete(node)
         if (write := _REPLACED.get(node.op_type)) and (written := write(node)):
             _replace(model.graph, node, written)
@@ -90,10 +89,6 @@ def _write_kernel_shape(node: ir.Node) -> None:
         node.attributes["kernel_shape"] = ir.AttrInt64s("kernel_shape", list(weight.shape.numpy()[2:]))
 
 
-def _write_axis(node: ir.Node) -> None:
-    node.attributes.setdefault("axis", ir.AttrInt64("axis", -1))
-
-
 def _write_bounds(node: ir.Node) -> None:
     """Give a Clip both bounds. One that is missing becomes an infinity or the last number of the type.
 
@@ -103,23 +98,21 @@ def _write_bounds(node: ir.Node) -> None:
     if data is None or data.dtype is None:
         return
     dtype = data.dtype
-    lowest, highest = (
-        (-math.inf, math.inf)
-        if dtype.is_floating_point()
-        else (np.iinfo(dtype.numpy()).min, np.iinfo(dtype.numpy()).max)
-    )
+    limits = (-math.inf, math.inf)
+    if not dtype.is_floating_point():
+        limits = np.iinfo(dtype.numpy()).min, np.iinfo(dtype.numpy()).max
     node.resize_inputs(3)
-    for position, limit in ((1, lowest), (2, highest)):
+    for position, limit in enumerate(limits, start=1):
         if len(bounds) < position or bounds[position - 1] is None:
             array = np.array(limit, dtype.numpy())
             node.replace_input_with(position, _constant(node.graph, array, f"{node.name}_bound_{position}"))
 
 
-_ATTRIBUTES: dict[str, tuple[Callable[[ir.Node], None], ...]] = {
-    "Conv": (_write_kernel_shape,),
-    "ConvTranspose": (_write_kernel_shape,),
-    "LogSoftmax": (_write_axis,),
-    "Clip": (_write_bounds,),
+_ATTRIBUTES: dict[str, Callable[[ir.Node], object]] = {
+    "Clip": _write_bounds,
+    "Conv": _write_kernel_shape,
+    "ConvTranspose": _write_kernel_shape,
+    "LogSoftmax": lambda node: node.attributes.setdefault("axis", ir.AttrInt64("axis", -1)),
 }
 """What is added to the operators, by operator."""
 
@@ -211,9 +204,7 @@ def _rename(graph: ir.Graph, node: ir.Node, name: str) -> None:
         copy = ir.node("Identity", [value], name=f"{node.name}_copy")
         copied = copy.outputs[0]
         copied.name, copied.shape, copied.type = value.name, value.shape, value.type
-        for position, output in enumerate(graph.outputs):
-            if output is value:
-                graph.outputs[position] = copied
+        graph.outputs[:] = [copied if output is value else output for output in graph.outputs]
         graph.insert_after(node, copy)
     value.name = name
 
@@ -290,20 +281,12 @@ def _widening(graph: ir.Graph, value: ir.Value) -> ir.Value:
 
 def _round(graph: ir.Graph, node: ir.Node, value: ir.Value) -> None:
     """Make a result float32, and give what reads it the rounded one."""
-    for key, held in node.attributes.items():
-        if held.type == ir.AttributeType.TENSOR and held.as_tensor().dtype in HALVES:
-            node.attributes[key] = ir.AttrTensor(key, ir.tensor(held.as_tensor().numpy().astype(np.float32)))
-        elif key in ("to", "dtype") and held.as_int() in HALVES:
-            node.attributes[key] = ir.AttrInt64(key, ir.DataType.FLOAT)
-    uses, name, dtype = value.uses(), value.name, value.dtype
+    compute_in_float32(node)
+    name, dtype = value.name, value.dtype
     rounding = ir.node("Cast", [value], {"to": dtype}, name=f"node_{name}_rounded")
     rounded = rounding.outputs[0]
     rounded.shape, rounded.type = value.shape, value.type
     value.name, rounded.name = f"{name}_unrounded", name
     value.type = ir.TensorType(ir.DataType.FLOAT)
-    for user, position in uses:
-        user.replace_input_with(position, rounded)
-    for position, output in enumerate(graph.outputs):
-        if output is value:
-            graph.outputs[position] = rounded
+    replace_reads(graph, value, rounded, rounding)
     graph.insert_after(node, rounding)

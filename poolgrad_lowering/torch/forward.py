@@ -19,9 +19,8 @@ from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.decompositions import decompositions
 from poolgrad_lowering.torch.errors import TorchExportError, first_line
 from poolgrad_lowering.torch.exporter import to_onnx
-from poolgrad_lowering.torch.internals import flatten, run_annotated, trace
+from poolgrad_lowering.torch.internals import flatten, run_annotated, trace, without_one_dnn
 from poolgrad_lowering.torch.joint import check_module
-from poolgrad_lowering.torch.kernels import without_one_dnn
 
 
 @dataclass(frozen=True)
@@ -64,10 +63,8 @@ def export_forward(
     arguments = find_arguments(model, example_inputs, has_target=False)
     if dynamic_batch:
         check_batch(arguments.tensors.values())
-    values = {
-        **{names.weight(name): parameter.detach().contiguous() for name, parameter in model.named_parameters()},
-        **{names.buffer(name): buffer.contiguous() for name, buffer in model.named_buffers()},
-    }
+    own = names.tensors(dict(model.named_parameters()), dict(model.named_buffers()))
+    values = {name: tensor.detach().contiguous() for name, tensor in own.items()}
     inputs = {**values, **{name: tensor.contiguous() for name, tensor in arguments.tensors.items()}}
     batched = [name for name, tensor in arguments.tensors.items() if dynamic_batch and has_batch(tensor)]
     positions = [position for position, name in enumerate(inputs) if name in batched]
@@ -99,9 +96,7 @@ class _Forward:
     """The function that is traced. Its results are the tensors of what the model returns, named by `outputs`."""
 
     def __init__(self, model: nn.Module, arguments: Arguments, *, count: int) -> None:
-        self._model = model
-        self._arguments = arguments
-        self._count = count
+        self._model, self._arguments, self._count = model, arguments, count
         self._short = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
         self.outputs: list[str] = []
 

@@ -134,11 +134,7 @@ def in_torch(
 ) -> torch.optim.Optimizer:
     """Return torch's optimizer with the same groups."""
     settings = [
-        {
-            "params": [parameters[name] for name in group.parameters],
-            "lr": rates[group.rate],
-            **group.optimizer.settings,
-        }
+        {"params": [parameters[name] for name in group.parameters], "lr": rates[group.rate], **group.optimizer.settings}
         for group in groups
     ]
     make: Callable[..., torch.optim.Optimizer] = groups[0].optimizer.IN_TORCH

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -15,31 +16,12 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
 from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
-from torch.fx.traceback import annotate, preserve_node_meta
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import GetAttrKey, MappingKey, SequenceKey, TreeSpec, tree_flatten_with_path, tree_unflatten
-
-__all__ = [
-    "RandomNumbersInBackwardError",
-    "RecordedMasks",
-    "Structure",
-    "WithoutRandomNumbers",
-    "annotate",
-    "annotation",
-    "backward_of",
-    "complex_operator",
-    "expected_logs_are_left_out",
-    "flatten",
-    "has_gradient_hooks",
-    "held_constant",
-    "note_backward_of",
-    "run_annotated",
-    "trace",
-    "unflatten",
-]
 
 aten = torch.ops.aten
 
@@ -62,7 +44,7 @@ def trace(
     fakes = [_fake(mode, tensor, position, position in first_is_symbolic) for position, tensor in enumerate(inputs)]
     # Symbolic sizes need the dispatcher in Python; tensors made from them need the mode. The gradient of a fused
     # attention has no translation to ONNX, that of its formula does.
-    with mode, enable_python_dispatcher(), sdpa_kernel(SDPBackend.MATH), preserve_node_meta():
+    with mode, enable_python_dispatcher(), sdpa_kernel(SDPBackend.MATH), traceback.preserve_node_meta():
         graph: fx.GraphModule = make_fx(function, decomposition_table=decompositions, _allow_non_fake_inputs=True)(
             *fakes
         )
@@ -84,8 +66,12 @@ def _fake(mode: FakeTensorMode, tensor: Tensor, position: int, symbolic: bool) -
 
 def run_annotated(graph: fx.GraphModule, values: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Run a traced graph. If that is traced again, its nodes keep their annotations."""
-    with preserve_node_meta():
+    with traceback.preserve_node_meta():
         return tuple(fx.Interpreter(graph).run(*values))
+
+
+annotate = traceback.annotate
+"""While it is active, a dictionary is noted with each operator that is traced."""
 
 
 def annotation(node: fx.Node) -> dict[str, Any]:
@@ -191,3 +177,16 @@ def _step(key: Any) -> str:
     if isinstance(key, MappingKey):
         return str(key.key)
     return str(key.name) if isinstance(key, GetAttrKey) else str(key)
+
+
+@contextmanager
+def without_one_dnn() -> Iterator[None]:
+    """Switch oneDNN off.
+
+    Its gradients of 16-bit 3-D convolutions are not initialised in torch 2.13, and its operator of an LSTM has no
+    translation to ONNX.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="TF32 acceleration")  # of a setting that stays as it is
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield

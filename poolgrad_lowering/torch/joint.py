@@ -43,9 +43,7 @@ class WithLoss(nn.Module):
             raise ValueError(
                 "the model has a module 'loss', whose names would be those of the loss: give it as a function"
             )
-        self.model = model
-        self.loss = loss
-        self.arguments = arguments
+        self.model, self.loss, self.arguments = model, loss, arguments
         self.is_mixed = torch.is_autocast_enabled("cpu")
         self._short = torch.get_autocast_dtype("cpu")
 
@@ -105,10 +103,7 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, *, dynamic_bat
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     step = _Step(module, parameters, buffers)
     examples = module.arguments.tensors
-    inputs = {
-        **{names.weight(_in_model(name)): value.detach().contiguous() for name, value in parameters.items()},
-        **{names.buffer(_in_model(name)): value.contiguous() for name, value in buffers.items()},
-    }
+    inputs = {name: value.detach().contiguous() for name, value in names.tensors(*module.in_model()).items()}
     if both := inputs.keys() & examples.keys():
         raise ValueError(f"two inputs of the step would be '{min(both)}': give the example inputs another name")
     inputs |= {name: value.contiguous() for name, value in examples.items()}
@@ -129,12 +124,8 @@ def trace_joint(module: WithLoss, decompositions: Decompositions, *, dynamic_bat
         raise TorchExportError(f"the step computes complex numbers, which no operator of ONNX takes, by {operator}")
     scopes.complete(graph)
     trained = tuple(map(_in_model, step.trained))
-    outputs = (
-        names.LOSS,
-        *map(names.gradient, trained),
-        *(names.new(names.buffer(_in_model(name))) for name in step.buffers),
-    )
-    return Joint(graph, inputs, tuple(examples), trained, outputs)
+    changed = (names.new(names.buffer(_in_model(name))) for name in step.buffers)
+    return Joint(graph, inputs, tuple(examples), trained, (names.LOSS, *map(names.gradient, trained), *changed))
 
 
 class _Step:

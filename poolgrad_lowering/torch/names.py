@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from torch import Tensor
+
 LOSS = "loss"
 LEARNING_RATE = "learning_rate"
 TARGET = "target"
@@ -30,6 +34,12 @@ def buffer(name: str) -> str:
 def state(slot: str, parameter: str) -> str:
     """Return the input of a tensor that an optimizer keeps for a parameter."""
     return f"state.{slot}.{parameter}"
+
+
+def tensors(parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return parameters and buffers, by their names in the model, as values of inputs."""
+    found = {weight(name): parameter for name, parameter in parameters.items()}
+    return found | {buffer(name): value for name, value in buffers.items()}
 
 
 def is_state(name: str) -> bool:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from poolgrad_lowering.windows.adaptive import adaptive_bounds
+from poolgrad_lowering.windows.axis import adaptive_bounds
 
 aten = torch.ops.aten
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +12,7 @@ from typing import Literal
 import numpy as np
 import onnx
 import torch
-from onnx import numpy_helper
+from onnx import NodeProto, numpy_helper
 from torch import Tensor, nn
 
 from poolgrad_lowering.torch import names
@@ -20,13 +21,11 @@ from poolgrad_lowering.torch.arrays import to_array
 from poolgrad_lowering.torch.check import StepCheck, check_step
 from poolgrad_lowering.torch.convolution import WeightGradient
 from poolgrad_lowering.torch.decompositions import decompositions
-from poolgrad_lowering.torch.exported_step import ExportedStep
+from poolgrad_lowering.torch.exported_step import ExportedStep, GradientTransform, transformed
 from poolgrad_lowering.torch.exporter import to_onnx
-from poolgrad_lowering.torch.gradients import GradientTransform, transformed
 from poolgrad_lowering.torch.groups import AnyOptimizer, Group, find_groups, rates_of, state_of, update
 from poolgrad_lowering.torch.internals import has_gradient_hooks
 from poolgrad_lowering.torch.joint import Joint, Loss, WithLoss, check_module, trace_joint
-from poolgrad_lowering.torch.limits import warn_of_large_kernels
 from poolgrad_lowering.torch.optimizers import Tensors
 from poolgrad_lowering.torch.transfer import load_into, values_of
 
@@ -223,12 +222,12 @@ def _whole_step(
 ) -> tuple[Callable[..., Sequence[Tensor]], dict[str, Tensor], list[str]]:
     """Return a function of joint graph, transform and optimizer, its inputs, and the names of its outputs."""
     rates = {group.rate: torch.tensor(0.0) for group in groups}
-    own = [name for name in joint.inputs if name not in joint.examples]
+    examples = {name: joint.inputs[name] for name in joint.examples}
     inputs = {
-        **{name: joint.inputs[name] for name in own},
+        **{name: value for name, value in joint.inputs.items() if name not in examples},
         **state,
         **rates,
-        **{name: joint.inputs[name] for name in joint.examples},
+        **examples,
     }
     gradients = {names.gradient(name): name for name in joint.trained}
     kept = [name for name in joint.outputs if name not in gradients]
@@ -262,7 +261,47 @@ def _drop_unchanged_buffers(model: onnx.ModelProto) -> None:
 
 def _make_initializers(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> None:
     """Replace graph inputs by initializers with these values."""
-    kept = [value for value in model.graph.input if value.name not in values]
-    del model.graph.input[:]
-    model.graph.input.extend(kept)
+    for value in [value for value in model.graph.input if value.name in values]:
+        model.graph.input.remove(value)
     model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in values.items())
+
+
+LARGEST_KERNEL = {1: 255, 2: 255, 3: 511}
+"""The largest size of a kernel along an axis, by the number of its axes."""
+
+
+def warn_of_large_kernels(model: onnx.ModelProto) -> None:
+    """Warn of each gradient of a weight that is a convolution with a larger kernel.
+
+    These kernels are as large as what the layer gives, so they grow with the images.
+    """
+    for node in model.graph.node:
+        sizes = _kernel(node)
+        if sizes and max(sizes) > LARGEST_KERNEL[len(sizes)]:
+            weight = _trained_by(model.graph, node)
+            warnings.warn(
+                f"the gradient of '{weight}' is a convolution with a kernel of {'x'.join(map(str, sizes))}, and those "
+                f"of Ascend take {LARGEST_KERNEL[len(sizes)]} along an axis at most: "
+                'export the step with weight_gradient="matmul"',
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def _kernel(node: NodeProto) -> list[int]:
+    """Return the sizes of a convolution's kernel, none for other nodes."""
+    if node.op_type != "Conv":
+        return []
+    return next((list(attribute.ints) for attribute in node.attribute if attribute.name == "kernel_shape"), [])
+
+
+def _trained_by(graph: onnx.GraphProto, node: NodeProto) -> str:
+    """Return the parameter whose gradient or new value depends on the node. The nodes are in topological order."""
+    prefixes = (names.gradient(""), names.new(names.weight("")))
+    outputs = {value.name for value in graph.output}
+    reached = set(node.output)
+    for user in graph.node:
+        if not reached.isdisjoint(user.input):
+            reached.update(user.output)
+    found = [name.removeprefix(prefix) for name in reached & outputs for prefix in prefixes if name.startswith(prefix)]
+    return ", ".join(sorted(found)) or node.name

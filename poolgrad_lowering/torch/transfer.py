@@ -62,10 +62,7 @@ def _tensors(
     Raises `ValueError` unless they are those of the step.
     """
     parameters, buffers = WithLoss(model, loss, step.module.arguments).in_model()
-    found = {
-        **{names.weight(name): parameter.detach() for name, parameter in parameters.items()},
-        **{names.buffer(name): buffer for name, buffer in buffers.items()},
-    }
+    found = {name: tensor.detach() for name, tensor in names.tensors(parameters, buffers).items()}
     apart = _names_of_loss(step) if loss is None else set()
     wanted = {name for name in step.values if not names.is_state(name)} - apart
     if different := found.keys() ^ wanted:
@@ -93,8 +90,7 @@ def _groups(
     """Return the groups of the step. Raises `ValueError` if the optimizer has others, or keeps other state."""
     trained = [name for group in step.groups for name in group.parameters]
     found = find_groups(optimizer, parameters, trained)
-    if [(group.parameters, group.optimizer.slots) for group in found] != [
-        (group.parameters, group.optimizer.slots) for group in step.groups
-    ]:
+    theirs, own = ([(group.parameters, group.optimizer.slots) for group in each] for each in (found, step.groups))
+    if theirs != own:
         raise ValueError("the optimizer has other groups than the step, or keeps other state for them")
     return found

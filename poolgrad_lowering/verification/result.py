@@ -8,9 +8,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from poolgrad_lowering.diagnostics.counted import counted
-from poolgrad_lowering.diagnostics.html_table import html_table
-from poolgrad_lowering.diagnostics.layer_column import with_layers
+from poolgrad_lowering.diagnostics.tables import html_table, with_layers
+from poolgrad_lowering.diagnostics.text import counted
 
 SCHEMA_VERSION = 1
 
@@ -152,11 +151,8 @@ class Verification:
     @property
     def first_failure(self) -> SiteResult | None:
         """The first site that differs, else the first that is unproven."""
-        for status in ("differs", "unproven"):
-            for site in self.sites:
-                if site.status == status:
-                    return site
-        return None
+        failed = (site for status in ("differs", "unproven") for site in self.sites if site.status == status)
+        return next(failed, None)
 
     def __repr__(self) -> str:
         return f"<Verification: {self._totals()}>"

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from poolgrad_lowering.diagnostics.counted import counted
-from poolgrad_lowering.diagnostics.printable import printable
+from poolgrad_lowering.diagnostics.text import counted, printable
 from poolgrad_lowering.verification.result import Mismatch, OperatorResult, SiteResult, Verification, WholeModel
 
 

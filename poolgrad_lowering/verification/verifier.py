@@ -18,12 +18,11 @@ from poolgrad_lowering.verification.exports.rewritten import put_back
 from poolgrad_lowering.verification.outside.inputs import initializers_as_inputs
 from poolgrad_lowering.verification.outside.stored import with_loaded_constants
 from poolgrad_lowering.verification.outside.structure import Obligation, compare_structure, exchanged
-from poolgrad_lowering.verification.reproducer import write_reproducer
 from poolgrad_lowering.verification.result import SiteResult, UnprovenError, Verification, WholeModel
 from poolgrad_lowering.verification.running.data import NO_NEGATIVE_ZERO
 from poolgrad_lowering.verification.running.evaluator import require_provider
 from poolgrad_lowering.verification.running.operators import compare_operators
-from poolgrad_lowering.verification.running.site import DifferentialTest, Failure, Settings, describe
+from poolgrad_lowering.verification.running.site import DifferentialTest, Failure, Settings, describe, write_reproducer
 from poolgrad_lowering.verification.running.whole import compare_whole
 from poolgrad_lowering.verification.sites.cut import cut_out
 from poolgrad_lowering.verification.sites.doubts import doubt, foreign_bodies

@@ -46,9 +46,7 @@ def widened(window: AxisWindow) -> AclnnWindow:
     so that each new window contains the old one.
     """
     return AclnnWindow(
-        kernel=window.extent + abs(window.begin - window.end),
-        stride=window.stride,
-        pad=max(window.begin, window.end),
+        kernel=window.extent + abs(window.begin - window.end), stride=window.stride, pad=max(window.begin, window.end)
     )
 
 
@@ -59,11 +57,7 @@ def on_canvas(window: AxisWindow, size: int, count: int) -> AclnnWindow:
     """
     last = (count - 1) * window.stride + window.extent
     return AclnnWindow(
-        kernel=window.extent,
-        stride=window.stride,
-        pad=0,
-        before=window.begin,
-        after=max(last - window.begin - size, 0),
+        kernel=window.extent, stride=window.stride, pad=0, before=window.begin, after=max(last - window.begin - size, 0)
     )
 
 

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 
 class AxisWindow(NamedTuple):
@@ -40,3 +43,15 @@ def window_count(size: int, extent: int, stride: int, begin: int, end: int, *, c
 def starts_behind(number: int, size: int, stride: int, begin: int) -> bool:
     """Return whether window `number` starts behind the last of `size` elements."""
     return number * stride >= size + begin
+
+
+Number = TypeVar("Number", int, npt.NDArray[np.int64])
+
+
+def adaptive_bounds(number: Number, size: int, count: int) -> tuple[Number, Number]:
+    """Return the first element and the end of window `number`, of `count` windows over `size` elements.
+
+    Formula: PyTorch's documentation of AdaptiveMaxPool, and CANN's of aclnnAdaptiveMaxPool3d: window o contains
+    ⌊o·size/count⌋ … ⌈(o+1)·size/count⌉ − 1.
+    """
+    return number * size // count, -(-(number + 1) * size // count)

@@ -54,16 +54,8 @@ class PoolAttributes:
             return None
         if min(*kernel, *strides, *dilations) < 1 or min(pads) < 0:
             return None
-        return cls(
-            tuple(kernel),
-            tuple(strides),
-            tuple(pads[:rank]),
-            tuple(pads[rank:]),
-            tuple(dilations),
-            bool(ceil),
-            auto_pad,
-            order,
-        )
+        lists = tuple(kernel), tuple(strides), tuple(pads[:rank]), tuple(pads[rank:]), tuple(dilations)
+        return cls(*lists, bool(ceil), auto_pad, order)
 
     @property
     def has_ambiguous_pads(self) -> bool:
@@ -80,11 +72,7 @@ class PoolAttributes:
     def axis(self, number: int, size: Dim) -> AxisWindow | None:
         """Return the windows of one axis with `auto_pad` resolved; None if the pads depend on a symbolic size."""
         window = AxisWindow(
-            self.kernel[number],
-            self.strides[number],
-            self.begins[number],
-            self.ends[number],
-            self.dilations[number],
+            self.kernel[number], self.strides[number], self.begins[number], self.ends[number], self.dilations[number]
         )
         if self.auto_pad == "NOTSET":
             return window

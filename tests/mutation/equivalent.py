@@ -50,7 +50,7 @@ _PRIORITIES = {
     "user_symbolic_grad": 40,
 }
 _NAMES = {
-    "dialect.maximum.Maximum": ("filled", "gathered", "selected", "whole"),
+    "dialect.op.Maximum": ("filled", "gathered", "selected", "whole"),
     "patterns.tensorflow_max_pool_grad_with_argmax": ("batch", "channel", "position"),
 }
 _STATIC_FIRST = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
@@ -59,22 +59,22 @@ _STATIC_FIRST = ("Add", "Cast", "CastLike", "Mod", "Mul", "Neg", "Relu", "Sub")
 EQUIVALENT: dict[str, str] = {
     "poolgrad_lowering.patterns.decomposed_forward._attributes: 0 → 1": _ONLY_OF_NODES,
     "poolgrad_lowering.patterns.decomposed_forward._pooled: 1 → 2": _ODD_LENGTH,
-    "poolgrad_lowering.families.max_pool.argmax._on_canvas: "
+    "poolgrad_lowering.families.max_pool.emit._on_canvas: "
     "np.prod(canvas[axis + 1:], dtype=np.int64) → np.prod(canvas[axis + 1:])": _ONLY_A_TYPE,
-    "poolgrad_lowering.families.max_pool.argmax._on_canvas: "
+    "poolgrad_lowering.families.max_pool.emit._on_canvas: "
     "np.prod(sizes[axis:], dtype=np.int64) → np.prod(sizes[axis:])": _ONLY_A_TYPE,
     "poolgrad_lowering.analysis.hiding.Hiding.__init__: "
     "(… for node in with_inner(function.node) if _refers(node)) → "
     "(… for node in with_inner(function.node))": _ONLY_FOR_SPEED,
     "poolgrad_lowering.analysis.hiding.Hiding.__init__: if referring → if True": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.families.max_pool.indices_output.missing_outputs: "
+    "poolgrad_lowering.families.max_pool.forward_pools.missing_outputs: "
     "pool.output(1) is None and (not isinstance(site.forward, LoweredOp)) → pool.output(1) is None": _REMOVED_ANYWAY,
-    "poolgrad_lowering.families.max_pool.argmax._from_axis: 1 → 2": _STEPS_OVER,
-    "poolgrad_lowering.families.max_pool.argmax.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
+    "poolgrad_lowering.families.max_pool.emit._from_axis: 1 → 2": _STEPS_OVER,
+    "poolgrad_lowering.families.max_pool.emit.canvas_extents: 0 → 1": _NO_EMPTY_CANVAS,
     "poolgrad_lowering.lowering.apply_plan._select: "
     "site.op if is_first else family_of(site.gradient).select(site.gradient, target, operator) → "
     "family_of(site.gradient).select(site.gradient, target, operator)": _ONLY_FOR_SPEED,
-    "poolgrad_lowering.families.max_pool.argmax._from_axis: "
+    "poolgrad_lowering.families.max_pool.emit._from_axis: "
     "np.arange(math.prod(sizes), dtype=np.int64) → np.arange(math.prod(sizes))": _WRITTEN_AS_INT64,
     "poolgrad_lowering.rewriting.bodies.FunctionBodies._body: if key not in self._created → if True": _ONLY_FOR_SPEED,
     "poolgrad_lowering.families.max_pool.matching.scatter_nd._names_own_rows: "

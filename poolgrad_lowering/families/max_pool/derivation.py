@@ -17,8 +17,7 @@ from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoo
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.ir.dims import Dim
 from poolgrad_lowering.windows.aclnn import AclnnWindow, widened
-from poolgrad_lowering.windows.adaptive import adaptive_bounds
-from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.axis import AxisWindow, adaptive_bounds
 from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 
@@ -63,11 +62,6 @@ def _pads(windows: PoolAttributes) -> str:
     return "×".join(str(b) if b == e else f"({b}, {e})" for b, e in zip(windows.begins, windows.ends, strict=True))
 
 
-def _axis_names(rank: int) -> str:
-    """The names of the last `rank` of D, H and W."""
-    return "DHW"[-rank:]
-
-
 @dataclass(frozen=True)
 class _Axis:
     """One axis: sizes of x and the output, the window of the lowered operator with its margins, and its rounding."""
@@ -83,7 +77,7 @@ def _axes(gradient: MaxPoolGradient, op: LoweredOp, *, forward: bool) -> tuple[A
     sizes = list(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True))
     windows = _chosen(op, len(sizes))
     found = []
-    for number, (name, (size, count)) in enumerate(zip(_axis_names(len(sizes)), sizes, strict=True)):
+    for number, (name, (size, count)) in enumerate(zip("DHW"[-len(sizes) :], sizes, strict=True)):
         if windows is None:
             steps = _uneven(size, count)
         else:

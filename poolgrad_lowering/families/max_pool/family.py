@@ -12,11 +12,14 @@ from onnx import NodeProto
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.families.family import Family, Joined
 from poolgrad_lowering.families.max_pool.emit import emit, emit_forward
-from poolgrad_lowering.families.max_pool.forward_pools import LoweredMaxPool, choose_forward_pools
+from poolgrad_lowering.families.max_pool.forward_pools import (
+    LoweredMaxPool,
+    choose_forward_pools,
+    missing_outputs,
+    name_indices,
+)
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.indices_output import missing_outputs, name_indices
-from poolgrad_lowering.families.max_pool.legality.alternatives import select_op_named
-from poolgrad_lowering.families.max_pool.legality.gradients import select_op
+from poolgrad_lowering.families.max_pool.legality.gradients import select_op, select_op_named
 from poolgrad_lowering.families.max_pool.verify import check_operands, verify_gradient
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.ir.scopes import Value

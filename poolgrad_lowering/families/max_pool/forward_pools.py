@@ -5,6 +5,9 @@
 A pool is a node with Indices, or a ReduceMax and an ArgMax over the same windows. It is lowered if the target supports
 exactly its windows and only lowered gradients use its Indices, or others only their shape. Its operator computes the
 argmax that the gradients use, and the nodes that converted the Indices become dead.
+
+A MaxPool without the Indices that a gradient needs gets that output if it stays. `Y` is the same as before, except for
+NaN and for windows that contain only −inf, which onnxruntime's kernel with Indices treats differently.
 """
 
 from __future__ import annotations
@@ -14,11 +17,10 @@ from dataclasses import dataclass, replace
 
 from poolgrad_lowering.analysis.provenance import Numbering
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, Refuse, attempt
-from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.family import LoweredPool
 from poolgrad_lowering.families.gradient import Operand, View
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.indices_output import missing_outputs
 from poolgrad_lowering.families.max_pool.legality.pools import select_forward_op
 from poolgrad_lowering.families.verdicts import Lowered, LoweredOp
 from poolgrad_lowering.ir.dims import Shape, fits_reshape
@@ -27,6 +29,35 @@ from poolgrad_lowering.rewriting.bodies import FunctionBodies
 from poolgrad_lowering.rewriting.node_writer import new_name
 from poolgrad_lowering.rewriting.region import UseCounts, dead_region, first_outputs
 from poolgrad_lowering.targets.table import Target
+
+
+def name_indices(sites: Sequence[Lowered[MaxPoolGradient]], taken: set[str]) -> list[Lowered[MaxPoolGradient]]:
+    """Return the sites with a name for each argmax that has none; sites of one pool share it.
+
+    The model is not changed. `taken` are all names of the model; the new names are added to it.
+    """
+    named: dict[Node, Value] = {}
+    return [_named(site, named, taken) for site in sites]
+
+
+def missing_outputs(sites: Sequence[Lowered[MaxPoolGradient]]) -> dict[Node, str]:
+    """Return the pools that are not lowered and need an Indices output, with the name of that output."""
+    return {
+        pool: site.gradient.indices.value.name
+        for site in sites
+        if (pool := site.gradient.pool) is not None
+        if pool.output(1) is None and not isinstance(site.forward, LoweredOp)
+    }
+
+
+def _named(site: Lowered[MaxPoolGradient], named: dict[Node, Value], taken: set[str]) -> Lowered[MaxPoolGradient]:
+    gradient, pool = site.gradient, site.gradient.pool
+    if gradient.argmax is not None or pool is None:
+        return site
+    if pool not in named:
+        named[pool] = Value(pool.scope, new_name(f"{pool.proto.output[0]}/indices", taken))
+    return replace(site, gradient=replace(gradient, argmax=Operand(named[pool])))
+
 
 Site = Lowered[MaxPoolGradient]
 
@@ -217,13 +248,9 @@ def _with_forward(
     place = _place(site.gradient)
     verdict = verdicts.get(place) if place is not None else None
     if place is None or verdict is None:
-        return replace(site, forward=_refuse_source(site.gradient))
+        what = "no single node computes the pooled tensor and the indices of '{}'"
+        return replace(site, forward=Refusal(Code.FORWARD_SOURCE, what, (site.gradient.dx.value.name,)))
     if place not in lowered:
         return replace(site, forward=verdict)
     gradient = replace(site.gradient, argmax=Operand(lowered[place].argmax), numbering=Numbering.PLANE)
     return replace(site, gradient=gradient, forward=verdict)
-
-
-def _refuse_source(gradient: MaxPoolGradient) -> Refusal:
-    what = "no single node computes the pooled tensor and the indices of '{}'"
-    return Refusal(Code.FORWARD_SOURCE, what, (gradient.dx.value.name,))

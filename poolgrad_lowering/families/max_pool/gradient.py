@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poolgrad_lowering.analysis.provenance import Numbering
-from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.gradient import Gradient, Operand
 from poolgrad_lowering.ir.dims import Shape
 from poolgrad_lowering.ir.scopes import Node, Value

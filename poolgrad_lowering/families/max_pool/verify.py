@@ -14,8 +14,8 @@ from itertools import islice
 
 from onnx import TensorProto
 
-from poolgrad_lowering.analysis.checks import check_shape
-from poolgrad_lowering.analysis.facts import Facts, type_name
+from poolgrad_lowering.analysis.checks import check_shape, mixed_types
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, find_indices
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, View
@@ -67,12 +67,8 @@ def check_operands(gradient: MaxPoolGradient) -> None:
     spatial = gradient.x_shape[2:]
     along_axis = gradient.numbering is Numbering.AXIS and len(spatial) > 1
     if is_flat or (along_axis and any(dim.static is None for dim in spatial)):
-        raise Refuse(
-            Code.UNKNOWN_SHAPE,
-            "'{}' cannot be converted to plane-local indices for {}: sizes are not known",
-            (gradient.argmax or gradient.x).value.name,
-            Shown(gradient.x_shape),
-        )
+        what = "'{}' cannot be converted to plane-local indices for {}: sizes are not known"
+        raise Refuse(Code.UNKNOWN_SHAPE, what, (gradient.argmax or gradient.x).value.name, Shown(gradient.x_shape))
 
 
 def _malformed(gradient: MaxPoolGradient, what: str, *values: object) -> Refuse:
@@ -127,14 +123,7 @@ def _check_dtypes(facts: Facts, gradient: MaxPoolGradient) -> None:
     types = [facts.element_type(value) for value in values]
     for value, found in zip(values, types, strict=True):
         if found and found != gradient.element_type:
-            raise Refuse(
-                Code.DTYPE_MIX,
-                "'{}' is {}, the pooled input '{}' {}",
-                value.name,
-                type_name(found),
-                gradient.x.value.name,
-                type_name(gradient.element_type),
-            )
+            raise mixed_types(value, found, gradient.x.value, gradient.element_type)
     if not any(types):
         raise Refuse(Code.UNKNOWN_DTYPE, "the element type of '{}' is not known", gradient.x.value.name)
     _check_index_dtype(facts, gradient)
@@ -208,13 +197,8 @@ def _check_recorded(facts: Facts, gradient: MaxPoolGradient, argmax: Value, foun
     if gradient.pool is not None and gradient.pool is not found.pool:
         raise _malformed(gradient, "the indices '{}' come from '{}'", argmax.name, found.pool.label)
     if gradient.numbering is not found.numbering:
-        raise Refuse(
-            Code.INDICES_NUMBERING,
-            "'{}' is numbered per {}, but the form says per {}",
-            argmax.name,
-            found.numbering.value,
-            gradient.numbering.value,
-        )
+        what = "'{}' is numbered per {}, but the form says per {}"
+        raise Refuse(Code.INDICES_NUMBERING, what, argmax.name, found.numbering.value, gradient.numbering.value)
     _check_pool(facts, gradient, found.pool)
 
 

@@ -4,28 +4,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from onnx import ModelProto
+import onnx.inliner
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.diagnostics.errors import InvalidModelError, UsageError
+from poolgrad_lowering.diagnostics.faults import Fault
+from poolgrad_lowering.diagnostics.obstacles import NodeObstacle, Obstacle
+from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
+from poolgrad_lowering.dialect import DOMAIN, OPS
+from poolgrad_lowering.dialect.op import ASCEND_TYPES
 from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.ge.atc.check import find_obstacles
-from poolgrad_lowering.ge.atc.expand import expand_operators
-from poolgrad_lowering.ge.atc.rank import raise_ranks
-from poolgrad_lowering.ge.atc.weights import make_inputs
-from poolgrad_lowering.ge.forms import write_forms
-from poolgrad_lowering.ge.obstacles import opset_of
-from poolgrad_lowering.ge.tidy import (
-    declare_results,
-    drop_stale_value_infos,
-    drop_unread_indices,
-    drop_unused_import,
-    name_nodes,
-)
+from poolgrad_lowering.ge import obstacles, tidy
+from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of
+from poolgrad_lowering.ge.forms import attributes_of, write_forms
+from poolgrad_lowering.ge.registered import PROTOTYPES
 from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.io.external_data import ExternalData
+from poolgrad_lowering.ir.graphs import graphs, inputs_to_feed
 from poolgrad_lowering.targets.table import Target
 
 
@@ -57,13 +56,13 @@ def prepare_for_atc(
     types = value_types(model, gate.index(model), ExternalData(gate.folder, gate.limits))
     inputs = make_inputs(model, weights_as_inputs)
     raised, rewritten, dropped = _convert(model, types)
-    drop_stale_value_infos(model)
-    declare_results(model, types)
+    tidy.drop_stale_value_infos(model)
+    tidy.declare_results(model, types)
     if expanded:
-        drop_unused_import(model)
-    renamed = name_nodes(model)
+        tidy.drop_unused_import(model)
+    renamed = tidy.name_nodes(model)
     edits = Edits(raised, rewritten, tuple(expanded), dropped, renamed, tuple(inputs))
-    return edits, tuple(find_obstacles(model, target, types))
+    return edits, tuple(_find_obstacles(model, target, types))
 
 
 def remaining_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> list[NodeObstacle]:
@@ -72,11 +71,101 @@ def remaining_obstacles(model: ModelProto, target: Target, types: ValueTypes) ->
     Makes only the edits on which obstacles depend. `types` learns the new values.
     """
     _convert(model, types)
-    return list(find_obstacles(model, target, types))
+    return _find_obstacles(model, target, types)
 
 
 def _convert(model: ModelProto, types: ValueTypes) -> tuple[int, int, int]:
     """Write nodes in forms that ATC takes; return the numbers of raised, rewritten and dropped ones."""
-    dropped = drop_unread_indices(model)
-    rewritten = write_forms(model, opset_of(model), types)
-    return raise_ranks(model, opset_of(model), types), rewritten, dropped
+    dropped = tidy.drop_unread_indices(model)
+    rewritten = write_forms(model, obstacles.opset_of(model), types)
+    return raise_ranks(model, obstacles.opset_of(model), types), rewritten, dropped
+
+
+def _find_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> list[NodeObstacle]:
+    """Return the obstacles in an exported model, in the order of its nodes; those of the whole model come first."""
+    use = obstacles.Use(is_cut=False, core_window=target.core_window)
+    found = [*obstacles.find_obstacles(model, types, use), *_of_dialect(model, target, types)]
+    if not found:
+        return []
+    order = {node.name: number for number, node in enumerate(n for graph in graphs(model.graph) for n in graph.node)}
+    return sorted(found, key=lambda each: order.get(each.node, -1))
+
+
+def _of_dialect(model: ModelProto, target: Target, types: ValueTypes) -> Iterator[NodeObstacle]:
+    for node in (node for graph in graphs(model.graph) for node in graph.node):
+        if node.domain == DOMAIN and node.op_type in OPS:
+            yield from (obstacles.obstacle(node, *found) for found in _of_node(node, target, types))
+
+
+def _of_node(node: NodeProto, target: Target, types: ValueTypes) -> Iterator[tuple[Obstacle, str]]:
+    support = target.operators.get(node.op_type)
+    if support is None:
+        yield Obstacle.WRONG_TARGET, f"{target.name} has no {node.op_type}"
+        return
+    if node.op_type not in PROTOTYPES:
+        yield Obstacle.UNREGISTERED_OPERATOR, f"CANN has no prototype of {node.op_type} for graphs"
+    if needs_rank_5(node) and rank_of(node, types.ranks) is None:
+        yield Obstacle.UNKNOWN_RANK, f"the rank of '{node.input[0]}' is not known"
+    if _argmax_type(node, types) == TensorProto.INT64 and TensorProto.INT64 not in support.index_types:
+        yield Obstacle.ARGMAX_TYPE, f"its argmax is int64, and {target.name} takes int32 only"
+
+
+def _argmax_type(node: NodeProto, types: ValueTypes) -> int | None:
+    """Return the element type of a dialect node's argmax: an input of gradients, an output of pools."""
+    op = OPS[node.op_type]
+    number = attributes_of(node).get(op.index_type) if op.index_type else None
+    if number is not None:
+        return ASCEND_TYPES.get(number)
+    return types.elements.get(node.input[-1])
+
+
+def expand_operators(model: ModelProto) -> list[str]:
+    """Inline the functions of the dialect's operators without a prototype in CANN; return the operators' names.
+
+    aclnn runs such an operator (AdaptiveMaxPool3DGrad), but a graph cannot contain it. An operator whose function the
+    model lacks stays. Raises `InvalidModelError` if onnx cannot inline them.
+    """
+    expanded = sorted(
+        function.name
+        for function in model.functions
+        if function.domain == DOMAIN and function.name in OPS.keys() - PROTOTYPES.keys()
+    )
+    if expanded:
+        try:
+            inlined = onnx.inliner.inline_selected_functions(model, [(DOMAIN, name) for name in expanded])
+        except ONNX_ERRORS as error:
+            what = f"onnx cannot inline the functions of {', '.join(expanded)}: {error}"
+            raise InvalidModelError(Fault.TOO_LARGE, "the model", what) from error
+        model.CopyFrom(inlined)
+    return expanded
+
+
+_FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
+
+
+def make_inputs(model: ModelProto, patterns: Sequence[str]) -> list[str]:
+    """Make graph inputs of the floating-point initializers of the main graph that match a pattern; return their names.
+
+    A pattern is a name or a glob such as `*.weight`. An input that has a default loses it. The values are not kept.
+    Raises `UsageError` for a pattern that matches nothing.
+    """
+    graph = model.graph
+    weights = [tensor.name for tensor in graph.initializer if tensor.data_type in _FLOATS]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in weights):
+            raise UsageError(f"'{pattern}' matches no floating-point initializer of the main graph")
+    chosen = {name for name in weights if any(fnmatchcase(name, pattern) for pattern in patterns)}
+    declared = {value.name for value in graph.input}
+    for tensor in graph.initializer:
+        if tensor.name in chosen - declared:
+            graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    for position in reversed(range(len(graph.initializer))):
+        if graph.initializer[position].name in chosen:
+            del graph.initializer[position]
+    return [name for name in weights if name in chosen]
+
+
+def defaults(model: ModelProto) -> list[str]:
+    """Return the graph inputs that have an initializer as default. ATC makes constants of them."""
+    fed = {value.name for value in inputs_to_feed(model)}
+    return [value.name for value in model.graph.input if value.name not in fed]

@@ -11,8 +11,9 @@ always name all three axes and stay; ONNX's, which the function body uses, get e
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from poolgrad_lowering.dialect import DOMAIN, onnx_window
 from poolgrad_lowering.ge.registered import PROTOTYPES
@@ -78,10 +79,8 @@ class _Graph:
         inputs = [self._unsqueezed(value, missing) for value in node.input]
         outputs = [self._new(value) if value else "" for value in node.output]
         self._raised.update(zip(node.output, outputs, strict=True))
-        raised = _copy(node)
-        del raised.input[:], raised.output[:]
-        raised.input.extend(inputs)
-        raised.output.extend(outputs)
+        raised = deepcopy(node)
+        raised.input[:], raised.output[:] = inputs, outputs
         _fill_window(raised, missing)
         self._nodes.append(raised)
         for value, result in zip(node.output, outputs, strict=True):
@@ -126,19 +125,8 @@ def _fill_window(node: NodeProto, missing: int) -> None:
     """Give ONNX's window attributes of a pool entries for the new axes: size 1, stride 1, no padding, no dilation."""
     for attribute in node.attribute:
         if attribute.name in (onnx_window.KERNEL, onnx_window.STRIDES, onnx_window.DILATIONS):
-            _set(attribute, [*[1] * missing, *attribute.ints])
+            attribute.ints[:] = [*[1] * missing, *attribute.ints]
         elif attribute.name == onnx_window.PADS:
             half = len(attribute.ints) // 2
             before, after = attribute.ints[:half], attribute.ints[half:]
-            _set(attribute, [*[0] * missing, *before, *[0] * missing, *after])
-
-
-def _set(attribute: AttributeProto, numbers: list[int]) -> None:
-    del attribute.ints[:]
-    attribute.ints.extend(numbers)
-
-
-def _copy(node: NodeProto) -> NodeProto:
-    copied = NodeProto()
-    copied.CopyFrom(node)
-    return copied
+            attribute.ints[:] = [*[0] * missing, *before, *[0] * missing, *after]

@@ -17,13 +17,12 @@ from pathlib import Path
 import onnx.defs
 from onnx import ModelProto, NodeProto
 
-from poolgrad_lowering.diagnostics.counted import first_of
 from poolgrad_lowering.diagnostics.obstacles import NodeObstacle
+from poolgrad_lowering.diagnostics.text import first_of
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
+from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.gate.gate import Gate
-from poolgrad_lowering.ge.atc.expand import expand_operators
-from poolgrad_lowering.ge.atc.prepare import remaining_obstacles
+from poolgrad_lowering.ge.atc.prepare import expand_operators, remaining_obstacles
 from poolgrad_lowering.ge.graph_mode import inline_functions, rewrite_nodes
 from poolgrad_lowering.ge.placement import Place, Placement, find_placement
 from poolgrad_lowering.ge.values import ValueTypes, value_types

@@ -8,6 +8,7 @@ crosses, an order with few crossings by the mean of the neighbours, and position
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -56,12 +57,8 @@ class _Net:
 
     width: list[float]
     layer: list[int]
-    above: list[list[int]] = field(init=False)
-    below: list[list[int]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.above = [[] for _ in self.width]
-        self.below = [[] for _ in self.width]
+    above: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    below: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def chain(self, source: int, target: int) -> list[int]:
         """The boxes of an arrow, with new passages through the layers between its ends."""
@@ -75,8 +72,6 @@ class _Net:
     def _passage(self, layer: int) -> int:
         self.width.append(PASSAGE)
         self.layer.append(layer)
-        self.above.append([])
-        self.below.append([])
         return len(self.width) - 1
 
 
@@ -142,7 +137,7 @@ def _across(net: _Net, layers: Sequence[Sequence[int]]) -> list[float]:
     for layer in layers:
         _settle(net, layer, xs, [0.0] * len(layer))
     for sweep in range(_SWEEPS):
-        near = [above + below for above, below in zip(net.above, net.below, strict=True)]
+        near = [net.above[box] + net.below[box] for box in range(len(xs))]
         for layer in reversed(layers) if sweep % 2 else layers:
             _settle(net, layer, xs, [_mean([xs[box] for box in near[one]], xs[one]) for one in layer])
     left = min((x - width / 2 for x, width in zip(xs, net.width, strict=True)), default=0.0)
@@ -168,17 +163,15 @@ def _settle(net: _Net, layer: Sequence[int], xs: list[float], wanted: Sequence[f
 
 def _ports(net: _Net, chains: Sequence[Sequence[int]], xs: Sequence[float]) -> list[tuple[float, float]]:
     """The horizontal positions at which each arrow starts and ends, ordered by its neighbours from left to right."""
-    starting: dict[int, list[int]] = {}
-    ending: dict[int, list[int]] = {}
-    for number, chain in enumerate(chains):
-        starting.setdefault(chain[0], []).append(number)
-        ending.setdefault(chain[-1], []).append(number)
-    first, last = [0.0] * len(chains), [0.0] * len(chains)
-    for box, numbers in starting.items():
-        _spread(first, xs[box], net.width[box], sorted(numbers, key=lambda number: xs[chains[number][1]]))
-    for box, numbers in ending.items():
-        _spread(last, xs[box], net.width[box], sorted(numbers, key=lambda number: xs[chains[number][-2]]))
-    return list(zip(first, last, strict=True))
+    ends = []
+    for end, beside in ((0, 1), (-1, -2)):
+        at_box = defaultdict[int, list[int]](list)
+        for number in sorted(range(len(chains)), key=[xs[chain[beside]] for chain in chains].__getitem__):
+            at_box[chains[number][end]].append(number)
+        ends.append([0.0] * len(chains))
+        for box, numbers in at_box.items():
+            _spread(ends[-1], xs[box], net.width[box], numbers)
+    return list(zip(*ends, strict=True))
 
 
 def _spread(ports: list[float], centre: float, width: float, numbers: Sequence[int]) -> None:

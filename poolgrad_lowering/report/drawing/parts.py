@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from onnx import AttributeProto, NodeProto, TensorProto
 
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.families.verdicts import Lowered
+from poolgrad_lowering.families.verdicts import Lowered, Verdict
 from poolgrad_lowering.ir.dims import Shown
 from poolgrad_lowering.ir.scopes import Node, Scope, Value
 from poolgrad_lowering.report.drawing.graph import Graph, Kind, Operation, draw
@@ -27,13 +28,7 @@ MAX_AROUND = 14
 
 _MAX_ELEMENTS = 8
 _MAX_TEXT = 300
-_PLAIN = (
-    AttributeProto.INT,
-    AttributeProto.FLOAT,
-    AttributeProto.STRING,
-    AttributeProto.INTS,
-    AttributeProto.FLOATS,
-)
+_PLAIN = (AttributeProto.INT, AttributeProto.FLOAT, AttributeProto.STRING, AttributeProto.INTS, AttributeProto.FLOATS)
 _NAMES: dict[int, str] = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
 
 
@@ -73,7 +68,11 @@ class Parts:
             for node in one.nodes if one is not None else ():
                 operation = _written(node, replacement.root.scope)
                 if node.op_type == "Constant":
-                    literals |= {value: _literal(node) for value in operation.outputs if value is not None}
+                    literals |= {
+                        value: _content(onnx.numpy_helper.to_array(node.attribute[0].t))
+                        for value in operation.outputs
+                        if value is not None
+                    }
                 else:
                     operations.append(operation)
         if pool is not None and (pooled := pool.output(0)) is not None:
@@ -144,10 +143,6 @@ def _named(scope: Scope, name: str) -> Value | None:
     return (scope.resolve(name) or Value(scope, name)) if name else None
 
 
-def _literal(proto: NodeProto) -> str:
-    return _content(onnx.numpy_helper.to_array(proto.attribute[0].t))
-
-
 def _attributes(proto: NodeProto) -> str:
     return ", ".join(
         f"{stored.name}={_plain(onnx.helper.get_attribute_value(stored))}"
@@ -169,3 +164,41 @@ def _content(elements: np.ndarray[Any, Any]) -> str:
     if elements.ndim == 0:
         return shown[0]
     return f"[{', '.join([*shown, *(['…'] if flat.size > _MAX_ELEMENTS else [])])}]"
+
+
+_CLASS = "poolgrad-drawing"
+
+
+@dataclass(frozen=True)
+class SiteDrawing:
+    """A site before and after its lowering. `name` is its layer, or its identifier if the layer is not known."""
+
+    name: str
+    before: Graph
+    after: Graph
+
+    def to_html(self) -> str:
+        """Return both drawings with their own style sheet, for a part of a page of other origin."""
+        from poolgrad_lowering.report.drawing.markup import Markup, element, shown  # noqa: PLC0415 - a lowering needs no markup
+        from poolgrad_lowering.report.drawing.svg import scoped, svg  # noqa: PLC0415 - as above
+
+        figures = [
+            element("figure", element("figcaption", caption), svg(graph, caption), style="margin: 0 1.5rem 0 0")
+            for when, graph in (("before", self.before), ("after", self.after))
+            for caption in [f"{shown(self.name)} {when}"]
+        ]
+        style = element("style", Markup(scoped(f".{_CLASS}")))
+        frame = "display: flex; flex-wrap: wrap; overflow-x: auto; padding: 0.5rem; color: #1c2024; background: #fff"
+        return element("div", style, *figures, class_=_CLASS, style=frame)
+
+
+def first_site(facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement]) -> SiteDrawing | None:
+    """Return the drawing of the first site, None if there is none."""
+    site = next((verdict for verdict in verdicts if isinstance(verdict, Lowered)), None)
+    if site is None:
+        return None
+    [replacement] = [one for one in replaced if one.site == site.site]
+    parts = Parts(
+        facts, [replacement, *(one for one in replaced if one.site is None and one.root == site.gradient.pooling)]
+    )
+    return SiteDrawing(replacement.layer or site.site, parts.before(site, replacement), parts.after(site, replacement))

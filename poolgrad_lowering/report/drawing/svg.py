@@ -4,10 +4,25 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
+
 from poolgrad_lowering.report.drawing.graph import Box, Graph, Kind
 from poolgrad_lowering.report.drawing.layered import Point, place
-from poolgrad_lowering.report.drawing.markup import Markup, element, joined
-from poolgrad_lowering.report.drawing.text import columns, fitted, shown
+from poolgrad_lowering.report.drawing.markup import Markup, columns, element, fitted, joined, shown
+
+
+def stylesheet() -> str:
+    """The style sheet of a page with drawings."""
+    return files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+
+
+def scoped(selector: str) -> str:
+    """The style sheet for the drawings within a selector of a page of other origin, in the light colours."""
+    light, _, rest = stylesheet().partition("@media")
+    rules = "\n".join(line for line in rest.splitlines() if line.startswith("svg "))
+    return light.replace(":root", selector) + re.sub(r"(^|, )svg ", rf"\1{selector} svg ", rules, flags=re.M)
+
 
 _MAX_COLUMNS = 28
 _COLUMN, _LINE, _FIRST_LINE = 7.3, 15.0, 17.0
@@ -19,7 +34,7 @@ _MARGIN, _PADDING = 6.0, 11.0
 
 def svg(graph: Graph, label: str) -> Markup:
     """The drawing of a graph as an SVG element. `label` is its title for screen readers."""
-    texts = [_texts(box) for box in graph.boxes]
+    texts = [[fitted(text, _MAX_COLUMNS) for text in (box.heading, *box.lines)] for box in graph.boxes]
     sizes = [_size(lines) for lines in texts]
     placed = place(sizes, graph.edges)
     arrows = element("path", d=" ".join(map(_arrow, placed.paths)), class_="arrow")
@@ -50,10 +65,6 @@ def in_words(graph: Graph) -> list[str]:
 
 def _name(box: Box) -> str:
     return shown(" ".join((box.heading, *box.lines[:1])), 80)
-
-
-def _texts(box: Box) -> list[str]:
-    return [fitted(text, _MAX_COLUMNS) for text in (box.heading, *box.lines)]
 
 
 def _size(lines: list[str]) -> tuple[float, float]:

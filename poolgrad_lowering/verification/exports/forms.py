@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper
 from onnx.helper import make_node
 
 from poolgrad_lowering.verification.arrays import AnyArray
+from poolgrad_lowering.verification.graph.protos import constant_tensor, integers, replace_entries
 from poolgrad_lowering.verification.graph.types import TensorType, rank_of
+from poolgrad_lowering.verification.operators.pool import same_pads
 
 _FAR = 2**63 - 1
-_NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
 
 
 @dataclass
@@ -60,10 +61,7 @@ class Context:
 
     def integers(self, value: str) -> list[int] | None:
         """Return the elements of a constant of integers."""
-        tensor = self.constants.get(value)
-        if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
-            return None
-        return [int(number) for number in numpy_helper.to_array(tensor).reshape(-1)]
+        return integers(self.constants.get(value))
 
 
 OWN = "\0"
@@ -91,18 +89,15 @@ def same_but(node: NodeProto, inputs: Sequence[str] | None = None, /, **attribut
     changed = deepcopy(node)
     kept = [found for found in node.attribute if found.name not in attributes]
     added = [helper.make_attribute(name, value) for name, value in attributes.items() if value is not None]
-    del changed.attribute[:]
-    changed.attribute.extend([*kept, *added])
+    replace_entries(changed, "attribute", [*kept, *added])
     if inputs is not None:
         changed.input[:] = inputs
     return changed
 
 
 def _constant(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Form]:
-    for name, kind in _NUMBERS.items():
-        if name in held:
-            tensor = numpy_helper.from_array(np.array(held[name], kind))
-            yield Form([same_but(node, **{name: None, "value": tensor})])
+    if "value" not in held and (tensor := constant_tensor(node)) is not None:
+        yield Form([same_but(node, **dict.fromkeys(held), value=tensor)])
 
 
 def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[Form]:
@@ -119,12 +114,8 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
         return
     kernel = list({**held, **written}["kernel_shape"])
     strides, dilations = (list(held.get(name, [1] * len(kernel))) for name in ("strides", "dilations"))
-    totals = []
-    for size, extent, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
-        count = -(-size // stride)
-        totals.append(max(0, (count - 1) * stride + (extent - 1) * dilation + 1 - size))
-    pads = [*((total + 1) // 2 for total in totals), *(total // 2 for total in totals)]
-    yield Form([same_but(node, **written, auto_pad="NOTSET", pads=pads)])
+    begins, ends = same_pads(sizes, kernel, strides, dilations, upper=False)
+    yield Form([same_but(node, **written, auto_pad="NOTSET", pads=[*begins, *ends])])
 
 
 def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[Form]:
@@ -340,24 +331,17 @@ def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> I
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 _FORMS: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[Form]]] = {
-    "AveragePool": _windows,
+    **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose", "MaxPool"), _windows),
     "BatchNormalization": _batch_normalization,
-    "Clip": _identity,
+    **dict.fromkeys(("Clip", "Dropout"), _identity),
     "Constant": _constant,
-    "ConstantOfShape": _to_numbers,
-    "Conv": _windows,
-    "ConvTranspose": _windows,
-    "Dropout": _identity,
-    "Expand": _to_numbers,
+    **dict.fromkeys(("ConstantOfShape", "Expand", "Reshape"), _to_numbers),
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,
-    "LogSoftmax": _softmax,
-    "MaxPool": _windows,
+    **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     "Mod": _mod,
     "Pad": _pad,
-    "Reshape": _to_numbers,
     "ScatterND": _scatter_nd,
     "Shape": _shape,
-    "Softmax": _softmax,
     "Transpose": _transpose,
 }

@@ -20,9 +20,10 @@ from poolgrad_lowering.verification.exports.forms import OWN, Context, Form, for
 from poolgrad_lowering.verification.exports.scalar_axes import without_axes
 from poolgrad_lowering.verification.graph.matching import Match
 from poolgrad_lowering.verification.graph.protos import (
+    constant_tensor,
     default_opset,
     nested_nodes,
-    replace_nodes,
+    replace_entries,
     subgraphs,
 )
 from poolgrad_lowering.verification.graph.types import tensor_types
@@ -45,7 +46,7 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     nodes = _without_forms(original.graph, changed.graph, nodes, context)
     if len(nodes) == len(lowered.graph.node) and all(map(_same, nodes, lowered.graph.node)):
         return lowered
-    replace_nodes(changed.graph, nodes)
+    replace_entries(changed.graph, "node", nodes)
     if all(node.op_type != UNSQUEEZE_SCALARS for node in nodes):
         _drop_functions(changed, opset)
     _restore_declarations(original.graph, changed.graph, {name for node in lowered.graph.node for name in node.output})
@@ -63,7 +64,7 @@ def with_rounded_forms(original: ModelProto, lowered: ModelProto) -> ModelProto:
         return original
     context = Context(default_opset(original), tensor_types(original), _constants(original.graph))
     changed = deepcopy(original)
-    del changed.graph.node[:]
+    changed.graph.ClearField("node")
     for number, node in enumerate(original.graph.node):
         form = next((form for form in forms_of(node, context) if form.rounded), None) if node in rounded else None
         changed.graph.node.extend([node] if form is None else _spelled_out(form, f"rounded_{number}", changed))
@@ -100,16 +101,8 @@ def _constants(graph: GraphProto) -> dict[str, TensorProto]:
     """Return the initializers that no caller overrides, and the tensors of Constant nodes."""
     overridable = {value.name for value in graph.input}
     found = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in overridable}
-    for node in graph.node:
-        for attribute in node.attribute if node.op_type == "Constant" else ():
-            if attribute.name == "value":
-                found[node.output[0]] = attribute.t
-            elif attribute.name in ("value_ints", "value_int"):
-                numbers = attribute.ints if attribute.name == "value_ints" else [attribute.i]
-                found[node.output[0]] = TensorProto(
-                    data_type=TensorProto.INT64, int64_data=numbers, dims=[len(numbers)]
-                )
-    return found
+    tensors = ((node, constant_tensor(node)) for node in graph.node)
+    return found | {node.output[0]: tensor for node, tensor in tensors if tensor is not None}
 
 
 def _without_forms(
@@ -139,7 +132,7 @@ def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> N
     pairs = zip(subgraphs(node), subgraphs(found), strict=False)
     for (_, one), (_, other) in pairs:
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
-        replace_nodes(other, _without_forms(one, other, other.node, inner))
+        replace_entries(other, "node", _without_forms(one, other, other.node, inner))
 
 
 def _match(
@@ -159,13 +152,10 @@ def _drop_functions(model: ModelProto, opset: int) -> None:
         if (function.domain, function.name) != (DOMAIN, UNSQUEEZE_SCALARS)
         or function != unsqueeze_scalars_body(len(function.input), opset)
     ]
-    del model.functions[:]
-    model.functions.extend(kept)
+    replace_entries(model, "functions", kept)
     uses = {node.domain for node in model.graph.node} | {function.domain for function in kept}
     if DOMAIN not in uses:
-        imports = [entry for entry in model.opset_import if entry.domain != DOMAIN]
-        del model.opset_import[:]
-        model.opset_import.extend(imports)
+        replace_entries(model, "opset_import", [entry for entry in model.opset_import if entry.domain != DOMAIN])
 
 
 def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set[str]) -> None:
@@ -182,7 +172,5 @@ def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set
     theirs = {tensor.name for tensor in original.initializer}
     stored = [tensor for tensor in lowered.initializer if tensor.name in theirs or tensor.name in read]
     stored += [t for t in original.initializer if t.name in read and t.name not in {each.name for each in stored}]
-    copies = GraphProto(value_info=infos, initializer=stored)
-    del lowered.value_info[:], lowered.initializer[:]
-    lowered.value_info.extend(copies.value_info)
-    lowered.initializer.extend(copies.initializer)
+    replace_entries(lowered, "value_info", infos)
+    replace_entries(lowered, "initializer", stored)

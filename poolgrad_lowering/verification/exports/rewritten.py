@@ -13,10 +13,10 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import ModelProto, NodeProto
 
 from poolgrad_lowering.dialect import DOMAIN
-from poolgrad_lowering.verification.graph.protos import nested_nodes, replace_nodes
+from poolgrad_lowering.verification.graph.protos import nested_nodes, replace_entries
 
 POOL_GRADIENT = "MaxPoolGrad"
 """Alone, it is the gradient of a site, also if an export has the nodes of the lowered gradient's body in its place."""
@@ -55,7 +55,7 @@ def put_back(original: ModelProto, lowered: ModelProto) -> Rewritten:
         for old, new in zip(lowered.graph.node, changed.graph.node, strict=True)
         if id(old) in in_place or id(old) not in gone
     ]
-    replace_nodes(changed.graph, kept)
+    replace_entries(changed.graph, "node", kept)
     _restore_declarations(original, changed)
     return Rewritten(changed, tuple(found))
 
@@ -98,14 +98,11 @@ def _restore_declarations(original: ModelProto, changed: ModelProto) -> None:
     kept = own | missing
     stored = [kept[tensor.name] for tensor in before.initializer if tensor.name in kept]
     stored += [tensor for name, tensor in own.items() if name not in theirs]
-    copies = GraphProto(initializer=stored)
-    del graph.initializer[:]
-    graph.initializer.extend(copies.initializer)
+    replace_entries(graph, "initializer", stored)
     types = {value.name: value for value in (*before.output, *before.value_info)}
     for value in (*graph.output, *graph.value_info):
         if value.name in types:
             value.CopyFrom(types[value.name])
     dialect = [entry for entry in changed.opset_import if entry.domain == DOMAIN]
     imports = [entry for entry in original.opset_import if entry.domain != DOMAIN]
-    del changed.opset_import[:]
-    changed.opset_import.extend([*imports, *dialect])
+    replace_entries(changed, "opset_import", [*imports, *dialect])

@@ -14,10 +14,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
-from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
+from poolgrad_lowering.verification.graph.protos import constant_tensor, integers
 from poolgrad_lowering.verification.graph.types import TensorType, rank_of
 
 _BROADCASTING = frozenset(
@@ -103,7 +104,7 @@ class _AxisRemoval:
 
     def _reshaped(self, node: NodeProto) -> list[NodeProto] | None:
         """Return what stands for a Reshape to numbers; None if it is a node like any other."""
-        value, result, shape = node.input[0], node.output[0], self._numbers(node.input[1])
+        value, result, shape = node.input[0], node.output[0], integers(self._stored.get(node.input[1]))
         if shape is None or any(size != 1 for size in shape) or node.attribute:
             return None
         scalar = self._with_axis.get(value)
@@ -166,12 +167,6 @@ class _AxisRemoval:
     def _rank(self, name: str) -> int | None:
         return rank_of(name, self._types)
 
-    def _numbers(self, name: str) -> list[int] | None:
-        tensor = self._stored.get(name)
-        if tensor is None or tensor.data_location == TensorProto.EXTERNAL or tensor.data_type != TensorProto.INT64:
-            return None
-        return [int(number) for number in numpy_helper.to_array(tensor).reshape(-1)]
-
 
 def _broadcasts(node: NodeProto) -> bool:
     return not node.domain and node.op_type in _BROADCASTING
@@ -189,16 +184,7 @@ def _keeps_axes(node: NodeProto) -> bool:
 def _scalar_constants(graph: GraphProto) -> dict[str, object]:
     """Return constants of rank 0 by name, as their element types and bytes."""
     found = [(tensor.name, tensor) for tensor in graph.initializer]
-    for node in graph.node:
-        if node.op_type == "Constant":
-            held = {attribute.name: attribute for attribute in node.attribute}
-            if "value" in held:
-                found.append((node.output[0], held["value"].t))
-            elif "value_float" in held or "value_int" in held:
-                [attribute] = held.values()
-                number = helper.get_attribute_value(attribute)
-                kind = TensorProto.FLOAT if attribute.name == "value_float" else TensorProto.INT64
-                found.append((node.output[0], helper.make_tensor("", kind, [], [number])))
+    found += [(node.output[0], tensor) for node in graph.node if (tensor := constant_tensor(node)) is not None]
     return {name: _element(tensor) for name, tensor in found if not tensor.dims and _is_stored(tensor)}
 
 

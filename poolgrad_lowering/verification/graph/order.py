@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-import heapq
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 
+import networkx as nx
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from poolgrad_lowering.verification.graph.protos import replace_nodes, subgraphs
+from poolgrad_lowering.verification.graph.protos import replace_entries, subgraphs
 
 
 def in_order(model: ModelProto) -> ModelProto:
@@ -24,7 +24,7 @@ def in_order(model: ModelProto) -> ModelProto:
         return model
     ordered = deepcopy(model)
     for scope in _scopes(ordered):
-        replace_nodes(scope, [scope.node[position] for position in _order(scope.node)])
+        replace_entries(scope, "node", [scope.node[position] for position in _order(scope.node)])
     return ordered
 
 
@@ -45,21 +45,13 @@ def _nested(scope: GraphProto | FunctionProto) -> Iterator[GraphProto | Function
 def _order(nodes: Sequence[NodeProto]) -> list[int]:
     """Return the positions in topological order: of the nodes that are ready, the first in the list comes first."""
     needs = _needs(nodes)
-    readers = defaultdict[int, list[int]](list)
-    for position, needed in enumerate(needs):
-        for before in needed:
-            readers[before].append(position)
-    missing = [len(needed) for needed in needs]
-    ready = [position for position, count in enumerate(missing) if not count]
-    found = []
-    while ready:
-        position = heapq.heappop(ready)
-        found.append(position)
-        for reader in readers[position]:
-            missing[reader] -= 1
-            if not missing[reader]:
-                heapq.heappush(ready, reader)
-    return found + [position for position, count in enumerate(missing) if count]
+    graph = nx.DiGraph((before, position) for position, needed in enumerate(needs) for before in needed)
+    graph.add_nodes_from(range(len(needs)))
+    found: list[int] = []
+    with suppress(nx.NetworkXUnfeasible):  # the nodes behind a cycle are left
+        for position in nx.lexicographical_topological_sort(graph):
+            found.append(position)  # noqa: PERF402 - what comes before the error is kept
+    return found + sorted(set(range(len(needs))).difference(found))
 
 
 def _needs(nodes: Sequence[NodeProto]) -> list[set[int]]:

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads attributes, subgraphs and operators of ONNX's messages, and replaces the nodes of a list."""
+"""Reads attributes, subgraphs, constants and operators of ONNX's messages, and replaces the entries of lists."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import onnx
+from google.protobuf.message import Message
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.verification.arrays import AnyArray
+
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
 
 def default_opset(scope: ModelProto | FunctionProto) -> int:
@@ -35,16 +39,36 @@ def nested_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
             yield from nested_nodes(graph.node)
 
 
-def replace_nodes(scope: GraphProto | FunctionProto, nodes: Iterable[NodeProto]) -> None:
-    """Give a graph or function these nodes, which can be its own."""
-    copies = GraphProto(node=nodes)
-    del scope.node[:]
-    scope.node.extend(copies.node)
+def replace_entries(message: Message, field: str, entries: Iterable[Message]) -> None:
+    """Give a repeated field of a message these entries, which can be its own."""
+    copies = type(message)(**{field: entries})
+    message.ClearField(field)
+    getattr(message, field).extend(getattr(copies, field))
 
 
 def attribute_values(node: NodeProto) -> dict[str, Any]:
     """Return the values of a node's attributes by name, without those that refer to a function's attributes."""
     return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}
+
+
+_NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+
+
+def constant_tensor(node: NodeProto) -> TensorProto | None:
+    """Return the tensor of a Constant node; None for another node, and for a sparse tensor or text."""
+    for name, value in attribute_values(node).items() if node.op_type == "Constant" else ():
+        if name == "value":
+            return value  # type: ignore[no-any-return]
+        if name in _NUMBERS:
+            return onnx.numpy_helper.from_array(np.array(value, _NUMBERS[name]))
+    return None
+
+
+def integers(tensor: TensorProto | None) -> list[int] | None:
+    """Return the elements of a tensor of integers, which is in the model; None for any other."""
+    if tensor is None or tensor.data_location == TensorProto.EXTERNAL or tensor.data_type not in _INTEGERS:
+        return None
+    return [int(number) for number in onnx.numpy_helper.to_array(tensor).reshape(-1)]
 
 
 def text_of(node: NodeProto, attribute: str) -> str | None:

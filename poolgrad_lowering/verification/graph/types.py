@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import onnx
 from google.protobuf.message import EncodeError
-from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from poolgrad_lowering.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.verification.graph import roles
-from poolgrad_lowering.verification.graph.dropped import is_of_onnx, rounds_up, without_claims, without_dropped_windows
 from poolgrad_lowering.verification.graph.flat import MAIN, main_unit
+from poolgrad_lowering.verification.graph.protos import attribute_values, replace_entries
+from poolgrad_lowering.verification.operators.pool import window_count
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ def function_types(model: ModelProto) -> dict[str, TensorType]:
     The results of pools and gradients that onnx does not know have the element types of their first operands.
     """
     bare = deepcopy(model)
-    del bare.graph.value_info[:]
+    bare.graph.ClearField("value_info")
     computed, behind = tensor_types(bare), {}
     for node in main_unit(bare).nodes:
         if node.scope == MAIN and any(node.outputs[:1]) and (roles.pooled(node) or roles.incoming_gradient(node)):
@@ -176,3 +177,71 @@ def _inferred(model: ModelProto) -> ModelProto:
     except (*ONNX_ERRORS, EncodeError) as error:
         logger.info("onnx cannot infer shapes: %s", error)
         return model
+
+
+Sizes = Sequence[int | str | None]
+_ONNX_DOMAINS = (onnx.defs.ONNX_DOMAIN, onnx.defs.ONNX_ML_DOMAIN)
+
+
+def rounds_up(node: NodeProto) -> bool:
+    """Whether it is a MaxPool with `ceil_mode` and explicit pads."""
+    if node.op_type != "MaxPool" or node.domain not in ("", "ai.onnx"):
+        return False
+    attributes = attribute_values(node)
+    return bool(attributes.get("ceil_mode")) and attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
+
+
+def without_dropped_windows(node: NodeProto, sizes: Sizes) -> NodeProto | None:
+    """Return a pool for which inference counts right over an x with these spatial sizes; None if `node` is one.
+
+    It rounds down, with more padding behind axes whose last window is kept. The node has to round up.
+    """
+    attributes = attribute_values(node)
+    kernel = attributes.get("kernel_shape", [])
+    rank = len(kernel)
+    strides, dilations = (attributes.get(name, [1] * rank) for name in ("strides", "dilations"))
+    pads = list(attributes.get("pads", [0] * 2 * rank))
+    if not rank == len(sizes) == len(strides) == len(dilations) == len(pads) // 2:
+        return None
+    drops = False
+    for axis, size in enumerate(sizes):
+        if not isinstance(size, int):
+            return None
+        extent, stride = dilations[axis] * (kernel[axis] - 1) + 1, strides[axis]
+        room = size + pads[axis] + pads[rank + axis] - extent
+        if room < 0:
+            return None  # no window fits
+        count = window_count(size, extent, stride, pads[axis], pads[rank + axis], ceil=True)
+        drops |= count != -(-room // stride) + 1
+        pads[rank + axis] += max(0, (count - 1) * stride - room)
+    if not drops:
+        return None
+    rounded = {**attributes, "ceil_mode": 0, "pads": pads}
+    return onnx.helper.make_node("MaxPool", node.input, node.output, domain=node.domain, **rounded)
+
+
+def is_of_onnx(domain: str, op_type: str) -> bool:
+    """Whether ONNX itself has the operator; the process may have registered others."""
+    domain = "" if domain == "ai.onnx" else domain
+    return domain in _ONNX_DOMAINS and onnx.defs.has(op_type, domain)
+
+
+def without_claims(model: ModelProto) -> ModelProto:
+    """Return a copy without the shapes declared of what ONNX's operators compute: they may be false.
+
+    Nor has it the bounds of Slices: inference ends the process where one is of a negative size, which a window larger
+    than its input makes, and which a claim may have hidden; nor pads that runtimes ignore beside `auto_pad`.
+    """
+    copied = deepcopy(model)
+    computed = {name for node in model.graph.node if is_of_onnx(node.domain, node.op_type) for name in node.output}
+    replace_entries(copied.graph, "value_info", [v for v in model.graph.value_info if v.name not in computed])
+    for node in copied.graph.node:
+        if node.op_type == "Slice":
+            node.input[1:] = [""] * (len(node.input) - 1)
+            del node.attribute[:]
+        elif attribute_values(node).get("auto_pad", b"NOTSET") not in (b"", b"NOTSET"):
+            replace_entries(node, "attribute", [one for one in node.attribute if one.name != "pads"])
+    for value in copied.graph.output:
+        if value.name in computed and value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    return copied

@@ -7,21 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-import onnx
 from onnx import TensorProto
 
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
-from poolgrad_lowering.verification.graph.protos import attribute_values
+from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor, integers
 
 Constants = Mapping[str, list[int]]
 """The values of constant lists of integers."""
 
-_KERNELS = {
-    "kernel_size": ("stride", "padding", "dilation"),
-    "ksize": ("strides", "pads", "dilation"),
-}
+_KERNELS = {"kernel_size": ("stride", "padding", "dilation"), "ksize": ("strides", "pads", "dilation")}
 """The attributes of windows by that of the kernel: those of a user's operator, and Ascend's."""
 _ATEN_POOLS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
 """PyTorch's pools, with their numbers of spatial axes."""
@@ -43,17 +38,9 @@ class StridedWindow(NamedTuple):
 
 def known_integers(nodes: Iterable[FlatNode], tensors: Mapping[str, TensorProto]) -> dict[str, list[int]]:
     """Return the values of the small integer constants among nodes and initializers."""
-    held = dict(tensors)
-    for node in nodes:
-        if node.op == ("", "Constant"):
-            held.update(
-                (node.outputs[0], attribute.t) for attribute in node.proto.attribute if attribute.name == "value"
-            )
-    return {
-        name: [int(number) for number in np.atleast_1d(onnx.numpy_helper.to_array(tensor))]
-        for name, tensor in held.items()
-        if tensor.data_type in (TensorProto.INT32, TensorProto.INT64) and len(tensor.dims) <= 1 and sum(tensor.dims) < 9
-    }
+    made = {node.outputs[0]: held for node in nodes if (held := constant_tensor(node.proto)) is not None}
+    small = {name: held for name, held in {**tensors, **made}.items() if len(held.dims) <= 1 and sum(held.dims) < 9}
+    return {name: numbers for name, held in small.items() if (numbers := integers(held)) is not None}
 
 
 def windows_of(node: FlatNode, constants: Constants) -> list[StridedWindow]:
@@ -69,9 +56,8 @@ def windows_of(node: FlatNode, constants: Constants) -> list[StridedWindow]:
             kernel, *others = (constants.get(name, []) for name in node.inputs[1:5])
             return _windows(kernel * (_ATEN_POOLS[aten] if len(kernel) == 1 else 1), *others)
         kernel_name = next((name for name in _KERNELS if name in values), None)
-        return (
-            [] if kernel_name is None else _windows(*(values[name] for name in (kernel_name, *_KERNELS[kernel_name])))
-        )
+        names = () if kernel_name is None else (kernel_name, *_KERNELS[kernel_name])
+        return _windows(*(values[name] for name in names)) if names else []
     except (KeyError, TypeError, ValueError):  # what the node lacks or has too much of is said elsewhere
         return []
 

@@ -11,12 +11,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
-from poolgrad_lowering.verification.operators.pool import (
-    adaptive_max_pool,
-    gradient_of,
-    max_pool,
-    plane_starts,
-)
+from poolgrad_lowering.verification.operators.pool import adaptive_max_pool, gradient_of, max_pool, plane_starts
 
 Numbers = Sequence[int] | IntArray
 

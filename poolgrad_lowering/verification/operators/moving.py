@@ -52,8 +52,6 @@ def _row_starts(tuples: AnyArray, shape: Sequence[int]) -> IntArray:
 class ScatterElements(OpRun):
     """ScatterElements, and Scatter, its older name."""
 
-    op_domain = ""
-
     def _run(
         self, data: AnyArray, indices: AnyArray, updates: AnyArray, axis: int = 0, reduction: str | None = None
     ) -> Any:
@@ -74,8 +72,6 @@ class ScatterElements(OpRun):
 class ScatterND(OpRun):
     """ScatterND."""
 
-    op_domain = ""
-
     def _run(self, data: AnyArray, indices: AnyArray, updates: AnyArray, reduction: str | None = None) -> Any:
         row = math.prod(data.shape[indices.shape[-1] :])
         flat = _row_starts(indices, data.shape)[..., None] + np.arange(row)
@@ -85,8 +81,6 @@ class ScatterND(OpRun):
 class GatherElements(OpRun):
     """GatherElements."""
 
-    op_domain = ""
-
     def _run(self, data: AnyArray, indices: AnyArray, axis: int = 0) -> Any:
         axis = (axis or 0) % data.ndim
         part = data[tuple(slice(None if a == axis else indices.shape[a]) for a in range(data.ndim))]
@@ -95,8 +89,6 @@ class GatherElements(OpRun):
 
 class GatherND(OpRun):
     """GatherND."""
-
-    op_domain = ""
 
     def _run(self, data: AnyArray, indices: AnyArray, batch_dims: int = 0) -> Any:
         batch, inner = data.shape[: batch_dims or 0], data.shape[batch_dims or 0 :]
@@ -111,16 +103,12 @@ class GatherND(OpRun):
 class Flatten(OpRun):
     """Flatten, of empty tensors too, which onnx's reference evaluator does not flatten."""
 
-    op_domain = ""
-
     def _run(self, x: AnyArray, axis: int = 1) -> Any:
         return (x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])),)
 
 
 class TopK(OpRun):
     """TopK of opset 10 and newer, always sorted; of equal elements the first is taken."""
-
-    op_domain = ""
 
     def _run(self, data: AnyArray, k: AnyArray, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:  # noqa: A002, ARG002
         count = int(k.item())

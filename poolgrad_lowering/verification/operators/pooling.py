@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""MaxPool and onnxruntime training's MaxPoolGrad."""
+"""MaxPool, onnxruntime training's MaxPoolGrad, and ReduceMax."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,19 +13,11 @@ from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.operators import tensorflow
-from poolgrad_lowering.verification.operators.pool import (
-    Pads,
-    max_pool,
-    plane_starts,
-    same_pads,
-    scatter_gradient,
-)
+from poolgrad_lowering.verification.operators.pool import Pads, max_pool, plane_starts, same_pads, scatter_gradient
 
 
 class MaxPool(OpRun):
     """MaxPool; onnx's own gives wrong Indices if all strides and dilations are 1."""
-
-    op_domain = ""
 
     def _run(
         self,
@@ -60,12 +53,35 @@ class MaxPoolGrad(OpRun):
     TensorFlow's MaxPoolGrad(x, y, dy) has the same name and domain, and a `ksize`.
     """
 
-    op_domain = ""
-
     def _run(self, first: AnyArray, second: AnyArray, third: AnyArray, **attributes: Any) -> tuple[AnyArray]:
         if "ksize" in attributes:
             return (tensorflow.pool_gradient(first, third, **attributes),)
         return (scatter_gradient(third.tolist(), first, second),)
 
 
-OPERATORS = (MaxPool, MaxPoolGrad)
+class ReduceMax(OpRun):
+    """ReduceMax, with the axes as an attribute or as an input. NaN is the maximum.
+
+    Of +0.0 and −0.0 the first is taken: ONNX does not say which one, and numpy takes either.
+    """
+
+    def _run(
+        self,
+        data: AnyArray,
+        axes: Sequence[int] | AnyArray | None = None,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+    ) -> tuple[AnyArray]:
+        named = [] if axes is None else [int(axis) % data.ndim for axis in axes]
+        if not named and noop_with_empty_axes:
+            return (data,)
+        reduced = sorted(named) or list(range(data.ndim))
+        kept = [axis for axis in range(data.ndim) if axis not in reduced]
+        count = math.prod(data.shape[axis] for axis in reduced)
+        windows = data.transpose(kept + reduced).reshape(*(data.shape[axis] for axis in kept), count)
+        maxima = np.take_along_axis(windows, windows.argmax(axis=-1, keepdims=True), axis=-1)
+        shape = [1 if axis in reduced else size for axis, size in enumerate(data.shape) if keepdims or axis in kept]
+        return (maxima.reshape(shape),)
+
+
+OPERATORS = (MaxPool, MaxPoolGrad, ReduceMax)

@@ -15,13 +15,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.operators.pool import (
-    Pads,
-    gradient_of,
-    max_pool,
-    plane_starts,
-    same_pads,
-)
+from poolgrad_lowering.verification.operators.pool import Pads, gradient_of, max_pool, plane_starts, same_pads
 
 
 def pool_gradient(

@@ -13,6 +13,7 @@ from copy import deepcopy
 import onnx
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
+from poolgrad_lowering.verification.graph.protos import replace_entries
 from poolgrad_lowering.verification.result import Difference
 
 
@@ -48,9 +49,7 @@ def with_inputs_of(lowered: ModelProto, original: ModelProto) -> tuple[ModelProt
     if not weights:
         return original, {}
     changed = deepcopy(original)
-    kept = [tensor for tensor in original.graph.initializer if tensor.name not in weights]
-    del changed.graph.initializer[:]
-    changed.graph.initializer.extend(kept)
+    replace_entries(changed.graph, "initializer", [t for t in original.graph.initializer if t.name not in weights])
     declared = {value.name for value in original.graph.input}
     changed.graph.input.extend(_declared(tensor) for name, tensor in weights.items() if name not in declared)
     return changed, weights

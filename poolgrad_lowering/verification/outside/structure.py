@@ -5,19 +5,27 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
-from onnx import ModelProto
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, ValueInfoProto
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.verification.graph import roles
-from poolgrad_lowering.verification.graph.calls import calls_of
-from poolgrad_lowering.verification.graph.flat import Unit, all_units, function_name, function_unit, main_unit
+from poolgrad_lowering.verification.graph.flat import (
+    FlatNode,
+    Unit,
+    all_units,
+    called_name,
+    function_name,
+    function_unit,
+    main_unit,
+    node_key,
+)
 from poolgrad_lowering.verification.graph.order import in_order
-from poolgrad_lowering.verification.graph.protos import default_opset
-from poolgrad_lowering.verification.graph.types import TensorType, function_types, tensor_types
-from poolgrad_lowering.verification.outside.alike import comparable
+from poolgrad_lowering.verification.graph.protos import default_opset, replace_entries, subgraphs
+from poolgrad_lowering.verification.graph.types import TensorType, function_types, tensor_types, value_info
 from poolgrad_lowering.verification.outside.fields import compare_models, compare_units, new_names
 from poolgrad_lowering.verification.result import Difference
 from poolgrad_lowering.verification.sites.declared import node_flaw
@@ -86,14 +94,13 @@ def _compared(
 
 def exchanged(original: ModelProto, lowered: ModelProto) -> list[Difference]:
     """Return a difference if only the model that was given as the original has nodes of the dialect."""
-    if not _has_dialect(original) or _has_dialect(lowered):
+    first, second = (
+        any(roles.is_dialect(node) for unit in all_units(model) for node in unit.nodes) for model in (original, lowered)
+    )
+    if second or not first:
         return []
     what = f"the first model has nodes of domain {DOMAIN}, the second one has none: they are exchanged"
     return [Difference("models", f"{what}, the original is given first")]
-
-
-def _has_dialect(model: ModelProto) -> bool:
-    return any(roles.is_dialect(node) for unit in all_units(model) for node in unit.nodes)
 
 
 def _flawed(sites: Iterable[ChangedRegion], lowered: Unit) -> list[Difference]:
@@ -114,3 +121,87 @@ def _function_cases(models: Pair, name: str) -> list[Obligation]:
     units, _, sites = _compared(main_unit(models[0]), main_unit(models[1]), default_opset(models[1]), ordered=False)
     types = function_types(models[0]) if sites else {}
     return [Obligation(models, units, replace(region, unit=name), types) for region in sites]
+
+
+_REQUIRED_OUTPUTS = {"Dropout": 1, "MaxPool": 1}
+"""Operators whose outputs do not depend on which further outputs a node has. (Those of BatchNormalization do.)"""
+
+
+def comparable(original: Unit, lowered: Unit) -> tuple[Unit, Unit]:
+    """Return the units; a node of the original gets the key of one in the lowered unit that lacks unread outputs."""
+    nodes = [_like_one_of(lowered, node) for node in original.nodes]
+    return replace(original, nodes=nodes), lowered
+
+
+def _like_one_of(lowered: Unit, node: FlatNode) -> FlatNode:
+    required = _REQUIRED_OUTPUTS.get(node.op[1], len(node.outputs)) if node.op[0] == "" else len(node.outputs)
+    if node.key in lowered.order or not any(node.outputs[required:]):
+        return node
+    key = node_key(_without_unread(node, lowered.read, required), node.scope)
+    return replace(node, key=key) if key in lowered.order else node
+
+
+def _without_unread(node: FlatNode, read: Collection[str], required: int) -> NodeProto:
+    """Return the node without the names of outputs after the first `required` ones that are not in `read`."""
+    proto = deepcopy(node.proto)
+    for position in range(required, len(proto.output)):
+        if node.outputs[position] not in read:
+            proto.output[position] = ""
+    while len(proto.output) > required and not proto.output[-1]:
+        del proto.output[-1]
+    return proto
+
+
+_Pair = tuple[ModelProto, ModelProto]
+
+
+def calls_of(models: _Pair, functions: tuple[FunctionProto, FunctionProto]) -> Iterator[_Pair]:
+    """Yield a function of both models as main graphs, once for each call with different types or attributes.
+
+    Only calls in the original's main graph and its subgraphs count, not those in other functions.
+    """
+    known = tensor_types(models[0])
+    seen = set()
+    for node in main_unit(models[0]).nodes:
+        if called_name(node.proto) != function_name(functions[0]):
+            continue
+        values = [*node.inputs, *[""] * max(len(function.input) for function in functions)]  # a call may omit inputs
+        pair = []
+        for model, function in zip(models, functions, strict=True):
+            inputs = [value_info(name, known.get(value)) for name, value in zip(function.input, values, strict=False)]
+            pair.append(_as_graph(model, function, node, inputs))
+        key = pair[0].SerializeToString(deterministic=True)
+        if key not in seen:
+            seen.add(key)
+            yield pair[0], pair[1]
+
+
+def _as_graph(
+    model: ModelProto, function: FunctionProto, call: FlatNode, inputs: Sequence[ValueInfoProto]
+) -> ModelProto:
+    made = ModelProto(ir_version=model.ir_version)
+    made.opset_import.extend(function.opset_import)
+    made.functions.extend(model.functions)
+    made.graph.name = function.name
+    made.graph.input.extend(inputs)
+    made.graph.output.extend(value_info(name, None) for name in function.output)
+    made.graph.value_info.extend(function.value_info)
+    made.graph.node.extend(function.node)
+    given = {attribute.name: attribute for attribute in (*function.attribute_proto, *call.proto.attribute)}
+    for node in made.graph.node:
+        _give_attributes(node, given)
+    return made
+
+
+def _give_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> None:
+    """Resolve the attribute references of a node and of its subgraphs; references without a value are removed."""
+    resolved = []
+    for attribute in node.attribute:
+        source = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if source is not None:
+            resolved.append(deepcopy(source))
+            resolved[-1].name = attribute.name
+    replace_entries(node, "attribute", resolved)
+    for _, graph in subgraphs(node):
+        for inner in graph.node:
+            _give_attributes(inner, given)

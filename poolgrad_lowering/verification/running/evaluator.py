@@ -95,7 +95,7 @@ def _give_gradient_shapes(graph: GraphProto, around: Mapping[str, str]) -> None:
     declared = {value.name: value for value in (*graph.value_info, *graph.output)}
     pooled = dict(around)
     nodes = list(graph.node)
-    del graph.node[:]
+    graph.ClearField("node")
     for node in nodes:
         if node.op_type == "MaxPool" and node.input and len(node.output) > 1:
             pooled[node.output[1]] = node.input[0]

@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Verifies one site: runs both sides on the same data, and finds the smallest data for which they differ."""
+"""Verifies one site: runs both sides on the same data, and finds the smallest data for which they differ.
+
+Such data is written with both sides as a reproducer.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import ModelProto
 
+from poolgrad_lowering.diagnostics.errors import explained
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.types import TensorType
@@ -19,8 +26,7 @@ from poolgrad_lowering.verification.graph.windows import known_integers, windows
 from poolgrad_lowering.verification.result import Mismatch, SiteResult, UnprovenError
 from poolgrad_lowering.verification.running.compare import compare
 from poolgrad_lowering.verification.running.contract import check_gradient_contract, check_pool_contract
-from poolgrad_lowering.verification.running.data import DRAWN, draw
-from poolgrad_lowering.verification.running.drawn import excluded_data
+from poolgrad_lowering.verification.running.data import DRAWN, draw, excluded_data
 from poolgrad_lowering.verification.running.evaluator import Runner, first_line, provider_runner, reference_runner
 from poolgrad_lowering.verification.running.side import side_model
 from poolgrad_lowering.verification.running.sizes import ConcreteShape, choices, element_count, shapes, symbols
@@ -168,16 +174,8 @@ def describe(region: ChangedRegion) -> SiteResult:
     """Return the result of a site before it is verified."""
     gradients = tuple(value for node in region.added if roles.is_dialect_gradient(node) for value in node.outputs[:1])
     expanded = tuple(gradient.result for gradient in region.expanded)
-    counts = len(region.removed), len(region.added)
-    return SiteResult(
-        region.identifier,
-        region.unit,
-        "unproven",
-        gradients + expanded,
-        *counts,
-        expanded=expanded,
-        layer=region.layer,
-    )
+    what = region.identifier, region.unit, "unproven", gradients + expanded, len(region.removed), len(region.added)
+    return SiteResult(*what, expanded=expanded, layer=region.layer)
 
 
 def _completed_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, TensorType]:
@@ -204,3 +202,31 @@ def _completed_types(cut: Cut, types: Mapping[str, TensorType]) -> dict[str, Ten
         if known[value].element not in DRAWN:
             raise UnprovenError(f"'{value}' has an element type for which no data is generated")
     return known
+
+
+def write_reproducer(folder: Path, name: str, failure: Failure) -> Path:
+    """Write `original.onnx`, `lowered.onnx` and `inputs.npz` into a subfolder of `folder`, and return the subfolder.
+
+    The models have the sizes of the case. Types that numpy does not have are stored as their bits. Raises `FileError`.
+    """
+    place = folder / (re.sub(r"[^\w.-]+", "_", name).strip("_.") or "site")
+    with explained(f"cannot write a reproducer into '{place}'"):
+        place.mkdir(parents=True, exist_ok=True)
+        for model, file in ((failure.original, "original.onnx"), (failure.lowered, "lowered.onnx")):
+            (place / file).write_bytes(_with_sizes(model, failure).SerializeToString())
+        np.savez(place / "inputs.npz", **{k: _plain(v) for k, v in failure.feeds.items()})  # type: ignore[arg-type]
+    return place
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    return array if array.dtype.kind in "biuf" else array.view(f"u{array.dtype.itemsize}")
+
+
+def _with_sizes(model: ModelProto, failure: Failure) -> ModelProto:
+    sized = deepcopy(model)
+    for value in sized.graph.input:
+        shape = value.type.tensor_type.shape
+        shape.ClearField("dim")
+        for size in failure.feeds[value.name].shape:
+            shape.dim.add(dim_value=size)
+    return sized

@@ -6,26 +6,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorShapeProto
+from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, helper
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.graph.flat import all_units
+from poolgrad_lowering.verification.graph.protos import replace_entries, subgraphs
 from poolgrad_lowering.verification.outside.inputs import with_inputs_of
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
 from poolgrad_lowering.verification.running.compare import compare
 from poolgrad_lowering.verification.running.evaluator import first_line
-from poolgrad_lowering.verification.running.rounding import has_half_precision, with_every_rounding
 
 DEFAULT = "default"
 LEVELS = ("ORT_DISABLE_ALL", DEFAULT)
 """Optimisation levels: disabled, so that equal nodes run the same kernel, and the default of a session."""
 
 ROUNDED = "ORT_DISABLE_ALL with every rounding"
-"""The level of models whose half-precision values are all rounded (`rounding`)."""
+"""The level of models whose half-precision values are all rounded (`with_every_rounding`)."""
 
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 """Operators that draw random numbers, besides a Dropout with the input `training_mode`."""
@@ -191,3 +192,41 @@ def _feeds(model: ModelProto, symbol: int, random: np.random.Generator) -> dict[
             drawn = random.integers(0, 2, shape) if dtype.kind in "biu" else random.standard_normal(shape)
             feeds[value.name] = np.asarray(drawn).astype(dtype)
     return feeds
+
+
+_HALF = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+
+def has_half_precision(model: ModelProto) -> bool:
+    """Whether an input, an initializer, a declared value or a conversion of the main graph has half precision."""
+    graph = model.graph
+    declared = {value.type.tensor_type.elem_type for value in (*graph.input, *graph.output, *graph.value_info)}
+    declared.update(tensor.data_type for tensor in graph.initializer)
+    declared.update(a.i for node in graph.node if node.op_type == "Cast" for a in node.attribute if a.name == "to")
+    return not declared.isdisjoint(_HALF)
+
+
+def with_every_rounding(model: ModelProto) -> ModelProto:
+    """Return the model with an Identity after each node, to be run without optimisations.
+
+    onnxruntime computes most operators of half precision in float32 on the CPU. Between two of them it removes the
+    conversion to half precision and back, together with its rounding; which roundings are left depends on the operators
+    around. An Identity has a kernel for half precision, and separates all pairs.
+    """
+    copied = deepcopy(model)
+    _separate(copied.graph)
+    return copied
+
+
+def _separate(graph: GraphProto) -> None:
+    nodes = []
+    for node in graph.node:
+        for _, inner in subgraphs(node):
+            _separate(inner)
+        kept = deepcopy(node)
+        nodes.append(kept)
+        for position, value in enumerate(node.output):
+            if value:
+                kept.output[position] = f"{value} (before its rounding)"
+                nodes.append(helper.make_node("Identity", [kept.output[position]], [value]))
+    replace_entries(graph, "node", nodes)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from poolgrad_lowering.diagnostics.counted import first_of
+from poolgrad_lowering.diagnostics.text import first_of
 from poolgrad_lowering.ir.metadata import layer_of, site_of
 from poolgrad_lowering.verification.graph.flat import FlatNode, Unit
 from poolgrad_lowering.verification.result import Difference

@@ -15,7 +15,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering import PoolgradError, lower, verify
 from poolgrad_lowering.dialect import function_body
-from poolgrad_lowering.ge.atc.expand import expand_operators
+from poolgrad_lowering.ge.atc.prepare import expand_operators
 from tests.patterns.lookalikes.scatter import gradient
 
 MOST = 10_000  # onnx refuses models with more functions

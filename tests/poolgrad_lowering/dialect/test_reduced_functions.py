@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto
 
 from poolgrad_lowering.dialect import NoFunctionBodyError, function_body
-from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.dialect.op import Maximum
 from tests.heads import head
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.pool_models import ADAPTIVE, CASES, PoolCase, pool_model

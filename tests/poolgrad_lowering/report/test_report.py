@@ -44,7 +44,7 @@ def test_every_field() -> None:
     report = lower(parse(MIXED)).report
     data = json.loads(report.to_json())
     assert data == report.to_dict()
-    assert tuple(data) == ("schema_version", "target", "anchors", *LISTS, "placement", "summary")
+    assert tuple(data) == ("schema_version", "target", "anchors", *LISTS, "placement", "standard", "summary")
     assert (data["schema_version"], data["target"]) == (1, "atlas-a2")
     assert {name: type(held) for name, held in data["summary"].items()} == SUMMARY
     assert [tuple(anchor) for anchor in data["anchors"]] == [PLACE + VERDICT + FORWARD] * 4

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from poolgrad_lowering.dialect import OPS
-from poolgrad_lowering.dialect.provider_operators import PROVIDER_OPERATORS
+from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
-from poolgrad_lowering.targets.aclnn_functions import aclnn_function, aclnn_functions
-from poolgrad_lowering.targets.table import TARGETS
+from poolgrad_lowering.targets.table import TARGETS, aclnn_function, aclnn_functions
 
 SOURCES = Path(__file__).parent.parent.parent.parent / "runtime" / "src"
 PRODUCTS = {"ascend950": "kAscend950", "atlas-a3": "kAtlasA2A3", "atlas-a2": "kAtlasA2A3"}

@@ -13,7 +13,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from poolgrad_lowering.verification.operators import aten, maximum, moving, pool, pooling, tensorflow
+from poolgrad_lowering.verification.operators import aten, moving, pool, pooling, tensorflow
 from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.running.evaluator import reference_runner
 from tests.oracles import (
@@ -239,7 +239,7 @@ def test_moving_operators_are_those_of_onnx(
 @pytest.mark.parametrize("axes", [None, [0], [-1], [1, 2], [2, 0], [0, 1, 2]], ids=str)
 def test_the_first_of_both_zeros_is_the_maximum(axes: list[int] | None, keepdims: int) -> None:
     """numpy's maximum but for the sign of zero, which is that of the first element that equals it."""
-    operator = maximum.ReduceMax.__new__(maximum.ReduceMax)
+    operator = pooling.ReduceMax.__new__(pooling.ReduceMax)
     values = np.array([0.0, -0.0, -1.0, np.nan], np.float32)
     x = np.random.default_rng(0).choice(values, (2, 3, 4), p=[0.4, 0.4, 0.1, 0.1])
     [found] = operator._run(x, axes, keepdims)
@@ -254,7 +254,7 @@ def test_the_first_of_both_zeros_is_the_maximum(axes: list[int] | None, keepdims
 
 
 def test_a_maximum_over_no_axes() -> None:
-    operator, x = maximum.ReduceMax.__new__(maximum.ReduceMax), np.float32([[1, 2], [4, 3]])
+    operator, x = pooling.ReduceMax.__new__(pooling.ReduceMax), np.float32([[1, 2], [4, 3]])
     assert operator._run(x, np.array([], np.int64), 1, 1)[0].tolist() == x.tolist()
     assert operator._run(x, np.array([], np.int64), 0, 0)[0].tolist() == 4
 

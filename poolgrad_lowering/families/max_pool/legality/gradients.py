@@ -18,11 +18,10 @@ from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.dialect import OPS
 from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient
 from poolgrad_lowering.families.verdicts import LoweredOp
-from poolgrad_lowering.ir.dims import Dim
+from poolgrad_lowering.ir.dims import Dim, Shown
 from poolgrad_lowering.targets.table import ADAPTIVE_GRAD, MAX_POOL_2D_GRAD, MAX_POOL_3D_GRAD, Target
 from poolgrad_lowering.windows.aclnn import AclnnWindow, has_empty_window, on_canvas, starts_in_padding, widened
 from poolgrad_lowering.windows.axis import AxisWindow
-from poolgrad_lowering.windows.onnx_pool import PoolAttributes
 
 INT32_CODE = 3
 """The attribute of an operator with the type of argmax: int32 (aclDataType)."""
@@ -42,18 +41,15 @@ def select_op(gradient: MaxPoolGradient, target: Target, windowed: Sequence[str]
     if not 1 <= rank <= 3:
         raise Refuse(Code.SPATIAL_RANK, "the pool has {} spatial axes; Ascend supports 1 to 3", rank)
     if gradient.element_type not in _LOWERABLE:
-        raise Refuse(
-            Code.DTYPE,
-            "'{}' is {}; Ascend supports float32, float16 and bfloat16",
-            gradient.x.value.name,
-            type_name(gradient.element_type),
-        )
-    if isinstance(gradient.windows, AdaptiveWindows):
-        windows = dividing_windows(gradient)
-        legal = None if windows is None else _Legal(windows, ceil=False)
-    else:
-        legal = _legal_windows(gradient, gradient.windows)
-    op = LoweredOp(ADAPTIVE_GRAD, {}) if legal is None else legal.op(operator_for(rank, target, windowed))
+        what = "'{}' is {}; Ascend supports float32, float16 and bfloat16"
+        raise Refuse(Code.DTYPE, what, gradient.x.value.name, type_name(gradient.element_type))
+    windows, ceil = _legal_windows(gradient)
+    op = LoweredOp(ADAPTIVE_GRAD, {})
+    if windows is not None:
+        name = operator_for(rank, target, windowed)
+        margins = tuple((window.before, window.after) for window in windows)
+        attributes = window_attributes(name, windows, ceil=ceil)
+        op = LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
     check_support(op, gradient, target)
     return op
 
@@ -76,13 +72,8 @@ def check_support(op: LoweredOp, gradient: MaxPoolGradient, target: Target) -> N
     known = [extent + sum(margin) for extent, margin in zip(sizes, margins, strict=True) if extent is not None]
     # A symbolic size counts as 1 here; the provider checks the actual plane in each Run.
     if math.prod(known) > support.max_plane:
-        raise Refuse(
-            Code.PLANE_SIZE,
-            "a plane has {} elements; {} supports at most {}",
-            math.prod(known),
-            op.name,
-            support.max_plane,
-        )
+        what = "a plane has {} elements; {} supports at most {}"
+        raise Refuse(Code.PLANE_SIZE, what, math.prod(known), op.name, support.max_plane)
 
 
 def dividing_windows(gradient: MaxPoolGradient) -> list[AclnnWindow] | None:
@@ -99,32 +90,17 @@ def _ratio(extent: Dim, count: Dim) -> int | None:
     return extent.static // count.static or None
 
 
-@dataclass(frozen=True)
-class _Legal:
-    """The windows of all axes as aclnn takes them, with one rounding mode."""
-
-    windows: Sequence[AclnnWindow]
-    ceil: bool
-
-    def op(self, name: str) -> LoweredOp:
-        """Return the lowering to the operator of this name."""
-        margins = tuple((window.before, window.after) for window in self.windows)
-        attributes = window_attributes(name, self.windows, ceil=self.ceil)
-        return LoweredOp(name, attributes, margins if any(map(any, margins)) else ())
-
-
-def _legal_windows(gradient: MaxPoolGradient, pool: PoolAttributes) -> _Legal:
+def _legal_windows(gradient: MaxPoolGradient) -> tuple[list[AclnnWindow] | None, bool]:
+    """Return the windows of all axes as aclnn takes them, None without any, and whether counts are rounded up."""
+    pool = gradient.windows
+    if isinstance(pool, AdaptiveWindows):
+        return dividing_windows(gradient), False
     axes: list[_Axis] = []
     for number, (extent, count) in enumerate(zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)):
         window = pool.axis(number, extent)
         if window is None:
-            raise Refuse(
-                Code.AUTO_PAD_SYMBOLIC,
-                "auto_pad={} on spatial axis {} of symbolic size {}",
-                pool.auto_pad,
-                number,
-                extent,
-            )
+            what = "auto_pad={} on spatial axis {} of symbolic size {}"
+            raise Refuse(Code.AUTO_PAD_SYMBOLIC, what, pool.auto_pad, number, extent)
         axis = _Axis(number, window, extent.static, count.static)
         axis.check_windows()
         axes.append(axis)
@@ -150,12 +126,8 @@ class _Axis:
         if self.extent is None or self.count is None:
             return
         if starts_in_padding(window, self.extent, self.count):
-            raise Refuse(
-                Code.WINDOW_IN_PADDING,
-                "on spatial axis {} the last of {} windows starts in the padding after the input",
-                self.number,
-                self.count,
-            )
+            what = "on spatial axis {} the last of {} windows starts in the padding after the input"
+            raise Refuse(Code.WINDOW_IN_PADDING, what, self.number, self.count)
         if has_empty_window(window, self.extent, self.count):
             raise Refuse(Code.EMPTY_WINDOW, "on spatial axis {} a window contains no element", self.number)
 
@@ -178,18 +150,18 @@ class _Axis:
         return window if window.output_size(self.extent, ceil=ceil) == self.count else None
 
 
-def _legalize(axes: list[_Axis], onnx_ceil: bool) -> _Legal:
+def _legalize(axes: list[_Axis], onnx_ceil: bool) -> tuple[list[AclnnWindow], bool]:
     """Legalize all axes with one rounding mode: try the pool's own, then the other; then both with a canvas."""
     roundings = (onnx_ceil, not onnx_ceil)
     for ceil in roundings:
         direct = [window for axis in axes if (window := axis.direct(ceil=ceil, onnx_ceil=onnx_ceil)) is not None]
         if len(direct) == len(axes):
-            return _Legal(direct, ceil)
+            return direct, ceil
     for ceil in roundings:
         legalized = [axis.direct(ceil=ceil, onnx_ceil=onnx_ceil) or axis.canvas(ceil=ceil) for axis in axes]
         windows = [window for window in legalized if window is not None]
         if len(windows) == len(axes):
-            return _Legal(windows, ceil)
+            return windows, ceil
     raise _refused_windows(axes, onnx_ceil)
 
 
@@ -203,12 +175,8 @@ def _refused_windows(axes: list[_Axis], onnx_ceil: bool) -> Refuse:
             return Refuse(Code.SYMBOLIC_CANVAS, "pads {} need a canvas, but a size is symbolic", pads)
         if onnx_ceil and pads[0] != pads[1]:
             return Refuse(Code.SYMBOLIC_CEIL, "ceil_mode with pads {} on an axis of symbolic size", pads)
-    return Refuse(
-        Code.OUTPUT_SIZE,
-        "no rounding mode gives the output sizes {} for the input sizes {} on all axes",
-        [axis.count for axis in axes],
-        [axis.extent for axis in axes],
-    )
+    what = "no rounding mode gives the output sizes {} for the input sizes {} on all axes"
+    return Refuse(Code.OUTPUT_SIZE, what, [axis.count for axis in axes], [axis.extent for axis in axes])
 
 
 def window_attributes(
@@ -227,3 +195,33 @@ def window_attributes(
         "data_format": layout,
         **({op.index_type: INT32_CODE} if op.index_type else {}),
     }
+
+
+def select_op_named(op: str, gradient: MaxPoolGradient, target: Target) -> LoweredOp:
+    """Return the lowering of a gradient to the operator `op`. Raises `Refuse` if the target has none."""
+    if op == ADAPTIVE_GRAD and _is_adaptive(gradient):
+        adaptive = LoweredOp(ADAPTIVE_GRAD, {})
+        check_support(adaptive, gradient, target)
+        return adaptive
+    is_able = op in WINDOWED_GRADIENTS and len(gradient.x_shape) in OPS[op].ranks
+    lowered = select_op(gradient, target, (op,) if is_able else WINDOWED_GRADIENTS)
+    if lowered.name == op:
+        return lowered
+    what = "{} cannot express the windows of a pool of {} to {}"
+    raise Refuse(Code.OPERATOR_WINDOWS, what, op, Shown(gradient.x_shape), Shown(gradient.pooled_shape))
+
+
+def _is_adaptive(gradient: MaxPoolGradient) -> bool:
+    """Whether the gradient's windows are those of an adaptive pool: on each axis they tile it, or one covers it."""
+    pool = gradient.windows
+    if isinstance(pool, AdaptiveWindows):
+        return True
+    sizes = zip(gradient.x_shape[2:], gradient.pooled_shape[2:], strict=True)
+    return all(
+        (window := pool.axis(number, extent)) is not None
+        and count.static is not None
+        and window.begin == window.end == 0
+        and extent.static == window.extent * count.static
+        and (window.stride == window.extent or count.static == 1)
+        for number, (extent, count) in enumerate(sizes)
+    )

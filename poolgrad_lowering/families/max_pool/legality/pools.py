@@ -88,12 +88,9 @@ def _select_windowed(gradient: MaxPoolGradient, pool: PoolAttributes, target: Ta
             pads = [axis.begin for axis in found], [axis.end for axis in found]
             in_onnx = onnx_window(pool.kernel, pool.strides, pads, dilations, ceil=pool.ceil)
             return LoweredOp(op, window_attributes(op, windows, ceil=ceil, dilations=dilations) | in_onnx)
-    raise Refuse(
-        Code.FORWARD_WINDOWS,
-        "for sizes {} no equal pads of at most half the kernel give the windows of pads {}",
-        Shown(gradient.x_shape[2:]),
-        [None if axis is None else (axis.begin, axis.end) for axis in axes],
-    )
+    given = [None if axis is None else (axis.begin, axis.end) for axis in axes]
+    what = "for sizes {} no equal pads of at most half the kernel give the windows of pads {}"
+    raise Refuse(Code.FORWARD_WINDOWS, what, Shown(gradient.x_shape[2:]), given)
 
 
 def _is_supported(axis: AxisWindow | None, extent: Dim, count: Dim, *, ceil: bool, onnx_ceil: bool) -> bool:

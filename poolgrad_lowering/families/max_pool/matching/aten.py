@@ -93,14 +93,11 @@ def torch_windows(
     A list of one number stands for all axes. An empty list is the default: the kernel for the stride, no padding, no
     dilation. The padding is the same at both ends.
     """
-    lists = [_per_axis(numbers, rank) for numbers in (kernel, stride or kernel, padding or [0], dilation or [1])]
+    given = (kernel, stride or kernel, padding or [0], dilation or [1])
+    lists = [tuple(numbers) * (rank if len(numbers) == 1 else 1) for numbers in given]
     if any(len(numbers) != rank for numbers in lists):
         return None
     kernels, strides, pads, dilations = lists
     if min(*kernels, *strides, *dilations) < 1 or min(pads) < 0:
         return None
     return PoolAttributes(kernels, strides, pads, pads, dilations, ceil, "NOTSET", 0)
-
-
-def _per_axis(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
-    return tuple(numbers) * rank if len(numbers) == 1 else tuple(numbers)

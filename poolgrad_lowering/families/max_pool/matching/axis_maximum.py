@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The maximum over one axis as a max pool, whose window is that whole axis and one element of every other one.
+"""The maximum over one axis, recorded by ArgMax, as a max pool: a window is the axis and one element of the others.
 
 Along a spatial axis of (N, C, spatial…) it is a max pool of x as it stands. Along any other axis, and of any other
 rank, x is seen as [∏before, 1, L, ∏after]: the same elements in row-major order, with a window of [L, 1].
@@ -8,13 +8,65 @@ rank, x is seen as [∏before, 1, L, ∏after]: the same elements in row-major o
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, View
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.matching.first_maximum import RANKS
+from poolgrad_lowering.families.max_pool.matching.views import view_sources
+from poolgrad_lowering.ir.attributes import attribute, boolean, integer
 from poolgrad_lowering.ir.dims import Dim, Shape, Shown, fits_reshape, size
+from poolgrad_lowering.ir.scopes import Node, Value
+
+RANKS = (3, 4, 5)
+"""Of a pooled input: batch, channels and one to three spatial axes."""
+
+
+@dataclass(frozen=True)
+class FirstMaximum:
+    """An ArgMax that selects the first maximum of `data` (of this shape) along `axis` (≥ 0)."""
+
+    node: Node
+    data: Value
+    shape: Shape
+    axis: int
+
+    @classmethod
+    def read(cls, facts: Facts, node: Node) -> FirstMaximum:
+        """What an ArgMax node computes; raises `Refuse` where it records no indices of a pool."""
+        data = node.input(0)
+        shape, axis = facts.shape(data) if data is not None else None, integer(node, "axis")
+        if data is None or shape is None or axis is None or not -len(shape) <= axis < len(shape):
+            raise Refuse(Code.UNKNOWN_SHAPE, "the shape that ArgMax '{}' reduces is not known", node.label)
+        if boolean(node, "keepdims") is None:
+            raise Refuse(Code.POOL_ATTRIBUTES, "runtimes differ about keepdims of ArgMax '{}'", node.label)
+        # The attribute exists from opset 12; before, runtimes select the first one too.
+        if attribute(node, "select_last_index") not in (0, None):
+            raise Refuse(Code.LAST_MAXIMUM, "ArgMax '{}' selects the last of equal maxima", node.label)
+        return cls(node, data, shape, axis % len(shape))
+
+    def flattened(self, facts: Facts) -> tuple[Value, Shape] | None:
+        """The tensor of whole (n, c) planes whose view, one row a plane, is reduced along its last axis; its shape.
+
+        It is the one farthest up among those of rank 3 to 5 whose spatial axes make up a row. None where the data is
+        no view of one.
+        """
+        if self.axis != len(self.shape) - 1:
+            return None
+        found = None
+        for source in list(view_sources(facts, self.data.origin))[1:]:
+            shape = facts.shape(source)
+            if shape is not None and len(shape) in RANKS and size(shape[2:]) == self.shape[-1]:
+                found = source, shape
+        return found
+
+
+def argmax_node(facts: Facts, recorded: Value) -> Node | None:
+    """The ArgMax that recorded some indices, where only views lie between; else None."""
+    *_, made = view_sources(facts, recorded)
+    node = made.producer
+    return node if node is not None and node.is_a("ArgMax") else None
 
 
 def reduced_shape(x_shape: Shape, axis: int) -> Shape:
@@ -35,13 +87,8 @@ def as_max_pool(gradient: MaxPoolGradient, axis: int) -> MaxPoolGradient:
     if size(shape).static == 0:
         raise Refuse(Code.EMPTY_WINDOW, "'{}' of shape {} has no element", gradient.x.value.name, Shown(shape))
     if not fits_reshape(shape):
-        raise Refuse(
-            Code.UNKNOWN_SHAPE,
-            "'{}' of shape {} cannot be folded around axis {}: several sizes are not known",
-            gradient.x.value.name,
-            Shown(shape),
-            axis,
-        )
+        what = "'{}' of shape {} cannot be folded around axis {}: several sizes are not known"
+        raise Refuse(Code.UNKNOWN_SHAPE, what, gradient.x.value.name, Shown(shape), axis)
     folded = (size(shape[:axis]), Dim(1), shape[axis], size(shape[axis + 1 :]))
     return replace(
         gradient,

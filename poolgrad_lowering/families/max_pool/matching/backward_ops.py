@@ -129,12 +129,8 @@ def _recorded(facts: Facts, backward: BackwardOp, read_forward: ReadForward) -> 
         return forward, backward.indices, Numbering.PLANE
     found = indices(facts, backward.indices)
     if found.numbering is not Numbering.PLANE:
-        raise Refuse(
-            Code.INDICES_NUMBERING,
-            "'{}' counts over the whole tensor, '{}' inside planes",
-            backward.indices.name,
-            backward.node.label,
-        )
+        what = "'{}' counts over the whole tensor, '{}' inside planes"
+        raise Refuse(Code.INDICES_NUMBERING, what, backward.indices.name, backward.node.label)
     pool = forward_pool(facts, found.pool)
     return ForwardOp(pool.node, pool.x, Windows(pool.attributes)), found.argmax, found.argmax_numbering
 
@@ -149,25 +145,16 @@ def _check_rank(backward: BackwardOp, x_shape: Shape) -> None:
 
 def _check_windows(backward: BackwardOp, forward: ForwardOp) -> None:
     if backward.windows is not None and backward.windows != forward.windows:
-        raise Refuse(
-            Code.ATTRIBUTE_MISMATCH,
-            "'{}' has other windows than the forward pool '{}'",
-            backward.node.label,
-            forward.node.label,
-        )
+        what = "'{}' has other windows than the forward pool '{}'"
+        raise Refuse(Code.ATTRIBUTE_MISMATCH, what, backward.node.label, forward.node.label)
 
 
 def _check_x(facts: Facts, backward: BackwardOp, forward: ForwardOp) -> None:
     """The indices are valid for every tensor with the pooled input's shape."""
     x, pooled = backward.x, forward.x
     if unchanged_source(x) != unchanged_source(pooled) and facts.shape(pooled) != facts.shape(x):
-        raise Refuse(
-            Code.DX_SHAPE,
-            "'{}' is not proven to have the shape of '{}', which '{}' pooled",
-            x.name,
-            pooled.name,
-            forward.node.label,
-        )
+        what = "'{}' is not proven to have the shape of '{}', which '{}' pooled"
+        raise Refuse(Code.DX_SHAPE, what, x.name, pooled.name, forward.node.label)
 
 
 def _pooled_sizes(facts: Facts, backward: BackwardOp, forward: ForwardOp, spatial: Shape) -> Shape:

@@ -44,12 +44,8 @@ def forward_pool(facts: Facts, node: Node) -> ForwardPool:
     if attributes.storage_order:
         raise Refuse(Code.STORAGE_ORDER, "MaxPool '{}' has storage_order=1", node.label)
     if attributes.has_ambiguous_pads:
-        raise Refuse(
-            Code.POOL_ATTRIBUTES,
-            "MaxPool '{}' has auto_pad={} with pads, dilations or gaps, which runtimes pad differently",
-            node.label,
-            attributes.auto_pad,
-        )
+        what = "MaxPool '{}' has auto_pad={} with pads, dilations or gaps, which runtimes pad differently"
+        raise Refuse(Code.POOL_ATTRIBUTES, what, node.label, attributes.auto_pad)
     element_type = known_element_type(facts, x)
     rank = len(attributes.kernel) + 2
     x_shape, pooled_shape = (

@@ -10,9 +10,9 @@ from dataclasses import replace
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.shape_rules import static_integers
 from poolgrad_lowering.diagnostics.codes import Refuse
-from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient, Reduction
-from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.views import view_sources
 from poolgrad_lowering.ir.attributes import boolean, integers
 from poolgrad_lowering.ir.dims import Dim, Shape, size

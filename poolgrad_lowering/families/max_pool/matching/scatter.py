@@ -50,26 +50,14 @@ def check_adds_to_zeros(facts: Facts, scatter: Scatter, reductions: tuple[str, .
     reduction = attribute(scatter.node, "reduction")
     # Below opset 16 the attribute does not exist, and scatters overwrite.
     if reduction not in reductions and not (reduction is None and "none" in reductions):
-        raise Refuse(
-            Code.REDUCTION,
-            "{} '{}' has reduction={}, not {}",
-            scatter.node.proto.op_type,
-            scatter.node.label,
-            reduction,
-            " or ".join(reductions),
-        )
+        what, wanted = "{} '{}' has reduction={}, not {}", " or ".join(reductions)
+        raise Refuse(Code.REDUCTION, what, scatter.node.proto.op_type, scatter.node.label, reduction, wanted)
     if not facts.is_zero(scatter.base):
         raise Refuse(Code.BASE_NOT_ZERO, "'{}' is not proven to be all zero", scatter.base.name)
     base, updates = facts.element_type(scatter.base), facts.element_type(scatter.updates)
     if None not in (base, updates) and base != updates:
-        raise Refuse(
-            Code.DTYPE_MIX,
-            "'{}' is {}, and '{}', which is added to it, {}",
-            scatter.base.name,
-            type_name(base),
-            scatter.updates.name,
-            type_name(updates),
-        )
+        what = "'{}' is {}, and '{}', which is added to it, {}"
+        raise Refuse(Code.DTYPE_MIX, what, scatter.base.name, type_name(base), scatter.updates.name, type_name(updates))
 
 
 def check_rows_are_planes(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Numbering) -> None:
@@ -91,13 +79,8 @@ def check_rows(node: Node, base: Shape, recorded: Shape, pooled: Pooled, numberi
         _check_one_row(node, base, pooled)
         return
     if recorded[-1] != size(pooled.pooled_shape[2:]) or recorded[:-1] != base[:-1] or size(base[:-1]) != planes:
-        raise Refuse(
-            Code.ROWS_NOT_PLANES,
-            "rows of {} onto {} are not proven to be the planes of {}",
-            Shown(recorded),
-            Shown(base),
-            Shown(pooled.x_shape),
-        )
+        what = "rows of {} onto {} are not proven to be the planes of {}"
+        raise Refuse(Code.ROWS_NOT_PLANES, what, Shown(recorded), Shown(base), Shown(pooled.x_shape))
     if base[-1] != plane:
         raise Refuse(
             Code.ROW_LENGTH, "rows have {} elements, a plane of {} has {}", base[-1], Shown(pooled.x_shape), plane
@@ -107,13 +90,8 @@ def check_rows(node: Node, base: Shape, recorded: Shape, pooled: Pooled, numberi
 def _check_one_row(node: Node, base: Shape, pooled: Pooled) -> None:
     """Whole-tensor indices need one row that is the whole tensor."""
     if size(base[:-1]).static != 1 or base[-1] != size(pooled.x_shape):
-        raise Refuse(
-            Code.INDICES_NUMBERING,
-            "{} '{}' uses whole-tensor Indices on rows of {}",
-            node.proto.op_type,
-            node.label,
-            Shown(base),
-        )
+        what = "{} '{}' uses whole-tensor Indices on rows of {}"
+        raise Refuse(Code.INDICES_NUMBERING, what, node.proto.op_type, node.label, Shown(base))
 
 
 def scattered_gradient(

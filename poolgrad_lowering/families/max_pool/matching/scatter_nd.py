@@ -55,12 +55,8 @@ def _check_nd_rows(facts: Facts, scatter: Scatter, pooled: Pooled, numbering: Nu
         )
     is_own = _are_positions(indices) if depth == 1 else _names_own_rows(facts, indices, rows, depth)
     if not is_own:
-        raise Refuse(
-            Code.ROWS_NOT_PLANES,
-            "'{}' is not proven to keep each entry of ScatterND '{}' in its row",
-            indices.name,
-            node.label,
-        )
+        what = "'{}' is not proven to keep each entry of ScatterND '{}' in its row"
+        raise Refuse(Code.ROWS_NOT_PLANES, what, indices.name, node.label)
     check_rows(node, base, (size(rows),) if depth == 1 else rows, pooled, numbering)
 
 

@@ -134,23 +134,13 @@ def _check_windows(operator: GradientOperator, forward: ForwardPool) -> None:
         windows = [(mine.axis(number, extent), its.axis(number, extent)) for number, extent in axes]
         if all(own is not None and own == other for own, other in windows):
             return
-    raise Refuse(
-        Code.ATTRIBUTE_MISMATCH,
-        "the windows of {} '{}' are not proven to be those of MaxPool '{}'",
-        operator.node.proto.op_type,
-        operator.node.label,
-        forward.node.label,
-    )
+    what = "the windows of {} '{}' are not proven to be those of MaxPool '{}'"
+    raise Refuse(Code.ATTRIBUTE_MISMATCH, what, operator.node.proto.op_type, operator.node.label, forward.node.label)
 
 
 def _check_input(operator: GradientOperator, x: Value, forward: ForwardPool) -> None:
     """The MaxPool is over the operator's x, through Transposes."""
     rank = len(forward.x_shape)
     if arranged(forward.x, rank) != arranged(x, rank).transposed(operator.to_second):
-        raise Refuse(
-            Code.NO_FORWARD_POOL,
-            "MaxPool '{}' is not over '{}' in {}",
-            forward.node.label,
-            x.name,
-            "channels-last order" if operator.channels_last else "the same order",
-        )
+        order = "channels-last order" if operator.channels_last else "the same order"
+        raise Refuse(Code.NO_FORWARD_POOL, "MaxPool '{}' is not over '{}' in {}", forward.node.label, x.name, order)

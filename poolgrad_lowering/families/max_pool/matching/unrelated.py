@@ -30,21 +30,8 @@ _OF_FIRST_INPUT = (*VIEW_OPS, "Cast", "Expand", "Not", "Slice", "Tile", "Transpo
 """Operators whose result has elements of the first input; the others are sizes and positions."""
 
 _OF_ALL_INPUTS = (
-    *(
-        "Add",
-        "And",
-        "Clip",
-        "Concat",
-        "Div",
-        "Equal",
-        "Gather",
-        "Greater",
-        "GreaterOrEqual",
-        "Less",
-        "LessOrEqual",
-        "Mod",
-    ),
-    *("Mul", "Or", "Range", "Sub", "Where", "Xor"),
+    *("Add", "And", "Clip", "Concat", "Div", "Equal", "Gather", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"),
+    *("Mod", "Mul", "Or", "Range", "Sub", "Where", "Xor"),
 )
 _CONSTANTS = ("Constant", "ConstantOfShape", "Shape", "Size")
 """Operators whose result does not depend on the elements of a tensor."""

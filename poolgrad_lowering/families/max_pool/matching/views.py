@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
+from poolgrad_lowering.analysis.checks import mixed_types
 from poolgrad_lowering.analysis.facts import Facts, type_name
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
 from poolgrad_lowering.families.gradient import Operand, View
@@ -40,26 +41,18 @@ def find_source(facts: Facts, updates: Value, pooled: Pooled) -> Operand:
             nearest = nearest or found
     if nearest is not None:
         return nearest
-    raise Refuse(
-        Code.DTYPE_MIX,
-        "'{}' is {}, the pooled input '{}' {}",
-        updates.name,
-        type_name(facts.element_type(updates)),
-        pooled.x.name,
-        type_name(pooled.element_type),
-    )
+    raise mixed_types(updates, facts.element_type(updates), pooled.x, pooled.element_type)
 
 
 def _widens(facts: Facts, node: Node, pooled: Pooled) -> bool:
     """Whether it casts x's half type to float32. That cast is exact, so its input can be the gradient."""
-    source = node.input(0)
-    return (
-        node.is_a("Cast")
-        and source is not None
-        and facts.element_type(source) == pooled.element_type
-        and pooled.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-        and integer(node, "to") == TensorProto.FLOAT
-    )
+    is_half = pooled.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    return is_half and _casts(facts, node, pooled.element_type, TensorProto.FLOAT)
+
+
+def _casts(facts: Facts, node: Node, element_type: int, to: int) -> bool:
+    source = node.input(0) if node.is_a("Cast") else None
+    return source is not None and facts.element_type(source) == element_type and integer(node, "to") == to
 
 
 def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> Operand:
@@ -78,10 +71,9 @@ def find_result(facts: Facts, scattered: Value, pooled: Pooled) -> Operand:
                 return Operand.of(value, shape, pooled.x_shape)
             rows = rows or value
         reader = _only_reader(value)
-        if reader is None or not _passes(facts, reader, value, pooled):
+        if reader is None or not _keeps_elements(facts, reader, value, pooled):
             break
-        following = reader.output(0)
-        if following is None:
+        if (following := reader.output(0)) is None:
             break
         value = following
     return _rows(facts, rows, value, pooled)
@@ -93,24 +85,15 @@ def _rows(facts: Facts, rows: Value | None, last: Value, pooled: Pooled) -> Oper
     `rows` is the first value in x's element type: the scattered one, or what it is cast to.
     """
     if rows is None:
-        raise Refuse(
-            Code.OTHER_CONSUMER if len(last.uses) > 1 or last.is_output else Code.DTYPE_MIX,
-            "'{}' is not brought back to {} {} by one chain of views and a Cast",
-            last.name,
-            type_name(pooled.element_type),
-            Shown(pooled.x_shape),
-        )
+        code = Code.OTHER_CONSUMER if len(last.uses) > 1 or last.is_output else Code.DTYPE_MIX
+        what = "'{}' is not brought back to {} {} by one chain of views and a Cast"
+        raise Refuse(code, what, last.name, type_name(pooled.element_type), Shown(pooled.x_shape))
     shape, shapes = facts.shape(rows), _shapes_of_x(facts, pooled)
     readers = [use.scope.node(use.position) for use in rows.uses if use.position >= 0]
     served = any(not facts.is_view(reader) or _output_shape(facts, reader) in shapes for reader in readers)
     if shape is None or not fits_reshape(shape) or rows.is_output or not served:
-        raise Refuse(
-            Code.DX_SHAPE,
-            "'{}' has shape {}, the pooled input {}",
-            last.name,
-            Shown(facts.shape(last)),
-            Shown(pooled.x_shape),
-        )
+        what = "'{}' has shape {}, the pooled input {}"
+        raise Refuse(Code.DX_SHAPE, what, last.name, Shown(facts.shape(last)), Shown(pooled.x_shape))
     return Operand.of(rows, shape, pooled.x_shape)
 
 
@@ -130,9 +113,10 @@ def _shapes_of_x(facts: Facts, pooled: Pooled) -> set[Shape]:
     return {pooled.x_shape} | {shape for shape in known if shape is not None and fits_reshape(shape)}
 
 
-def _passes(facts: Facts, reader: Node, value: Value, pooled: Pooled) -> bool:
-    """Whether a consumer returns the same elements, except for their element type."""
-    return facts.is_view(reader) or _narrows(facts, reader, pooled) or _adds_zeros(facts, reader, value)
+def _keeps_elements(facts: Facts, reader: Node, value: Value, pooled: Pooled) -> bool:
+    """Whether a consumer returns the same elements, half types cast back from float32."""
+    is_narrowed = _casts(facts, reader, TensorProto.FLOAT, pooled.element_type)
+    return facts.is_view(reader) or is_narrowed or _adds_zeros(facts, reader, value)
 
 
 def _adds_zeros(facts: Facts, node: Node, value: Value) -> bool:
@@ -144,17 +128,6 @@ def _adds_zeros(facts: Facts, node: Node, value: Value) -> bool:
         and facts.is_zero(others[0])
         and facts.shape(others[0]) is not None
         and facts.shape(others[0]) == facts.shape(value)
-    )
-
-
-def _narrows(facts: Facts, node: Node, pooled: Pooled) -> bool:
-    """Whether it is the cast of the float32 sums back to x's half type."""
-    source = node.input(0)
-    return (
-        node.is_a("Cast")
-        and source is not None
-        and facts.element_type(source) == TensorProto.FLOAT
-        and integer(node, "to") == pooled.element_type
     )
 
 

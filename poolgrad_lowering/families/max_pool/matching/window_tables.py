@@ -14,8 +14,7 @@ import numpy as np
 
 from poolgrad_lowering.analysis.evaluation import Array
 from poolgrad_lowering.analysis.movement_rules import NOWHERE
-from poolgrad_lowering.windows.adaptive import adaptive_bounds
-from poolgrad_lowering.windows.axis import AxisWindow
+from poolgrad_lowering.windows.axis import AxisWindow, adaptive_bounds
 
 
 def pool_table(windows: Sequence[AxisWindow], sizes: Sequence[int], counts: Sequence[int]) -> Array:

@@ -15,7 +15,7 @@ from poolgrad_lowering.analysis.evaluation import MAX_ELEMENTS, Array, Evaluatio
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.movement_rules import MOVEMENT_RULES, NOWHERE
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.ir.scopes import Value
 
 
@@ -30,12 +30,8 @@ def written_windows(facts: Facts, maximum: FirstMaximum, recorded: Value, x: Val
     if reported is None:
         raise Refuse(Code.WINDOW_TABLES, "'{}' does not follow from ArgMax '{}'", recorded.name, maximum.node.label)
     if (reported[read != NOWHERE] != read[read != NOWHERE]).any():
-        raise Refuse(
-            Code.WINDOW_TABLES,
-            "'{}' holds other positions than those where ArgMax '{}' looks",
-            recorded.name,
-            maximum.node.label,
-        )
+        what = "'{}' holds other positions than those where ArgMax '{}' looks"
+        raise Refuse(Code.WINDOW_TABLES, what, recorded.name, maximum.node.label)
     return read
 
 
@@ -43,12 +39,8 @@ def _read(facts: Facts, maximum: FirstMaximum, x: Value, rows: int) -> Array:
     """The plane positions that each window reads."""
     shape, windows = static_shape(facts, x), static_shape(facts, maximum.data)
     if shape is None or windows is None or not is_affordable(windows) or not is_affordable(shape):
-        raise Refuse(
-            Code.WINDOW_TABLES,
-            "the windows of '{}' are not known to be {} elements at most",
-            maximum.data.name,
-            MAX_ELEMENTS,
-        )
+        what = "the windows of '{}' are not known to be {} elements at most"
+        raise Refuse(Code.WINDOW_TABLES, what, maximum.data.name, MAX_ELEMENTS)
     numbers = np.arange(np.prod(shape, dtype=np.int64)).reshape(shape)
     found = Evaluation(facts, MOVEMENT_RULES, {x: numbers}).value(maximum.data)
     unread = Refuse(Code.WINDOW_TABLES, "'{}' is not proven to be windows of '{}'", maximum.data.name, x.name)

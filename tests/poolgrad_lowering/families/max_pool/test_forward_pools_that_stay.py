@@ -17,8 +17,7 @@ from poolgrad_lowering import LoweringPlan, PlanError, inspect, lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refusal
 from poolgrad_lowering.families.gradient import Operand
-from poolgrad_lowering.families.max_pool.forward_pools import choose_forward_pools
-from poolgrad_lowering.families.max_pool.indices_output import name_indices
+from poolgrad_lowering.families.max_pool.forward_pools import choose_forward_pools, name_indices
 from poolgrad_lowering.families.registry import Choices
 from poolgrad_lowering.families.verdicts import Lowered
 from poolgrad_lowering.ir.index import ModelIndex

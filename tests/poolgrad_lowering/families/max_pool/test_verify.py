@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto, helper
 from poolgrad_lowering import AnchorReport, lower
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.analysis.provenance import Indices, Numbering, indices
-from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.gradient import Operand, Pattern, View
 from poolgrad_lowering.families.max_pool.gradient import AdaptiveWindows, MaxPoolGradient, Reduction
 from poolgrad_lowering.families.max_pool.matching.forward import ForwardPool, forward_pool

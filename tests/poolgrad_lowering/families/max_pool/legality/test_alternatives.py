@@ -12,8 +12,7 @@ import pytest
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, attempt
 from poolgrad_lowering.families.max_pool.family import MaxPoolFamily
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient
-from poolgrad_lowering.families.max_pool.legality.alternatives import select_op_named
-from poolgrad_lowering.families.max_pool.legality.gradients import select_op
+from poolgrad_lowering.families.max_pool.legality.gradients import select_op, select_op_named
 from poolgrad_lowering.families.verdicts import LoweredOp
 from poolgrad_lowering.targets.table import (
     ADAPTIVE_GRAD,

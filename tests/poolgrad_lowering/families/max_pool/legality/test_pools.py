@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto
 
 from poolgrad_lowering.diagnostics.codes import Code, Refusal, attempt
-from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.max_pool.gradient import MaxPoolGradient, Reduction
 from poolgrad_lowering.families.max_pool.legality.gradients import select_op
 from poolgrad_lowering.families.max_pool.legality.pools import select_forward_op

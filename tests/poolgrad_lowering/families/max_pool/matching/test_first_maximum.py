@@ -9,7 +9,7 @@ import pytest
 
 from poolgrad_lowering.analysis.facts import Facts
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum, argmax_node
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum, argmax_node
 from poolgrad_lowering.ir.scopes import Node
 from tests.pool_graphs import main_value, parse
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from poolgrad_lowering.analysis.facts import Facts
-from poolgrad_lowering.dialect.maximum import Maximum
+from poolgrad_lowering.dialect.op import Maximum
 from poolgrad_lowering.families.max_pool.gradient import Reduction
 from poolgrad_lowering.families.max_pool.matching.reduction import with_gathered_reduction, with_whole_reduction
 from poolgrad_lowering.ir.dims import static_dims

@@ -9,7 +9,7 @@ import pytest
 
 from poolgrad_lowering.analysis import evaluation
 from poolgrad_lowering.diagnostics.codes import Code, Refuse
-from poolgrad_lowering.families.max_pool.matching.first_maximum import FirstMaximum
+from poolgrad_lowering.families.max_pool.matching.axis_maximum import FirstMaximum
 from poolgrad_lowering.families.max_pool.matching.written_windows import written_windows
 from tests.pool_graphs import main_value, parse
 

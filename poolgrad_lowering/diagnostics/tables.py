@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A result as a small HTML table, as notebooks show it."""
+"""Tables for people: small ones in HTML, as notebooks show them, and the column of layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import islice
 
-from poolgrad_lowering.diagnostics.printable import printable
+from poolgrad_lowering.diagnostics.text import printable
 
 _LEFT = ' style="text-align: left"'
 """An attribute: notebooks align cells to the right, and remove style sheets from some outputs."""
@@ -32,3 +32,12 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 
 def _text(text: str) -> str:
     return escape(printable(text))
+
+
+def with_layers(
+    layers: Sequence[str | None], header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Return header and rows with a column for `layers`, one of each row, in front; as they are if all are None."""
+    if not any(layers):
+        return header, rows
+    return ("layer", *header), [(layer or "", *row) for layer, row in zip(layers, rows, strict=True)]

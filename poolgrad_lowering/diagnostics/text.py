@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Texts of messages: what is safe to print, numbers and lists in correct English, suggestions for mistyped words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def printable(text: str) -> str:
+    """Return the text on one line, with control characters, which names of a model may have, as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number with its noun, whose plural ends in -s: `1 anchor`, `2 anchors`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def either(names: Iterable[str]) -> str:
+    """Return one or more names as alternatives: `a`, `a or b`, `a, b or c`."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def first_of(texts: Sequence[str], most: int, separator: str = ", ") -> str:
+    """Return the first `most` texts, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return separator.join(texts[:most]) + more
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean …?)` with the closest known word, ignoring case, or the empty text if none is close."""
+    import difflib  # noqa: PLC0415 - needed only for an error message
+
+    by_folded = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), by_folded, n=1)
+    return asked(by_folded[close[0]]) if close else ""
+
+
+def asked(name: str) -> str:
+    """Return ` (did you mean …?)` with a name."""
+    return f" (did you mean {name}?)"
