@@ -18,7 +18,7 @@ from poolgrad_lowering.standard.spelling import OPSET, spelled
 Array = npt.NDArray[Any]
 
 
-class Constants:
+class ConstantPool:
     """The constants of bodies as initializers of one graph: equal ones are one."""
 
     def __init__(self, graph: GraphProto, taken: set[str]) -> None:
@@ -53,7 +53,7 @@ class Inliner:
         self._integers_of = integers
         self._opset = opset
         self._taken = taken
-        self._constants = Constants(graph, taken)
+        self._constants = ConstantPool(graph, taken)
 
     @property
     def constants(self) -> set[str]:
