@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,6 +56,7 @@ _PLAIN_CONSTANTS: tuple[tuple[str, type[np.generic]], ...] = (
 _MAX_TABLE = 1 << 23
 _MAX_NESTED = 8
 """The number of shapes that are derived one from another before those behind them are derived in order."""
+_COEFFICIENT, _SYMBOLS = attrgetter("coefficient"), attrgetter("symbols")
 _WITHOUT_ZERO = 24
 """FLOAT8E8M0, whose number with all bits clear is 2^-127; old releases of onnx have no name for it."""
 
@@ -84,8 +86,7 @@ class Facts(Memo):
 
     def shape(self, value: Value) -> Shape | None:
         """Return the value's shape, or None if its rank is not known. Each unnamed size is a unique symbol."""
-        position = value.scope.producers.get(value.name)
-        if position is not None and not self._is_known("shape", value):
+        if not self._is_known("shape", value) and (position := value.scope.producers.get(value.name)) is not None:
             chains = self._chains(value.scope)
             chained = chains.shapes[position]
             if chained is not None:
@@ -210,20 +211,15 @@ class Facts(Memo):
         return found if _is_complete(found) and ("shape", value) not in self._reads_of else None
 
     def _shape(self, value: Value) -> Shape | None:
-        if default_tensor(value) is not None:
-            declared = self.declared_shape(value)
-            if declared is not None and is_static(declared):
-                return declared  # also the shape of whatever overrides it
-        tensor = self._stored(value)
-        if tensor is not None:
-            return None if any(size < 0 for size in tensor.dims) else static_dims(tensor.dims)
         node = value.producer
         if node is None:
             return self._input_shape(value)
+        if node.is_a("Constant") and (tensor := self._stored(value)) is not None:
+            return _stored_shape(tensor)
         if not self._is_computed(node):
             return self.declared_shape(value)
         found = self._chains(value.scope).shapes[node.position] or self._computed_shape(value, node)
-        if found is None or _is_complete(found) or not node.is_a(*NEW_SIZES):
+        if found is None or not node.is_a(*NEW_SIZES) or _is_complete(found):
             return found
         return self._named(value, node, found)
 
@@ -231,7 +227,7 @@ class Facts(Memo):
         """Return the shape by the operator's rule, or else by ONNX's inference."""
         rule = shape_rule(node, value)
         derived = rule(self, node, value) if rule is not None else None
-        if derived is not None and any(dim.coefficient < 0 for dim in derived):
+        if derived is not None and min(map(_COEFFICIENT, derived), default=0) < 0:
             derived = None  # the model cannot run
         if _is_complete(derived):
             return derived
@@ -273,6 +269,12 @@ class Facts(Memo):
         Runtimes check what a caller passes for an input of the main graph against the declared shape, but not what a
         node passes to its subgraph.
         """
+        if default_tensor(value) is not None:
+            declared = self.declared_shape(value)
+            if declared is not None and is_static(declared):
+                return declared  # also the shape of whatever overrides it
+        if (tensor := self._stored(value)) is not None:
+            return _stored_shape(tensor)
         scope = value.scope
         if isinstance(scope.proto, onnx.FunctionProto):
             return self._passed(value, self.shape)
@@ -401,12 +403,14 @@ def _updated_by_training(index: ModelIndex) -> frozenset[str]:
     return frozenset(binding.key for binding in bindings)
 
 
+def _stored_shape(tensor: TensorProto) -> Shape | None:
+    """Return the shape of a stored tensor, or None if it is malformed."""
+    return None if min(tensor.dims, default=0) < 0 else static_dims(tensor.dims)
+
+
 def _is_complete(shape: Shape | None) -> bool:
     """Whether all sizes are numbers or named by the model."""
-    if shape is None:
-        return False
-    named = [dim for dim in shape if dim.symbols]
-    return not named or not any(map(_is_unknown, named))
+    return shape is not None and not any(map(_is_unknown, filter(_SYMBOLS, shape)))
 
 
 def _is_unknown(dim: Dim) -> bool:
