@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
+
+from onnx import AttributeProto
 
 from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.diagnostics.diagnostic import Severity
 from poolgrad_lowering.diagnostics.status import Status
 from poolgrad_lowering.families.gradient import Gradient
 from poolgrad_lowering.ir.scopes import Node
+from poolgrad_lowering.rewriting.node_writer import stored_attributes
 
 G_co = TypeVar("G_co", bound=Gradient, covariant=True)
 
@@ -26,6 +30,11 @@ class LoweredOp:
     name: str
     attributes: dict[str, int | str | list[int]]
     canvas: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def stored(self) -> list[AttributeProto]:
+        """The attributes as each node of the operator stores them."""
+        return stored_attributes(self.attributes)
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def _describe(
     index: ModelIndex, facts: Facts, verdicts: Sequence[Verdict], replaced: Sequence[Replacement], choices: Choices
 ) -> Described:
     operators = count_operators(index)
-    layers = {one.site: one.layer for one in replaced}
+    layers = {one.site: one.layer for one in replaced if one.site is not None}
     anchors = tuple(
         describe(verdict, layers.get(verdict.site) or layer_of(verdict.anchor.proto), choices) for verdict in verdicts
     )

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +32,19 @@ class NodeWriter:
         *,
         output: str | None = None,
         domain: str = "",
+        stored: Sequence[AttributeProto] = (),
         **attributes: Attribute,
     ) -> str:
-        """Append a node with one output and return the output's name: `output`, or a new name with `hint` in it."""
+        """Append a node with one output and return the output's name: `output`, or a new name with `hint` in it.
+
+        Its attributes are the `stored` ones and `attributes`.
+        """
         name = self._new_name(hint)
         result = name if output is None else output
-        node = NodeProto(op_type=op_type, input=inputs, output=[result], name=name, domain=domain)
-        for key, value in sorted(attributes.items()):
-            _add_attribute(node, key, value)
-        self.nodes.append(node)
+        held = [*stored, *stored_attributes(attributes)] if attributes else stored
+        self.nodes.append(
+            NodeProto(op_type=op_type, input=inputs, output=[result], name=name, domain=domain, attribute=held)
+        )
         return result
 
     def constant(self, values: npt.ArrayLike, hint: str) -> str:
@@ -60,16 +64,20 @@ class NodeWriter:
         return new_name(f"{self._prefix}/{hint}", self._taken)
 
 
-def _add_attribute(node: NodeProto, name: str, value: Attribute) -> None:
-    """Add an attribute as `onnx.helper.make_attribute` would create it, without a copy."""
+def stored_attributes(attributes: Mapping[str, Attribute]) -> list[AttributeProto]:
+    """Return attributes as nodes store them, sorted by name."""
+    return [_stored(name, value) for name, value in sorted(attributes.items())]
+
+
+def _stored(name: str, value: Attribute) -> AttributeProto:
+    """Return the attribute that `onnx.helper.make_attribute` would create."""
     if isinstance(value, int):
-        node.attribute.add(name=name, type=AttributeProto.INT, i=value)
-    elif isinstance(value, str):
-        node.attribute.add(name=name, type=AttributeProto.STRING, s=value.encode())
-    elif isinstance(value, TensorProto):
-        node.attribute.add(name=name, type=AttributeProto.TENSOR, t=value)
-    else:
-        node.attribute.add(name=name, type=AttributeProto.INTS, ints=value)
+        return AttributeProto(name=name, type=AttributeProto.INT, i=value)
+    if isinstance(value, str):
+        return AttributeProto(name=name, type=AttributeProto.STRING, s=value.encode())
+    if isinstance(value, TensorProto):
+        return AttributeProto(name=name, type=AttributeProto.TENSOR, t=value)
+    return AttributeProto(name=name, type=AttributeProto.INTS, ints=value)
 
 
 def new_name(wanted: str, taken: set[str]) -> str:

@@ -65,8 +65,8 @@ class UseCounts:
 
     def decrement(self, value: Value) -> int:
         """Remove one use of the value and return the number of remaining uses."""
-        self._left[value] -= 1
-        return self._left[value]
+        left = self._left[value] = self._left[value] - 1
+        return left
 
     def left(self, value: Value) -> int:
         """Return the number of remaining uses, by nodes and as an output of the scope."""
@@ -142,4 +142,5 @@ def _is_kept(value: Value, producer: Node | None, use_counts: UseCounts) -> bool
         return value.name in value.scope.inputs
     if producer.op[0] or producer.op[1] in _EFFECTS:
         return True
-    return any(output is not None and use_counts.left(output) for output in producer.outputs)
+    others = [output for output in producer.outputs if output is not None and output is not value]
+    return any(map(use_counts.left, others))
