@@ -129,8 +129,7 @@ class ModelIndex:
         columns = node_columns(scope.proto.node)
         _enter_operators(scope, columns)
         unsorted = self._enter_values(scope, columns)
-        for position in columns.with_attributes:
-            attributes = scope.proto.node[position].attribute[:]
+        for position, attributes in columns.attributes:
             for name, graph in self._visitor.visit_attributes(scope, position, attributes):
                 unsorted |= self._add_subgraph(scope, position, name, graph)
         self._visitor.on_scope_closed(scope, unsorted=unsorted)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 import onnx
@@ -19,7 +20,7 @@ class NodeColumns(NamedTuple):
 
     `names` and `operators` (domain, op type) have one entry per node. `output_names[i]` is an output of the node at
     position `producers[i]`, `input_names[i]` an input of the node at `consumers[i]`, both ordered by node.
-    `with_attributes` has the positions of the nodes with attributes.
+    `attributes` are the nodes that have some, by their positions, with all that they have.
     """
 
     names: list[str]
@@ -28,7 +29,7 @@ class NodeColumns(NamedTuple):
     producers: list[int]
     input_names: list[str]
     consumers: list[int]
-    with_attributes: list[int]
+    attributes: list[tuple[int, list[onnx.AttributeProto]]]
 
 
 def node_columns(nodes: Iterable[onnx.NodeProto]) -> NodeColumns:
@@ -38,12 +39,12 @@ def node_columns(nodes: Iterable[onnx.NodeProto]) -> NodeColumns:
     input_names, consumers = _flat([node.input[:] for node in nodes])
     return NodeColumns(
         names=[node.name for node in nodes],
-        operators=[(node.domain, node.op_type) for node in nodes],
+        operators=list(map(attrgetter("domain", "op_type"), nodes)),
         output_names=output_names,
         producers=producers,
         input_names=input_names,
         consumers=consumers,
-        with_attributes=[position for position, node in enumerate(nodes) if node.attribute],
+        attributes=[(number, held[:]) for number, held in enumerate(map(attrgetter("attribute"), nodes)) if held],
     )
 
 

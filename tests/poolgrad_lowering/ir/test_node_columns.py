@@ -23,4 +23,5 @@ def test_columns() -> None:
     assert columns.operators == [("", "Relu"), ("", ""), ("", "Clip"), ("l", "f"), ("", "MaxPool")]
     assert (columns.input_names, columns.consumers) == (["x", "x", "", "most", "x"], [0, 2, 2, 2, 4])
     assert (columns.output_names, columns.producers) == (["y", "", "y", "y", "i"], [0, 2, 2, 4, 4])
-    assert columns.with_attributes == [4]
+    [(position, attributes)] = columns.attributes
+    assert (position, [attribute.name for attribute in attributes]) == (4, ["auto_pad", "kernel_shape"])
