@@ -18,7 +18,6 @@ from poolgrad_lowering.cli.arguments import (
     limits,
     require_other_output,
 )
-from poolgrad_lowering.cli.folders import FolderOutput, print_files, show_file
 from poolgrad_lowering.cli.streams import model_file
 from poolgrad_lowering.diagnostics.errors import UsageError
 
@@ -118,6 +117,7 @@ def _lower_file(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
 
 
 def _lower_folder(options: argparse.Namespace, lowering: dict[str, Any]) -> int:
+    from poolgrad_lowering.cli.folders import FolderOutput, print_files, show_file  # noqa: PLC0415 - not for one model
     from poolgrad_lowering.entry.folders import lower_folder  # noqa: PLC0415 - as above
 
     if options.plan is not None:

@@ -47,8 +47,7 @@ class MaxPoolFamily(Family[MaxPoolGradient, LoweredMaxPool]):
 
     def selected_by(self, gradient: MaxPoolGradient) -> Hashable:
         """See `Family`."""
-        windows = repr(gradient.windows)  # of another package's form, which may have lists in it
-        return windows, gradient.x_shape, gradient.pooled_shape, gradient.element_type
+        return gradient.windowing
 
     def join(
         self,
