@@ -405,7 +405,8 @@ def _updated_by_training(index: ModelIndex) -> frozenset[str]:
 
 def _stored_shape(tensor: TensorProto) -> Shape | None:
     """Return the shape of a stored tensor, or None if it is malformed."""
-    return None if min(tensor.dims, default=0) < 0 else static_dims(tensor.dims)
+    dims = tensor.dims[:]
+    return None if min(dims, default=0) < 0 else static_dims(dims)
 
 
 def _is_complete(shape: Shape | None) -> bool:
