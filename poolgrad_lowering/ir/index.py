@@ -188,10 +188,7 @@ def subgraphs(attribute: AttributeProto) -> Iterator[tuple[str, onnx.GraphProto]
 
 def _enter_operators(scope: Scope, columns: NodeColumns) -> None:
     """Enter the names of nodes and, by operator, their positions: ascending, however domains are spelled."""
-    spelled = defaultdict[tuple[str, str], list[int]](list)
-    for position, spelling in enumerate(columns.operators):
-        spelled[spelling].append(position)
-    for spelling, positions in spelled.items():
+    for spelling, positions in columns.operators.items():
         op = scope.operator(*spelling)
         scope.by_op[op] = sorted([*scope.by_op.get(op, ()), *positions])
     scope.node_names = columns.names
