@@ -8,45 +8,46 @@ A pass over whole lists takes a fraction of the time of a pass that accesses eve
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from typing import NamedTuple
 
 import onnx
 
 
-@dataclass(frozen=True)
-class NodeColumns:
+class NodeColumns(NamedTuple):
     """The fields of all nodes of a list.
 
-    `names` has one entry per node. `operators` has the positions of the nodes of each operator (domain, op type).
+    `names` has one entry per node, `operators` the positions of the nodes of each operator (domain, op type).
     `output_names[i]` is an output of the node at position `producers[i]`, `input_names[i]` an input of the node at
-    `consumers[i]`, both ordered by node. `attributes` are the nodes that have some, by their positions, with all that
-    they have.
+    `consumers[i]`, both ordered by node. `attributes` has the nodes with attributes: position and attributes.
     """
 
-    names: list[str] = field(default_factory=list)
-    operators: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
-    output_names: list[str] = field(default_factory=list)
-    producers: list[int] = field(default_factory=list)
-    input_names: list[str] = field(default_factory=list)
-    consumers: list[int] = field(default_factory=list)
-    attributes: list[tuple[int, list[onnx.AttributeProto]]] = field(default_factory=list)
+    names: list[str]
+    operators: dict[tuple[str, str], list[int]]
+    output_names: list[str]
+    producers: list[int]
+    input_names: list[str]
+    consumers: list[int]
+    attributes: list[tuple[int, list[onnx.AttributeProto]]]
 
 
-def node_columns(nodes: Iterable[onnx.NodeProto]) -> NodeColumns:
-    """The columns of a list of nodes. No node is kept: what all of them take is more than there is in caches."""
-    columns = NodeColumns()
-    names, operators, attributes = columns.names, columns.operators, columns.attributes
-    output_names, producers = columns.output_names, columns.producers
-    input_names, consumers = columns.input_names, columns.consumers
+def node_columns(nodes: Collection[onnx.NodeProto]) -> NodeColumns:
+    """The columns of a list of nodes.
+
+    One column is read after the other, and no node is kept: the objects of all nodes would not fit into caches.
+    """
+    columns = NodeColumns([node.name for node in nodes], defaultdict(list), [], [], [], [], [])
+    _, operators, output_names, producers, input_names, consumers, attributes = columns
     for position, node in enumerate(nodes):
-        names.append(node.name)
         operators[node.domain, node.op_type].append(position)
-        outputs, inputs = node.output[:], node.input[:]
-        output_names += outputs
-        producers += [position] * len(outputs)
-        input_names += inputs
-        consumers += [position] * len(inputs)
         if held := node.attribute[:]:
             attributes.append((position, held))
+    for position, node in enumerate(nodes):
+        outputs = node.output[:]
+        output_names += outputs
+        producers += [position] * len(outputs)
+    for position, node in enumerate(nodes):
+        inputs = node.input[:]
+        input_names += inputs
+        consumers += [position] * len(inputs)
     return columns
