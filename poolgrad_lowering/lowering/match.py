@@ -44,9 +44,7 @@ def identifier(anchor: Node, taken: set[str]) -> str:
     return new_name(f"{anchor.scope.path}:{output}", taken)
 
 
-def _verdict(
-    facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choices, taken: set[str]
-) -> Verdict | None:
+def _verdict(facts: Facts, anchor: Node, patterns: list[Pattern], choices: Choices, taken: set[str]) -> Verdict | None:
     """Return the verdict of the first form that proves the anchor a gradient, else the first refusal of the lowest
     rank; None if no form recognises the anchor. `taken` are the identifiers of earlier anchors.
     """

@@ -154,7 +154,7 @@ def _drop(entries: Entries, positions: Iterable[int]) -> None:
 
 
 def _replace(entries: Entries, run: range, messages: Sequence[Any]) -> None:
-    """Replace a run of entries with messages: overwrite entries while there are both, then delete or insert the rest."""
+    """Replace a run of entries with messages: overwrite entries while there are both, then delete or insert."""
     for position, message in zip(run, messages, strict=False):
         entries[position].CopyFrom(message)
     del entries[run.start + len(messages) : run.stop]

@@ -82,7 +82,7 @@ class MaxPoolGradient(Gradient):
 
     @property
     def windowing(self) -> Hashable:
-        """The windows, the shapes and the element type: all that an operator for the gradient or its pool depends on."""
+        """The windows, shapes and element type: all that an operator for the gradient or its pool depends on."""
         windows = repr(self.windows)  # of another package's form, which may have lists in it
         return windows, self.x_shape, self.pooled_shape, self.element_type
 
