@@ -8,10 +8,14 @@ A pass over whole lists takes a fraction of the time of a pass that accesses eve
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import onnx
+
+_BLOCK = 500
+"""The number of nodes that are read at a time: protobuf makes objects of what is read, and so they stay in caches."""
 
 
 class NodeColumns(NamedTuple):
@@ -31,23 +35,24 @@ class NodeColumns(NamedTuple):
     attributes: list[tuple[int, list[onnx.AttributeProto]]]
 
 
-def node_columns(nodes: Collection[onnx.NodeProto]) -> NodeColumns:
-    """The columns of a list of nodes.
-
-    One column is read after the other, and no node is kept: the objects of all nodes would not fit into caches.
-    """
-    columns = NodeColumns([node.name for node in nodes], defaultdict(list), [], [], [], [], [])
-    _, operators, output_names, producers, input_names, consumers, attributes = columns
-    for position, node in enumerate(nodes):
-        operators[node.domain, node.op_type].append(position)
-        if held := node.attribute[:]:
-            attributes.append((position, held))
-    for position, node in enumerate(nodes):
-        outputs = node.output[:]
-        output_names += outputs
-        producers += [position] * len(outputs)
-    for position, node in enumerate(nodes):
-        inputs = node.input[:]
-        input_names += inputs
-        consumers += [position] * len(inputs)
+def node_columns(nodes: Sequence[onnx.NodeProto]) -> NodeColumns:
+    """The columns of a list of nodes."""
+    columns = NodeColumns([], defaultdict(list), [], [], [], [], [])
+    for first in range(0, len(nodes), _BLOCK):
+        block = nodes[first : first + _BLOCK]
+        columns.names.extend([node.name for node in block])
+        for position, operator in enumerate([(node.domain, node.op_type) for node in block], first):
+            columns.operators[operator].append(position)
+        outputs, inputs = [node.output[:] for node in block], [node.input[:] for node in block]
+        columns.output_names.extend(chain.from_iterable(outputs))
+        columns.producers.extend(_positions(outputs, first))
+        columns.input_names.extend(chain.from_iterable(inputs))
+        columns.consumers.extend(_positions(inputs, first))
+        attributes = enumerate([node.attribute for node in block], first)
+        columns.attributes.extend([(position, held[:]) for position, held in attributes if held])
     return columns
+
+
+def _positions(names: Sequence[Sequence[str]], first: int) -> Iterator[int]:
+    """The position of its node for each name, given the names of nodes from position `first` on."""
+    return (position for position, given in enumerate(names, first) for _ in given)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from onnx import AttributeProto, NodeProto, TensorProto, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ir.dims import Shape
 
@@ -66,18 +66,7 @@ class NodeWriter:
 
 def stored_attributes(attributes: Mapping[str, Attribute]) -> list[AttributeProto]:
     """Return attributes as nodes store them, sorted by name."""
-    return [_stored(name, value) for name, value in sorted(attributes.items())]
-
-
-def _stored(name: str, value: Attribute) -> AttributeProto:
-    """Return the attribute that `onnx.helper.make_attribute` would create."""
-    if isinstance(value, int):
-        return AttributeProto(name=name, type=AttributeProto.INT, i=value)
-    if isinstance(value, str):
-        return AttributeProto(name=name, type=AttributeProto.STRING, s=value.encode())
-    if isinstance(value, TensorProto):
-        return AttributeProto(name=name, type=AttributeProto.TENSOR, t=value)
-    return AttributeProto(name=name, type=AttributeProto.INTS, ints=value)
+    return [helper.make_attribute(name, value) for name, value in sorted(attributes.items())]
 
 
 def new_name(wanted: str, taken: set[str]) -> str:
