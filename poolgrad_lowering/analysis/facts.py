@@ -179,12 +179,11 @@ class Facts(Memo):
     def _derive_in_order(self, value: Value) -> None:
         """Derive the shapes from which that of a value follows, first to last: a chain of them may be long."""
         reached: list[tuple[Scope, Reached]] = []
-        pending: list[Value | None] = [value]
-        while pending:
-            if (behind := pending.pop()) is not None:
-                found = self._chains(behind.scope).reach(behind, self._sources_of_shape)
-                reached.append((behind.scope, found))
-                pending += found.outside
+        pending = [value]
+        for behind in pending:
+            found = self._chains(behind.scope).reach(behind, self._sources_of_shape)
+            reached.append((behind.scope, found))
+            pending += filter(None, found.outside)
         for scope, found in sorted(reached, key=lambda each: each[0].depth):
             self._chains(scope).derive(found, self._complete_shape)
 

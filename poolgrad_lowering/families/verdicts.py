@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from onnx import AttributeProto
+from onnx import AttributeProto, helper
 
 from poolgrad_lowering.diagnostics.codes import Refusal
 from poolgrad_lowering.diagnostics.diagnostic import Severity
 from poolgrad_lowering.diagnostics.status import Status
 from poolgrad_lowering.families.gradient import Gradient
 from poolgrad_lowering.ir.scopes import Node
-from poolgrad_lowering.rewriting.node_writer import stored_attributes
 
 G_co = TypeVar("G_co", bound=Gradient, covariant=True)
 
@@ -34,7 +33,7 @@ class LoweredOp:
     @cached_property
     def stored(self) -> list[AttributeProto]:
         """The attributes as each node of the operator stores them."""
-        return stored_attributes(self.attributes)
+        return [helper.make_attribute(name, value) for name, value in sorted(self.attributes.items())]
 
 
 @dataclass(frozen=True)

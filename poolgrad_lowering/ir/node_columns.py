@@ -8,7 +8,7 @@ A pass over whole lists takes a fraction of the time of a pass that accesses eve
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -45,14 +45,9 @@ def node_columns(nodes: Sequence[onnx.NodeProto]) -> NodeColumns:
             columns.operators[operator].append(position)
         outputs, inputs = [node.output[:] for node in block], [node.input[:] for node in block]
         columns.output_names.extend(chain.from_iterable(outputs))
-        columns.producers.extend(_positions(outputs, first))
+        columns.producers.extend([position for position, names in enumerate(outputs, first) for _ in names])
         columns.input_names.extend(chain.from_iterable(inputs))
-        columns.consumers.extend(_positions(inputs, first))
+        columns.consumers.extend([position for position, names in enumerate(inputs, first) for _ in names])
         attributes = enumerate([node.attribute for node in block], first)
         columns.attributes.extend([(position, held[:]) for position, held in attributes if held])
     return columns
-
-
-def _positions(names: Sequence[Sequence[str]], first: int) -> Iterator[int]:
-    """The position of its node for each name, given the names of nodes from position `first` on."""
-    return (position for position, given in enumerate(names, first) for _ in given)

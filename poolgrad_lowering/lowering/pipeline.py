@@ -76,7 +76,7 @@ class Outcome:
         """Return the report, given the sizes of the serialised model."""
         return Report(
             target=self.target,
-            anchors=self.described.anchors,
+            **vars(self.described),
             nodes_before=self.nodes_before,
             nodes_after=self.nodes_after,
             bytes_before=bytes_before,
@@ -84,9 +84,6 @@ class Outcome:
             seconds=self.seconds,
             broken_plugins=broken_plugins(),
             warnings=self.warnings,
-            notes=self.described.notes,
-            operators=self.described.operators,
-            drawing=self.described.drawing,
         )
 
 

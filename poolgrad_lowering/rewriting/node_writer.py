@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -41,10 +41,10 @@ class NodeWriter:
         """
         name = self._new_name(hint)
         result = name if output is None else output
-        held = [*stored, *stored_attributes(attributes)] if attributes else stored
-        self.nodes.append(
-            NodeProto(op_type=op_type, input=inputs, output=[result], name=name, domain=domain, attribute=held)
-        )
+        made = [helper.make_attribute(*each) for each in sorted(attributes.items())]
+        node = NodeProto(op_type=op_type, input=inputs, output=[result], name=name, domain=domain)
+        node.attribute.extend([*stored, *made])
+        self.nodes.append(node)
         return result
 
     def constant(self, values: npt.ArrayLike, hint: str) -> str:
@@ -62,11 +62,6 @@ class NodeWriter:
 
     def _new_name(self, hint: str) -> str:
         return new_name(f"{self._prefix}/{hint}", self._taken)
-
-
-def stored_attributes(attributes: Mapping[str, Attribute]) -> list[AttributeProto]:
-    """Return attributes as nodes store them, sorted by name."""
-    return [helper.make_attribute(name, value) for name, value in sorted(attributes.items())]
 
 
 def new_name(wanted: str, taken: set[str]) -> str:

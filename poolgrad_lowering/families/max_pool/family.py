@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto
@@ -44,10 +44,6 @@ class MaxPoolFamily(Family[MaxPoolGradient, LoweredMaxPool]):
     def select(self, gradient: MaxPoolGradient, target: Target, operator: str | None = None) -> LoweredOp:
         """See `Family`."""
         return select_op(gradient, target) if operator is None else select_op_named(operator, gradient, target)
-
-    def selected_by(self, gradient: MaxPoolGradient) -> Hashable:
-        """See `Family`."""
-        return gradient.windowing
 
     def join(
         self,

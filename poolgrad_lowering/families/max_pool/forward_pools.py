@@ -117,7 +117,7 @@ def _select(pool: _Pool, target: Target, bodies: FunctionBodies, selected: dict[
     `selected` are the operators of earlier pools, by all that they depend on.
     """
     gradient, reduction = pool.gradient, pool.gradient.reduction
-    key = gradient.windowing, None if reduction is None else (reduction.order,)
+    key = gradient.selected_by, None if reduction is None else (reduction.order,)
     if key not in selected:
         selected[key] = select_forward_op(gradient, target)
     op = selected[key]

@@ -81,8 +81,8 @@ class MaxPoolGradient(Gradient):
         return self.argmax
 
     @property
-    def windowing(self) -> Hashable:
-        """The windows, shapes and element type: all that an operator for the gradient or its pool depends on."""
+    def selected_by(self) -> Hashable:
+        """The windows, the shapes and the element type: what the operator of its pool depends on too."""
         windows = repr(self.windows)  # of another package's form, which may have lists in it
         return windows, self.x_shape, self.pooled_shape, self.element_type
 
