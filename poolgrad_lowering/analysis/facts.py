@@ -217,10 +217,7 @@ class Facts(Memo):
             return _stored_shape(tensor)
         if not self._is_computed(node):
             return self.declared_shape(value)
-        found = self._chains(value.scope).shapes[node.position] or self._computed_shape(value, node)
-        if found is None or not node.is_a(*NEW_SIZES) or _is_complete(found):
-            return found
-        return self._named(value, node, found)
+        return self._chains(value.scope).shapes[node.position] or self._computed_shape(value, node)
 
     def _computed_shape(self, value: Value, node: Node) -> Shape | None:
         """Return the shape by the operator's rule, or else by ONNX's inference."""
@@ -235,7 +232,10 @@ class Facts(Memo):
             return inferred
         if (rule is None or (derived is None and node.is_a("Conv"))) and not _is_complete(inferred):
             derived = infer_shape(self, node, value)
-        return _completed(derived, inferred)
+        found = _completed(derived, inferred)
+        if found is None or not node.is_a(*NEW_SIZES) or _is_complete(found):
+            return found
+        return self._named(value, node, found)
 
     def _named(self, value: Value, node: Node, shape: Shape) -> Shape:
         """Return the shape with the names that the model declares for sizes that nothing else tells.
